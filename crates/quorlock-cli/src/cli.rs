@@ -16,9 +16,9 @@ use crate::{operate, pages};
 
 /// Distributed locks on Redis for scripts, jobs and operators.
 ///
-/// Exit codes: 64 usage, 69 no quorum of servers, 71 the system refused something, 75 others hold the lock (-E changes it),
-/// 76 the lock was lost while the command ran, 78 settings, login or rights; 126 and 127 as env(1) has them; otherwise the
-/// command's own, 128 and the signal if it died of one.
+/// Exit codes: 64 usage, 69 no quorum of servers, 71 the system refused an operation, 75 others hold the lock (-E
+/// changes this code), 76 the lock was lost while the command ran, 78 settings, credentials or permissions; 126 and 127
+/// as in env(1); otherwise the exit code of the command, or 128 plus the signal that ended it.
 #[derive(Debug, Parser)]
 #[command(
     name = "quorlock",
@@ -37,22 +37,22 @@ pub(crate) struct Cli {
 enum Command {
     #[cfg(unix)]
     #[command(after_help = "Examples:
-  One host of many does the job, the others go on at once:
+  One host of many does the job, the others continue at once:
     quorlock run -n --nodes redis://10.0.0.5 nightly/report -- ./report.sh
   A majority of three servers, wait for at most a minute:
     quorlock run -w 1m --nodes redis://a,redis://b,redis://c deploy -- make deploy
-  Fence what the script writes:
+  Fence the writes of the script:
     quorlock run backup -- sh -c 'curl -T dump \"https://store/?token=$QUORLOCK_FENCING_TOKEN\"'
-  The password is in a file, so that ps shows none:
+  The password is in a file, so that ps does not show it:
     QUORLOCK_PASSWORD_FILE=/etc/quorlock.secret quorlock run --nodes redis://jobs@10.0.0.5 x -- ./x.sh")]
     Run(Box<run::Run>),
     #[cfg(unix)]
     #[command(after_help = "Examples:
   One of several hosts runs the scheduler; another takes over when it is gone:
     quorlock leader --nodes redis://a,redis://b,redis://c scheduler -- ./scheduler
-  What the scheduler writes is fenced by its term:
+  The writes of the scheduler are fenced by its term:
     quorlock leader scheduler -- sh -c 'exec ./scheduler --term \"$QUORLOCK_TERM\"'
-  Work that is done once, by the leaders of as many terms as it takes:
+  Work that is done once, however many terms it takes:
     quorlock leader --once migrate -- ./migrate.sh")]
     Leader(Box<leader::Leader>),
     /// Runs a command while a lock is held, on Unix.
@@ -79,11 +79,11 @@ enum Command {
     #[command(after_help = "Example:
   quorlock man --out /usr/local/share/man/man1")]
     Man(pages::Man),
-    /// Between run and the command.
+    /// Runs between `run` and the command, and ends the command in time.
     #[cfg(unix)]
     #[command(hide = true)]
     Guard(run::guardian::Guard),
-    /// Becomes the command.
+    /// Prepares the process and becomes the command.
     #[cfg(unix)]
     #[command(hide = true)]
     Launch(run::launch::Launch),

@@ -1,4 +1,4 @@
-//! From addresses to a client.
+//! Connects to the servers.
 
 use std::time::{Duration, Instant};
 
@@ -7,20 +7,20 @@ use quorlock::Locks;
 use crate::failure::{Failure, may_pass};
 use crate::settings::Settings;
 
-/// The pause before the second try. It doubles, up to [`LONGEST_PAUSE`].
+/// The pause before the second attempt. It doubles, up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long servers are waited for that cannot be reached.
+/// How long the command waits for servers that cannot be reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Patience {
-    /// One try.
+    /// Tries once.
     None,
-    /// Until then.
+    /// Tries again until this time.
     Until(Instant),
 }
 
-/// A client of the servers. Those that may come back are tried again for as long as there is patience.
+/// Returns a client of the servers. Errors that may be temporary are retried while there is patience.
 #[expect(
     clippy::disallowed_methods,
     reason = "the command runs on the real clock"

@@ -1,4 +1,4 @@
-//! `run` and `leader` where there is no Unix.
+//! `run` and `leader` on systems other than Unix.
 
 use std::ffi::OsString;
 
@@ -7,7 +7,7 @@ use clap::Args;
 use crate::failure::{Code, Failure};
 use crate::voice::Voice;
 
-/// The words behind `run` or `leader`. They are taken as they come: no option of theirs is wrong, the system is.
+/// The words after `run` or `leader`. All of them are accepted, because the error is the system and not an option.
 #[derive(Clone, Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Elsewhere {
@@ -25,8 +25,8 @@ impl Elsewhere {
     fn failure() -> Failure {
         Failure::new(
             Code::SYSTEM,
-            "run and leader end a command in time by process groups and signals, which only Unix has: hold the lock in the program itself, \
-             by the library; inspect, list, watch and force-release work here",
+            "run and leader end a command in time by process groups and signals, which only Unix has: hold the lock in the program itself \
+             with the library; inspect, list, watch and force-release work here",
         )
     }
 }

@@ -1,39 +1,39 @@
-//! How the command ends.
+//! Exit codes and errors of the command.
 
 use quorlock::transport::NodeConnectError;
 use quorlock::{AcquireError, ConfigError, ConnectError};
 
-/// How the command ends, as `sysexits.h` numbers it where that has a number.
+/// The exit code of the command, numbered as in `sysexits.h` where that has a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Code(pub(crate) u8);
 
 impl Code {
-    /// All is well.
+    /// The command succeeded.
     pub(crate) const SUCCESS: Code = Code(0);
     /// The command line is wrong.
     pub(crate) const USAGE: Code = Code(64);
     /// No quorum of servers answers.
     pub(crate) const UNAVAILABLE: Code = Code(69);
-    /// What should not happen: the system refused a process, a pipe or a signal.
+    /// The system refused a process, a pipe or a signal, which should not happen.
     pub(crate) const SYSTEM: Code = Code(71);
     /// Others hold the lock.
     pub(crate) const CONTENDED: Code = Code(75);
     /// The lock was lost while the command ran.
     pub(crate) const LOST: Code = Code(76);
-    /// Settings, logins or rights are wrong.
+    /// Settings, credentials or permissions are wrong.
     pub(crate) const CONFIG: Code = Code(78);
     /// The command cannot be executed.
     pub(crate) const CANNOT_EXECUTE: Code = Code(126);
     /// The command was not found.
     pub(crate) const NOT_FOUND: Code = Code(127);
 
-    /// A process died of this signal.
+    /// Returns the exit code for a process that was ended by this signal.
     pub(crate) fn of_signal(signal: i32) -> Code {
         Code(u8::try_from(signal.saturating_add(128)).unwrap_or(u8::MAX))
     }
 }
 
-/// Why the command ends, and with which code.
+/// Why the command ends, and its exit code.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Failure {
     pub(crate) code: Code,
@@ -46,17 +46,17 @@ impl Failure {
         Failure { code, text }
     }
 
-    /// The command line is wrong.
+    /// Returns a failure for a wrong command line.
     pub(crate) fn usage(text: impl Into<String>) -> Self {
         Failure::new(Code::USAGE, text)
     }
 
-    /// The settings are wrong.
+    /// Returns a failure for wrong settings.
     pub(crate) fn config(text: impl Into<String>) -> Self {
         Failure::new(Code::CONFIG, text)
     }
 
-    /// The system refused something.
+    /// Returns a failure for an operation that the system refused.
     pub(crate) fn system(what: &str, error: impl std::fmt::Display) -> Self {
         Failure::new(Code::SYSTEM, format!("{what}: {error}"))
     }
@@ -65,7 +65,7 @@ impl Failure {
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
         let code = match &error {
-            // What the command line says, unless a file does.
+            // These come from the command line, unless they come from a file.
             ConfigError::Name(_)
             | ConfigError::Zero { .. }
             | ConfigError::SpanTooLong { .. }
@@ -79,7 +79,7 @@ impl From<ConfigError> for Failure {
             _ => Code::CONFIG,
         };
         let hint = match &error {
-            ConfigError::LeaseTooLong { .. } => " (--lease is the one, --longest-lease the other)",
+            ConfigError::LeaseTooLong { .. } => " (--lease comes first, --longest-lease second)",
             ConfigError::MaxHold { .. } => " (--max-hold, --lease)",
             _ => "",
         };
@@ -112,7 +112,7 @@ impl From<ConnectError> for Failure {
     }
 }
 
-/// Whether another try may go better without an operator's doing.
+/// Returns whether a later attempt may succeed without action by an operator.
 pub(crate) fn may_pass(error: &ConnectError) -> bool {
     match error {
         ConnectError::Nodes { problems, .. } => problems.iter().all(|problem| match problem {

@@ -1,7 +1,7 @@
-//! What any bytes may be taken for: command lines, what is in them, and files with settings.
+//! Fuzzes command lines, the values in them, and settings files with any bytes.
 //!
-//! The function takes any bytes, and panics where one of its promises is broken. The target in `fuzz/` calls it, and the test calls it
-//! with every input of the corpus there.
+//! The function accepts any bytes and panics if one of its promises is broken. The target in `fuzz/` calls it, and so
+//! does the test, with every input of the corpus there.
 
 use std::path::Path;
 
@@ -14,11 +14,12 @@ use crate::run::timing::Timing;
 use crate::settings::{addresses_of, file_of, with_password};
 use crate::span::Span;
 
-/// Takes the bytes for a command line, a word a line, each line for a word that may be in one, and all of it for a file with settings.
+/// Parses the bytes as a command line with one word on each line, each line as a value, and all of it as a settings
+/// file.
 ///
 /// # Panics
-/// Where a span is not read as it is written, where a list of addresses is not cut as it is joined, where a password does not arrive,
-/// or where one is told.
+/// Panics if a duration is not read as it was written, if a list of addresses is not split as it was joined, if a
+/// password is not inserted, or if one appears in a message.
 pub fn command_lines(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -50,12 +51,12 @@ pub fn command_lines(data: &[u8]) {
     settings(text);
 }
 
-/// A password that has a character of each part of an address.
+/// A password with a special character for each part of an address.
 const PASSWORD: &str = "p@/:%?#&= ü";
 
-/// An address without a password gets one, and stays what it is.
+/// Checks that an address without a password gets one and is otherwise unchanged.
 fn log_in(address: &str) {
-    // The parser of addresses leaves out what is no part of a text.
+    // The parser of addresses drops control characters.
     let Ok(before) = address.into_connection_info() else {
         return;
     };
@@ -74,10 +75,10 @@ fn log_in(address: &str) {
     assert_eq!(is.password(), Some(password), "{address} became {with}");
 }
 
-/// A word that is nowhere else.
+/// A word that appears nowhere else.
 const SECRET: &str = "Zq9xW7";
 
-/// What is wrong with a file is told without the passwords of its addresses.
+/// Checks that an error about a file does not show the passwords of its addresses.
 fn settings(text: &str) {
     let _ = file_of(Path::new("f.toml"), text);
     for (at, scheme) in text.match_indices("://") {

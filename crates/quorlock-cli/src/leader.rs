@@ -1,7 +1,8 @@
-//! `quorlock leader`: a command whenever this process leads.
+//! `quorlock leader`: runs a command whenever this process leads.
 //!
-//! The command runs under the term of a leader as it does under a lock in [`run`](crate::run), with the same guardian. The
-//! candidacy is not polled meanwhile: the term is renewed in the background, and the guardian is told until when it lasts.
+//! The command runs under the term of a leader as it does under a lock in [`run`](crate::run), with the same guardian.
+//! The candidacy is not polled while the command runs: the term is renewed in the background, and the guardian receives
+//! the time until which it lasts.
 
 use std::time::Duration;
 
@@ -22,47 +23,50 @@ use crate::settings::{Reach, Settings};
 use crate::span::Span;
 use crate::voice::Voice;
 
-/// Run a command whenever this process leads, until it is told to stop.
+/// Run a command whenever this process leads, until this process is ended.
 ///
-/// Of all that are candidates for a name, one leads: it has the lock of that name. The command is started when this process
-/// is elected, and has ended before a server may let another be elected. After a loss this process is a candidate again.
+/// One of the candidates for a name leads: it holds the lock of that name. The command is started when this process is
+/// elected, and has ended before a server may let another candidate be elected. After a loss this process is a
+/// candidate again.
 ///
-/// When the command ends by itself, whatever its code, the leadership is given back, others get their turn, and this process is a
-/// candidate again after --rest; with --once it ends then, with the command's code. 126 and 127 (the command cannot be
-/// executed) end it always. INT, TERM and QUIT are passed on to the command and end this process when the command has ended, with
-/// its code, or with 128 and the signal while no command runs; HUP does so only if the command dies of it. Servers that do not answer are waited for.
+/// When the command ends by itself, with any code, this process gives up the leadership so that others get their turn,
+/// and is a candidate again after --rest; with --once it ends then, with the command's code. Codes 126 and 127 (the
+/// command cannot be executed) always end it. INT, TERM and QUIT are passed on to the command and end this process when
+/// the command has ended, with its code; while no command runs they end it with 128 plus the signal. HUP is passed on
+/// too, and ends this process only if the command is ended by it. Servers that do not answer are waited for.
 ///
-/// The command gets QUORLOCK_TERM (a number that is larger in every term than in all before, of whatever process: give it to
-/// what you write to), and as of run QUORLOCK_NAME, QUORLOCK_FENCING_TOKEN (the same number), QUORLOCK_OWNER,
-/// QUORLOCK_DEADLINE and QUORLOCK_FD.
+/// The environment of the command has QUORLOCK_TERM (a number that is larger in every term than in all earlier terms of
+/// any process: pass it to the store that the command writes to) and, as with run, QUORLOCK_NAME,
+/// QUORLOCK_FENCING_TOKEN (the same number), QUORLOCK_OWNER, QUORLOCK_DEADLINE and QUORLOCK_FD.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Leader {
     #[command(flatten)]
     reach: Reach,
-    /// The lease of the leader, renewed every third of it; how long there is no leader if this machine dies [default: 30s].
+    /// Lease of the leader, renewed every third of it. This is how long there is no leader if this machine dies
+    /// [default: 30s].
     #[arg(long, value_name = "SPAN")]
     lease: Option<Span>,
-    /// How long this process is no candidate after its command has ended.
+    /// How long this process is not a candidate after its command has ended.
     #[arg(long, value_name = "SPAN", default_value = "1s")]
     rest: Span,
-    /// End when the command has ended by itself, with its code. After a loss it runs again.
+    /// End with the command's code when the command has ended by itself. After a loss the command runs again.
     #[arg(long)]
     once: bool,
-    /// What to lead.
+    /// Name of the leadership.
     name: String,
     #[command(flatten)]
     guarded: Guarded,
 }
 
-/// How long servers are tried before it is said that they do not answer.
+/// Time without an answer from the servers after which a warning is printed.
 const BETWEEN_COMPLAINTS: Duration = Duration::from_secs(30);
 
-/// What comes after a term.
+/// What happens after a term.
 enum Then {
-    /// Another, perhaps.
+    /// The process is a candidate again.
     Again,
     End(Code),
-    /// Processes of the command cannot be ended: others must not lead before the lease is over.
+    /// Processes of the command cannot be ended, so no other candidate may lead before the lease is over.
     Keep,
 }
 
@@ -101,7 +105,7 @@ impl Leader {
         } = term;
         notify.tell("STOPPING=1");
         if let Ok(Then::Keep) = then {
-            // This process ends without a word to the servers, which keep the claim until its lease is over.
+            // This process ends without a release, so the servers keep the claim until its lease is over.
             std::mem::forget((candidacy, locks));
             return Ok(Code::LOST);
         }
@@ -113,7 +117,7 @@ impl Leader {
         }
     }
 
-    /// What the command is told.
+    /// Returns the variables in the environment of the command.
     fn variables(&self, leadership: &Leadership) -> Vec<(String, String)> {
         let term = leadership.term().0.to_string();
         vec![
@@ -139,7 +143,7 @@ struct Terms<'a> {
 }
 
 impl Terms<'_> {
-    /// Term after term, until the end.
+    /// Runs term after term, until the end.
     async fn go_on(&mut self, signals: &mut Signals) -> Result<Then, Failure> {
         let name = self.leader.name.as_str();
         loop {
@@ -162,7 +166,7 @@ impl Terms<'_> {
                     if failure.code != Code::UNAVAILABLE {
                         return Err(failure);
                     }
-                    let text = format!("{}; it goes on", failure.text);
+                    let text = format!("{}; it keeps trying", failure.text);
                     self.voice.warn("not-elected", &text, &[]);
                 }
                 Some(LeaderEvent::Lost { .. }) => self.voice.event("term-over", &[]),
@@ -172,13 +176,13 @@ impl Terms<'_> {
         }
     }
 
-    /// What happens next to the candidate, unless this process is told to end.
+    /// Returns the next event of the candidacy, or the signal that ends this process.
     async fn next(&mut self, signals: &mut Signals) -> Result<Option<LeaderEvent>, Signal> {
         loop {
             match unless_told(signals, self.candidacy.next()).await {
                 Ok(event) => return Ok(event),
                 Err(signal) if ENDING.contains(&signal) => return Err(signal),
-                // It was caught for the sake of a command.
+                // TSTP was caught for an earlier command, so this process has to stop itself.
                 Err(Signal::TSTP) => {
                     let _ = kill_process(getpid(), Signal::STOP);
                 }
@@ -187,7 +191,7 @@ impl Terms<'_> {
         }
     }
 
-    /// One term, with a command in it.
+    /// Runs the command for one term.
     async fn work(&self, leadership: &Leadership, signals: &mut Signals) -> Result<Then, Failure> {
         let (leader, voice) = (self.leader, self.voice);
         let name = leader.name.as_str();
@@ -195,7 +199,7 @@ impl Terms<'_> {
         let validity = leadership.validity();
         if validity < needed {
             let text = format!(
-                "elected, with {validity:?} left of a lease of {:?}, and {needed:?} are needed (--min-validity and --grace): steps down; ask for a longer --lease",
+                "elected, with {validity:?} left of a lease of {:?}, but {needed:?} are needed (--min-validity and --grace): steps down; set a longer --lease",
                 self.timing.lease
             );
             return Ok(self.step_down(leadership, &text));
@@ -224,7 +228,8 @@ impl Terms<'_> {
         if end.group == GroupThen::Survives {
             return Ok(Then::Keep);
         }
-        // HUP may mean that the command is to read its settings anew: it has ended this one if the command died of it.
+        // HUP may mean that the command should reload its settings. It ends this process only if the command was ended
+        // by it.
         let died_of_hup = end.code == Code::of_signal(Signal::HUP.as_raw());
         let is_told = match signals.ending() {
             Some(Signal::HUP) => died_of_hup,
@@ -253,7 +258,7 @@ impl Terms<'_> {
     }
 }
 
-/// A client. Servers that do not answer are waited for, and complained of.
+/// Returns a client. Waits for servers that do not answer, and warns about them.
 async fn reach(settings: &Settings, voice: Voice) -> Result<Locks, Failure> {
     loop {
         let patience = match now().checked_add(BETWEEN_COMPLAINTS) {
@@ -262,7 +267,7 @@ async fn reach(settings: &Settings, voice: Voice) -> Result<Locks, Failure> {
         };
         match connect(settings, patience).await {
             Err(failure) if failure.code == Code::UNAVAILABLE => {
-                let text = format!("{}; it goes on", failure.text);
+                let text = format!("{}; it keeps trying", failure.text);
                 voice.warn("unreachable", &text, &[]);
             }
             connected => return connected,
@@ -275,7 +280,7 @@ async fn give_back(candidacy: Candidacy, voice: Voice) {
     let was_leading = candidacy.leadership().is_some();
     match candidacy.resign().await {
         Ok(()) if was_leading => voice.event("released", &[]),
-        // A loss was told when it came.
+        // A loss was reported when it happened.
         Ok(()) | Err(ReleaseError::NotHeld { .. }) => {}
         Err(error) => {
             let text = format!("{error}; the lease ends it at the latest");

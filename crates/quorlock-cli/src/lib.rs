@@ -1,14 +1,15 @@
-//! The command `quorlock`. `quorlock --help` says what it does. There is nothing here for other crates: the library is `quorlock`.
+//! The command `quorlock`. `quorlock --help` documents it. This crate has no API for other crates: the library is
+//! `quorlock`.
 //!
 //! | to read | see |
 //! |---|---|
 //! | the command line | `cli` |
-//! | which servers, and how to log in | `settings`, `connect` |
+//! | the servers and their credentials | `settings`, `connect` |
 //! | `quorlock run` | `run` |
 //! | `quorlock leader` | `leader`, on top of `run` |
 //! | `inspect`, `force-release`, `list`, `watch` | `operate` |
 //! | completions, man pages | `pages` |
-//! | what it says, and how it ends | `voice`, `failure` |
+//! | messages and exit codes | `voice`, `failure` |
 
 mod cli;
 mod connect;

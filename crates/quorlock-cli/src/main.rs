@@ -1,4 +1,4 @@
-//! The command `quorlock`. `quorlock --help` says what it does.
+//! The command `quorlock`. `quorlock --help` documents it.
 
 fn main() -> std::process::ExitCode {
     quorlock_cli::main()

@@ -1,4 +1,4 @@
-//! For operators: who holds what, and freeing it by force.
+//! Commands for operators: inspecting locks, and releasing them by force.
 
 pub(crate) mod force;
 pub(crate) mod inspect;
@@ -17,7 +17,7 @@ use crate::failure::{Code, Failure};
 use crate::settings::{Reach, Settings};
 use crate::voice::Voice;
 
-/// Runs something with a client of the servers, and says why if it fails.
+/// Runs an operation with a client of the servers, and reports the reason if it fails.
 fn with_locks<F: Future<Output = Result<Code, Failure>>>(
     reach: &Reach,
     operation: impl FnOnce(Locks, Settings) -> F,
@@ -39,7 +39,7 @@ fn with_locks<F: Future<Output = Result<Code, Failure>>>(
     })
 }
 
-/// Prints a line. Who reads it may have seen enough: then this command has nothing left to do.
+/// Prints a line. The reader may have closed the pipe, and then this command has nothing left to do.
 fn print(line: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let printed = out

@@ -13,7 +13,7 @@ use crate::voice::Voice;
 /// Print the completions for a shell.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Completions {
-    /// For which shell.
+    /// Shell that the script is for.
     shell: Shell,
 }
 
@@ -28,7 +28,7 @@ impl Completions {
 /// Print the man page, or write all of them to a folder.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Man {
-    /// Write quorlock.1 and a page for each subcommand here.
+    /// Folder for quorlock.1 and a page for each subcommand.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -43,7 +43,7 @@ impl Man {
     }
 }
 
-/// The command as people see it.
+/// Returns the command without its hidden subcommands.
 fn shown(full: &Command) -> Command {
     let mut shown = Command::new("quorlock").version(env!("CARGO_PKG_VERSION"));
     if let Some(about) = full.get_about() {
@@ -63,7 +63,7 @@ fn ended(result: io::Result<()>) -> Code {
     match result {
         Ok(()) => Code::SUCCESS,
         Err(error) => {
-            let failure = Failure::system("it cannot be written", error);
+            let failure = Failure::system("the output cannot be written", error);
             Voice::Text.failure(&failure);
             failure.code
         }

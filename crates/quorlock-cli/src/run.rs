@@ -1,9 +1,10 @@
-//! `quorlock run`: a command while a lock is held.
+//! `quorlock run`: runs a command while a lock is held.
 //!
-//! Three processes. The **wrapper** has the client, acquires the lock and renews it. It starts the **guardian**, which is
-//! told with every renewal until when the lock is valid, and ends the command's process group by then: also when the wrapper
-//! is stopped (A holds; A's machine swaps for a minute; the server gives the lock to B, and A's command must not work on) or
-//! killed. The guardian starts the **command**, by way of `launch`, which ties it to the guardian's life and becomes it.
+//! There are three processes. The **wrapper** has the client, acquires the lock and renews it. It starts the
+//! **guardian**, which receives with every renewal the time until which the lock is valid, and ends the command's
+//! process group by then. It does so even if the wrapper is killed or stopped: suppose A holds the lock and A's machine
+//! swaps for a minute. The server gives the lock to B, and A's command must not continue to work. The guardian starts
+//! the **command** through `launch`, which ties it to the life of the guardian and becomes the command.
 
 pub(crate) mod guarded;
 pub(crate) mod guardian;
@@ -42,10 +43,10 @@ use crate::voice::Voice;
 
 /// Run a command while a lock is held, and end it in time when the lock is lost.
 ///
-/// The command gets QUORLOCK_NAME, QUORLOCK_FENCING_TOKEN (a number that grows with every hold: give it to what you write
-/// to), QUORLOCK_OWNER, QUORLOCK_DEADLINE (until when the lock is valid if nothing renews it, in seconds since 1970, as of the
-/// start) and QUORLOCK_FD (a file descriptor that is at its end when the lock is lost). Of --also there are QUORLOCK_NAME_1,
-/// QUORLOCK_FENCING_TOKEN_1 and so on.
+/// The environment of the command has QUORLOCK_NAME, QUORLOCK_FENCING_TOKEN (a number that grows with every hold: pass
+/// it to the store that the command writes to), QUORLOCK_OWNER, QUORLOCK_DEADLINE (until when the lock is valid if it
+/// is not renewed, in seconds since 1970, as of the start) and QUORLOCK_FD (a file descriptor that reaches its end when
+/// the lock is lost). The names of --also are in QUORLOCK_NAME_1, QUORLOCK_FENCING_TOKEN_1 and so on.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Run {
     #[command(flatten)]
@@ -53,43 +54,43 @@ pub(crate) struct Run {
     /// Do not wait: end with 75 when others hold the lock.
     #[arg(short, long, conflicts_with = "wait")]
     no_wait: bool,
-    /// Wait this long at most, then end with 75; servers that are down are waited for as well. Without -n or -w: until the lock is
-    /// free, and for 30 s where no majority answers.
+    /// Wait at most this long, then end with 75; servers that are down are waited for as well. Without -n or -w, wait
+    /// until the lock is free, and for 30 s where no majority answers.
     #[arg(short, long, value_name = "SPAN")]
     wait: Option<Span>,
-    /// What the lock is asked for, and renewed every third of it; how long it stays locked if this machine dies
-    /// [default: 30s].
+    /// Lease of the lock, renewed every third of it. This is how long it stays locked if this machine dies [default:
+    /// 30s].
     #[arg(long, value_name = "SPAN")]
     lease: Option<Span>,
-    /// Hold the lock no longer than this, also if the command goes on: it is ended then.
+    /// Hold the lock no longer than this. A command that is still running is ended then.
     #[arg(long, value_name = "SPAN")]
     max_hold: Option<Span>,
-    /// One of any number of readers, who keep writers out.
+    /// Lock as one of any number of readers, which exclude writers.
     #[arg(long, conflicts_with_all = ["write", "fair"])]
     read: bool,
-    /// A writer, who keeps readers and writers out.
+    /// Lock as a writer, which excludes readers and other writers.
     #[arg(long, conflicts_with = "fair")]
     write: bool,
     /// First come, first served. On one server only.
     #[arg(long)]
     fair: bool,
-    /// Take this name too: all of them or none.
+    /// Lock this name too: all of the names or none.
     #[arg(long, value_name = "NAME")]
     also: Vec<String>,
-    /// Do not release the lock after a command that ended with 0: it ends with its lease. Others that wake up a little later
-    /// for the same job find it done.
+    /// Do not release the lock after a command that ended with 0: it ends with its lease. Others that start a little
+    /// later for the same job find the lock held.
     #[arg(long)]
     keep: bool,
     /// End with this code instead of 75 when others hold the lock.
     #[arg(short = 'E', long, value_name = "CODE", default_value_t = 75)]
     conflict_exit_code: u8,
-    /// What to lock.
+    /// Name to lock.
     name: String,
     #[command(flatten)]
     guarded: Guarded,
 }
 
-/// How long giving back may take in the background, where servers do not answer.
+/// How long releases in the background may take when servers do not answer.
 const CLOSING: Duration = Duration::from_secs(2);
 
 impl Run {
@@ -134,13 +135,13 @@ impl Run {
             Ok(Err(failure)) => Err(failure),
             Err(signal) => Ok(Code::of_signal(signal.as_raw())),
         };
-        // What some servers granted and others did not, and what the slower ones have not been told yet, is given back in the
+        // Grants of a lost round, and releases that slower servers have not received yet, are handled in the
         // background, which ends with this process.
         close(&locks).await;
         code
     }
 
-    /// A client.
+    /// Returns a client.
     async fn connect(&self, settings: &Settings, began: Instant) -> Result<Locks, Failure> {
         let bound = match self.wait {
             Some(wait) => wait.0,
@@ -153,7 +154,7 @@ impl Run {
         connect(settings, patience).await
     }
 
-    /// The lock.
+    /// Acquires the lock.
     async fn acquire(&self, locks: &Locks, began: Instant) -> Result<Guard, Failure> {
         let lock = self.lock(locks)?;
         if self.no_wait {
@@ -170,7 +171,7 @@ impl Run {
         }
     }
 
-    /// The command, with the lock in hand.
+    /// Runs the command while the lock is held.
     async fn work(
         &self,
         guard: &Guard,
@@ -220,7 +221,7 @@ impl Run {
         Ok(Lock::all(parts)?)
     }
 
-    /// What the command is told.
+    /// Returns the variables in the environment of the command.
     fn variables(&self, guard: &Guard) -> Vec<(String, String)> {
         let token = |name: &str| {
             let token = guard.fencing_token_of(name);
@@ -239,7 +240,7 @@ impl Run {
         variables
     }
 
-    /// Gives the lock back, and says how it all ended.
+    /// Releases the lock, and reports how everything ended.
     async fn let_go(
         &self,
         guard: Guard,
@@ -254,7 +255,7 @@ impl Run {
         };
         let mut was_held = true;
         if stays {
-            // From now on, not from the last renewal.
+            // The lease counts from now, not from the last renewal.
             was_held = guard.extend(timing.lease).await.is_ok() || guard.is_held();
             guard.leak();
         } else {
@@ -272,7 +273,8 @@ impl Run {
             return Ok(Code::LOST);
         }
         if !was_held {
-            let text = "the lock was lost while the command ran: others may have held it meanwhile";
+            let text =
+                "the lock was lost while the command ran: others may have held it in the meantime";
             voice.warn("lost", text, &[]);
             return Ok(Code::LOST);
         }
@@ -280,7 +282,7 @@ impl Run {
     }
 }
 
-/// Waits until enough of the validity is ahead.
+/// Extends the lock if too little of its validity is left for the command to start.
 async fn lasting(guard: &Guard, timing: &Timing) -> Result<(), Failure> {
     if guard.validity() < timing.needed() {
         let _ = guard.extend(timing.lease).await;
@@ -292,7 +294,7 @@ async fn lasting(guard: &Guard, timing: &Timing) -> Result<(), Failure> {
     Err(Failure::new(
         Code::UNAVAILABLE,
         format!(
-            "the servers are so slow that {validity:?} are left of a lease of {:?}, and {:?} are needed (--min-validity and --grace): ask for a longer --lease",
+            "the servers are so slow that {validity:?} are left of a lease of {:?}, but {:?} are needed (--min-validity and --grace): set a longer --lease",
             timing.lease,
             timing.needed()
         ),
@@ -307,7 +309,7 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-/// Does work until a signal comes that ends a program.
+/// Runs the work, unless a signal arrives that ends a program.
 pub(crate) async fn unless_told<F: Future>(
     signals: &mut Signals,
     work: F,
@@ -320,7 +322,7 @@ pub(crate) async fn unless_told<F: Future>(
     .await
 }
 
-/// Lets the client end what is under way, within a bound.
+/// Lets the client finish its background work, within a bound.
 #[expect(
     clippy::disallowed_methods,
     reason = "the command runs on the real clock"

@@ -1,4 +1,4 @@
-//! Which servers, how to log in, and what all clients of a deployment must agree on.
+//! The servers, their credentials, and the settings that all clients of a deployment must share.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,56 +11,56 @@ use serde::Deserialize;
 use crate::failure::Failure;
 use crate::span::Span;
 
-/// Which servers have the locks, and how to get there.
+/// The servers that store the locks, and how to connect to them.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Servers")]
 pub(crate) struct Reach {
-    /// A server: redis://[user@]host[:port][/db], rediss:// for the same under TLS, or unix:///path, or a Sentinel group:
-    /// redis+sentinel://[user@]host[:port][,host[:port]..]/name[/db], or a Redis Cluster:
-    /// redis+cluster://[user@]host[:port][,host[:port]..]. Several, with a comma between them or one --nodes each,
-    /// make a majority (RedLock); a comma is between two addresses where the second begins with its scheme (`redis://`).
-    /// Without: QUORLOCK_NODES, or the file of --config.
+    /// Address of a server: redis://[user@]host[:port][/db], rediss:// for the same under TLS, or unix:///path; of a
+    /// Sentinel group: redis+sentinel://[user@]host[:port][,host[:port]..]/name[/db]; or of a Redis Cluster:
+    /// redis+cluster://[user@]host[:port][,host[:port]..]. Several addresses, separated by commas or in one --nodes
+    /// each, form a majority (RedLock). A comma separates two addresses only if the second begins with its scheme
+    /// (`redis://`). Default: QUORLOCK_NODES, or the file of --config.
     #[arg(long, value_name = "URL")]
     pub(crate) nodes: Vec<String>,
-    /// A TOML file with settings: nodes, password_file, tls_ca, tls_cert, tls_key, key_prefix, lease, longest_lease, clock_margin, token_retention,
-    /// member_timeout, trust_fresh_nodes. Without: QUORLOCK_CONFIG.
+    /// TOML file with settings: nodes, password_file, tls_ca, tls_cert, tls_key, key_prefix, lease, longest_lease,
+    /// clock_margin, token_retention, member_timeout, trust_fresh_nodes. Default: QUORLOCK_CONFIG.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// A file with the password, for the addresses that have none: nothing secret is in the list of processes then. It is read again
-    /// when it changes. Without: QUORLOCK_PASSWORD_FILE.
+    /// File with the password for the addresses that have none, so that the list of processes shows no secret. It is
+    /// read again when it changes. Default: QUORLOCK_PASSWORD_FILE.
     #[arg(long, value_name = "FILE")]
     pub(crate) password_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) tls: TlsFiles,
-    /// Comes before every name: `app:` locks orders/42 under the key app:orders/42.
+    /// Prefix of every name: with `app:` the lock orders/42 has the key app:orders/42.
     #[arg(long, value_name = "PREFIX")]
     pub(crate) key_prefix: Option<String>,
-    /// The longest lease that any client of the deployment asks for, the same for all of them [default: 60s].
+    /// Longest lease that any client of the deployment requests. It must be the same for all of them [default: 60s].
     #[arg(long, value_name = "SPAN")]
     pub(crate) longest_lease: Option<Span>,
-    /// Trusts servers of a majority that no client has used before, instead of watching them for one longest lease first. Not
-    /// where servers may come back without their data.
+    /// Trust servers of a majority that no client has used before, instead of watching them for one longest lease
+    /// first. Do not use this where servers may come back without their data.
     #[arg(long)]
     pub(crate) trust_fresh_nodes: bool,
 }
 
-/// Certificates for addresses that ask for TLS. The files are read again at each connect.
+/// Certificates for addresses that use TLS. The files are read again for each connection.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct TlsFiles {
-    /// Believes the authorities of this PEM file, instead of those of the system, when an address begins with rediss://. Without:
-    /// QUORLOCK_TLS_CA.
+    /// PEM file with the certificate authorities to trust, instead of those of the system, for addresses that begin
+    /// with rediss://. Default: QUORLOCK_TLS_CA.
     #[arg(long, value_name = "FILE")]
     pub(crate) tls_ca: Option<PathBuf>,
-    /// Shows servers the certificate of this PEM file (mutual TLS); its key is that of --tls-key. Without: QUORLOCK_TLS_CERT.
+    /// PEM file with the client certificate (mutual TLS). Its key is in --tls-key. Default: QUORLOCK_TLS_CERT.
     #[arg(long, value_name = "FILE")]
     pub(crate) tls_cert: Option<PathBuf>,
-    /// The private key of --tls-cert, in PEM. Without: QUORLOCK_TLS_KEY.
+    /// PEM file with the private key of --tls-cert. Default: QUORLOCK_TLS_KEY.
     #[arg(long, value_name = "FILE")]
     pub(crate) tls_key: Option<PathBuf>,
 }
 
 impl TlsFiles {
-    /// These, then those of the environment, then those of the file.
+    /// Returns these files, or those of the environment, or those of the settings file, in this order.
     fn or(&self, file: &File) -> Result<TlsFiles, Failure> {
         let pick = |given: &Option<PathBuf>, name: &str, file: &Option<PathBuf>| {
             let given = given.clone().or_else(|| variable(name).map(PathBuf::from));
@@ -84,7 +84,7 @@ impl TlsFiles {
         self.tls_ca.is_none() && self.tls_cert.is_none()
     }
 
-    /// The settings of connections with them.
+    /// Returns the connection settings with these certificates.
     #[cfg(feature = "tls")]
     fn apply(&self, config: RedisConfig) -> Result<RedisConfig, Failure> {
         if self.is_empty() {
@@ -100,7 +100,7 @@ impl TlsFiles {
         Ok(config.tls(tls))
     }
 
-    /// The settings of connections with them.
+    /// Returns the connection settings with these certificates.
     #[cfg(not(feature = "tls"))]
     fn apply(&self, config: RedisConfig) -> Result<RedisConfig, Failure> {
         if self.is_empty() {
@@ -112,7 +112,7 @@ impl TlsFiles {
     }
 }
 
-/// What a file says.
+/// The contents of a settings file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct File {
@@ -132,10 +132,10 @@ pub(crate) struct File {
     trust_fresh_nodes: bool,
 }
 
-/// All of it: what the command line says, then the environment, then the file.
+/// The resulting settings: from the command line, then the environment, then the file.
 #[derive(Clone)]
 pub(crate) struct Settings {
-    /// As they were given; they may have passwords, and are not to be shown.
+    /// Addresses as they were given. They may contain passwords and must not be printed.
     pub(crate) addresses: Vec<String>,
     pub(crate) password_file: Option<PathBuf>,
     pub(crate) tls: TlsFiles,
@@ -145,7 +145,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// The addresses with the password of now: not to be shown.
+    /// Returns the addresses with the current password. They must not be printed.
     pub(crate) fn addresses_with_password(&self) -> Result<Vec<String>, Failure> {
         let secret = self.password_file.as_deref().map(password).transpose()?;
         let addresses = self.addresses.iter().map(|address| match &secret {
@@ -157,7 +157,7 @@ impl Settings {
 }
 
 impl Reach {
-    /// Reads what there is to read.
+    /// Reads the settings from the command line, the environment and the file.
     pub(crate) fn settings(&self) -> Result<Settings, Failure> {
         let from_environment = || variable("QUORLOCK_CONFIG").map(PathBuf::from);
         let path = self.config.clone().or_else(from_environment);
@@ -179,7 +179,7 @@ impl Reach {
             .or(file.password_file);
         let mut redis = tls.apply(RedisConfig::default())?;
         if let Some(path) = &password_file {
-            // A file without a password is told before a server is asked.
+            // An error about a file without a password is reported before a server is contacted.
             password(path)?;
             redis = redis.credentials(PasswordFile::new(path));
         }
@@ -218,8 +218,8 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
 }
 
-/// The addresses of a comma list. A comma is between two of them only where a scheme stands behind it: a Sentinel group is one
-/// address with commas in it, and a password or the path of a socket may have some.
+/// Splits a list of addresses. A comma separates two addresses only if a scheme follows it, because the address of a
+/// Sentinel group contains commas, and a password or the path of a socket may.
 pub(crate) fn addresses_of(list: &str) -> Vec<String> {
     let mut addresses = Vec::new();
     let mut rest = list;
@@ -255,14 +255,14 @@ fn read(path: &Path) -> Result<File, Failure> {
     file_of(path, &text)
 }
 
-/// What a text says that was read from a file.
+/// Parses the text of a settings file.
 pub(crate) fn file_of(path: &Path, text: &str) -> Result<File, Failure> {
     let shown = path.display();
     toml::from_str(text).map_err(|error| {
-        // Its own text quotes the line, which may have a password, and its message what stands in the wrong place.
+        // The error's own text quotes the line, which may contain a password. Its message quotes the misplaced value.
         let message = match error.message() {
             message if message.contains("://") => {
-                "an address stands where there is none: they are a list, nodes = [\"redis://..\"]"
+                "an address is in the wrong place: addresses are a list, nodes = [\"redis://..\"]"
             }
             message => message,
         };
@@ -274,7 +274,7 @@ pub(crate) fn file_of(path: &Path, text: &str) -> Result<File, Failure> {
     })
 }
 
-/// The first line of a file.
+/// Returns the first line of a file.
 fn password(path: &Path) -> Result<String, Failure> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| {
@@ -288,14 +288,14 @@ fn password(path: &Path) -> Result<String, Failure> {
     }
 }
 
-/// The address with the password, if it has none of its own.
+/// Returns the address with the password, if it has no password of its own.
 pub(crate) fn with_password(address: &str, password: &str) -> String {
     let Some((scheme, rest)) = address.split_once(':') else {
         return address.to_owned();
     };
     let password = encoded(password);
     let (rest, fragment) = rest.split_at(rest.find('#').unwrap_or(rest.len()));
-    // Slashes behind the scheme of a socket may be left out.
+    // The slashes after the scheme of a socket are optional.
     if scheme.to_ascii_lowercase().ends_with("unix") {
         let has_own = |query: &str| {
             let mut parts = query.split('&');
@@ -322,7 +322,7 @@ pub(crate) fn with_password(address: &str, password: &str) -> String {
     }
 }
 
-/// Percent-encoded, so that no character of it is taken for a part of the address.
+/// Returns the text percent-encoded, so that none of its characters is read as a part of the address.
 fn encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -389,7 +389,7 @@ mod tests {
                 &["unix:///a,b.sock", "unix:///c"],
             ),
             ("redis://:a,b@h,unix:///c", &["redis://:a,b@h", "unix:///c"]),
-            // What is wrong is told of the whole address, and not made to look right.
+            // An error is reported for the whole address, which is not corrected silently.
             ("redis://a,b", &["redis://a,b"]),
             ("a,b", &["a,b"]),
         ] {

@@ -1,4 +1,4 @@
-//! Lengths of time, as people write them.
+//! Durations, as people write them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 
-/// A length of time: `500ms`, `30s`, `2m`, `1h`, `1d`; `1.5h` too. A bare number counts seconds, as flock(1) has it.
+/// A duration: `500ms`, `30s`, `2m`, `1h`, `1d` or `1.5h`. A bare number is in seconds, as in flock(1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Span(pub(crate) Duration);
 
 impl Span {
-    /// No longer than that.
+    /// The longest duration that is accepted.
     const LONGEST: Duration = quorlock::LocksBuilder::LONGEST_SPAN;
 }
 
@@ -19,7 +19,7 @@ impl FromStr for Span {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is no length of time: write 500ms, 30s, 2m, 1h or 1d");
+        let wrong = || format!("{text:?} is not a duration: write 500ms, 30s, 2m, 1h or 1d");
         let text = text.trim();
         let unit = text.find(|c: char| !c.is_ascii_digit() && c != '.');
         let (number, unit) = text.split_at(unit.unwrap_or(text.len()));
@@ -32,7 +32,7 @@ impl FromStr for Span {
             _ => return Err(wrong()),
         };
         let number: f64 = number.parse().map_err(|_| wrong())?;
-        // Whole milliseconds: 0.1 has no exact place among binary numbers.
+        // Rounds to whole milliseconds, because 0.1 has no exact binary representation.
         let millis = (number * seconds * 1_000.0).round();
         let span = Duration::try_from_secs_f64(millis / 1_000.0).map_err(|_| wrong())?;
         if Span::LONGEST < span {
@@ -101,7 +101,7 @@ mod tests {
         ] {
             let error = text.parse::<Span>().unwrap_err();
             assert!(
-                error.contains("is no length of time") || error.contains("hundred years"),
+                error.contains("is not a duration") || error.contains("hundred years"),
                 "{error}"
             );
         }

@@ -1,4 +1,4 @@
-//! What the command says: to stderr alone, for stdout belongs to the child.
+//! The messages of the command. They go to stderr only, because stdout belongs to the child.
 
 use std::io::{self, Write as _};
 
@@ -7,19 +7,19 @@ use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 
-/// How the command speaks.
+/// The format of the messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Voice {
-    /// What a person has to know: that something is wrong.
+    /// Warnings and errors, for people.
     Text,
     /// Every event, as one line of JSON each.
     Json,
-    /// Not at all.
+    /// No messages.
     Quiet,
 }
 
 impl Voice {
-    /// As the command line asks for it.
+    /// Returns the format that the command line selects.
     pub(crate) fn of(is_quiet: bool, is_json: bool) -> Self {
         match (is_quiet, is_json) {
             (true, _) => Voice::Quiet,
@@ -28,7 +28,7 @@ impl Voice {
         }
     }
 
-    /// As other processes of this command are told it.
+    /// Returns the name of the format, as it is passed to other processes of this command.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Voice::Text => "text",
@@ -37,14 +37,14 @@ impl Voice {
         }
     }
 
-    /// Something that a program may want to know, and a person does not.
+    /// Reports an event that is of interest to programs but not to people.
     pub(crate) fn event(self, event: &str, fields: &[(&str, Value)]) {
         if self == Voice::Json {
             line(&json(event, fields));
         }
     }
 
-    /// Something that a person has to know.
+    /// Reports something that people need to know.
     pub(crate) fn warn(self, event: &str, text: &str, fields: &[(&str, Value)]) {
         match self {
             Voice::Text => line(&format!("quorlock: {text}")),
@@ -57,7 +57,7 @@ impl Voice {
         }
     }
 
-    /// Why the command ends.
+    /// Reports why the command ends.
     pub(crate) fn failure(self, failure: &Failure) {
         let code = ("code", Value::from(failure.code.0));
         self.warn("failed", &failure.text, &[code]);
@@ -73,7 +73,7 @@ fn json(event: &str, fields: &[(&str, Value)]) -> String {
     Value::Object(object).to_string()
 }
 
-/// One write: lines of several processes do not run into one another. A closed stderr is no reason to fail.
+/// Writes a line in one call, so that the lines of several processes do not mix. A closed stderr is not an error.
 pub(crate) fn line(text: &str) {
     let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
 }

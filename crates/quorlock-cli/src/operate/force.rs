@@ -8,19 +8,19 @@ use super::{print, with_locks};
 use crate::failure::Code;
 use crate::settings::Reach;
 
-/// Free a name by force, also from a holder that lives: for one that is known to be gone.
+/// Free a name by force, even if its holder is alive. Use it for a holder that is known to be gone.
 ///
-/// The holder is not asked. A `quorlock run` learns of it at its next renewal, within a third of its lease, and ends its
-/// command then with 76; until then two may work at once, unless what they write to compares fencing tokens. Ends with 69 if
-/// fewer servers than a lock needs say that the name is free now.
+/// The holder is not asked. A `quorlock run` learns of it at its next renewal, within a third of its lease, and ends
+/// its command then with 76. Until then two commands may work at once, unless the store that they write to compares
+/// fencing tokens. Ends with 69 if fewer servers than a lock needs confirm that the name is free now.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ForceRelease {
     #[command(flatten)]
     reach: Reach,
-    /// One line of JSON for each name.
+    /// Print one line of JSON for each name.
     #[arg(long)]
     json: bool,
-    /// What to free.
+    /// Names to free.
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 }

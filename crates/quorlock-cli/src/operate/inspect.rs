@@ -9,15 +9,16 @@ use crate::settings::Reach;
 
 /// Show who holds a name, server by server. Changes nothing.
 ///
-/// It is a picture of the past: to decide by it whether to work is no lock. Ends with 69 if too few servers answered.
+/// The output shows the past: a decision to work that is based on it is not protected by a lock. Ends with 69 if too
+/// few servers answered.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Inspect {
     #[command(flatten)]
     reach: Reach,
-    /// One line of JSON for each name.
+    /// Print one line of JSON for each name.
     #[arg(long)]
     json: bool,
-    /// What to look at.
+    /// Names to inspect.
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 }

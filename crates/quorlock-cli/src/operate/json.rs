@@ -3,7 +3,7 @@
 use quorlock::{Found, Inspection, NodeInspection, Summary, Ttl};
 use serde_json::{Map, Value, json};
 
-/// What a name is, in a word.
+/// Returns the state of a name, in one word.
 pub(super) fn word(summary: &Summary) -> &'static str {
     match summary {
         Summary::Held { .. } => "held",
@@ -16,7 +16,7 @@ pub(super) fn word(summary: &Summary) -> &'static str {
     }
 }
 
-/// All that is known of a name.
+/// Returns everything that is known of a name.
 pub(super) fn inspection(inspection: &Inspection) -> Value {
     let summary = inspection.summary();
     let owner = match &summary {
@@ -76,7 +76,7 @@ fn node(node: &NodeInspection) -> Value {
     Value::Object(object)
 }
 
-/// Milliseconds; null for a claim without an expiry.
+/// Returns the remaining milliseconds; null for a claim without expiry.
 fn left(ttl: Ttl) -> Value {
     match ttl {
         Ttl::Millis(millis) => millis.into(),

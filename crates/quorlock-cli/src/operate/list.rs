@@ -14,23 +14,23 @@ use crate::failure::{Code, Failure};
 use crate::settings::{Reach, TlsFiles};
 use crate::voice::Voice;
 
-/// List what is held: which names, by whom, and for how long if nothing renews it.
+/// List the names that are held, their owners, and how long each is held if it is not renewed.
 ///
-/// The servers are asked by SCAN, in many small steps, never by KEYS; their users need +scan and +pttl for it. What comes or
-/// goes meanwhile may be missing.
+/// The servers are read by SCAN, in many small steps, never by KEYS; their users need +scan and +pttl for it. Names
+/// that are acquired or released in the meantime may be missing.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct List {
     #[command(flatten)]
     reach: Reach,
-    /// One line of JSON for each name.
+    /// Print one line of JSON for each name.
     #[arg(long)]
     json: bool,
-    /// Which names, as Redis matches keys: * for any text, ? for a character, [ab] for one of them.
+    /// Names to list, as a Redis pattern: * matches any text, ? one character, [ab] one of these characters.
     #[arg(default_value = "*")]
     pattern: String,
 }
 
-/// How many keys a server looks at in one step.
+/// How many keys a server examines in one step.
 const STEP: usize = 500;
 
 /// How many names are inspected at once.
@@ -63,7 +63,7 @@ impl List {
                 return Ok(Code::UNAVAILABLE);
             }
             let names = names.iter().filter_map(|key| key.strip_prefix(prefix));
-            // A key that cannot be a name belongs to a lock, or to a server.
+            // A key that cannot be a name stores other data of a lock or of a server.
             let names: Vec<&str> = names.filter(|name| Name::new(name).is_ok()).collect();
             if !self.json {
                 print(&row(
@@ -86,7 +86,7 @@ impl List {
     }
 }
 
-/// The keys of one server that may be claims: hashes that expire.
+/// Returns the keys of one server that may be claims: those that expire.
 async fn scan(address: &str, tls: &TlsFiles, pattern: &str) -> Result<Vec<String>, Failure> {
     let failed = |error: redis::RedisError| {
         let detail = error
@@ -134,7 +134,7 @@ async fn scan(address: &str, tls: &TlsFiles, pattern: &str) -> Result<Vec<String
     }
 }
 
-/// A client of one server, with these certificates if its address asks for TLS.
+/// Returns a client of one server, with these certificates if its address uses TLS.
 #[cfg(feature = "tls")]
 fn client(address: &str, files: &TlsFiles) -> Result<redis::RedisResult<redis::Client>, Failure> {
     let is_tls = address.starts_with("rediss:") || address.starts_with("valkeys:");
@@ -161,13 +161,13 @@ fn client(address: &str, files: &TlsFiles) -> Result<redis::RedisResult<redis::C
     Ok(redis::Client::build_with_tls(address, certificates))
 }
 
-/// A client of one server.
+/// Returns a client of one server.
 #[cfg(not(feature = "tls"))]
 fn client(address: &str, _: &TlsFiles) -> Result<redis::RedisResult<redis::Client>, Failure> {
     Ok(redis::Client::open(address))
 }
 
-/// A text of which a pattern matches nothing but itself.
+/// Returns a pattern that matches only this text.
 fn literal(text: &str) -> String {
     let mut literal = String::with_capacity(text.len());
     for character in text.chars() {

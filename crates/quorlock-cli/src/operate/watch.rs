@@ -13,18 +13,19 @@ use crate::span::Span;
 
 /// Follow who holds a name, until this command is ended.
 ///
-/// It looks from time to time: holds that are shorter than the interval may be missed, which the token shows.
+/// The name is inspected at intervals. Holds that are shorter than the interval may be missed, which shows in the
+/// token.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Watch {
     #[command(flatten)]
     reach: Reach,
-    /// One line of JSON for each change.
+    /// Print one line of JSON for each change.
     #[arg(long)]
     json: bool,
-    /// How often to look, at least 50ms.
+    /// Time between two inspections, at least 50ms.
     #[arg(long, value_name = "SPAN", default_value = "1s")]
     interval: Span,
-    /// What to look at.
+    /// Name to inspect.
     name: String,
 }
 
@@ -83,7 +84,7 @@ impl Watch {
     }
 }
 
-/// A number of what happens to a name: it grows with every hold.
+/// Returns the largest token of the name: it grows with every hold.
 fn token(inspection: &Inspection) -> Option<Token> {
     let replies = inspection.nodes.iter();
     let replies = replies.filter_map(|node| node.found.as_ref().ok());
@@ -108,7 +109,7 @@ async fn wait(span: Duration) {
     tokio::time::sleep(span).await;
 }
 
-/// The time of day, UTC.
+/// Returns the time of day, in UTC.
 fn clock(now: Duration) -> String {
     let seconds = now.as_secs();
     let (hours, minutes) = (seconds / 3_600 % 24, seconds / 60 % 60);

@@ -1,10 +1,11 @@
-//! A clock that two processes of one machine have in common.
+//! A clock that the processes of one machine share.
 
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// A moment on a clock that never goes back; on Linux it counts the time for which the machine was suspended, as leases do.
+/// A time on a clock that never goes back. On Linux it counts the time for which the machine was suspended, as leases
+/// do.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Moment {
     nanos: u64,
@@ -24,12 +25,12 @@ impl Moment {
         Moment { nanos }
     }
 
-    /// What another process of this machine was told.
+    /// Returns the time that another process of this machine sent.
     pub(crate) fn of_nanos(nanos: u64) -> Self {
         Moment { nanos }
     }
 
-    /// To tell another process of this machine.
+    /// Returns the time as it is sent to another process of this machine.
     pub(crate) fn as_nanos(self) -> u64 {
         self.nanos
     }
@@ -48,7 +49,7 @@ impl Moment {
         }
     }
 
-    /// How long it is from the other moment to this one; none if that comes later.
+    /// Returns the time from `other` to `self`; zero if `other` is later.
     pub(crate) fn since(self, other: Moment) -> Duration {
         Duration::from_nanos(self.nanos.saturating_sub(other.nanos))
     }

@@ -1,4 +1,4 @@
-//! What every command under a guardian is given on the command line.
+//! The options of every command that runs under a guardian.
 
 use std::ffi::OsString;
 
@@ -14,23 +14,24 @@ use crate::voice::Voice;
 /// A command, and how it is ended.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Guarded {
-    /// What becomes of the command when the lock or the leadership is lost.
+    /// What happens to the command when the lock or the leadership is lost.
     #[arg(long, value_enum, default_value_t = OnLoss::Kill)]
     pub(crate) on_loss: OnLoss,
-    /// From TERM to the end of the validity, at most half of the lease [default: a third of the lease, at most 10s].
+    /// Time from TERM to the end of the validity, at most half of the lease [default: a third of the lease, at most
+    /// 10s].
     #[arg(long, value_name = "SPAN")]
     grace: Option<Span>,
-    /// What must be left of the validity before the grace for the command to start [default: a third of the lease, at most
+    /// Validity that must be left before the grace for the command to start [default: a third of the lease, at most
     /// 10s].
     #[arg(long, value_name = "SPAN")]
     min_validity: Option<Span>,
-    /// Say nothing.
+    /// Print no messages.
     #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
-    /// Say what happens as lines of JSON, on stderr.
+    /// Print every event as a line of JSON, on stderr.
     #[arg(long)]
     json: bool,
-    /// The command and its arguments.
+    /// Command and its arguments.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
@@ -40,7 +41,8 @@ impl Guarded {
         Voice::of(self.quiet, self.json)
     }
 
-    /// The times of a hold with that lease, else with that of the settings, which is what the client asks for from now on.
+    /// Returns the times of a hold with this lease, or with the lease of the settings. The client requests this lease
+    /// from now on.
     pub(crate) fn timing(
         &self,
         lease: Option<Span>,
@@ -54,8 +56,8 @@ impl Guarded {
     }
 }
 
-/// Runs a future on this thread. The thread that starts a guardian must live as long as this process: this one, so no others
-/// are made.
+/// Runs a future on this thread. The thread that starts a guardian must live as long as this process, so no other
+/// threads are created.
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -1,5 +1,5 @@
-//! The process between wrapper and command. It knows until when the lock is valid, and ends the command's process group by
-//! then, whatever becomes of the wrapper: killed, stopped, or busy.
+//! The process between wrapper and command. It knows until when the lock is valid, and ends the command's process group
+//! by then, whatever happens to the wrapper: killed, stopped, or busy.
 
 use std::ffi::OsString;
 use std::future::poll_fn;
@@ -27,18 +27,18 @@ use super::signals::{ENDING, Signals, TELLING};
 use crate::failure::{Code, Failure};
 use crate::voice::Voice;
 
-/// What becomes of the command when the lock is lost.
+/// What happens to the command when the lock is lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum OnLoss {
-    /// TERM to the process group in time, and KILL before the validity ends.
+    /// Sends TERM to the process group in time, and KILL before the validity ends.
     Kill,
-    /// TERM alone: the command ends when it likes, also when others hold the lock.
+    /// Sends TERM only: the command may continue while others hold the lock.
     Term,
-    /// Nothing: the command sees that QUORLOCK_FD is closed, if it looks.
+    /// Sends nothing: the command can see that QUORLOCK_FD is closed.
     Ignore,
 }
 
-/// Stands between wrapper and command. Its standard input is the line to the wrapper.
+/// Runs between wrapper and command. Its standard input is the connection to the wrapper.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Guard {
     #[arg(long)]
@@ -57,18 +57,19 @@ pub(crate) struct Guard {
     command: Vec<OsString>,
 }
 
-/// How often is looked whether processes have gone that are no children of this one.
+/// Time between two checks whether processes that are not children of this one have ended.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
-/// No timer counts the time for which a machine is suspended: the clock is looked at as often as this.
+/// The longest sleep. No timer counts the time for which a machine is suspended, so the clock is read at least this
+/// often.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
-/// After KILL. What survives that hangs in the system.
+/// How long processes may take to end after KILL. A process that survives longer is blocked in the system.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The program that this process runs.
+/// Returns the path of the program that this process runs.
 pub(crate) fn program() -> PathBuf {
-    // An update may have put another file in its place, or none.
+    // An update may have replaced or removed the file.
     match std::env::current_exe() {
         Ok(path) if path.exists() => path,
         _ => PathBuf::from("/proc/self/exe"),
@@ -77,7 +78,8 @@ pub(crate) fn program() -> PathBuf {
 
 impl Guard {
     pub(crate) fn run(self) -> Code {
-        // Before anything else is open, so that the numbers are small: a shell's redirections know those up to 9.
+        // The pipe is created before any other file is open, so that its numbers are small: redirections of a shell
+        // accept numbers up to 9.
         let loss = rustix::pipe::pipe();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -102,14 +104,14 @@ impl Guard {
         let stream = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
         let stdin = take_over(&stream)?;
         let mut link = Link::new(stream)?;
-        // Grandchildren whose parents end become children of this process, which can wait for them and end them.
+        // Grandchildren whose parents have ended become children of this process, which can wait for them and end them.
         #[cfg(target_os = "linux")]
         rustix::process::set_child_subreaper(Some(getpid()))?;
-        // What a service manager or a person sends to every process of the run is passed on by the wrapper, or ends it. The
-        // guardian stays until the group has gone.
+        // A signal that a service manager or a person sends to every process of the run is passed on by the wrapper, or
+        // ends the wrapper. The guardian stays until the group has ended.
         let mut deaf = Signals::catch(&ENDING)?;
         deaf.catch_also(&TELLING)?;
-        // Before the command is there, so that no end of it is missed.
+        // This is set up before the command starts, so that its end is not missed.
         let children = tokio::signal::unix::signal(SignalKind::child())?;
 
         let until = Moment::of_nanos(self.until);
@@ -153,7 +155,7 @@ impl Guard {
         if self.foreground {
             command.arg("--foreground");
         }
-        // Not waited for by this handle: `wait` takes what ends, whichever it is.
+        // This handle does not wait for the child: `wait` collects any child that ends.
         let child = command
             .arg("--")
             .args(&self.command)
@@ -166,16 +168,16 @@ impl Guard {
     }
 }
 
-/// Where the group is.
+/// The state of the group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     /// The lock is held, as far as is known.
     Running,
-    /// The lock is lost, and the command was told all that it will be told.
+    /// The lock is lost, and the command gets no further signal.
     Left,
-    /// TERM was sent; KILL comes then.
+    /// TERM was sent; KILL follows at `kill_at`.
     Ending { kill_at: Moment, why: Why },
-    /// KILL was sent then.
+    /// KILL was sent at this time.
     Killed { at: Moment, why: Why },
 }
 
@@ -184,11 +186,11 @@ enum Phase {
 enum Why {
     /// The lock is lost, or will be.
     Loss,
-    /// The command has ended, others of its group have not.
+    /// The command has ended, but other processes of its group have not.
     Leftovers,
 }
 
-/// Who gave the orders.
+/// Whether the wrapper still exists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Wrapper {
     Listens,
@@ -202,7 +204,7 @@ enum Ended {
     Signal(i32),
 }
 
-/// What happens.
+/// An event that the guardian handles.
 enum GuardianEvent {
     Order(Order),
     WrapperGone,
@@ -221,7 +223,7 @@ struct Guardian {
     ended: Option<Ended>,
     phase: Phase,
     wrapper: Wrapper,
-    /// Its other end is the command's. It is closed at the loss.
+    /// The command has the other end of this pipe. It is closed when the lock is lost.
     loss_pipe: Option<OwnedFd>,
 }
 
@@ -240,7 +242,7 @@ impl Guardian {
                 GuardianEvent::Order(Order::Signal(number)) => self.pass_on(number),
                 GuardianEvent::WrapperGone => {
                     self.wrapper = Wrapper::Gone;
-                    // Nothing renews the lock any more. It is valid for a while, which is the command's grace.
+                    // The lock is no longer renewed. It stays valid for a while, which is the command's grace.
                     self.tell_to_end(Moment::now());
                 }
                 GuardianEvent::Child | GuardianEvent::Time => {}
@@ -248,7 +250,8 @@ impl Guardian {
         }
     }
 
-    /// Orders come first: a guardian that was stopped has some that waited, and may not go by what it knew before.
+    /// Returns the next event. Orders come first: a guardian that was stopped has orders waiting, and must not act on
+    /// what it knew before.
     #[expect(
         clippy::disallowed_methods,
         reason = "the command runs on the real clock"
@@ -274,7 +277,8 @@ impl Guardian {
     fn wakes_at(&self) -> Moment {
         match self.phase {
             Phase::Running => self.until.before(self.grace.max(self.reserve)),
-            // What is left of the group may be children of processes outside of it, and ends unheard.
+            // The remaining processes of the group may be children of processes outside of it, so that their end causes
+            // no event.
             _ if self.ended.is_some() => Moment::now().after(BETWEEN_LOOKS),
             Phase::Ending { kill_at, .. } => kill_at,
             Phase::Killed { .. } => Moment::now().after(BETWEEN_LOOKS),
@@ -282,7 +286,7 @@ impl Guardian {
         }
     }
 
-    /// Does what the time calls for.
+    /// Performs the action that is due, if any.
     fn act(&mut self, now: Moment) {
         match self.phase {
             Phase::Running if self.until.before(self.grace.max(self.reserve)) <= now => {
@@ -300,12 +304,12 @@ impl Guardian {
         }
     }
 
-    /// When KILL has to be sent for the group to have gone by the end of the validity.
+    /// Returns when KILL has to be sent for the group to have ended by the end of the validity.
     fn last_moment(&self) -> Moment {
         self.until.before(self.reserve)
     }
 
-    /// The lock will not be renewed, and is still valid.
+    /// Handles a lock that will not be renewed but is still valid.
     fn tell_to_end(&mut self, now: Moment) {
         self.loss_pipe = None;
         if self.phase != Phase::Running {
@@ -325,7 +329,7 @@ impl Guardian {
         }
     }
 
-    /// The lock is not ours any more.
+    /// Handles the loss of the lock.
     fn lose(&mut self, now: Moment) {
         self.loss_pipe = None;
         match (self.on_loss, self.phase) {
@@ -337,7 +341,7 @@ impl Guardian {
 
     fn terminate(&mut self, kill_at: Moment, why: Why) {
         self.send(Signal::TERM);
-        // A group that is stopped hears of it only when it goes on.
+        // A stopped group receives TERM only when it continues.
         self.send(Signal::CONT);
         self.phase = Phase::Ending { kill_at, why };
     }
@@ -347,25 +351,25 @@ impl Guardian {
         self.phase = Phase::Killed { at: now, why };
     }
 
-    /// What the wrapper was sent.
+    /// Passes on a signal that the wrapper received.
     fn pass_on(&mut self, number: i32) {
         if let Some(signal) = Signal::from_named_raw(number) {
             self.send(signal);
         }
     }
 
-    /// A number is not given to another group while a process has it as its own or as its group's, also a dead one that
-    /// no parent has waited for.
+    /// Sends a signal to the group. The system does not reuse a group number while a process has it as its own or as
+    /// its group's number, even a dead process that its parent has not waited for.
     fn send(&self, signal: Signal) {
         let _ = kill_process_group(self.group, signal);
     }
 
-    /// Whether anything is left of the group.
+    /// Returns whether any process of the group exists.
     fn is_there(&self) -> bool {
         test_kill_process_group(self.group) != Err(rustix::io::Errno::SRCH)
     }
 
-    /// Ends what has left the group, and has lost its parents: daemons become children of this process.
+    /// Kills processes that have left the group and lost their parents: daemons become children of this process.
     fn sweep(&self) {
         if self.ended.is_none() {
             return;
@@ -375,7 +379,7 @@ impl Guardian {
         }
     }
 
-    /// Takes note of what has become of children.
+    /// Collects the state changes of children.
     fn reap(&mut self) {
         let options = WaitOptions::NOHANG | WaitOptions::UNTRACED;
         while let Ok(Some((pid, status))) = wait(options) {
@@ -395,7 +399,7 @@ impl Guardian {
         }
     }
 
-    /// How the run ended, if it has.
+    /// Returns the last report, if the run is over.
     fn last_words(&self) -> Option<Report> {
         let is_over = match self.phase {
             Phase::Killed { at, .. } if PATIENCE <= Moment::now().since(at) => {
@@ -404,7 +408,7 @@ impl Guardian {
                     _ => Report::Survives,
                 });
             }
-            // What has left the group has until KILL, too.
+            // Processes that have left the group have until KILL, too.
             Phase::Killed { why: Why::Loss, .. } | Phase::Ending { why: Why::Loss, .. } => {
                 !self.is_there() && children().is_empty()
             }
@@ -423,7 +427,7 @@ impl Ended {
     }
 }
 
-/// The children of this process, where the system tells.
+/// Returns the children of this process, where the system shows them.
 fn children() -> Vec<Pid> {
     let children = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
     let children = children.split_whitespace();

@@ -1,4 +1,4 @@
-//! From the start of the command to its end, with the lock in hand.
+//! Runs the command from its start to its end while the lock is held.
 
 use std::ffi::OsString;
 use std::future::{Future as _, poll_fn};
@@ -33,7 +33,7 @@ use crate::voice::Voice;
 #[derive(Debug)]
 pub(crate) struct Work<'a> {
     pub(crate) command: &'a [OsString],
-    /// What the command is told of its lock.
+    /// Variables in the environment of the command.
     pub(crate) variables: Vec<(String, String)>,
     pub(crate) timing: Timing,
     pub(crate) on_loss: OnLoss,
@@ -48,7 +48,7 @@ pub(crate) struct End {
     pub(crate) group: GroupThen,
 }
 
-/// What became of the lock meanwhile.
+/// What happened to the lock while the command ran.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum HoldThen {
     Held,
@@ -59,17 +59,18 @@ pub(crate) enum HoldThen {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum GroupThen {
     Gone,
-    /// It could not be ended: others must not get the lock before its time.
+    /// The group could not be ended, so others must not get the lock before its lease ends.
     Survives,
 }
 
-/// How long the group may take to go when no guardian tells.
+/// How long the group may take to end when there is no guardian to report it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How often is looked whether it has gone.
+/// Time between two checks whether the group has ended.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
-/// Until when the lock is valid. The clock is read first: what follows can only make it earlier than it is.
+/// Returns until when the lock is valid. The clock is read before the validity: a delay in between can only make the
+/// result earlier.
 pub(crate) fn valid_until(tenure: &dyn Tenure) -> Moment {
     let now = Moment::now();
     now.after(tenure.validity())
@@ -84,7 +85,7 @@ pub(crate) async fn run(
     signals
         .catch_also(&TELLING)
         .map_err(|error| Failure::system("signals cannot be caught", error))?;
-    // Should the guardian be killed, its children become this process's, which ends and waits for them.
+    // If the guardian is killed, its children become children of this process, which ends them and waits for them.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     let terminal = Terminal::open();
@@ -119,13 +120,15 @@ fn start(work: &Work<'_>, until: Moment, terminal: Option<&Terminal>) -> io::Res
         .args(["--reserve-nanos", &nanos(work.timing.reserve)])
         .args(["--on-loss", &on_loss])
         .args(["--voice", work.voice.name()]);
-    // In a pipeline the rest of it would lose the terminal: the command gets it only when it asks by reading.
+    // In a pipeline the other programs would lose the terminal, so there the command gets it only when it reads from
+    // it.
     let is_interactive =
         rustix::termios::isatty(io::stdin()) && rustix::termios::isatty(io::stdout());
     if is_interactive && terminal.is_some_and(Terminal::is_ours) {
         command.arg("--foreground");
     }
-    // A group of its own: what a terminal or a shell does to the wrapper's must not stop it.
+    // The guardian has its own process group: a signal that a terminal or a shell sends to the wrapper's group must not
+    // stop it.
     let guardian = command
         .arg("--")
         .args(work.command)
@@ -138,7 +141,7 @@ fn start(work: &Work<'_>, until: Moment, terminal: Option<&Terminal>) -> io::Res
     Ok((guardian, Link::new(ours)?))
 }
 
-/// What happens.
+/// An event that the wrapper handles.
 enum HeldEvent {
     Report(Report),
     GuardianGone,
@@ -153,7 +156,7 @@ struct Held<'a> {
     link: Link,
     guardian: Child,
     terminal: Option<Terminal>,
-    /// What the guardian was told.
+    /// Time until which the lock is valid, as sent to the guardian.
     until: Moment,
     group: Option<Pid>,
     hold: HoldThen,
@@ -208,10 +211,10 @@ impl Held<'_> {
         .await
     }
 
-    /// Tells the guardian until when, and does its work if it does not.
+    /// Sends the guardian the time until which the lock is valid, and kills the group itself if the guardian is late.
     fn tick(&mut self) {
         let until = valid_until(self.tenure);
-        // A reading a little later differs by less than that.
+        // Two readings of the same validity differ by less than a millisecond.
         if self.hold == HoldThen::Held && Duration::from_millis(1) < until.since(self.until) {
             self.until = until;
             self.link.order(Order::Until(until));
@@ -222,7 +225,7 @@ impl Held<'_> {
             && self.work.on_loss == OnLoss::Kill
             && let Some(group) = self.group
         {
-            // It is stopped, or the machine is so busy that it does not get its turn.
+            // The guardian is stopped, or the machine is so busy that it does not get to run.
             let _ = kill_process_group(group, Signal::KILL);
             self.wake_guardian();
         }
@@ -235,13 +238,13 @@ impl Held<'_> {
         let what = match self.work.on_loss {
             OnLoss::Kill => "the command is ended",
             OnLoss::Term => "the command is told to end",
-            OnLoss::Ignore => "the command goes on without it (--on-loss ignore)",
+            OnLoss::Ignore => "the command continues without it (--on-loss ignore)",
         };
         let text = format!("{how}: {what}");
         self.work.voice.warn("lost", &text, &[]);
     }
 
-    /// What the guardian says. The end, if it is one.
+    /// Handles a report of the guardian. Returns how the command ended, if it has.
     fn heard(&mut self, report: Report) -> Result<Option<End>, Failure> {
         match report {
             Report::Started(group) => {
@@ -260,7 +263,7 @@ impl Held<'_> {
                 }
                 let left = self.until.since(Moment::now());
                 let text = format!(
-                    "the lock was not renewed in time, {:.1} s are left of it: the command is told to end",
+                    "the lock was not renewed in time, {:.1} s of it are left: the command is told to end",
                     left.as_secs_f64()
                 );
                 self.work.voice.warn("ending", &text, &[]);
@@ -297,8 +300,8 @@ impl Held<'_> {
         End { code, hold, group }
     }
 
-    /// A command that stops for want of the terminal gets it; one that was stopped at the terminal stops this job, as a
-    /// shell expects it of one.
+    /// Handles a stopped command. One that stopped because it needs the terminal gets it. One that was stopped at the
+    /// terminal stops this job too, as a shell expects.
     fn stopped(&mut self, signal: i32) {
         let Some(group) = self.group else { return };
         let Some(terminal) = &self.terminal else {
@@ -312,7 +315,8 @@ impl Held<'_> {
             let had_terminal = terminal.is_of(group);
             terminal.take_from(group);
             if is_a_job() {
-                // Here it stands still, until the shell lets it go on; so does the renewal. The guardian does not.
+                // This process stops here until the shell continues it, and so does the renewal. The guardian keeps
+                // running.
                 let _ = kill_current_process_group(Signal::STOP);
             }
             if had_terminal && terminal.is_ours() {
@@ -324,7 +328,8 @@ impl Held<'_> {
         self.link.order(Order::Signal(Signal::CONT.as_raw()));
     }
 
-    /// The guardian was killed: the command dies with it on Linux, and its group here.
+    /// Ends the command after the guardian was killed. On Linux the command is killed with the guardian, and this
+    /// process kills the rest of its group.
     #[expect(
         clippy::disallowed_methods,
         reason = "the command runs on the real clock"

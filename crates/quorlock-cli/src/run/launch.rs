@@ -1,4 +1,4 @@
-//! What the guardian starts, in the new process group: it becomes the command.
+//! The process that the guardian starts in the new process group. It becomes the command.
 
 use std::ffi::OsString;
 use std::io;
@@ -12,13 +12,13 @@ use super::terminal::Terminal;
 use crate::failure::{Code, Failure};
 use crate::voice::Voice;
 
-/// Becomes the command.
+/// Prepares the process and becomes the command.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Launch {
-    /// The guardian.
+    /// Process id of the guardian.
     #[arg(long)]
     parent: i32,
-    /// Whether the terminal is the command's.
+    /// Whether the command gets the terminal.
     #[arg(long)]
     foreground: bool,
     #[arg(long, default_value = "text")]
@@ -51,11 +51,11 @@ impl Launch {
         code
     }
 
-    /// Ends with the guardian, if that is killed.
+    /// Makes this process end with the guardian, if the guardian is killed.
     fn tether(&self) -> io::Result<()> {
         #[cfg(target_os = "linux")]
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
-        // A guardian that was killed before sends nothing any more.
+        // If the guardian was killed before, no signal follows.
         match getppid() {
             Some(parent) if parent.as_raw_nonzero().get() == self.parent => Ok(()),
             _ => Err(io::Error::other("the guardian is gone")),

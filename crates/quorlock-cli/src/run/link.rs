@@ -1,4 +1,4 @@
-//! What wrapper and guardian say to each other: lines of text over a pair of sockets.
+//! The messages between wrapper and guardian: lines of text over a pair of sockets.
 
 use std::collections::VecDeque;
 use std::io::{self, Write as _};
@@ -17,37 +17,37 @@ use tokio::net::UnixStream;
 
 use super::clock::Moment;
 
-/// What the wrapper says.
+/// A message of the wrapper.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Order {
-    /// The lock is valid until then.
+    /// The lock is valid until this time.
     Until(Moment),
     /// The lock is lost.
     Lost,
-    /// The group gets this signal.
+    /// The group is to receive this signal.
     Signal(i32),
 }
 
-/// What the guardian says.
+/// A message of the guardian.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Report {
-    /// The command runs, in a process group of this number.
+    /// The command runs, in a process group with this number.
     Started(i32),
-    /// It was stopped by this signal.
+    /// The command was stopped by this signal.
     Stopped(i32),
-    /// It was told to end, because the lock was not renewed in time.
+    /// The command was told to end, because the lock was not renewed in time.
     Ending,
-    /// It has ended, and processes of its group have not; those are being ended.
+    /// The command has ended, but processes of its group have not; they are being ended.
     LeftOthers,
-    /// It ended with this code, and nothing is left of its group.
+    /// The command ended with this code, and nothing is left of its group.
     Exited(i32),
-    /// It died of this signal, likewise.
+    /// The command was ended by this signal, and nothing is left of its group.
     Killed(i32),
-    /// It was not started: too little was left of the validity.
+    /// The command was not started, because too little was left of the validity.
     TooLate,
-    /// It could not be started.
+    /// The command could not be started.
     Failed,
-    /// Its group could not be ended.
+    /// The group of the command could not be ended.
     Survives,
 }
 
@@ -103,18 +103,19 @@ impl Report {
     }
 }
 
-/// One end of the line. Nothing ever waits for the other end to read: it may be stopped.
+/// One end of the connection. It never blocks until the other end reads, because that process may be stopped.
 #[derive(Debug)]
 pub(crate) struct Link {
     stream: UnixStream,
-    /// The same socket. Tokio's handle writes nothing before its driver has had a turn, and last words have no next one.
+    /// The same socket, for writing. Tokio's handle writes nothing before its driver has run, and after the last
+    /// message it does not run again.
     writer: StdStream,
     received: VecDeque<u8>,
     unsent: VecDeque<u8>,
 }
 
 impl Link {
-    /// Needs a tokio runtime.
+    /// Returns the end of a connection. Must be called in a tokio runtime.
     pub(crate) fn new(stream: StdStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         Ok(Link {
@@ -135,7 +136,7 @@ impl Link {
         self.flush();
     }
 
-    /// Sends what can be sent. To a reader that is gone nothing can; that shows when it is read from.
+    /// Sends as much as possible. Nothing can be sent to a process that has ended; this shows when it is read from.
     pub(crate) fn flush(&mut self) {
         while !self.unsent.is_empty() {
             let bytes = self.unsent.make_contiguous();
@@ -148,12 +149,12 @@ impl Link {
         }
     }
 
-    /// The next order; `None` when the wrapper is gone.
+    /// Polls for the next order; `None` when the wrapper has ended.
     pub(crate) fn poll_order(&mut self, cx: &mut Context<'_>) -> Poll<Option<Order>> {
         self.poll(cx, Order::parse)
     }
 
-    /// The next report; `None` when the guardian is gone.
+    /// Polls for the next report; `None` when the guardian has ended.
     pub(crate) fn poll_report(&mut self, cx: &mut Context<'_>) -> Poll<Option<Report>> {
         self.poll(cx, Report::parse)
     }
@@ -184,7 +185,7 @@ impl Link {
     }
 }
 
-/// Hands a file over to the other end, before anything else is said.
+/// Sends a file descriptor to the other end, before any message.
 pub(crate) fn hand_over(stream: &StdStream, file: impl AsFd) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -195,7 +196,7 @@ pub(crate) fn hand_over(stream: &StdStream, file: impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes over the file.
+/// Receives the file descriptor.
 pub(crate) fn take_over(stream: &StdStream) -> io::Result<OwnedFd> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);

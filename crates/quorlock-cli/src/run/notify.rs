@@ -1,8 +1,8 @@
-//! What systemd is told, if it asks by `NOTIFY_SOCKET`.
+//! Status messages for systemd, if it requests them by `NOTIFY_SOCKET`.
 
 use std::os::unix::net::UnixDatagram;
 
-/// Where to tell it.
+/// The socket for the messages, if there is one.
 #[derive(Debug)]
 pub(crate) struct Notify {
     socket: Option<String>,
@@ -17,7 +17,7 @@ impl Notify {
         }
     }
 
-    /// Tells it: `READY=1`, `STATUS=..`. Without an ear for it nothing happens.
+    /// Sends a message such as `READY=1` or `STATUS=..`. Does nothing without a socket.
     pub(crate) fn tell(&self, state: &str) {
         let Some(path) = &self.socket else { return };
         let Ok(socket) = UnixDatagram::unbound() else {

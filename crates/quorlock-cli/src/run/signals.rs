@@ -1,4 +1,4 @@
-//! Signals that come from outside.
+//! Signals from outside.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -6,10 +6,10 @@ use std::task::{Context, Poll};
 use rustix::process::Signal;
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
-/// What ends a program that does not care for it.
+/// Signals that end a program by default.
 pub(crate) const ENDING: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT];
 
-/// What else is passed on to a command.
+/// Other signals that are passed on to the command.
 pub(crate) const TELLING: [Signal; 5] = [
     Signal::USR1,
     Signal::USR2,
@@ -18,18 +18,18 @@ pub(crate) const TELLING: [Signal; 5] = [
     Signal::TSTP,
 ];
 
-/// Signals that are caught instead of doing what they would.
+/// Signals that are caught instead of having their default effect.
 ///
-/// Those that were ignored when this process began stay ignored, here and in the command: `nohup` means it.
+/// Signals that were ignored when this process started stay ignored, here and in the command, as `nohup` requires.
 #[derive(Debug)]
 pub(crate) struct Signals {
     streams: Vec<(Signal, Stream)>,
-    /// The last one that ends a program.
+    /// The last received signal that ends a program.
     ending: Option<Signal>,
 }
 
 impl Signals {
-    /// Catches these.
+    /// Catches these signals.
     pub(crate) fn catch(signals: &[Signal]) -> io::Result<Self> {
         let mut caught = Signals {
             streams: Vec::new(),
@@ -39,7 +39,7 @@ impl Signals {
         Ok(caught)
     }
 
-    /// Catches these besides, as far as they are not caught yet.
+    /// Catches these signals too, unless they are caught already.
     pub(crate) fn catch_also(&mut self, signals: &[Signal]) -> io::Result<()> {
         let ignored = ignored();
         for name in signals {
@@ -54,12 +54,12 @@ impl Signals {
         Ok(())
     }
 
-    /// The next one.
+    /// Polls for the next signal.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Signal> {
         for (name, stream) in &mut self.streams {
             if let Poll::Ready(Some(())) = stream.poll_recv(cx) {
                 if ENDING.contains(name) {
-                    // One that is not HUP is not forgotten for its sake.
+                    // An earlier INT, TERM or QUIT is not replaced by a HUP.
                     self.ending = match self.ending {
                         Some(before) if *name == Signal::HUP => Some(before),
                         _ => Some(*name),
@@ -71,13 +71,13 @@ impl Signals {
         Poll::Pending
     }
 
-    /// The last of those that came which ends a program that does not care for it.
+    /// Returns the last received signal that ends a program by default.
     pub(crate) fn ending(&self) -> Option<Signal> {
         self.ending
     }
 }
 
-/// The signals that this process was told to ignore, a bit each, where the system says so.
+/// Returns the signals that this process ignored at its start, one bit each, where the system shows them.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

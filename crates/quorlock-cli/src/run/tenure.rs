@@ -1,18 +1,18 @@
-//! What a command runs under: a lock that is held, or the term of a leader.
+//! The right under which a command runs: a lock that is held, or the term of a leader.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use quorlock::{Guard, Leadership, LostSignal};
 
-/// A time for which a command may run, that ends by the client's own clock at the latest.
+/// A time for which a command may run. It ends, at the latest, by the client's own clock.
 pub(crate) trait Tenure {
-    /// How much is left of it, if nothing renews it.
+    /// Returns how long it remains valid if it is not renewed.
     fn validity(&self) -> Duration;
 
-    /// Ready when it is over.
+    /// Returns a future that is ready when it is lost.
     fn lost(&self) -> LostSignal;
 
-    /// Its end on the wall clock, in whole seconds.
+    /// Returns its end on the wall clock, in whole seconds since 1970.
     #[expect(
         clippy::disallowed_methods,
         reason = "what a script compares with date +%s"

@@ -1,4 +1,4 @@
-//! The terminal: who has the foreground.
+//! The foreground process group of the terminal.
 
 use std::fs::File;
 use std::io;
@@ -16,7 +16,7 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// The terminal that controls this process, if there is one.
+    /// Returns the controlling terminal of this process, if there is one.
     pub(crate) fn open() -> Option<Self> {
         let tty = File::options()
             .read(true)
@@ -31,19 +31,19 @@ impl Terminal {
         })
     }
 
-    /// Whether this process is in the foreground.
+    /// Returns whether this process is in the foreground.
     pub(crate) fn is_ours(&self) -> bool {
         tcgetpgrp(&self.tty).is_ok_and(|group| group == self.own)
     }
 
-    /// Whether that group is in the foreground.
+    /// Returns whether this group is in the foreground.
     pub(crate) fn is_of(&self, group: Pid) -> bool {
         tcgetpgrp(&self.tty).is_ok_and(|foreground| foreground == group)
     }
 
     /// Puts a group in the foreground.
     pub(crate) fn give(&self, group: Pid) -> io::Result<()> {
-        // From the background it is allowed too, to those who block the signal that says that it is not.
+        // A process in the background may do this only while it blocks SIGTTOU, which would otherwise stop it.
         let mut background = SigSet::empty();
         background.add(NixSignal::SIGTTOU);
         background.thread_block()?;
@@ -52,8 +52,8 @@ impl Terminal {
         Ok(given?)
     }
 
-    /// Takes the foreground back from a group that has it, with the modes that the terminal had before: a program that
-    /// was killed has not put them back.
+    /// Takes the foreground back from a group that has it, and restores the terminal modes: a program that was killed
+    /// has not restored them.
     pub(crate) fn take_from(&self, group: Pid) {
         if !self.is_of(group) || self.give(self.own).is_err() {
             return;
@@ -64,8 +64,8 @@ impl Terminal {
     }
 }
 
-/// Whether a shell that knows of jobs may be waiting for this process to stop: its parent belongs to its session. Without
-/// one, nothing would let it go on.
+/// Returns whether a shell with job control may be waiting for this process to stop: its parent belongs to its session.
+/// Without such a shell, nothing would continue this process.
 pub(crate) fn is_a_job() -> bool {
     let parent = getppid().and_then(|parent| getsid(Some(parent)).ok());
     getsid(None).is_ok_and(|session| parent == Some(session))

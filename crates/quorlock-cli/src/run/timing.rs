@@ -5,29 +5,33 @@ use std::time::Duration;
 use crate::failure::Failure;
 use crate::span::Span;
 
-/// The times of one run, which fit together.
+/// The times of one run, checked against each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Timing {
-    /// What is asked for, and renewed every third of it.
+    /// Lease of the lock, renewed every third of it.
     pub(crate) lease: Duration,
-    /// From TERM to the end of the validity.
+    /// Time from TERM to the end of the validity.
     pub(crate) grace: Duration,
-    /// What is left before TERM, at least, when the command starts.
+    /// Shortest validity before TERM with which the command starts.
     pub(crate) min_validity: Duration,
-    /// From KILL to the end of the validity: the system needs time to end a group, and the promise is that it has ended.
+    /// Time from KILL to the end of the validity. The system needs time to end a group, and the group must have ended
+    /// by then.
     pub(crate) reserve: Duration,
 }
 
 impl Timing {
-    /// The lease without a word about it.
+    /// The default lease.
     pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
-    /// Processes take milliseconds to start and to end.
+    /// The shortest lease. Processes take milliseconds to start and to end.
     const SHORTEST_LEASE: Duration = Duration::from_millis(200);
 
     const LONGEST_DEFAULT: Duration = Duration::from_secs(10);
 
-    /// Checks that they fit together.
+    /// Returns the times of a run.
+    ///
+    /// # Errors
+    /// A failure of usage if they do not fit together.
     pub(crate) fn new(
         lease: Duration,
         grace: Option<Span>,
@@ -42,14 +46,15 @@ impl Timing {
         let third = (lease / 3).min(Self::LONGEST_DEFAULT);
         let grace = grace.map_or(third, |span| span.0);
         let min_validity = min_validity.map_or(third, |span| span.0);
-        // It is renewed when two thirds are left; what comes after that is for trying again, and then for the grace.
+        // The lock is renewed when two thirds are left. After that there must be time for further attempts before the
+        // grace begins.
         if lease / 2 < grace {
             return Err(Failure::usage(format!(
                 "--grace, {grace:?}, leaves no time to renew a lease of {lease:?}: at most half of it, {:?}",
                 lease / 2
             )));
         }
-        // A new lease is 1 % less than its length, and the round trip.
+        // The validity of a new lease is shorter than its length by the drift of 1 % and the round trip.
         let most = (lease / 10 * 9).saturating_sub(grace);
         if most < min_validity {
             return Err(Failure::usage(format!(
@@ -66,12 +71,12 @@ impl Timing {
         })
     }
 
-    /// How much validity a command needs to start.
+    /// Returns how much validity a command needs to start.
     pub(crate) fn needed(&self) -> Duration {
         self.min_validity + self.grace.max(self.reserve)
     }
 
-    /// How often the guardian is told until when the lock is valid.
+    /// Returns how often the guardian receives the time until which the lock is valid.
     pub(crate) fn tick(&self) -> Duration {
         let tick = self.lease / 20;
         tick.clamp(Duration::from_millis(10), Duration::from_millis(500))

@@ -157,7 +157,7 @@ async fn what_is_wrong_on_the_command_line_is_64() {
             &["--lease", "100ms", "a"][..],
             "--lease, 100ms, is too short",
         ),
-        (&["--lease", "soon", "a"], "is no length of time"),
+        (&["--lease", "soon", "a"], "is not a duration"),
         (&["--lease", "90s", "a"], "--longest-lease"),
         (
             &["--lease", "3s", "--grace", "2s", "a"],
