@@ -1,4 +1,5 @@
-//! How long a plan gives the lock after its faults, and everything to come to rest after its clients.
+//! Bounds in time: how long the lock has after the faults to make progress, and how long everything has after the
+//! clients to come to rest.
 
 use quorlock::NodeTrust;
 
@@ -7,17 +8,17 @@ use crate::plan::fault::{ClientFault, Fault, FaultKind, Kind, NodeFault, Trigger
 use crate::plan::time::SimTime;
 
 impl Plan {
-    /// When the last fault has ended.
+    /// Returns when the last fault has ended.
     #[must_use]
     pub fn heals_at(&self) -> SimTime {
-        // What is not known before the run ends with it at the latest.
+        // A fault whose end is not known before the run has ended when the run ends.
         let ends = self.faults.iter();
         let ends = ends.map(|fault| fault.ends().unwrap_or(self.duration));
         let ends = ends.chain(self.outages.iter().map(Outage::ends));
         self.healed_at.or(ends.max()).unwrap_or(SimTime::ZERO)
     }
 
-    /// For how long nodes may be quarantined after the last fault.
+    /// Returns how long nodes may be quarantined after the last fault.
     fn quarantine(&self) -> SimTime {
         let looks_new = |fault: &Fault| {
             let kinds = [
@@ -36,13 +37,13 @@ impl Plan {
             leads || kinds.contains(&fault.kind())
         };
         match self.node_trust() != NodeTrust::Unwatched && self.faults.iter().any(looks_new) {
-            // A client that begins to watch later needs not wait for the whole of it again.
+            // Two leases, not one: a client that begins to watch later must not wait for the whole quarantine again.
             true => self.longest_lease().plus(self.longest_lease()),
             false => SimTime::ZERO,
         }
     }
 
-    /// For how long a waiter of a fair lock that is not heard of keeps its place.
+    /// Returns how long a waiter of a fair lock keeps its place without renewing it.
     fn place(&self) -> SimTime {
         let workload = &self.workload;
         match workload.kind {
@@ -54,7 +55,7 @@ impl Plan {
         }
     }
 
-    /// How long after the end of all work the last claim must be gone: a lease, a call, a few repetitions.
+    /// Returns how long after the end of all work the last claim may remain: a lease, a call, a few repetitions.
     pub(crate) fn rest_bound(&self) -> SimTime {
         let lease = self
             .longest_lease()
@@ -71,12 +72,13 @@ impl Plan {
             .plus(self.election())
     }
 
-    /// How long after the last fault a group may be without a primary that clients find, or with two.
+    /// Returns how long after the last fault a group may have no primary that clients find, or two.
     fn election(&self) -> SimTime {
         let cluster = self.nodes.cluster.as_ref();
         let rejoining = cluster.map_or(SimTime::ZERO, Cluster::rejoining);
         self.nodes.elections().map_or(rejoining, |group| {
-            // An election that has begun before may end in a server that is gone since, and another one follows.
+            // Twice, because an election that began earlier may promote a server that has failed since, and then
+            // another election follows.
             let network = &self.network;
             let found = network.connect_timeout.plus(network.connect_timeout);
             let settled = group.settling().plus(group.settling()).plus(found);
@@ -84,8 +86,8 @@ impl Plan {
         })
     }
 
-    /// For how long clients may stand in the middle of steps: stops of one client that are due at once come one after another,
-    /// and what it had begun ends after the last of them.
+    /// Returns how long clients may be stopped in the middle of steps. Stops of one client that are due at once
+    /// follow one another, and what the client had begun ends after the last of them.
     fn stops(&self) -> SimTime {
         let stops = self
             .faults
@@ -94,11 +96,11 @@ impl Plan {
         stops.fold(SimTime::ZERO, |sum, stop| sum.plus(stop.lasts))
     }
 
-    /// By how much clocks that are set, or run slowly, may delay the end of a claim or what a client waits for.
+    /// Returns how long clocks that are set, or run slowly, may delay the end of a claim or what a client waits for.
     fn clock_slack(&self) -> SimTime {
         let has_replicas = 0 < self.nodes.replicas;
         let slack = |fault: &Fault| match &fault.what {
-            // A promoted replica expires what it has by its own clock, which was not set.
+            // A promoted replica expires its keys by its own clock, which was not set.
             FaultKind::Node {
                 fault: NodeFault::Step { by },
                 replica,
@@ -124,7 +126,7 @@ impl Plan {
         SimTime::nanos(self.faults.iter().filter_map(slack).sum())
     }
 
-    /// How long after that the lock must have been acquired.
+    /// Returns how long after the last fault the lock must have been acquired.
     #[must_use]
     pub fn progress_bound(&self) -> SimTime {
         let workload = &self.workload;

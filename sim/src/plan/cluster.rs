@@ -1,38 +1,41 @@
-//! The nodes of a plan as shards of a Redis Cluster.
+//! Redis Cluster, with the nodes of a plan as shards.
 
 use serde::{Deserialize, Serialize};
 
 use crate::plan::time::SimTime;
 
-/// A cluster whose shards are the nodes of a plan, each a primary and its replicas. Its parts of the slots are equal; where it is one
-/// node to clients (`lock = "single"`), the slots of all names are those of node 0 when the run begins.
+/// A cluster whose shards are the nodes of a plan, each a primary and its replicas.
+///
+/// Each shard owns an equal part of the slots. Where clients see the cluster as one node (`lock = "single"`), node 0
+/// owns the slots of all names when the run begins.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Cluster {
-    /// A node takes another one for down when it has heard nothing of it for this time, and answers `CLUSTERDOWN` when it has heard no
-    /// majority of the primaries for this time (`cluster-node-timeout`).
+    /// The time after which a node considers another node down when it has received nothing from it, and after which
+    /// it answers `CLUSTERDOWN` when it has received nothing from a majority of the primaries
+    /// (`cluster-node-timeout`).
     pub node_timeout: SimTime,
-    /// From when a majority of the primaries takes a primary for down until one of its replicas is promoted.
+    /// The time from when a majority of the primaries considers a primary down until one of its replicas is promoted.
     pub election: SimTime,
-    /// After a promotion, or when a slot has another owner, it takes this time until the other nodes know of it.
+    /// The time until the other nodes know of a promotion or of a slot's new owner.
     pub gossip: SimTime,
-    /// What becomes of the other slots while some have no owner that is up.
+    /// How nodes answer for other slots while some slots have no owner that is up.
     pub coverage: Coverage,
 }
 
-/// What a node answers while slots of others have no owner that is up (`cluster-require-full-coverage`).
+/// How a node answers while slots of other nodes have no owner that is up (`cluster-require-full-coverage`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Coverage {
-    /// `CLUSTERDOWN` to every request.
+    /// It answers `CLUSTERDOWN` to every request.
     #[default]
     Full,
-    /// As before.
+    /// It answers as before.
     Partial,
 }
 
 impl Default for Cluster {
-    /// What takes seconds by the defaults of Redis takes tenths.
+    /// Returns tenths of a second for what takes seconds with the defaults of Redis.
     fn default() -> Self {
         Cluster {
             node_timeout: SimTime::millis(100),
@@ -44,7 +47,7 @@ impl Default for Cluster {
 }
 
 impl Cluster {
-    /// How much longer than an election it takes until nodes that were cut off answer again.
+    /// Returns how much longer than an election it takes until nodes that were cut off answer again.
     pub(crate) fn rejoining(&self) -> SimTime {
         self.node_timeout.plus(self.node_timeout)
     }

@@ -1,4 +1,4 @@
-//! What goes wrong in a run: an explicit list, never dice.
+//! Faults: an explicit list of what goes wrong in a run, without chance.
 
 mod detail;
 mod kind;
@@ -20,19 +20,19 @@ pub use trigger::{AfterMessage, MessageKind, Repeats, Towards, Trigger};
 
 use crate::plan::time::{ClockStep, SimTime};
 
-/// At which rates clocks may run: one that stands still or runs back is no clock.
+/// The rates at which clocks may run, in parts per million faster than true time. The clock always moves forwards.
 pub(crate) const RATES_PPM: std::ops::RangeInclusive<i32> = -999_999..=10_000_000;
 
-/// One thing that goes wrong.
+/// One fault.
 ///
-/// In files its fields stand side by side with the name of its [`Kind`].
+/// In files, its fields are written beside the name of its [`Kind`].
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "FaultText", into = "FaultText")]
 pub struct Fault {
     /// When it begins.
     pub when: Trigger,
-    /// How long it lasts: for a crash until the process is started again, for a failover until the old primary rejoins.
-    /// Zero for what happens once and for what stays, and then not written to files.
+    /// How long it lasts. For a crash, this is the time until the process is started again; for a failover, until the
+    /// old primary rejoins. Zero for a fault that happens once or that stays; files then leave it out.
     pub lasts: SimTime,
     /// What goes wrong, and where.
     pub what: FaultKind,
@@ -41,38 +41,38 @@ pub struct Fault {
 /// What goes wrong, and where. `clients` and `nodes` are indices from 0.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FaultKind {
-    /// Something is wrong with every link between one of the clients and one of the nodes.
+    /// A fault of every link between one of the clients and one of the nodes.
     Link {
         /// Clients at one end of the links.
         clients: Vec<u16>,
         /// Nodes at the other end of the links.
         nodes: Vec<u16>,
-        /// Direction of the messages that it concerns. A duplicate is always one of requests, and a reset ends both
+        /// Direction of the messages that it affects. Duplicates are always requests, and a reset ends both
         /// directions.
         direction: Direction,
         /// What is wrong with the links.
         fault: LinkFault,
     },
-    /// Something is wrong with one client.
+    /// A fault of one client.
     Client {
-        /// Which one.
+        /// The client.
         client: ClientTarget,
         /// What is wrong with it.
         fault: ClientFault,
     },
-    /// Something is wrong with one node.
+    /// A fault of one node.
     Node {
         /// The node.
         node: u16,
-        /// Which of its replicas, from 0: the one that had this number when the run began, whatever it is now. Without, the
+        /// The replica of the node, from 0, as numbered when the run began, whatever its present role. `None` for the
         /// server that is the primary when the fault begins.
         replica: Option<u16>,
         /// What is wrong with it.
         fault: NodeFault,
     },
-    /// Nodes are backed up by replication (`redis-cli --rdb`): each is followed by a replica that leaves when it has
-    /// everything. A node that has no other replica draws its `master_replid` anew, as if it had been restarted, and
-    /// loses nothing. A node with replicas has a backlog, and keeps it.
+    /// Nodes are backed up by replication (`redis-cli --rdb`): a replica follows each node and leaves when it has
+    /// everything. A node that has no other replica then draws a new `master_replid`, as after a restart, but loses
+    /// nothing. A node with replicas keeps its replication backlog.
     Backup {
         /// Nodes that are backed up.
         nodes: Vec<u16>,
@@ -83,8 +83,8 @@ pub enum FaultKind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum LinkFault {
-    /// Messages sent meanwhile are lost. One direction makes a one-way cut, some pairs a partition that is not
-    /// transitive.
+    /// Messages sent during the fault are lost. One direction makes a one-way cut; some pairs make a partition that
+    /// is not transitive.
     Cut,
     /// Some messages are lost.
     Loss {
@@ -98,9 +98,9 @@ pub enum LinkFault {
         /// The largest delay.
         most: SimTime,
     },
-    /// Messages sent meanwhile arrive when it is over.
+    /// Messages sent during the fault arrive when it ends.
     HoldBack,
-    /// Some requests arrive a second time, somewhat later; replies do not.
+    /// Some requests arrive a second time, somewhat later. Replies are not duplicated.
     Duplicate {
         /// How many of a million.
         of_million: u32,
@@ -109,16 +109,18 @@ pub enum LinkFault {
     },
     /// Messages may overtake each other.
     Reorder {
-        /// The largest time by which one is overtaken.
+        /// The largest time by which a message is overtaken.
         most: SimTime,
     },
-    /// Connections end, once. What is under way to the node is executed or not; replies are lost.
+    /// Connections end, once. Requests in flight are executed or not, as `in_flight` says; replies in flight are
+    /// lost.
     Reset {
-        /// What becomes of the requests under way.
+        /// What happens to the requests in flight.
         in_flight: InFlight,
     },
-    /// Connections swallow everything from now on, in both directions, as behind a balancer that has forgotten them. Neither
-    /// end hears of it: a client replaces its connection when a request on it has had no answer for its call time-out.
+    /// Connections lose everything that is sent from now on, in both directions, as behind a load balancer that has
+    /// dropped its state. Neither end is notified: a client replaces its connection when a request on it gets no
+    /// answer within the call time-out.
     Swallow,
 }
 
@@ -126,39 +128,40 @@ pub enum LinkFault {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ClientFault {
-    /// The process stands still; its clocks run on.
+    /// The process is paused; its clocks continue.
     Pause,
-    /// The same in the middle of what it does: at the n-th use of its clocks, timers, randomness or network after
-    /// the time. What it sends after that leaves when the pause ends.
+    /// The process is paused in the middle of its work: at the n-th use of its clocks, timers, randomness or network
+    /// after the time. What it sends after that use leaves when the pause ends.
     PauseInside {
-        /// At which use, from 1.
+        /// The number of the use, from 1.
         nth: u32,
     },
-    /// The process is stopped in the middle of a step, behind the n-th use of its clocks, timers, randomness or network after
-    /// the time, while everything else goes on: what it has read is old when it goes on, and what was sent to it is
-    /// there in the same step. A stop that would outlast the one of another process waits for the end of that.
+    /// The process is stopped in the middle of a step, after the n-th use of its clocks, timers, randomness or
+    /// network after the time, while everything else continues. When it resumes, what it has read is old, and it
+    /// receives what was sent to it in the same step. A stop that would outlast the stop of another process waits for
+    /// the end of that one.
     StopInside {
-        /// Behind which use, from 1.
+        /// The number of the use, from 1.
         nth: u32,
     },
-    /// The process ends and is started again when the fault ends, as a new client.
+    /// The process ends, and is started again as a new client when the fault ends.
     Crash,
-    /// The machine of the process is suspended: the process stands still, and so do its timers.
+    /// The machine of the process is suspended: the process and its timers are paused.
     Suspend {
-        /// Whether its monotonic clock counts the time.
+        /// Whether the monotonic clock counts the time of the suspension.
         clock: Suspended,
     },
-    /// What the client waits for is dropped, at the n-th poll after the time.
+    /// The future that the client polls is dropped, at the n-th poll after the time.
     Cancel {
-        /// At which poll, from 1.
+        /// The number of the poll, from 1.
         nth: u32,
     },
-    /// Both clocks of a client run at another rate from now on.
+    /// Both clocks of the client run at another rate from now on.
     Rate {
-        /// How much faster than true time.
+        /// How much faster than true time they run, in parts per million.
         rate_ppm: i32,
     },
-    /// The wall clock of a client is set.
+    /// The wall clock of the client is set.
     Step {
         /// By how much.
         by: ClockStep,
@@ -166,7 +169,7 @@ pub enum ClientFault {
 }
 
 impl Fault {
-    /// A fault of one node that happens once, or stays. [`Fault::lasting`] gives it a length.
+    /// Creates a fault of one node that happens once, or stays. [`Fault::lasting`] adds a length.
     #[must_use]
     pub fn of_node(when: impl Into<Trigger>, node: u16, fault: NodeFault) -> Self {
         Fault {
@@ -180,7 +183,7 @@ impl Fault {
         }
     }
 
-    /// A fault of one client that happens once, or stays. [`Fault::lasting`] gives it a length.
+    /// Creates a fault of one client that happens once, or stays. [`Fault::lasting`] adds a length.
     #[must_use]
     pub fn of_client(
         when: impl Into<Trigger>,
@@ -197,25 +200,25 @@ impl Fault {
         }
     }
 
-    /// The same fault with this length.
+    /// Sets the length of the fault.
     #[must_use]
     pub fn lasting(self, lasts: SimTime) -> Self {
         Fault { lasts, ..self }
     }
 
-    /// The earliest time at which it may begin.
+    /// Returns the earliest time at which it may begin.
     #[must_use]
     pub fn begins(&self) -> SimTime {
         self.when.begins()
     }
 
-    /// Whether it is known before the run when it begins, and whom it strikes.
+    /// Returns whether its beginning and its target are known before the run.
     #[must_use]
     pub fn is_fixed(&self) -> bool {
         !matches!(self.when, Trigger::After(_)) && self.awaits().is_none()
     }
 
-    /// The role whose client it strikes, if that is not known before the run.
+    /// Returns the role of its target, if the client is not known before the run.
     fn awaits(&self) -> Option<ClientTarget> {
         match self.what {
             FaultKind::Client { client, .. } => Some(client).filter(|c| c.number().is_none()),
@@ -223,8 +226,8 @@ impl Fault {
         }
     }
 
-    /// When it has ended for the last time; `None` if that is not known before the run. Such a fault begins only if it has
-    /// ended when the run does.
+    /// Returns when it ends for the last time; `None` if that is not known before the run. Such a fault begins only
+    /// if it can end before the run does.
     #[must_use]
     pub fn ends(&self) -> Option<SimTime> {
         let last = self.when.times().last();
@@ -232,7 +235,7 @@ impl Fault {
             .map(|last| last.plus(self.lasts))
     }
 
-    /// Where it says no clients or nodes of links, or no nodes to be backed up, it is a fault of all of them.
+    /// Replaces empty lists, of the clients or nodes of links and of the nodes to back up, by all clients or nodes.
     pub(crate) fn strike_all(&mut self, clients: u16, nodes: u16) {
         let all = |list: &mut Vec<u16>, many: u16| {
             if list.is_empty() {
@@ -253,7 +256,7 @@ impl Fault {
         }
     }
 
-    /// The fault itself, or as many as there are repetitions.
+    /// Returns the single faults: the fault itself, or one for each repetition.
     pub(crate) fn spelled_out(&self) -> Vec<Fault> {
         match self.when {
             Trigger::At(_) | Trigger::After(_) => vec![self.clone()],
@@ -268,8 +271,8 @@ impl Fault {
         }
     }
 
-    /// Clients that it names: those of its links, its one client, those that a failover leaves behind, that are cut off
-    /// with a primary, or that are led elsewhere.
+    /// Returns the clients that it names: those of its links, its one client, those that a failover leaves behind,
+    /// that are cut off with a primary, or that are misrouted.
     pub(crate) fn clients(&self) -> &[u16] {
         match &self.what {
             FaultKind::Link { clients, .. } => clients,
@@ -292,7 +295,7 @@ impl Fault {
         }
     }
 
-    /// Sentinels that it names.
+    /// Returns the sentinels that it names.
     pub(crate) fn sentinels(&self) -> &[u16] {
         match &self.what {
             FaultKind::Node { fault, .. } => match fault {
@@ -306,7 +309,7 @@ impl Fault {
         }
     }
 
-    /// Nodes that it names.
+    /// Returns the nodes that it names.
     pub(crate) fn nodes(&self) -> &[u16] {
         match &self.what {
             FaultKind::Link { nodes, .. } | FaultKind::Backup { nodes } => nodes,

@@ -1,4 +1,4 @@
-//! Plans in TOML, and what a plan must be to be run.
+//! Reading and writing plans in TOML, and the conditions that a plan must meet to run.
 
 pub(crate) mod document;
 mod faults;
@@ -13,52 +13,52 @@ use crate::plan::file::shorthand::spell_out;
 use crate::plan::time::SimTime;
 use crate::plan::{Lacks, Lane, LockKind, Plan, WorkloadKind};
 
-/// Why a plan cannot be run. Each error names the place.
+/// An error of a plan that cannot be run. Each error names the place.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// The file cannot be read.
     #[error("{path}: {error}")]
     Io {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// Why it cannot be read.
         error: std::io::Error,
     },
-    /// It is no plan.
+    /// The file contains no plan.
     #[error("{path}:{}: {error}", error.at)]
     Syntax {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Where and why.
+        /// The place in the file, and the reason.
         error: Misreading,
     },
     /// A plan cannot be written.
     #[error("{0}")]
     Write(#[from] toml::ser::Error),
-    /// Something in it is impossible.
+    /// Something in the plan is impossible.
     #[error("{place}: {why}")]
     Impossible {
-        /// Which field.
+        /// The field.
         place: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// Its lane cannot do something in it.
+    /// The lane of the plan does not support something in it.
     #[error(transparent)]
     Lacks(#[from] Lacks),
-    /// The same, in a file.
+    /// An error of a plan that was read from a file.
     #[error("{}: {error}", place(path, *at))]
     InFile {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Where in the file, if it says what is wrong.
+        /// The place in the file, if the file sets what is wrong.
         at: Option<Position>,
-        /// What.
+        /// The error.
         error: Box<PlanError>,
     },
 }
 
-/// A file, or a place in it.
+/// Formats a file, with a place in it if there is one.
 pub(crate) fn place(path: &Path, at: Option<Position>) -> String {
     match at {
         Some(at) => format!("{}:{at}", path.display()),
@@ -67,7 +67,7 @@ pub(crate) fn place(path: &Path, at: Option<Position>) -> String {
 }
 
 impl PlanError {
-    /// The field that cannot be as it is, if it is one.
+    /// Returns the field that is wrong, if the error is about one.
     pub(crate) fn field(&self) -> Option<String> {
         match self {
             PlanError::Impossible { place, .. } => Some(place.clone()),
@@ -77,10 +77,10 @@ impl PlanError {
     }
 }
 
-/// Reads and checks a plan.
+/// Reads and checks a plan from a file.
 ///
 /// # Errors
-/// [`PlanError`], which names the file and the place in it.
+/// Returns [`PlanError`] with the file and the place in it.
 pub fn read(path: &Path) -> Result<Plan, PlanError> {
     let io = |error| PlanError::Io {
         path: path.to_owned(),
@@ -90,10 +90,10 @@ pub fn read(path: &Path) -> Result<Plan, PlanError> {
     parse(path, &text)
 }
 
-/// The same from a text that has been read from a file.
+/// Reads and checks a plan from a text that was read from a file.
 ///
 /// # Errors
-/// As [`read`].
+/// Returns the same errors as [`read`].
 pub fn parse(path: &Path, text: &str) -> Result<Plan, PlanError> {
     let syntax = |error| PlanError::Syntax {
         path: path.to_owned(),
@@ -111,7 +111,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// The plan that a table says, which is not checked yet, and the table without what was said for short.
+/// Returns the plan of a table, before it is checked, and the table with all shorthand spelled out.
 pub(crate) fn plan_of<'a>(
     text: &str,
     mut table: DocumentPart<'a>,
@@ -125,10 +125,10 @@ pub(crate) fn plan_of<'a>(
     Ok((plan, table))
 }
 
-/// A plan as TOML.
+/// Writes a plan as TOML.
 ///
 /// # Errors
-/// [`PlanError::Write`].
+/// Returns [`PlanError::Write`] if the plan cannot be written.
 pub fn write(plan: &Plan) -> Result<String, PlanError> {
     Ok(toml::to_string(plan)?)
 }
@@ -140,17 +140,17 @@ fn wrong(place: impl Into<String>, why: impl Into<String>) -> PlanError {
     }
 }
 
-/// The shortest lease that the product takes.
+/// The shortest lease that the product accepts.
 const SHORTEST_LEASE: SimTime = SimTime::millis(5);
 /// The longest lease that the simulator configures.
 const LONGEST_LEASE: SimTime = SimTime::secs(3600);
 /// The longest run.
 const LONGEST: SimTime = SimTime::secs(24 * 3600);
 
-/// Whether a plan can be run.
+/// Checks that a plan can be run.
 ///
 /// # Errors
-/// [`PlanError::Impossible`], which names the field.
+/// Returns [`PlanError::Impossible`] or [`PlanError::Lacks`], which name the field.
 pub fn check(plan: &Plan) -> Result<(), PlanError> {
     let between = |place: &str, value: u16, least: u16, most: u16| {
         if (least..=most).contains(&value) {
@@ -196,7 +196,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
             ))
         }
     };
-    // Without any, a client could go round for ever while no time passes.
+    // Without a minimum, a client could loop forever while no time passes.
     shortest("network.least", SimTime::micros(1), plan.network.least)?;
     let wait = SimTime::millis(1);
     shortest("workload.poll_cap", wait, plan.workload.poll_cap)?;
@@ -277,7 +277,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// The longest that anything about an election takes.
+/// The longest time of any step of an election.
 const LONGEST_ELECTION: SimTime = SimTime::secs(600);
 
 fn check_cluster(plan: &Plan) -> Result<(), PlanError> {
@@ -365,7 +365,7 @@ fn check_sentinels(plan: &Plan) -> Result<(), PlanError> {
         let why = format!("{span} is too long: say at most {LONGEST_ELECTION}");
         return Err(wrong(place(field), why));
     }
-    // They look every few milliseconds.
+    // Sentinels check servers every few milliseconds.
     let least = SimTime::millis(10);
     if sentinels.down_after < least {
         let after = sentinels.down_after;

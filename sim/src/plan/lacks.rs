@@ -1,51 +1,51 @@
-//! What a lane cannot do.
+//! Limits of lanes.
 
 use crate::plan::fault::{Fault, Kind, Towards, Trigger};
 use crate::plan::variant::Variant;
 use crate::plan::{Lane, Plan};
 
-/// What was asked for and the lane of the plan has not.
+/// A part of a plan that its lane does not support.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Lacks {
     /// A kind of fault.
     #[error("the lane turmoil has no faults of kind {}: {}; use the lane fast", .0.name(), why(*.0))]
     Kind(Kind),
-    /// The same, in a plan.
+    /// A fault of such a kind in a plan.
     #[error("faults[{index}]: {}", Lacks::Kind(*kind))]
     Fault {
-        /// Which fault of the plan.
+        /// The index of the fault in the plan, from 0.
         index: usize,
-        /// Of which kind it is.
+        /// The kind of the fault.
         kind: Kind,
     },
-    /// A fault after the answer of a node, whose bytes are not read on their way.
+    /// A fault after the answer of a node: the lane does not decode answers in transit.
     #[error(
         "faults[{0}]: the lane turmoil does not know what nodes answer; say from = \"client\" in after, or use the lane fast"
     )]
     Answer(usize),
-    /// Sentinels.
+    /// A deployment with sentinels.
     #[error(
         "nodes.sentinels: the lane fast has no sentinels, which the adapter of the product asks; use the lane turmoil"
     )]
     Sentinels,
-    /// A cluster.
+    /// A deployment as a cluster.
     #[error(
         "nodes.cluster: the lane fast has no slots, which the adapter of the product asks for; use the lane turmoil"
     )]
     Cluster,
-    /// Several names in a cluster.
+    /// A lock on several names in a cluster.
     #[error(
         "lock: a cluster is one node or a majority of its shards; use the lock single or redlock"
     )]
     SeveralOfCluster,
-    /// A variant whose nodes are wrong.
+    /// A variant whose flaw is in the nodes.
     #[error(
         "variant: the lane turmoil has no nodes for {0}: its servers run the product's own scripts; use the lane fast"
     )]
     Variant(Variant),
 }
 
-/// Why the lane of sockets has no faults of a kind.
+/// Returns why the lane over sockets does not support a kind of fault.
 fn why(kind: Kind) -> &'static str {
     match kind {
         Kind::StopInside => "its network goes on only when every client has ended its step",
@@ -57,7 +57,7 @@ fn why(kind: Kind) -> &'static str {
 }
 
 impl Lane {
-    /// Whether there can be faults of a kind.
+    /// Returns whether the lane supports a kind of fault.
     #[must_use]
     pub fn has(self, kind: Kind) -> bool {
         let lacks = [
@@ -73,7 +73,7 @@ impl Lane {
 }
 
 impl Lacks {
-    /// The field of the plan that asks for it.
+    /// Returns the field of the plan that the lane does not support.
     pub(crate) fn field(&self) -> Option<String> {
         match self {
             Lacks::Kind(_) => None,
@@ -85,10 +85,10 @@ impl Lacks {
         }
     }
 
-    /// Whether a plan can be run in its lane.
+    /// Checks that a plan can be run in its lane.
     ///
     /// # Errors
-    /// [`Lacks`], which names what is in the way.
+    /// Returns [`Lacks`] with the part that the lane does not support.
     pub fn check(plan: &Plan) -> Result<(), Lacks> {
         if plan.lane == Lane::Fast {
             return match (&plan.nodes.sentinels, &plan.nodes.cluster) {

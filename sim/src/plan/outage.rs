@@ -1,4 +1,4 @@
-//! What goes wrong with a resource beside the lock.
+//! Outages of resources beside the lock.
 
 use std::fmt;
 
@@ -7,18 +7,18 @@ use serde::{Deserialize, Serialize};
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::time::SimTime;
 
-/// Something that goes wrong with one resource of a user's own, for some time.
+/// A fault of one of a user's own resources, for some time.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outage {
     /// When it begins.
     pub at: SimTime,
-    /// For how long.
+    /// How long it lasts.
     pub lasts: SimTime,
-    /// Which resource: the one at this place in the order in which they are made, from 0. A number beyond the last one
-    /// begins again with the first.
+    /// The index of the resource, from 0, in the order in which resources are created. A number beyond the last index
+    /// wraps around.
     pub resource: u16,
-    /// What.
+    /// What goes wrong.
     pub what: OutageKind,
 }
 
@@ -26,13 +26,14 @@ pub struct Outage {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OutageKind {
-    /// Every second message to it or from it is lost, at random.
+    /// Every second message to or from the resource is lost, at random.
     Loss,
-    /// Every fourth message to it or from it, at random, takes longer by up to two leases, and others overtake it.
+    /// Every fourth message to or from the resource, at random, takes up to two leases longer, and others overtake
+    /// it.
     Slow,
-    /// It stands still: what it is asked is done afterwards.
+    /// The resource is paused: it executes requests after the pause.
     Pause,
-    /// It is down: what it is asked is refused. What it had not written down is gone.
+    /// The resource is down: it refuses requests, and loses what it had not persisted.
     Crash,
 }
 
@@ -44,7 +45,7 @@ impl OutageKind {
         OutageKind::Crash,
     ];
 
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -71,18 +72,19 @@ impl fmt::Display for Outage {
 }
 
 impl Outage {
-    /// When it ends.
+    /// Returns when it ends.
     #[must_use]
     pub fn ends(&self) -> SimTime {
         self.at.plus(self.lasts)
     }
 
-    /// Whether it is under way at a time, in nanoseconds of true time.
+    /// Returns whether it lasts at a time, in nanoseconds of true time.
     pub(crate) fn is_at(&self, at: u64) -> bool {
         self.at.as_nanos() <= at && at < self.ends().as_nanos()
     }
 
-    /// Those of a seed: in a quarter of all runs none, else up to four. They end with three quarters of the run.
+    /// Draws the outages of a seed: none in a quarter of all runs, otherwise up to four. They end within the first
+    /// three quarters of the run.
     pub(crate) fn draw(seed: u64, duration: SimTime) -> Vec<Outage> {
         let mut draw = Draw::new(seed, Purpose::Outages, 0);
         if draw.chance(250_000) {

@@ -1,47 +1,49 @@
-//! What must hold, by name: a plan says which of it is not demanded.
+//! The properties that must hold, by name. A plan may list some that are not demanded.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What must hold.
+/// A property that must hold.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Property {
-    /// At most one client believes to hold the lock: from its guard on until it last found it held.
+    /// At most one client believes to hold the lock: from when it receives its guard until it last finds the lock
+    /// held.
     Exclusion,
     /// Writes of two holds do not interleave, and no update is overwritten unread.
     Usage,
-    /// Tokens are unique and grow; a store never takes a smaller one than it has seen.
+    /// Tokens are unique and grow; a store never accepts a smaller one than it has seen.
     Fencing,
-    /// No client changes another's claim.
+    /// No client changes another client's claim.
     Ownership,
-    /// A hold has as many guards as were taken of it.
+    /// The hold count that a guard reports is the number of its hold's guards.
     HoldCount,
-    /// Once everything works again the lock is acquired within a bound.
+    /// Once everything works again, the lock is acquired within a bound.
     Progress,
-    /// When everybody has gone, nothing stays locked.
+    /// After all clients have ended, nothing stays locked.
     Orphans,
-    /// A fair lock serves its waiters in the order in which they came.
+    /// A fair lock serves its waiters in the order of their arrival.
     Fairness,
-    /// A writer is alone, and no client is kept out by one that has gone.
+    /// A writer excludes all others, and a client that has left keeps no other client out.
     ReadWrite,
     /// Of two requests of one hold, the one with the larger number states no shorter lease.
     Statements,
-    /// At most one leader believes to lead: from its election on until it last found that it leads.
+    /// At most one leader believes to lead: from its election until it last finds that it leads.
     Leadership,
-    /// Terms of leaders grow strictly, with each election.
+    /// Terms of leaders grow strictly with each election.
     Terms,
-    /// What a process that died held is free on each node within its TTL. Only the fast lane sees what nodes hold.
+    /// Each node frees the claims of a dead process within their TTL. Only the fast lane observes the claims of
+    /// nodes.
     Expiry,
-    /// A hold is worth what is said of it: who is given a guard holds the lock, an extension is as long as it was asked for,
-    /// and what is renewed lasts.
+    /// Statements about holds are true: a client that receives a guard holds the lock, an extension is as long as
+    /// requested, and a hold that is renewed lasts.
     Validity,
-    /// The run comes to its end: clients and events do not go on for ever while no time passes.
+    /// The run ends: clients and events do not continue forever while no time passes.
     Termination,
-    /// A property that a test of a user's own states by `always!` is true at each look.
+    /// A property that a user's test states with `always!` is true in every evaluation.
     Always,
-    /// A property that a test of a user's own states by `eventually!` is true before the end of the run.
+    /// A property that a user's test states with `eventually!` is true before the end of the run.
     Eventually,
 }
 
@@ -67,13 +69,13 @@ impl Property {
         Property::Eventually,
     ];
 
-    /// Whether it is stated by a test of a user's own.
+    /// Returns whether a user's test states it.
     #[must_use]
     pub const fn is_stated(self) -> bool {
         matches!(self, Property::Always | Property::Eventually)
     }
 
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -97,7 +99,7 @@ impl Property {
         }
     }
 
-    /// Whether breaking it is a matter of waiting too long rather than of something wrong being done.
+    /// Returns whether it is a liveness property: to violate it means to wait too long, not to do something wrong.
     #[must_use]
     pub const fn is_liveness(self) -> bool {
         matches!(

@@ -1,44 +1,45 @@
-//! The servers of a plan, and how messages travel to them.
+//! The servers of a plan, and its network.
 
 use serde::{Deserialize, Serialize};
 
 use crate::plan::cluster::Cluster;
 use crate::plan::time::SimTime;
 
-/// The servers.
+/// The nodes of a plan, and the servers that each consists of.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Nodes {
-    /// How many.
+    /// The number of nodes.
     pub count: u16,
-    /// What one still has after a restart.
+    /// What a server still has after a restart.
     pub persistence: Persistence,
-    /// How many replicas each has. A replica answers only once it was promoted.
+    /// The number of replicas of each node. A replica answers only after it was promoted.
     pub replicas: u16,
-    /// How long a write is on its way to a replica, at least.
+    /// The shortest time that a write takes to reach a replica.
     pub replication_lag: SimTime,
-    /// How many replicas must have a claim before a grant or a renewal counts (`WAIT`); without, none.
+    /// How many replicas must have a claim before a grant or a renewal counts (`WAIT`). `None` for no replica.
     pub wait: Option<Wait>,
-    /// Without how many replicas it takes no writes (`min-replicas-to-write`); without, it always does.
+    /// How many replicas a primary needs to accept writes (`min-replicas-to-write`). `None` if it always accepts
+    /// them.
     pub min_replicas: Option<MinReplicas>,
-    /// The sentinels of each, which make it a group: they elect another primary when its primary is gone, and clients ask
-    /// them which server that is. Without, a node has one address.
+    /// The sentinels of each node, which make it a group: they elect another primary when the primary has failed, and
+    /// clients ask them for its address. `None` if each node has one address.
     pub sentinels: Option<Sentinels>,
-    /// The nodes are the shards of one cluster, which elects primaries by itself and tells clients who owns which slots. Without,
-    /// each node is by itself.
+    /// The cluster whose shards the nodes are. A cluster elects its primaries itself and tells clients which node
+    /// owns which slots. `None` if the nodes are independent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<Cluster>,
 }
 
 impl Nodes {
-    /// What an election takes where nodes are groups: their sentinels', or their cluster's.
+    /// Returns the times of an election where nodes are groups: those of their sentinels, or of their cluster.
     pub(crate) fn elections(&self) -> Option<Sentinels> {
         let cluster = self.cluster.as_ref();
         let of_cluster = cluster.map(|cluster| Sentinels::of_cluster(cluster, self.count));
         of_cluster.or_else(|| self.sentinels.clone())
     }
 
-    /// Whether nodes are groups, which elect their primaries.
+    /// Returns whether nodes are groups, which elect their primaries.
     pub(crate) fn are_groups(&self) -> bool {
         self.sentinels.is_some() || self.cluster.is_some()
     }
@@ -48,39 +49,42 @@ impl Nodes {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Wait {
-    /// So many.
+    /// The number of replicas.
     pub replicas: u16,
-    /// The answer is an error if they have not confirmed by then.
+    /// How long the server waits for their confirmations before it answers with an error.
     pub within: SimTime,
 }
 
-/// A server that takes no writes when too few replicas follow it.
+/// The number of replicas that a server needs to accept writes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MinReplicas {
-    /// So many must follow (`min-replicas-to-write`).
+    /// The number of replicas that must follow it (`min-replicas-to-write`).
     pub count: u16,
-    /// It notices this much later that one does not any more (`min-replicas-max-lag`).
+    /// How much later it notices that a replica no longer follows (`min-replicas-max-lag`).
     pub max_lag: SimTime,
 }
 
-/// The sentinels of a group, and what an election takes.
+/// The sentinels of a group, and the times of an election.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Sentinels {
-    /// How many there are.
+    /// The number of sentinels.
     pub count: u16,
-    /// How many of them must take the primary for down; without, a majority.
+    /// How many sentinels must consider the primary down before an election. `None` for a majority.
     pub quorum: Option<u16>,
-    /// A sentinel takes a server for down when it has heard nothing of it for this time (`down-after-milliseconds`).
+    /// The time after which a sentinel considers a server down when it has received nothing from it
+    /// (`down-after-milliseconds`).
     pub down_after: SimTime,
-    /// From when enough of them take the primary for down until a replica is promoted: the vote, and `REPLICAOF NO ONE`.
+    /// The time from when enough sentinels consider the primary down until a replica is promoted: the vote, and
+    /// `REPLICAOF NO ONE`.
     pub election: SimTime,
-    /// After the promotion it takes this time until the other sentinels know of it.
+    /// The time from a promotion until the other sentinels know of it.
     pub gossip: SimTime,
-    /// A server that goes on as a primary, though another one is named, is made a replica when that has been seen for this time.
+    /// How long a server must be observed to act as a primary, while another primary is named, before it is made a
+    /// replica.
     pub demotion: SimTime,
-    /// What becomes of the connections of a server whose role they change.
+    /// What sentinels do with the connections of a server whose role they change.
     pub connections: Connections,
 }
 
@@ -88,16 +92,16 @@ pub struct Sentinels {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Connections {
-    /// They are ended (`CLIENT KILL`).
+    /// They close them (`CLIENT KILL`).
     #[default]
     Ended,
-    /// They stay, as under sentinels that may not end them, or when an operator changes the roles: a client hears
-    /// `READONLY`.
+    /// They leave them open, as sentinels without the permission to close them do, or an operator who changes roles.
+    /// Clients then receive `READONLY`.
     Kept,
 }
 
 impl Default for Sentinels {
-    /// Three, which do within tenths of a second what takes seconds by the defaults of Redis.
+    /// Returns three sentinels that take tenths of a second for what takes seconds with the defaults of Redis.
     fn default() -> Self {
         Sentinels {
             count: 3,
@@ -112,8 +116,8 @@ impl Default for Sentinels {
 }
 
 impl Sentinels {
-    /// What an election among so many shards of a cluster takes. Their primaries vote; a node that was deposed follows as soon as it hears
-    /// of it, and keeps its connections.
+    /// Returns the times of an election in a cluster of this many shards. Their primaries vote. A deposed node
+    /// becomes a replica as soon as it learns of the election, and keeps its connections.
     fn of_cluster(cluster: &Cluster, shards: u16) -> Self {
         Sentinels {
             count: shards,
@@ -126,18 +130,18 @@ impl Sentinels {
         }
     }
 
-    /// Without so many of them there is no election.
+    /// Returns the number of sentinels that an election needs.
     pub(crate) fn majority(&self) -> u16 {
         self.count / 2 + 1
     }
 
-    /// How many of them must take the primary for down.
+    /// Returns how many sentinels must consider the primary down.
     pub(crate) fn quorum(&self) -> u16 {
         self.quorum.unwrap_or(self.majority())
     }
 
-    /// From the loss of a primary, or from the end of what was in the way of an election, until clients can find the new
-    /// one and the old one is a replica.
+    /// Returns the time from the loss of a primary, or from the end of what prevented an election, until clients can
+    /// find the new primary and the old one is a replica.
     pub(crate) fn settling(&self) -> SimTime {
         let looks = SimTime::millis(100);
         let parts = [self.down_after, self.election, self.gossip, self.demotion];
@@ -164,26 +168,26 @@ impl Default for Nodes {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Persistence {
-    /// Nothing.
+    /// The server keeps nothing.
     Memory,
-    /// What it had at the last full second (`appendfsync everysec`).
+    /// The server keeps what it had at the last full second (`appendfsync everysec`).
     EverySecond,
-    /// Everything (`appendfsync always`).
+    /// The server keeps everything (`appendfsync always`).
     #[default]
     EveryWrite,
 }
 
-/// How messages travel while nothing is wrong: in order, each for a time drawn between two bounds.
+/// The network without faults: it delivers messages in order, each after a time drawn between two bounds.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Network {
-    /// The shortest time, one way.
+    /// The shortest time that a message takes, one way.
     pub least: SimTime,
-    /// The longest time.
+    /// The longest time that a message takes, one way.
     pub most: SimTime,
-    /// A call ends after this, on the clock of the client.
+    /// The time-out of a call, on the clock of the client.
     pub call_timeout: SimTime,
-    /// A connection attempt ends after this.
+    /// The time-out of a connection attempt.
     pub connect_timeout: SimTime,
 }
 

@@ -1,4 +1,4 @@
-//! Spans of time as people write them: `250ms`, `1.5s`, `-3s`.
+//! Spans of time with their textual form: `250ms`, `1.5s`, `-3s`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,57 +7,57 @@ use std::time::Duration;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A span of true time since the beginning of a run, or a length, in nanoseconds. Written `40us`, `250ms`, `1.5s`.
+/// A point in true time since the beginning of a run, or a length, in nanoseconds. Written `40us`, `250ms`, `1.5s`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct SimTime(u64);
 
 impl SimTime {
-    /// Nothing.
+    /// The zero length, and the beginning of a run.
     pub const ZERO: SimTime = SimTime(0);
 
-    /// So many nanoseconds.
+    /// Creates a span of nanoseconds.
     #[must_use]
     pub const fn nanos(nanos: u64) -> Self {
         SimTime(nanos)
     }
 
-    /// So many microseconds.
+    /// Creates a span of microseconds.
     #[must_use]
     pub const fn micros(micros: u64) -> Self {
         SimTime(micros.saturating_mul(1_000))
     }
 
-    /// So many milliseconds.
+    /// Creates a span of milliseconds.
     #[must_use]
     pub const fn millis(millis: u64) -> Self {
         SimTime(millis.saturating_mul(1_000_000))
     }
 
-    /// So many seconds.
+    /// Creates a span of seconds.
     #[must_use]
     pub const fn secs(secs: u64) -> Self {
         SimTime(secs.saturating_mul(1_000_000_000))
     }
 
-    /// In nanoseconds.
+    /// Returns the span in nanoseconds.
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// As the standard library has it.
+    /// Returns the span as a [`Duration`].
     #[must_use]
     pub const fn as_duration(self) -> Duration {
         Duration::from_nanos(self.0)
     }
 
-    /// Both together, at most the longest there is.
+    /// Returns the sum. It saturates at the largest span.
     #[must_use]
     pub const fn plus(self, other: SimTime) -> SimTime {
         SimTime(self.0.saturating_add(other.0))
     }
 
-    /// What is left without `other`, at least nothing.
+    /// Returns the difference. It saturates at zero.
     #[must_use]
     pub const fn minus(self, other: SimTime) -> SimTime {
         SimTime(self.0.saturating_sub(other.0))
@@ -75,26 +75,26 @@ impl From<Duration> for SimTime {
 pub struct ClockStep(i64);
 
 impl ClockStep {
-    /// So many nanoseconds.
+    /// Creates a step of nanoseconds.
     #[must_use]
     pub const fn nanos(nanos: i64) -> Self {
         ClockStep(nanos)
     }
 
-    /// So many milliseconds.
+    /// Creates a step of milliseconds.
     #[must_use]
     pub const fn millis(millis: i64) -> Self {
         ClockStep(millis.saturating_mul(1_000_000))
     }
 
-    /// In nanoseconds.
+    /// Returns the step in nanoseconds.
     #[must_use]
     pub const fn as_nanos(self) -> i64 {
         self.0
     }
 }
 
-/// The text is no span of time.
+/// Error for a text that is no span of time.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0:?} is no span of time: write for example 40us, 250ms or 1.5s")]
 pub struct NotASpan(String);

@@ -1,7 +1,8 @@
-//! Locks that are wrong on purpose, or as others publish them: what the simulator must be able to find.
+//! Variants of the lock: with deliberate flaws, or as others publish it. The simulator must find what is wrong with
+//! them.
 //!
-//! Each has a name, and [`Flaw`]s: what is wrong with it, one thing at a time. The clients and nodes that have them are
-//! in [`model`](crate::model).
+//! Each variant has a name and a list of [`Flaw`]s. The clients and nodes with these flaws are in
+//! [`model`](crate::model).
 
 mod flaw;
 
@@ -12,10 +13,10 @@ use serde::{Deserialize, Serialize};
 
 pub use flaw::Flaw;
 
-/// The table of variants: each with its name in a plan and what is wrong with it.
+/// Defines the variants, each with its name in a plan and its flaws.
 macro_rules! variants {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, [$($flaw:ident),*];)+) => {
-        /// Which lock is run: the product's, or a lock of the simulator's own that may be wrong.
+        /// The implementation of the lock: the product's, or one of the simulator's own, which may have flaws.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
         pub enum Variant {
             /// The lock of the crate `quorlock`.
@@ -26,10 +27,10 @@ macro_rules! variants {
         }
 
         impl Variant {
-            /// Every one.
+            /// All variants.
             pub const ALL: &[Variant] = &[Variant::Product, $(Variant::$variant),+];
 
-            /// Its name in a plan.
+            /// Returns its name in a plan.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -38,7 +39,7 @@ macro_rules! variants {
                 }
             }
 
-            /// What is wrong with it.
+            /// Returns its flaws.
             #[must_use]
             pub const fn flaws(self) -> &'static [Flaw] {
                 match self {
@@ -51,51 +52,51 @@ macro_rules! variants {
 }
 
 variants! {
-    /// Redlock as the Redis documentation describes it, by a holder that keeps to its validity; on one node, the lock
-    /// with `SET NX PX` and compare-and-delete. Nothing is wrong with it: the control.
+    /// Redlock as the Redis documentation describes it, used by a holder that respects its validity; on one node, the
+    /// lock with `SET NX PX` and compare-and-delete. It has no flaw: the control.
     Published = "published", [];
-    /// N/2 grants are taken for a majority.
+    /// N/2 grants count as a majority.
     HalfQuorum = "half-quorum", [HalfIsEnough];
-    /// The holder never looks at its deadline.
+    /// The holder never checks its deadline.
     ValidityIgnored = "validity-ignored", [NoDeadline];
-    /// A round that took longer than its lease is taken for won, by a holder that looks at the deadline when it uses
-    /// the lock: no property is broken.
+    /// A round that took longer than its lease counts as won, but the holder checks the deadline when it uses the
+    /// lock: no property is broken.
     LateWin = "late-win", [LateWinTaken];
     /// The lease is counted from the replies that granted it.
     LeaseFromReply = "lease-from-reply", [GrantCountsFromReply];
     /// An extension is counted from the reply that confirmed it.
     ExtensionFromReply = "extension-from-reply", [ExtensionCountsFromReply];
-    /// A lost round releases only what was granted.
+    /// A lost round releases only the members that granted.
     GrantedReleasedOnly = "granted-released-only", [SilenceIsRefusal];
-    /// The release deletes the key, whosever it is.
+    /// The release deletes the key, whoever owns it.
     PlainDelete = "plain-delete", [DeleteUnchecked];
-    /// Nodes add to the count and take from it.
+    /// Nodes add to the hold count and subtract from it.
     Increments = "increments", [Increments];
-    /// A renewal adds the lease to what is left of the claim, where it should set it.
+    /// A renewal adds the lease to the remaining TTL of the claim, instead of setting it.
     AddingRenewals = "adding-renewals", [RenewalAdds];
-    /// A client has one owner number for all its rounds.
+    /// A client uses one owner number for all its rounds.
     ReusedNumber = "reused-number", [OneNumber];
-    /// A confirmation counts for the latest renewal, whichever it answers.
+    /// A confirmation counts for the latest renewal, whichever request it answers.
     LastPassCredited = "last-pass-credited", [LatestPassCredited];
-    /// A renewal makes the claim anew where it is gone (extend or set), and the hold goes on.
+    /// A renewal creates a missing claim again (extend or set), and the hold continues.
     ExtendOrSet = "extend-or-set", [FreshGrantRenews];
     /// The token is the largest of the counters of the nodes that granted.
     MaximumToken = "maximum-token", [MaximumIsToken];
-    /// Published Redlock with the largest of plain counters, from 1 up, as token.
+    /// Published Redlock whose token is the largest of plain counters, which start at 1.
     CounterTokens = "counter-tokens", [MaximumIsToken, CountersFromOne];
-    /// A waiter that is told that the lock is free takes itself for the holder.
+    /// A waiter that receives a wake-up believes to hold the lock.
     WakeIsGrant = "wake-is-grant", [WakeIsGrant];
-    /// A waiter waits for a message and never looks by itself: neither after it has subscribed nor later.
+    /// A waiter only waits for a message and never checks the lock itself, neither after it has subscribed nor later.
     MessagesOnly = "messages-only", [NoLookWithoutMessage];
     /// A wake-up ends a random pause early.
     CutBackOff = "cut-back-off", [WakeEndsBackOff];
-    /// Clients pause equally long between rounds, so that those who collided once collide again.
+    /// Clients pause equally long between rounds, so that those that collided once collide again.
     EvenBackOff = "even-back-off", [PausesAreEven];
     /// `SET NX PX`, released by a plain `DEL`.
     SetNxDel = "set-nx-del", [SetNx, DeleteUnchecked];
     /// `SET NX PX`, released by `GET`, a comparison in the client, and `DEL`.
     GetThenDel = "get-then-del", [SetNx, GetBeforeDelete, DeleteUnchecked];
-    /// `SET NX PX`, released by compare-and-delete: an owner that asks again is refused.
+    /// `SET NX PX`, released by compare-and-delete: an owner that repeats its acquire is refused.
     SetNx = "set-nx", [SetNx];
     /// Validity is measured with the client's wall clock.
     WallClock = "wall-clock", [WallClock];
@@ -103,59 +104,63 @@ variants! {
     SharedOwner = "shared-owner", [SetNx, SharedOwner];
     /// Every other client knows only the first three nodes.
     MixedMembership = "mixed-membership", [MixedMembership];
-    /// Members are asked one after the other, and the lease counts from the last grant: nobody looks whether the first
-    /// is still held by then.
+    /// Members are asked one after the other, and the lease counts from the last grant, without a check that the
+    /// first member still has the claim by then.
     UncheckedMulti = "unchecked-multi", [OneByOne, GrantCountsFromReply];
-    /// Names are taken one by one in the order given, and kept while the next is waited for: two clients may wait for
-    /// each other.
+    /// Names are acquired one by one in the order given, and kept while the client waits for the next: two clients
+    /// may wait for each other.
     HoldAndWait = "hold-and-wait", [WaitsInOrder];
     /// Every lost round multiplies the lease of the next by a thousand.
     CompoundingLease = "compounding-lease", [LeaseCompounds];
-    /// The watchdog goes on when the lock was released.
+    /// The watchdog continues after the lock was released.
     ImmortalWatchdog = "immortal-watchdog", [WatchdogOutlivesRelease];
-    /// An acquisition that is cancelled midway leaves the parts that it was granted, each renewed by a watchdog.
+    /// An acquisition that is cancelled midway leaves the claims that it was granted, each renewed by a watchdog.
     CancelKeeps = "cancel-keeps", [CancelKeepsParts];
-    /// A guard that is dropped releases nothing, and its watchdog goes on.
+    /// A guard that is dropped releases nothing, and its watchdog continues.
     DropKeeps = "drop-keeps", [DropKeepsHold];
-    /// A release ends at the first member that has lost the claim; the others keep it, each renewed by a watchdog.
+    /// A release stops at the first member that has lost the claim. The other members keep it, each renewed by a
+    /// watchdog.
     ReleaseStops = "release-stops", [ReleaseStopsAtLoss];
-    /// Members are asked one after the other, each has time, and nobody compares the time with the lease: neither at
-    /// the end of the round nor later. There is no round trip to agree on a token either.
+    /// Members are asked one after the other, each with a full time-out, and the elapsed time is never compared with
+    /// the lease, neither at the end of the round nor later. There is also no round trip to agree on a token.
     UncheckedRound = "unchecked-round", [OneByOne, MembersHaveTime, LateWinTaken, NoDeadline, MaximumIsToken];
-    /// The first renewal that fails ends the watchdog, and the holder never looks at its deadline.
+    /// The first renewal that fails ends the watchdog, and the holder never checks its deadline.
     SilentLoss = "silent-loss", [RenewalEndsAtError, NoDeadline];
-    /// The product's clients, and nodes that serve and wake whoever of the queue of a fair lock came last.
+    /// The product's clients, and nodes that serve and wake the newest waiter in the queue of a fair lock.
     NewestFirst = "newest-first", [NewestIsNext];
     /// The product's clients, and nodes on which places in a queue end by the clocks of clients, as in Redisson.
     ClientClockQueue = "client-clock-queue", [ClientsTimePlaces];
     /// The product's clients, and nodes on which a waiter that gives up or dies keeps its place for minutes.
     KeptPlace = "kept-place", [PlaceOutlivesWaiter];
-    /// The product's clients, and nodes on which the renewal of one reader renews all, also those that have died.
+    /// The product's clients, and nodes on which the renewal of one reader renews all, even dead ones.
     ZombieReaders = "zombie-readers", [ReadersRenewAll];
-    /// The product's clients, and nodes on which all readers share one lease: that of the last one that asked.
+    /// The product's clients, and nodes on which all readers share one lease: that of the last reader that asked.
     OneReadLease = "one-read-lease", [OneLeaseForReaders];
     /// The product's clients, and nodes on which a writer is not kept out by readers.
     WriterBesideReaders = "writer-beside-readers", [WriterJoinsReaders];
-    /// The product's clients, used by somebody who reads, wants to write, and waits until nobody reads.
+    /// The product's clients, used by a reader that wants to write and waits, while reading, until no client reads.
     WaitingUpgrade = "waiting-upgrade", [UpgradeWaits];
-    /// The product's clients, used by a leader that works until an event tells it of its loss, and never asks.
+    /// The product's clients, used by a leader that works until an event notifies it of its loss, and never checks.
     ToldLeader = "told-leader", [LeaderWaitsForWord];
     /// The product's clients, used by leaders whose term is the number of elections that their process has won.
     CountedTerms = "counted-terms", [TermCountsElections];
     /// The product's clients, used by leaders whose term is the time of their election by their wall clock.
     ClockTerms = "clock-terms", [TermIsClock];
-    /// The product's clients of a group, whose claims count before any replica has them, whatever the plan says.
+    /// The product's clients of a group. Claims count before any replica has them, whatever the plan states.
     Unawaited = "unawaited", [ReplicasNotAwaited];
-    /// The product's clients of a group, which hear nothing of what sentinels publish.
+    /// The product's clients of a group. They ignore what sentinels publish.
     UnheardSwitch = "unheard-switch", [SwitchUnheard];
-    /// The same, and they do not leave a server that says `READONLY`.
+    /// The product's clients of a group. They ignore what sentinels publish, and stay with a server that answers
+    /// `READONLY`.
     DeafClients = "deaf-clients", [SwitchUnheard, ReadOnlyStays];
-    /// The product's clients of a cluster, which do not follow a node that names the owner of a slot, nor look again for that.
+    /// The product's clients of a cluster. They neither follow a node that names the owner of a slot, nor look up the
+    /// owner again.
     UnheardMoved = "unheard-moved", [MovedUnheard];
 }
 
 impl Variant {
-    /// Whether its clients are those of the product: what is wrong, if anything, is about queues, readers or leaders.
+    /// Returns whether its clients are those of the product. Its flaws, if any, then concern queues, readers,
+    /// leaders, or the way to a group or cluster.
     #[must_use]
     pub fn has_product_clients(self) -> bool {
         let flaws = self.flaws();
@@ -163,7 +168,7 @@ impl Variant {
             || (!flaws.is_empty() && flaws.iter().all(|flaw| flaw.is_of_modes()))
     }
 
-    /// Whether it has a flaw.
+    /// Returns whether it has a flaw.
     pub(crate) fn has(self, flaw: Flaw) -> bool {
         self.flaws().contains(&flaw)
     }
@@ -175,7 +180,7 @@ impl fmt::Display for Variant {
     }
 }
 
-/// The text names no variant.
+/// Error for a text that names no variant.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{word:?} is no variant of the lock: say one of {}", names())]
 pub struct UnknownVariant {

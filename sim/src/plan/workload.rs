@@ -1,40 +1,42 @@
-//! What the clients of a plan do.
+//! Workloads: what the clients of a plan do.
 
 use serde::{Deserialize, Serialize};
 
 use crate::plan::time::SimTime;
 
-/// What the clients do.
+/// The workload of the clients.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Workload {
-    /// Which work.
+    /// The kind of work.
     pub kind: WorkloadKind,
-    /// How many names there are.
+    /// The number of names.
     pub names: u16,
-    /// How long a lease is.
+    /// The length of a lease.
     pub lease: SimTime,
-    /// Whether the watchdog renews it.
+    /// Whether the watchdog renews leases.
     pub watchdog: Watchdog,
-    /// For how long the watchdog renews a hold at most; without, for as long as it is held.
+    /// How long the watchdog renews a hold. `None` for as long as it is held.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_hold: Option<SimTime>,
-    /// How many clients, the last ones, are set up with leases that are three times as long, which the others do not know of.
+    /// How many clients, counted from the last, have leases that are three times as long, of which the others do not
+    /// know.
     #[serde(skip_serializing_if = "is_none")]
     pub longer: u16,
-    /// A section lasts at least
+    /// The shortest stay in a section.
     pub hold_least: SimTime,
-    /// and at most for this time.
+    /// The longest stay in a section.
     pub hold_most: SimTime,
-    /// Between two a client waits at least
+    /// The shortest pause of a client between two sections.
     pub think_least: SimTime,
-    /// and at most for this time.
+    /// The longest pause of a client between two sections.
     pub think_most: SimTime,
-    /// A waiter looks again after this, even if nothing wakes it.
+    /// The time after which a waiter tries again, even without a wake-up.
     pub poll_cap: SimTime,
-    /// No pause between two rounds is longer.
+    /// The longest pause between two rounds.
     pub backoff_cap: SimTime,
-    /// How often a section looks whether the lock is still held, besides when it begins.
+    /// How many times a client in a section checks that the lock is still held, in addition to the check when it
+    /// enters.
     pub looks: u16,
 }
 
@@ -70,53 +72,54 @@ impl Default for Workload {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Watchdog {
-    /// They end by themselves.
+    /// Leases are not renewed.
     #[default]
     Off,
-    /// They are renewed every third of their length.
+    /// Leases are renewed every third of their length.
     On,
 }
 
-/// What clients do, again and again.
+/// The kind of work that clients repeat.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkloadKind {
     /// Acquire, stay a while, release.
     #[default]
     MutualExclusion,
-    /// Enter a hold again, through the guard and through its owner, and leave it step by step.
+    /// Re-enter a hold, through the guard and through its owner, and leave it step by step.
     Reentrant,
-    /// Overlapping sets of names, named in different orders.
+    /// Acquire overlapping sets of names, given in different orders.
     Overlapping,
-    /// Write to a store that takes every write.
+    /// Write to a store that accepts every write.
     UnfencedWrites,
     /// Write to a store that rejects smaller tokens than it has seen.
     FencedWrites,
     /// Work for longer than a lease, under the watchdog, which is cancelled when the lock is lost.
     LongWork,
-    /// Try without waiting, many at once.
+    /// Try without waiting, with many clients at once.
     TryStorm,
-    /// Wait for one's turn at a fair lock, give up at times, and try without waiting.
+    /// Wait in the queue of a fair lock, give up at times, and try without waiting.
     Fair,
-    /// Read beside others, write alone, read beside one's own writing, and ask to write while reading.
+    /// Read while others read, write alone, read while writing oneself, and ask to write while reading.
     ReadWrite,
-    /// Extend a hold in one task and enter it again in another, beside the watchdog.
+    /// Extend a hold in one task and re-enter it in another, while the watchdog renews it.
     Extending,
-    /// Read from a store, work, and write back what came of it: the write alone is fenced.
+    /// Read from a store, work, and write the result back. Only the write is fenced.
     FencedUpdates,
-    /// The same, but the read raises the largest token of the store, too.
+    /// Read from a store, work, and write the result back. The read also raises the largest token of the store.
     RaisedUpdates,
-    /// Be a candidate, lead for some time, step down, resign or lose, and be a candidate again.
+    /// Stand as a candidate, lead for some time, step down, resign or lose, and stand again.
     Leading,
-    /// Several tasks of one process want the same, some of them as one owner: they wait, give up, try, and drop guards.
+    /// Compete for a lock in several tasks of one process, some of them as one owner: they wait, give up, try, and
+    /// drop guards.
     Crowd,
-    /// Acquire, stay a while, release, and ask again at once: a client that is quicker than the others takes the lock from
-    /// them for ever, unless it lets them pass.
+    /// Acquire, stay a while, release, and acquire again at once. A client that is faster than the others would keep
+    /// the lock from them forever if it did not let them pass.
     Greedy,
-    /// Take locks of several clients together, fair ones among them, each client with settings, an age and a clock of its own,
-    /// and extend and enter one hold in several tasks at once.
+    /// Acquire locks of several clients together, fair ones among them, where each client has its own settings, age
+    /// and clock, and extend and re-enter one hold in several tasks at once.
     Together,
-    /// Begin to write and to read as one owner at once, beside others who do.
+    /// Begin to write and to read as one owner at once, while others do the same.
     Sides,
 }
 
@@ -142,7 +145,7 @@ impl WorkloadKind {
         WorkloadKind::Sides,
     ];
 
-    /// Its name on the command line.
+    /// Returns its name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -167,7 +170,7 @@ impl WorkloadKind {
     }
 }
 
-/// The text of the `index`-th name.
+/// Returns the text of the `index`-th name.
 pub(crate) fn name_of(index: u16) -> String {
     format!("lock-{index}")
 }

@@ -1,28 +1,28 @@
-//! What a fault says beside its kind, in one word.
+//! Parameters of faults that are one word.
 
 use serde::{Deserialize, Serialize};
 
-/// Which messages of a link.
+/// The direction of messages on a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
-    /// All.
+    /// Messages in both directions.
     #[default]
     Both,
-    /// From the client to the node.
+    /// Messages from the client to the node.
     ToNode,
-    /// From the node to the client.
+    /// Messages from the node to the client.
     ToClient,
 }
 
-/// What becomes of requests that are under way when their connection ends.
+/// What happens to requests in flight when their connection ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InFlight {
     /// They are lost.
     #[default]
     Lost,
-    /// They arrive and are executed all the same.
+    /// They still arrive and are executed.
     Executed,
 }
 
@@ -32,19 +32,19 @@ pub enum InFlight {
 pub enum Suspended {
     /// It counts the time, as `CLOCK_BOOTTIME` does.
     Counts,
-    /// It stands still, as `CLOCK_MONOTONIC` does.
+    /// It stops, as `CLOCK_MONOTONIC` does.
     Stops,
 }
 
-/// An error that a server gives without executing what was asked.
+/// An error that a server returns without executing the request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ServerError {
-    /// `READONLY`: it is a replica.
+    /// `READONLY`: the server is a replica.
     ReadOnly,
-    /// `LOADING`: it reads its data from disk.
+    /// `LOADING`: the server reads its data from disk.
     Loading,
-    /// `OOM`: its memory is used up.
+    /// `OOM`: the server's memory is used up.
     OutOfMemory,
     /// `BUSY`: a script does not end.
     Busy,
@@ -62,13 +62,14 @@ impl From<ServerError> for redis_sim::Condition {
     }
 }
 
-/// How a replica of a cluster takes the place of its primary.
+/// How a replica of a cluster replaces its primary.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Handover {
-    /// Once it has everything: the primary takes no writes until then. A primary that cannot be reached is left in its place.
+    /// Once it has all data; until then the primary accepts no writes. A primary that cannot be reached keeps its
+    /// role.
     #[default]
     Manual,
-    /// At once, without a vote (`TAKEOVER`): what had not reached it is lost.
+    /// At once, without a vote (`TAKEOVER`). Writes that the replica has not received are lost.
     Takeover,
 }

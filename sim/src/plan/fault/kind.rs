@@ -92,7 +92,7 @@ impl Kind {
         Kind::ClusterFailover,
     ];
 
-    /// Those of groups, which have sentinels.
+    /// The kinds that need groups with sentinels.
     pub(crate) const OF_GROUPS: [Kind; 5] = [
         Kind::IsolatePrimary,
         Kind::SentinelFailover,
@@ -101,10 +101,10 @@ impl Kind {
         Kind::StaleSentinel,
     ];
 
-    /// Those of clusters.
+    /// The kinds that need a cluster.
     pub(crate) const OF_CLUSTERS: [Kind; 2] = [Kind::MigrateSlot, Kind::ClusterFailover];
 
-    /// Whether a replica may be struck in the place of its primary.
+    /// Returns whether it may strike a replica instead of its primary.
     pub(crate) const fn strikes_replicas(self) -> bool {
         matches!(
             self,
@@ -112,10 +112,10 @@ impl Kind {
         )
     }
 
-    /// Every kind but these, in the same order.
+    /// Returns every kind except these, in the same order.
     ///
     /// # Panics
-    /// Unless `N` says how many are left.
+    /// Panics unless `N` is the number of kinds that are left.
     #[expect(
         clippy::indexing_slicing,
         reason = "at compile time, where no iterator runs"
@@ -139,7 +139,7 @@ impl Kind {
         rest
     }
 
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -186,7 +186,7 @@ impl Kind {
 }
 
 impl Fault {
-    /// Which kind it is.
+    /// Returns its kind.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match &self.what {

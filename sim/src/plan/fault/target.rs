@@ -1,4 +1,4 @@
-//! Which client a fault strikes: one by its number, or the one that has a role when the fault happens.
+//! The target of a fault of a client: a fixed client, or the one that has a role when the fault happens.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize, Serializer};
 /// A client, by its number or by its role. Written `0`, `"holder"` or `"holder of 1"`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ClientTarget {
-    /// The client of this number, from 0.
+    /// The client with this number, from 0.
     Client(u16),
-    /// The client that holds a name, or leads under it, when the fault happens. While no client does, the fault waits for
-    /// the next one that does.
+    /// The client that holds a name, or leads under it, when the fault happens. If there is no such client, the fault
+    /// waits for the next one.
     Holder {
-        /// Which name, from 0; without, any: the name that was acquired last counts.
+        /// The name, from 0. `None` for any name: the one that was acquired last counts.
         name: Option<u16>,
     },
 }
 
 impl ClientTarget {
-    /// Its number, if it has one whatever happens.
+    /// Returns the number of the client, if it is fixed.
     #[must_use]
     pub const fn number(self) -> Option<u16> {
         match self {
@@ -29,7 +29,7 @@ impl ClientTarget {
         }
     }
 
-    /// The same, to be changed.
+    /// Returns a mutable reference to the number of the client, if it is fixed.
     pub(crate) fn number_mut(&mut self) -> Option<&mut u16> {
         match self {
             ClientTarget::Client(number) => Some(number),
@@ -37,7 +37,7 @@ impl ClientTarget {
         }
     }
 
-    /// The name whose holder it is.
+    /// Returns the name whose holder is meant, if one is named.
     pub(crate) const fn name(self) -> Option<u16> {
         match self {
             ClientTarget::Client(_) => None,
@@ -62,7 +62,7 @@ impl fmt::Display for ClientTarget {
     }
 }
 
-/// The text names no client.
+/// Error for a text that is no client.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "{0:?} is no client: write its number, \"holder\", or \"holder of 1\" for the holder of name 1"
@@ -72,7 +72,7 @@ pub struct NotAClient(String);
 impl FromStr for ClientTarget {
     type Err = NotAClient;
 
-    /// `client 0`, `holder`, `holder of 1`.
+    /// Parses `client 0`, `holder` or `holder of 1`.
     fn from_str(text: &str) -> Result<Self, NotAClient> {
         let wrong = || NotAClient(text.to_owned());
         if text == "holder" {

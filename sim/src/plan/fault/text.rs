@@ -1,4 +1,4 @@
-//! Faults as files say them: a kind, and its fields side by side.
+//! The form of faults in files: a kind, and the fault's fields beside it.
 
 #[cfg(test)]
 mod tests;
@@ -14,7 +14,7 @@ use crate::plan::time::SimTime;
 
 macro_rules! fields {
     ($($name:ident: $type:ty,)*) => {
-        /// The kind of a fault, and every field that a fault of any kind has, in the order in which they are written.
+        /// The kind of a fault, and all fields that faults of any kind have, in the order in which they are written.
         #[derive(Clone, Serialize, Deserialize)]
         #[serde(deny_unknown_fields)]
         pub(super) struct FaultText {
@@ -27,7 +27,7 @@ macro_rules! fields {
                 FaultText { kind, $($name: None,)* }
             }
 
-            /// A field that is said.
+            /// Returns the name of a field that has a value.
             fn said(&self) -> Option<&'static str> {
                 let fields = [$((stringify!($name), self.$name.is_some()),)*];
                 fields.into_iter().find(|(_, is_said)| *is_said).map(|(name, _)| name)
@@ -58,7 +58,7 @@ fields! {
     by: String,
     name: u16,
     error: ServerError,
-    // Slow replication to all replicas is written as JSON's null.
+    // For slow replication to all replicas, JSON has `null` here.
     replica: Option<u16>,
     left_behind: Vec<u16>,
     sentinel: u16,
@@ -68,7 +68,7 @@ fields! {
     rejoin_after: SimTime,
     gap: SimTime,
     how: Handover,
-    // A table comes behind all values.
+    // TOML requires tables after all plain values.
     after: MessageText,
 }
 
@@ -82,9 +82,9 @@ macro_rules! need {
     };
 }
 
-/// The field that says how long a fault lasts.
+/// The field that holds the length of a fault.
 enum Length {
-    /// It happens once, or stays.
+    /// The fault happens once, or stays: there is no field.
     None,
     Lasts,
     RestartAfter,
@@ -147,7 +147,7 @@ impl FaultText {
         format!("a fault of kind `{kind}` has no field `{field}`")
     }
 
-    /// When it begins. Without a time, messages are counted from the beginning of the run.
+    /// Returns when it begins. Without a time, messages are counted from the beginning of the run.
     fn when(&mut self) -> Result<Trigger, String> {
         let text = self;
         if let Some(message) = text.after.take() {
@@ -379,7 +379,7 @@ fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T,
     text.parse().map_err(|error: T::Err| format!("by: {error}"))
 }
 
-/// The numbers of a list. Without the list it is one of all, and empty until the plan is known.
+/// Returns the numbers of a list. A list that is left out stands for all, and is empty until the plan is known.
 fn some(what: &str, numbers: Option<Vec<u16>>) -> Result<Vec<u16>, String> {
     match numbers {
         Some(numbers) if numbers.is_empty() => Err(format!(

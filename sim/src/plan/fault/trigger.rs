@@ -1,4 +1,4 @@
-//! When a fault begins: at a time, again and again, or after a message.
+//! Triggers of faults: a time, repeated times, or a message.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,53 +9,53 @@ use serde::{Deserialize, Serialize};
 use super::target::ClientTarget;
 use crate::plan::time::SimTime;
 
-/// When a fault begins, in true time since the beginning of the run.
+/// When a fault begins. Times are true time since the beginning of the run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trigger {
     /// Once, at this time.
     At(SimTime),
-    /// Again and again. A run is one of as many faults.
+    /// Repeatedly. The run then has one fault for each repetition.
     Every {
-        /// When it begins for the first time.
+        /// The first time.
         first: SimTime,
-        /// From one beginning to the next.
+        /// The time from one beginning to the next.
         every: SimTime,
-        /// When that ends.
+        /// When the repetitions end.
         repeats: Repeats,
     },
-    /// Once, after a message. A fault that would not be over when the run ends does not begin.
+    /// Once, after a message. A fault that cannot end before the run does not begin.
     After(AfterMessage),
 }
 
-/// How often something happens.
+/// How often a fault repeats.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Repeats {
-    /// So many times.
+    /// This number of times.
     Times(u32),
-    /// It does not begin at this time or later.
+    /// Until this time, at which it does not begin any more.
     Until(SimTime),
 }
 
-/// The n-th message of a kind from one side to the other.
+/// The n-th message of a kind in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AfterMessage {
-    /// From when on messages are counted.
+    /// The time from which messages are counted.
     pub since: SimTime,
-    /// What it asks, or what it answers.
+    /// The kind of the request that it is, or answers.
     pub message: MessageKind,
-    /// Which way it goes.
+    /// The direction.
     pub towards: Towards,
-    /// The client at one end; without, any.
+    /// The client at one end; `None` for any.
     pub client: Option<ClientTarget>,
-    /// The node at the other end; without, any.
+    /// The node at the other end; `None` for any.
     pub node: Option<u16>,
-    /// Which of them, from 1.
+    /// The number of the message among those that match, from 1.
     pub nth: u32,
-    /// How much later the fault begins.
+    /// The time from the message to the beginning of the fault.
     pub delay: SimTime,
 }
 
-/// Which way a message goes.
+/// The direction of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Towards {
     /// From a client to a node: a request, counted when the client sends it.
@@ -64,26 +64,26 @@ pub enum Towards {
     Client,
 }
 
-/// What a message asks, or what it answers.
+/// The kind of a request, or of the request that an answer belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MessageKind {
-    /// To grant a name.
+    /// An acquire of a name.
     Acquire,
-    /// To renew claims.
+    /// A renewal of claims.
     Renew,
-    /// To give a claim back, or a part of it.
+    /// A release of a claim, or of a part of it.
     Release,
-    /// Who has a name: the `GET` of the variant `get-then-del`.
+    /// A request for the owner of a name: the `GET` of the variant `get-then-del`.
     Inspect,
-    /// To free a name of whatever owner.
+    /// A release of a name, whatever its owner.
     ForceRelease,
-    /// Which process the node is.
+    /// A request for the identity of the node's process.
     Probe,
 }
 
 impl MessageKind {
-    /// What a request asks.
+    /// Returns the kind of a request.
     pub(crate) const fn of(request: &Request) -> Self {
         match request {
             Request::Acquire(_) => MessageKind::Acquire,
@@ -95,7 +95,7 @@ impl MessageKind {
         }
     }
 
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -109,11 +109,11 @@ impl MessageKind {
     }
 }
 
-/// What may keep repetitions from ending.
+/// The largest number of repetitions.
 pub(crate) const MOST_TIMES: u32 = 10_000;
 
 impl Trigger {
-    /// The earliest time at which it may begin.
+    /// Returns the earliest time at which it may begin.
     #[must_use]
     pub const fn begins(&self) -> SimTime {
         match self {
@@ -123,7 +123,7 @@ impl Trigger {
         }
     }
 
-    /// The times at which it begins, if they are known before the run.
+    /// Returns the times at which it begins, as far as they are known before the run.
     pub fn times(&self) -> impl Iterator<Item = SimTime> + use<> {
         let (first, every, times) = match *self {
             Trigger::At(at) => (at, SimTime::ZERO, 1),
@@ -137,7 +137,7 @@ impl Trigger {
         (0..u64::from(times)).map(move |n| first.plus(SimTime::nanos(every.as_nanos() * n)))
     }
 
-    /// The same, this much sooner.
+    /// Returns the trigger moved to an earlier time.
     #[must_use]
     pub fn sooner(self, by: SimTime) -> Self {
         match self {
@@ -217,7 +217,7 @@ impl fmt::Display for Trigger {
 }
 
 impl AfterMessage {
-    /// Who sends it.
+    /// Returns the sender.
     fn from(&self) -> MessageEnd {
         match self.towards {
             Towards::Node => MessageEnd::Client(self.client),
@@ -225,7 +225,7 @@ impl AfterMessage {
         }
     }
 
-    /// Who gets it.
+    /// Returns the receiver.
     fn to(&self) -> MessageEnd {
         match self.towards {
             Towards::Node => MessageEnd::Node(self.node),
@@ -234,7 +234,7 @@ impl AfterMessage {
     }
 }
 
-/// One end of a message, as files say it: `client`, `client 0`, `holder`, `node`, `node 2`.
+/// One end of a message. In files: `client`, `client 0`, `holder`, `node`, `node 2`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum MessageEnd {
     Client(Option<ClientTarget>),
@@ -275,7 +275,8 @@ impl FromStr for MessageEnd {
     }
 }
 
-/// A message as files say it: `{ message = "release", from = "client 0", to = "node 2", nth = 2, delay = "1ms" }`.
+/// The form of a message in files: `{ message = "release", from = "client 0", to = "node 2", nth = 2, delay = "1ms"
+/// }`.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MessageText {
@@ -307,7 +308,7 @@ impl From<AfterMessage> for MessageText {
 }
 
 impl MessageText {
-    /// Messages are counted from this time on.
+    /// Converts it to the trigger that counts messages from this time on.
     pub(super) fn since(self, since: SimTime) -> Result<AfterMessage, String> {
         let role = |field: &str, text: Option<&str>| {
             let role = text.map(str::parse::<MessageEnd>).transpose();

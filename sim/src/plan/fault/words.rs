@@ -1,4 +1,4 @@
-//! Faults in words.
+//! Descriptions of faults for people.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::{
 use crate::plan::time::SimTime;
 
 impl fmt::Display for Fault {
-    /// What happens, as a sentence without its time.
+    /// Writes what happens as a sentence, without its time.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.what {
             FaultKind::Link {
@@ -220,7 +220,7 @@ impl NodeFault {
     }
 }
 
-/// `client 0`, or in which role.
+/// Formats a client, as `client 0` or by its role.
 struct ClientWords(ClientTarget);
 
 impl fmt::Display for ClientWords {
@@ -233,7 +233,7 @@ impl fmt::Display for ClientWords {
     }
 }
 
-/// `node 1`, or one of its replicas.
+/// Formats a server, as `node 1` or as one of the node's replicas.
 struct ServerWords(u16, Option<u16>);
 
 impl fmt::Display for ServerWords {
@@ -245,7 +245,8 @@ impl fmt::Display for ServerWords {
     }
 }
 
-/// `between clients 0, 1 and node 2`; where no number is given, all of them: `between clients and nodes`.
+/// Formats the ends of links, as `between clients 0, 1 and node 2`. An empty list stands for all: `between clients
+/// and nodes`.
 struct Between<'a>(&'a [u16], &'a [u16], Direction);
 
 impl fmt::Display for Between<'_> {

@@ -1,4 +1,4 @@
-//! A text in TOML whose tables can be changed before they are read, and the places of what it says.
+//! TOML texts whose tables can be changed before they are read, with the positions of their values.
 
 use std::fmt;
 use std::ops::Range;
@@ -7,10 +7,10 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
-/// A table, with the places of all that it says.
+/// A table, with the positions of its values.
 pub(crate) type DocumentPart<'a> = DeTable<'a>;
 
-/// Where something stands in a text.
+/// A position in a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Position {
     /// The line, from 1.
@@ -20,7 +20,7 @@ pub struct Position {
 }
 
 impl Position {
-    /// Of a byte of a text.
+    /// Returns the position of a byte of a text.
     fn of(text: &str, byte: usize) -> Self {
         let before = text.get(..byte).unwrap_or(text);
         let line = before.rsplit('\n').next().unwrap_or(before);
@@ -37,7 +37,7 @@ impl fmt::Display for Position {
     }
 }
 
-/// What is wrong with a part of a text.
+/// An error in a part of a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Misfit {
     span: Range<usize>,
@@ -50,7 +50,7 @@ impl Misfit {
         Misfit { span, why }
     }
 
-    /// Where that is in a text, and what.
+    /// Converts it to an error with a position in this text.
     pub(crate) fn in_text(self, text: &str) -> Misreading {
         Misreading {
             at: Position::of(text, self.span.start),
@@ -59,13 +59,13 @@ impl Misfit {
     }
 }
 
-/// What is wrong with a text, and where.
+/// An error in a text, with its position.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{why}")]
 pub struct Misreading {
-    /// Where.
+    /// The position of the error.
     pub at: Position,
-    /// What, and what to do.
+    /// What is wrong, and what to do.
     pub why: String,
 }
 
@@ -80,7 +80,7 @@ impl Misreading {
     }
 }
 
-/// What was meant by a word that is none of those that are expected, if one is much like it.
+/// Returns the expected word that is similar to an unknown one, if there is one.
 fn meant(why: &str) -> Option<&str> {
     if !why.starts_with("unknown ") {
         return None;
@@ -89,26 +89,26 @@ fn meant(why: &str) -> Option<&str> {
     nearest(quoted.next()?, quoted)
 }
 
-/// The word that is most like another one, if it is much like it.
+/// Returns the known word that is most similar to a word, if it is similar enough.
 pub(super) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let far = |known: &str| strsim::damerau_levenshtein(word, known);
     let (distance, nearest) = known.map(|known| (far(known), known)).min()?;
     (distance <= 2.max(word.len() / 3)).then_some(nearest)
 }
 
-/// The tables of a text.
+/// Parses the tables of a text.
 pub(crate) fn parse(text: &str) -> Result<DocumentPart<'_>, Misreading> {
     let parsed = DeTable::parse(text);
     let parsed = parsed.map_err(|error| Misreading::of(text, &error))?;
     Ok(parsed.into_inner())
 }
 
-/// What a table of a text says.
+/// Reads a value from a table of a text.
 pub(crate) fn read<T: DeserializeOwned>(
     text: &str,
     table: DocumentPart<'_>,
 ) -> Result<T, Misreading> {
-    // What is missing is missing where the table begins.
+    // A missing field is reported where the table begins.
     let begins = table.iter().map(|(key, _)| key.span().start).min();
     let begins = begins.unwrap_or_default();
     let whole = Spanned::new(begins..begins, table.clone());
@@ -122,7 +122,8 @@ pub(crate) fn read<T: DeserializeOwned>(
     })
 }
 
-/// The field whose value, which is neither a table nor a list, begins at this byte: `faults[3].client`.
+/// Returns the path of the field whose value begins at this byte, such as `faults[3].client`. Tables and lists have
+/// no path.
 fn field_at(table: &DocumentPart<'_>, byte: usize) -> Option<String> {
     table.iter().find_map(|(key, value)| {
         let rest = below(value, byte)?;
@@ -141,7 +142,7 @@ fn below(value: &Spanned<DeValue<'_>>, byte: usize) -> Option<String> {
     }
 }
 
-/// Where a table says something: `faults[3].client`, or the last part of that which is there.
+/// Returns the position of a path such as `faults[3].client`, or of the last part of it that exists.
 pub(crate) fn locate(text: &str, table: &DocumentPart<'_>, place: &str) -> Option<Position> {
     let mut table = table;
     let mut found = None;
@@ -168,7 +169,7 @@ pub(crate) fn locate(text: &str, table: &DocumentPart<'_>, place: &str) -> Optio
     found.map(|byte| Position::of(text, byte))
 }
 
-/// Puts what a table says in the place of what another one says, table by table. A table in the place of a list changes
+/// Overwrites the values of a table by those of another one, table by table. A table in the place of a list changes
 /// the list.
 pub(crate) fn merge<'a>(
     into: &mut DocumentPart<'a>,
@@ -192,7 +193,7 @@ pub(crate) fn merge<'a>(
                 into.insert(key, Spanned::new(span, list));
             }
             (_, change) => {
-                // A key that stays would keep its place in the text.
+                // A key that is kept would also keep its position in the text.
                 into.remove(key.get_ref().as_ref());
                 into.insert(key, Spanned::new(span, change));
             }
@@ -212,7 +213,8 @@ fn is_change_of_list(table: &DocumentPart<'_>) -> bool {
 
 type Items<'a> = Vec<Spanned<DeValue<'a>>>;
 
-/// Changes some elements of a list, then removes some, then adds some. Elements are called as they were before.
+/// Changes some elements of a list, then removes some, then adds some. Names and numbers refer to the list before
+/// these changes.
 fn change_list<'a>(items: &mut Items<'a>, mut changes: DocumentPart<'a>) -> Result<(), Misfit> {
     let changed = changes.remove("change");
     let removed = changes.remove("remove");
@@ -265,7 +267,8 @@ fn list_of<'a>(value: Option<Spanned<DeValue<'a>>>, name: &str) -> Result<Items<
     }
 }
 
-/// The element of this name or number; of a list that has no tables, the one that is this.
+/// Returns the index of the element with this name or number. In a list without tables, this is the element that
+/// equals `which`.
 fn find(items: &Items<'_>, which: &str, span: Range<usize>) -> Result<usize, Misfit> {
     let called = |item: &Spanned<DeValue<'_>>| match item.get_ref().as_table() {
         Some(table) => table.get("id").and_then(|id| word_of(id.get_ref())) == Some(which),
@@ -304,7 +307,7 @@ fn find(items: &Items<'_>, which: &str, span: Range<usize>) -> Result<usize, Mis
     })
 }
 
-/// A text or a number, as it is written.
+/// Returns a text or a number as it is written.
 pub(crate) fn word_of<'v>(value: &'v DeValue<'_>) -> Option<&'v str> {
     match value {
         DeValue::String(text) => Some(text),

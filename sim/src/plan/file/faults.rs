@@ -1,4 +1,4 @@
-//! What a fault must be to happen in a plan.
+//! The conditions that a fault must meet in a plan.
 
 use crate::plan::Plan;
 use crate::plan::fault::{
@@ -9,7 +9,7 @@ use crate::plan::time::SimTime;
 
 type Wrong = (&'static str, String);
 
-/// Whether a fault can happen in a plan. Otherwise: which field is wrong, and why.
+/// Checks that a fault can happen in a plan. The error has the field that is wrong, and the reason.
 pub(super) fn check(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
     let client = |client: u16| {
         if client < plan.clients {
@@ -56,7 +56,7 @@ pub(super) fn check(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
     }
 }
 
-/// Whether a list has no number twice.
+/// Checks that a list has no number twice.
 fn once(what: &'static str, numbers: &[u16]) -> Result<(), Wrong> {
     let mut each = numbers.iter().enumerate();
     let twice = each.find(|(n, number)| numbers.iter().take(*n).any(|before| before == *number));
@@ -66,7 +66,7 @@ fn once(what: &'static str, numbers: &[u16]) -> Result<(), Wrong> {
     }
 }
 
-/// Whether a fault begins, and is over in time.
+/// Checks that a fault begins, and ends within the run.
 fn check_trigger(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
     let duration = plan.duration;
     match fault.when {
@@ -130,7 +130,7 @@ fn check_message(plan: &Plan, fault: &Fault, after: &AfterMessage) -> Result<(),
     Ok(())
 }
 
-/// Whether there is the name whose holder is meant.
+/// Checks that the name exists whose holder is meant.
 fn check_holder(plan: &Plan, field: &'static str, target: ClientTarget) -> Result<(), Wrong> {
     let names = plan.workload.names;
     match target.name() {
@@ -141,7 +141,7 @@ fn check_holder(plan: &Plan, field: &'static str, target: ClientTarget) -> Resul
     }
 }
 
-/// Whether a fault of groups strikes a group, and one of nodes without sentinels no group.
+/// Checks that a fault of groups strikes a group, and that a fault of nodes without sentinels strikes no group.
 fn check_group(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
     let kind = fault.kind();
     if plan.nodes.cluster.is_some() {
@@ -173,7 +173,7 @@ fn check_group(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
     }
 }
 
-/// Whether a fault strikes a shard of a cluster.
+/// Checks that a fault can strike a shard of a cluster.
 fn check_shard(fault: &Fault) -> Result<(), Wrong> {
     let kind = fault.kind();
     if kind == Kind::Failover {

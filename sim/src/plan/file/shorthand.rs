@@ -1,4 +1,4 @@
-//! What a file may say for short: defaults of its faults, and names by which faults are changed.
+//! Shorthand in files: defaults of faults, and names by which faults are changed.
 
 use toml::Spanned;
 use toml::de::DeValue;
@@ -6,7 +6,7 @@ use toml::de::DeValue;
 use super::document::{DocumentPart, Misfit, nearest, word_of};
 use crate::plan::fault::Kind;
 
-/// Spells out the plan of a file: faults get the defaults of their kind, and lose their names.
+/// Spells out the plan of a file: faults get the defaults of their kind and lose their names.
 pub(crate) fn spell_out(plan: &mut DocumentPart<'_>) -> Result<(), Misfit> {
     let defaults = take_defaults(plan)?;
     let faults = plan.get_mut("faults").map(Spanned::get_mut);
@@ -40,7 +40,7 @@ pub(crate) fn spell_out(plan: &mut DocumentPart<'_>) -> Result<(), Misfit> {
     Ok(())
 }
 
-/// What faults say unless they say something else, kind by kind.
+/// Takes the defaults of faults, kind by kind, out of the plan.
 fn take_defaults<'a>(plan: &mut DocumentPart<'a>) -> Result<Option<DocumentPart<'a>>, Misfit> {
     let Some((key, defaults)) = plan.remove_entry("defaults") else {
         return Ok(None);

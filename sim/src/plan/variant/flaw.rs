@@ -1,105 +1,106 @@
-//! What can be wrong with a lock, one thing at a time.
+//! Flaws of a lock, one at a time.
 
-/// One way to be wrong. Without any, the lock is right.
+/// One flaw of a lock. A lock without flaws is correct.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flaw {
-    /// N/2 of N are enough, which two clients can have at a time.
+    /// N/2 of N grants are enough, which two clients can have at the same time.
     HalfIsEnough,
     /// The holder never compares the time with its deadline.
     NoDeadline,
-    /// Nobody looks at the end of a round whether the lease has run out by then.
+    /// The end of a round has no check that the lease is still valid.
     LateWinTaken,
-    /// A grant carries from the moment at which the round was won, not from before its requests were sent.
+    /// The lease of a grant counts from when the round was won, not from before its requests were sent.
     GrantCountsFromReply,
-    /// A renewal carries from its answer, not from before it was sent.
+    /// The lease of a renewal counts from its answer, not from before it was sent.
     ExtensionCountsFromReply,
-    /// Only members that are known to have granted are released: a request without an answer is taken for refused.
+    /// Only members that are known to have granted are released: a request without an answer counts as refused.
     SilenceIsRefusal,
-    /// The node deletes the claim at anybody's request.
+    /// The node deletes the claim at the request of any client.
     DeleteUnchecked,
-    /// The client asks whose the claim is, and then has it deleted, which are two requests.
+    /// The client reads the owner of the claim and then deletes it, in two requests.
     GetBeforeDelete,
-    /// The node adds one to the count of a claim and takes one away, where it should set what the request states.
+    /// The node increments and decrements the hold count, instead of setting what the request states.
     Increments,
-    /// The node adds the lease of a renewal to what is left of the claim.
+    /// The node adds the lease of a renewal to the remaining TTL of the claim.
     RenewalAdds,
-    /// The node refuses a claim to its own owner: `SET NX` does.
+    /// The node refuses a claim to its own owner, as `SET NX` does.
     SetNx,
-    /// All rounds of a client have one owner number, so what is left of one hits the next.
+    /// All rounds of a client have one owner number, so requests of one round affect the next.
     OneNumber,
     /// All clients have one identity.
     SharedOwner,
-    /// Whatever request a confirmation answers, it is credited to the latest renewal.
+    /// A confirmation is credited to the latest renewal, whichever request it answers.
     LatestPassCredited,
-    /// A renewal makes a claim anew where there is none, and revives a hold that had run out.
+    /// A renewal creates a missing claim again, and revives a hold that had expired.
     FreshGrantRenews,
-    /// The token is the largest that a node of the quorum handed out, also where they differ.
+    /// The token is the largest that a node of the quorum returned, even if the nodes differ.
     MaximumIsToken,
     /// Nodes count tokens from 1, not from a clock.
     CountersFromOne,
-    /// A message that the lock is free is taken for the lock.
+    /// A wake-up counts as the lock itself.
     WakeIsGrant,
-    /// Nothing but a message makes a waiter look again.
+    /// A waiter tries again only after a wake-up.
     NoLookWithoutMessage,
-    /// A message ends a random pause, so that all who pause try at the same time.
+    /// A wake-up ends a random pause, so that all clients that pause try at the same time.
     WakeEndsBackOff,
-    /// Pauses between rounds are all of one length.
+    /// All pauses between rounds have the same length.
     PausesAreEven,
     /// Deadlines are compared with the wall clock.
     WallClock,
     /// Clients with an odd number know only the first three nodes.
     MixedMembership,
-    /// The next member is asked when the one before it has answered.
+    /// Each member is asked after the one before it has answered.
     OneByOne,
-    /// Members are taken in the order in which names were given, and kept while the next is waited for.
+    /// Members are acquired in the order in which names were given, and kept while the client waits for the next.
     WaitsInOrder,
     /// After a lost round the lease is a thousand times as long.
     LeaseCompounds,
-    /// Renewals go on after the release, as long as the process lives.
+    /// Renewals continue after the release, until the process ends.
     WatchdogOutlivesRelease,
-    /// A round that is dropped midway leaves what it was granted, each part with a watchdog of its own.
+    /// A round that is dropped midway leaves the claims that it was granted, each with its own watchdog.
     CancelKeepsParts,
-    /// A guard that is dropped counts on: only a release on purpose ends its hold.
+    /// The hold of a dropped guard continues: only an explicit release ends it.
     DropKeepsHold,
-    /// A release tells member after member and ends at the first that knows of no claim: the rest stays renewed.
+    /// A release asks one member after another and stops at the first without a claim: the other claims stay renewed.
     ReleaseStopsAtLoss,
-    /// A member is given as long to answer as the transport tries, not a small part of the lease.
+    /// A member has the full time-out of the transport to answer, not a small part of the lease.
     MembersHaveTime,
-    /// The first renewal that fails is the last.
+    /// Renewals stop at the first one that fails.
     RenewalEndsAtError,
-    /// The node serves and wakes whoever came last.
+    /// The node serves and wakes the newest waiter.
     NewestIsNext,
-    /// Places in a queue end by the clocks of clients: each asks the node to drop those whose time is up by its own.
+    /// Places in a queue end by the clocks of clients: each client asks the node to remove places that have expired
+    /// by the client's own clock.
     ClientsTimePlaces,
-    /// A waiter that gives up stays in the queue, and one that died does so for minutes.
+    /// A waiter that gives up, or dies, stays in the queue for minutes.
     PlaceOutlivesWaiter,
-    /// Whoever renews a reader renews all of them.
+    /// The renewal of one reader renews all readers.
     ReadersRenewAll,
-    /// The claims of all readers end together, when the lease of the last one that asked does.
+    /// The claims of all readers end at the same time: with the lease of the reader that asked last.
     OneLeaseForReaders,
-    /// A writer is not kept out by readers.
+    /// Readers do not exclude a writer.
     WriterJoinsReaders,
-    /// Who reads and wants to write waits until nobody reads.
+    /// A reader that wants to write waits, while reading, until no client reads.
     UpgradeWaits,
-    /// A leader works until it is told of its loss, and does not ask whether it leads.
+    /// A leader works until it is notified of its loss, and does not check whether it leads.
     LeaderWaitsForWord,
     /// The term of a leader is the number of elections that its process has won.
     TermCountsElections,
-    /// The term of a leader is the wall clock of its process.
+    /// The term of a leader is the reading of its process's wall clock.
     TermIsClock,
     /// A claim counts before any replica has it.
     ReplicasNotAwaited,
-    /// What sentinels publish is not heard.
+    /// The client ignores what sentinels publish.
     SwitchUnheard,
-    /// A node's word that another one has the slot is taken for an error like others.
+    /// The client treats a node's answer that another node owns the slot like any other error.
     MovedUnheard,
-    /// A connection on which the server said `READONLY` is used on.
+    /// The client keeps a connection on which the server answered `READONLY`.
     ReadOnlyStays,
 }
 
 impl Flaw {
-    /// Whether it is about queues, readers, leaders or the way to a group: then what clients do otherwise is what the product
-    /// does.
+    /// Returns whether it concerns queues, readers, leaders, or the way to the nodes. Clients are then the product's
+    /// in all other respects.
     pub(crate) const fn is_of_modes(self) -> bool {
         matches!(
             self,
@@ -116,17 +117,17 @@ impl Flaw {
         ) || self.is_of_ways()
     }
 
-    /// Whether it is about the way of clients to the nodes of a cluster.
+    /// Returns whether it concerns the way of clients to the nodes of a cluster.
     pub(crate) const fn is_of_clusters(self) -> bool {
         matches!(self, Flaw::MovedUnheard)
     }
 
-    /// Whether it is about the way of clients to a server.
+    /// Returns whether it concerns the way of clients to a server.
     const fn is_of_ways(self) -> bool {
         self.is_of_groups() || self.is_of_clusters()
     }
 
-    /// Whether it is about the way of clients to the primary of a group.
+    /// Returns whether it concerns the way of clients to the primary of a group.
     pub(crate) const fn is_of_groups(self) -> bool {
         matches!(
             self,
@@ -134,7 +135,7 @@ impl Flaw {
         )
     }
 
-    /// Whether it is the nodes that are wrong.
+    /// Returns whether the nodes have it, not the clients.
     pub(crate) const fn is_of_nodes(self) -> bool {
         let of_plain = matches!(
             self,

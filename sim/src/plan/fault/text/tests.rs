@@ -1,4 +1,4 @@
-//! What files say of faults, read and written.
+//! Tests that faults are read from files and written to them.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn read(text: &str) -> Result<Fault, String> {
     toml::from_str(text).map_err(|error: toml::de::Error| error.message().to_owned())
 }
 
-/// One fault of every kind, with every field that its kind has.
+/// One fault of every kind, with every field of its kind.
 const COMPLETE: [&str; 36] = [
     "kind = 'cut'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\ndirection = 'both'",
     "kind = 'loss'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\ndirection = 'to-node'\nof_million = 3",
@@ -102,7 +102,7 @@ fn a_field_that_the_kind_does_not_have_is_refused_by_name() {
     assert!(1_000 < refused, "{refused}");
 }
 
-/// Any fault may come again and again, or after a message, and any of a client may strike one in a role.
+/// Faults of any kind may repeat, or follow a message. Faults of a client may strike a client in a role.
 const TRIGGERED: [&str; 5] = [
     "kind = 'flush'\nat = '1s'\nevery = '190ms'\ntimes = 3\nnode = 1",
     "kind = 'flush'\nat = '1s'\nevery = '190ms'\nuntil = '2s'\nnode = 1",

@@ -1,4 +1,4 @@
-//! A fault as it is written to files.
+//! Conversion of a fault to its form in files.
 
 use super::{FaultText, Length};
 use crate::plan::fault::{ClientFault, Fault, FaultKind, LinkFault, NodeFault, Repeats, Trigger};
@@ -70,7 +70,7 @@ impl FaultText {
             }
             LinkFault::Duplicate { of_million, most } => {
                 (self.of_million, self.most) = (Some(of_million), Some(most));
-                // Requests alone are doubled, which goes without saying.
+                // Only requests are duplicated, so the direction is not written.
                 self.direction = None;
             }
             LinkFault::Reorder { most } => self.most = Some(most),
