@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Runs every check of the project: ./test.sh [--versions]
 #
-# The tests against real servers need the program `redis-server`. If it is not there, this script installs it with the
-# system's package manager; plain `cargo test` instead lists those tests as ignored. Each test starts servers of its
-# own on free ports of the loopback interface, and ends them. Those that need a JVM are left to tests/interop/run.sh.
+# The tests against real servers need the program `redis-server`. If it is missing, this script installs it with the
+# system's package manager; plain `cargo test` lists those tests as ignored instead. Each test starts its own servers on
+# free ports of the loopback interface, and stops them. The tests that need a JVM are run by tests/interop/run.sh.
 #
 # --versions runs the server tests on Redis 5, 6, 8 and Valkey 9 as well (tests/versions.sh).
 set -euo pipefail
@@ -16,7 +16,7 @@ esac
 
 step() { printf '\n== %s\n' "$*"; }
 
-# As root, or by sudo where that works.
+# Runs a command as root, with sudo if necessary and possible.
 privileged() {
   if [ "$(id -u)" = 0 ]; then
     "$@"
@@ -86,16 +86,16 @@ RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --all-feature
 step "cargo test"
 cargo test --workspace --all-features --no-fail-fast
 
-# Ten to twenty seconds beside the build, which has a folder of its own.
+# Takes ten to twenty seconds after the build, which has its own folder.
 step "threads: schedules, and races that can be planted"
 tests/threads.sh
 tests/threads/planted.sh --check
 
-# Everything at once, with servers that forget, on three of them; and published Redlock, which must break in the same time.
+# Runs all faults at once, with servers that forget, on three servers. Published Redlock must break in the same time.
 step "chaos on real servers, a minute"
 cargo run --quiet -p quorlock-sim -- chaos --class "all at once, amnesia" --minutes 1 --seed 1
 
-# The benchmark speaks the scripts' arguments by hand: one short case shows that it still can.
+# The benchmark sends the scripts' arguments without the adapter: one short case shows that they still fit.
 step "cargo bench, one case"
 cargo test --quiet --workspace --all-features --bench locks -- --quick uncontended
 

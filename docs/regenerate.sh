@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Writes every figure of the documents anew, from what commands print: docs/regenerate.sh [NAME[,NAME]...]
+# Writes every figure of the documents again, from the output of commands: docs/regenerate.sh [NAME[,NAME]...]
 #
-# Results go to docs/results, pages are filled from there. Without a name all commands are run; with names only these, and the
-# quick ones: exhaustive, conformance, matrix (with the page of what still breaks), speed, locks. It needs redis-server, and a
-# machine that does nothing else for speed and locks.
+# Results go to docs/results, and the pages are filled from them. Without a name, all commands run. With names, these and
+# the quick ones run: exhaustive, conformance, matrix (with the page of what still breaks), speed, locks. It needs
+# redis-server, and for speed and locks a machine that does nothing else.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 began=$SECONDS
-# First, because speed and locks are measured: nothing is compiled between.
+# Built first, because nothing may be compiled while speed and locks are measured.
 cargo build --quiet --profile dist -p quorlock-sim
 cargo bench --quiet --no-run -p quorlock-tests --bench locks
 cargo test --quiet --no-run -p quorlock-tests --test exhaustive --test servers
@@ -20,6 +20,6 @@ small=$(mktemp)
 sim shrink Q5 --case published -o "$small" >/dev/null
 sim report "$small" --svg -o docs/src/scenarios/q5-published.svg >/dev/null
 rm "$small"
-# What was written is what the tests want.
+# Checks that the tests accept what was written.
 cargo test --quiet -p quorlock-sim --test figures --test breaks_page
 printf 'all figures written in %s s\n' $((SECONDS - began))

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Runs every fuzz target for a while: fuzz/run.sh [--minutes N] [TARGET ..]
 #
-# It needs a nightly compiler and cargo-fuzz, and says which of them is missing. Each target runs by itself, on one core, for N minutes
-# (one without), with at most 2 GB of memory, 10 s for an input and 100 million inputs. What it finds goes to fuzz/target/found/TARGET, and an
-# input that breaks a promise to fuzz/artifacts/TARGET. The corpora in fuzz/corpus are read, not written; plain `cargo test` runs all of
-# them.
+# It needs a nightly compiler and cargo-fuzz, and reports which of them is missing. The targets run one after another, on
+# one core, for N minutes each (default: 1), with at most 2 GB of memory, 10 s for an input and 100 million inputs. New
+# inputs go to fuzz/target/found/TARGET, and an input that breaks a promise goes to fuzz/artifacts/TARGET. The corpora in
+# fuzz/corpus are read, not written; plain `cargo test` runs all of them.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 

@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# Says whether two builds of quorlock-sim do the same: what a change of the simulator's structure must leave alone.
+# Checks that two builds of quorlock-sim behave alike, as they must after a change of the simulator's structure.
 #
 #   sim/compare-traces.sh BEFORE AFTER
 #
-# Each of BEFORE and AFTER is a file, a quorlock-sim that is built already, or a revision, which is built in a worktree
-# of its own that is removed at the end. Optimized builds of one profile take the least time:
-# `cargo build -p quorlock-sim --profile test` makes target/debug/quorlock-sim.
+# Each of BEFORE and AFTER is a built quorlock-sim, or a revision. A revision is built in a temporary worktree. Optimized
+# builds of one profile take the least time: `cargo build -p quorlock-sim --profile test` makes target/debug/quorlock-sim.
 #
-# Compared are, and lines that differ are shown:
+# It compares the following, and shows lines that differ:
 # - the trace hash of each seed, for the locks single, multi and redlock, under the faults `inside` and `all`;
 # - the same over simulated TCP, for a few seeds;
 # - the table of the matrix, as CSV;

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Tries what docs/operating has for Prometheus and Grafana: tests/operating.sh
+# Tests the files for Prometheus and Grafana in docs/operating: tests/operating.sh
 #
-# `promtool` checks the alert rules and runs their tests. Then a service whose servers are killed and restarted (tests/examples/observed.rs)
-# is scraped for half a minute by a real Prometheus on a free port of the loopback interface, which has loaded the rules, and each
-# expression of rules and dashboard has to return a series. It needs redis-server, Prometheus with promtool (Debian: apt-get install
-# prometheus), curl and Python 3.
+# `promtool` checks the alert rules and runs their tests. Then a real Prometheus, which has loaded the rules, scrapes a
+# service whose servers are killed and restarted (tests/examples/observed.rs) for half a minute, on a free port of the
+# loopback interface. Each expression of the rules and the dashboard must return a series. It needs redis-server,
+# Prometheus with promtool (Debian: apt-get install prometheus), curl and Python 3.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -68,7 +68,7 @@ while True:
 
 waiting = {}
 for rule in loaded:
-    # A rule returns something only while it fires: what it compares has to be there. A part of "and" is looked at by itself.
+    # A rule returns a series only while it fires: its operands must exist. The parts of an "and" are checked separately.
     for part in re.split(r"\band\b(?: ignoring \(\w+\))?", rule["query"]):
         waiting[f"{rule['name']}: {re.sub(r'(>|==) *[0-9]+ *$', '', part.strip())}"] = None
 with open("docs/operating/dashboard.json", encoding="utf-8") as file:
@@ -80,7 +80,7 @@ print(f"{len(loaded)} rules loaded, {count} expressions")
 while (waiting or "QuorlockLockLost" not in fired) and time.monotonic() < deadline:
     for said in list(waiting):
         result = get("/api/v1/query", query=said.split(": ", 1)[1])["result"]
-        # Not-a-number is a quantile of nothing yet.
+        # Not-a-number is a quantile of no values.
         if any(series["value"][1] != "NaN" for series in result):
             del waiting[said]
     fired |= {rule["name"] for rule in rules() if rule["state"] != "inactive"}

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# What a release needs, beside ./test.sh: tests/release.sh [--publish-dry-run]
+# Checks a release beyond ./test.sh: tests/release.sh [--publish-dry-run]
 #
-# Packages every crate and compiles what was packed, checks licences and sources of everything that is used, each combination of
-# features, the workflow files, and the book. Tools that are missing are named at the end, with the command that installs them,
-# and the script ends with 2: what was not checked is not said to be right.
+# Packages every crate and compiles the packages; checks the licences and sources of all dependencies, each combination of
+# features, the workflow files, and the book. At the end the script names the missing tools, with the command that
+# installs each, and then exits with 2, because something was not checked.
 #
-# --publish-dry-run asks the registry as well, which needs a network.
+# With --publish-dry-run it also asks the registry, which needs a network.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -17,7 +17,7 @@ esac
 step() { printf '\n== %s\n' "$*"; }
 
 missing=()
-# has PROGRAM INSTALL...: whether it is there.
+# has PROGRAM INSTALL...: whether the program is there; notes how to install it otherwise.
 has() {
   local program=$1
   shift
@@ -27,7 +27,7 @@ has() {
 }
 
 step "packages"
-# A package is compiled from what was packed, so a file that was left out is noticed.
+# Each crate is compiled from its package, which detects a missing file.
 cargo package --quiet --workspace --allow-dirty --exclude quorlock-tests --exclude quorlock-explore --exclude quorlock-shop --exclude quorlock-threads
 for package in target/package/*.crate; do
   for licence in LICENSE-MIT LICENSE-APACHE README.md; do

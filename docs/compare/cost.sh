@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# What `quorlock run` costs beyond the lock: docs/compare/cost.sh [QUORLOCK] [ROUNDS]
+# Measures what `quorlock run` costs beyond the lock: docs/compare/cost.sh [QUORLOCK] [ROUNDS]
 #
-# QUORLOCK is a built program (default: target/release/quorlock), ROUNDS how often each command runs (default: 200). The
-# commands take turns on a redis-server of their own, so that what else the machine does falls on all of them:
+# QUORLOCK is a built program (default: target/release/quorlock), ROUNDS the number of runs of each command (default:
+# 200). The commands take turns on one redis-server, so that other load of the machine affects all of them:
 #   true                      a process, and nothing else
 #   quorlock inspect NAME     starts, connects, asks the server once
 #   quorlock run NAME -- true starts, connects, acquires, starts the guardian and the command, releases
-# Printed are the medians in milliseconds, and the memory of wrapper and guardian while a command runs: resident, and with the
-# pages of the program that both have counted once (the proportional set size).
+# It prints the medians in milliseconds, and the memory of wrapper and guardian while a command runs: resident, and with
+# the pages of the program that both share counted once (the proportional set size).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 quorlock=$(realpath "${1:-target/release/quorlock}") rounds=${2:-200}

@@ -1,4 +1,4 @@
-//! Addresses of servers, groups and clusters.
+//! Fuzzes addresses of servers, groups and clusters.
 
 #![no_main]
 

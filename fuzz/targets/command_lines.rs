@@ -1,4 +1,4 @@
-//! Command lines of quorlock.
+//! Fuzzes command lines of quorlock.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Names of locks.
+//! Fuzzes names of locks.
 
 #![no_main]
 

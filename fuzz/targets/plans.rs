@@ -1,4 +1,4 @@
-//! Plans of the simulator.
+//! Fuzzes plans of the simulator.
 
 #![no_main]
 

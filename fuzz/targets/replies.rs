@@ -1,4 +1,4 @@
-//! What servers send.
+//! Fuzzes bytes from servers.
 
 #![no_main]
 

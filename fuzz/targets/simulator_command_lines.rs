@@ -1,4 +1,4 @@
-//! Command lines of quorlock-sim.
+//! Fuzzes command lines of quorlock-sim.
 
 #![no_main]
 

@@ -275,7 +275,7 @@ mod tests {
         }
     }
 
-    /// The letter that is missing, the certificates that are not there.
+    /// The `s` of `rediss://` is missing, or the certificates are.
     #[cfg(feature = "tls")]
     #[test]
     fn an_address_says_whether_it_wants_tls() {

@@ -1,6 +1,6 @@
-//! What any bytes may be taken for: replies, addresses, names.
+//! Entry points of the fuzz targets: arbitrary bytes as replies, addresses and names.
 //!
-//! Each function takes any bytes, and panics where one of its promises is broken. The targets in `fuzz/` call them, and the test
+//! Each function takes arbitrary bytes, and panics if a promise is broken. The targets in `fuzz/` call them, and a test
 //! calls them with every input of the corpora there.
 
 mod addresses;
@@ -11,7 +11,7 @@ pub use self::addresses::addresses;
 pub use self::names::names;
 pub use self::replies::replies;
 
-/// The text that the bytes are, if they are one.
+/// Returns the bytes as text, if they are valid UTF-8.
 fn text(data: &[u8]) -> Option<&str> {
     std::str::from_utf8(data).ok()
 }

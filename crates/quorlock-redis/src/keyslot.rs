@@ -70,7 +70,7 @@ mod tests {
     use super::*;
     use crate::key;
 
-    /// As `CLUSTER KEYSLOT` says on redis-server 7.0.15.
+    /// The answers of `CLUSTER KEYSLOT` on redis-server 7.0.15.
     #[test]
     fn slots_are_those_of_redis() {
         for (key, slot) in [
@@ -124,8 +124,8 @@ mod tests {
         }
     }
 
-    /// All names of up to five of these letters: the slot of one that is taken is that of all its keys and channels, and one that is
-    /// refused has keys in others.
+    /// All names of up to five of these letters. If a name is accepted, all its keys and channels are in its slot. If it
+    /// is refused, some keys are in other slots.
     #[test]
     fn a_name_is_taken_when_its_keys_lie_together() {
         let mut texts = vec![String::new()];
@@ -164,7 +164,7 @@ mod tests {
             ("orders{42", "{orders42}:orders{42"),
             ("{}x", "{x}:{}x"),
             ("}{", "{lock}:}{"),
-            // With its tag in front it would be the lease of another name's reader.
+            // With its tag in front, the name would be the lease key of another name's reader.
             ("x}:1:rwlock_timeout:1", "x:1:rwlock_timeout:1"),
         ] {
             let unfit = of_name(&Name::new(name).unwrap()).unwrap_err();

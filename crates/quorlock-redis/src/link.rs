@@ -340,7 +340,7 @@ mod tests {
     use super::*;
     use crate::multiplexer::Multiplexer;
 
-    /// Stands for a driver on another thread, which sends a request and hears its answer as soon as it is woken.
+    /// Stands for a driver on another thread, which sends a request and receives its reply as soon as it is woken.
     struct Quick {
         health: Arc<Health>,
         owed_since: AtomicU64,
@@ -353,7 +353,7 @@ mod tests {
         }
     }
 
-    /// An answer that comes before it is noted as owed would be owed for ever, and the connection replaced.
+    /// If the reply comes before it is noted as owed, it would be owed forever, and the connection replaced.
     #[tokio::test]
     async fn a_request_is_owed_an_answer_before_it_can_leave() {
         let (stream, _server) = tokio::io::duplex(64);

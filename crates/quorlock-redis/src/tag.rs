@@ -173,7 +173,7 @@ mod tests {
         }
     }
 
-    /// Clients of different versions must have the same tags, or they do not exclude each other.
+    /// Clients of different versions must have the same tags, or they would not exclude each other.
     #[test]
     fn tags_stay_what_they_are() {
         let texts = |of| {

@@ -79,7 +79,7 @@ mod tests {
         );
         assert_eq!(map.owners().copied().collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(map.owner(Slot(16_384)), None);
-        // Out of bounds and upside down.
+        // Out of range, and with the last slot before the first.
         map.assign(16_000, 16_384, &"c");
         map.assign(9, 3, &"c");
         assert!(map.owners().all(|owner| *owner != "c"));

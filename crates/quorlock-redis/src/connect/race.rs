@@ -102,7 +102,7 @@ mod tests {
         Duration::from_millis(millis)
     }
 
-    /// What becomes of the attempt to connect to an address, and after how long.
+    /// The outcome of an attempt to connect to an address, and the time it takes.
     #[derive(Clone, Copy)]
     enum Fate {
         Connects(u64),
@@ -110,7 +110,7 @@ mod tests {
         Swallows,
     }
 
-    /// Which address won after how long, and when each was tried.
+    /// Returns which address won after which time, and when each was tried.
     async fn raced(fates: &[Fate]) -> (Result<usize, String>, Duration, Vec<(usize, Duration)>) {
         let began = timer::now();
         let tried = RefCell::new(Vec::new());

@@ -1,4 +1,4 @@
-//! Who makes connections, and who is told of them.
+//! Tests which caller makes a connection, and which witnesses are notified.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::config::RedisConfig;
 use crate::connect::{ByteStream, Connect, Connecting, Endpoint};
 use crate::script;
 
-/// Leads to a server of the test's own, once.
+/// Connects to a server of the test, once.
 #[derive(Debug)]
 struct Once(Mutex<Option<DuplexStream>>);
 
@@ -23,7 +23,7 @@ impl Connect for Once {
     }
 }
 
-/// Answers the greeting, at the other end of a connection.
+/// Answers the greeting at the other end of a connection.
 async fn greet(server: &mut DuplexStream) {
     let mut heard = String::new();
     let loads = script::load().count();
@@ -36,7 +36,7 @@ async fn greet(server: &mut DuplexStream) {
     server.write_all(answers.as_bytes()).await.unwrap();
 }
 
-/// Leads to servers that answer the greeting and hang up.
+/// Connects to servers that answer the greeting and close the connection.
 #[derive(Debug, Default)]
 struct Curt(Arc<AtomicUsize>);
 
@@ -49,7 +49,7 @@ impl Connect for Curt {
     }
 }
 
-/// Counts how often it is told.
+/// Counts its notifications.
 #[derive(Default)]
 struct Waiter(AtomicUsize);
 
@@ -71,7 +71,7 @@ async fn a_server_that_hangs_up_after_the_greeting_is_connected_to_less_and_less
     let (connection, waiter) = (to(Curt(Arc::clone(&made))), Arc::<Waiter>::default());
     let attendance = connection.attend(waiter.clone());
     timer::sleep_until(timer::now() + Duration::from_secs(10)).await;
-    // Rests of 0.05, 0.1, 0.2, 0.4, 0.8 s, and of one second from then on.
+    // Pauses of 0.05, 0.1, 0.2, 0.4, 0.8 s, and then of one second each.
     let count = made.load(Ordering::Relaxed);
     assert!((10..=15).contains(&count), "{count}");
     drop(attendance);

@@ -8,7 +8,7 @@ use crate::address::group::GroupAddress;
 use crate::address::{Address, AddressError};
 use crate::connect::Endpoint;
 
-/// What an address says, of any kind.
+/// The content of an address of any kind.
 #[derive(Debug)]
 struct Said {
     endpoints: Vec<Endpoint>,
@@ -16,14 +16,14 @@ struct Said {
     password: Option<String>,
     sentinels_password: Option<String>,
     shown: String,
-    /// An address of the same kind for what is shown.
+    /// An address of the same kind, made from what is shown.
     again: Option<String>,
 }
 
-/// Takes the bytes for an address.
+/// Parses the bytes as an address.
 ///
 /// # Panics
-/// Where what is shown of an address is another one, or where a password is shown or told.
+/// If the shown address parses as another one, or if a password is shown or is part of an error.
 pub fn addresses(data: &[u8]) {
     let Some(address) = text(data) else {
         return;
@@ -32,7 +32,7 @@ pub fn addresses(data: &[u8]) {
         let again = said.again.as_deref().map(parse);
         if let Some(again) = again {
             let again = again.unwrap_or_else(|error| panic!("{}: {error}", said.shown));
-            // What is shown is sorted, so that it is the same for all who name the same ones.
+            // Shown addresses are sorted, so that they are the same for all clients with the same hosts.
             assert_eq!(sorted(&again), sorted(&said));
             assert_eq!(again.shown, said.shown);
             assert_eq!(again.db, said.db);
@@ -50,10 +50,10 @@ fn sorted(said: &Said) -> Vec<String> {
     endpoints
 }
 
-/// A word that is nowhere else.
+/// A word that occurs nowhere else.
 const SECRET: &str = "Zq9xW7";
 
-/// Where a password begins, if there is one: behind the user, and in the query.
+/// Returns where a password begins, if there is one: after the user, and in the query.
 fn places_of_passwords(address: &str) -> Vec<usize> {
     let mut places = Vec::new();
     if let Some(scheme) = address.find("://") {
@@ -70,7 +70,7 @@ fn places_of_passwords(address: &str) -> Vec<usize> {
     places
 }
 
-/// An address with the secret in it, which may be that of a password, is told without it.
+/// Checks that a secret in the address, perhaps as the password, is not shown.
 fn keep_secret(address: &str) {
     let hidden = |shown: &dyn Debug| {
         let shown = format!("{shown:?}");
@@ -98,7 +98,7 @@ fn keep_secret(address: &str) {
 fn parse(address: &str) -> Result<Said, AddressError> {
     if GroupAddress::is_meant(address) {
         let group = GroupAddress::parse(address)?;
-        // The name of a primary is shown as it is, and would have to be written otherwise.
+        // The name of a primary is shown without the escapes that an address needs.
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
         let is_plain = group.name.chars().all(is_plain);
         let password = |login: &redis::RedisConnectionInfo| login.password().map(str::to_owned);
@@ -127,7 +127,7 @@ fn parse(address: &str) -> Result<Said, AddressError> {
     assert_eq!(format!("{address:?}"), address.shown);
     let again = match &address.endpoint {
         Endpoint::Tcp { .. } => Some(format!("redis://{}", address.shown)),
-        // A path may have characters that addresses have for themselves.
+        // A path may contain characters that have a meaning in addresses.
         Endpoint::Unix { .. } => None,
     };
     Ok(Said {

@@ -13,11 +13,11 @@ use super::text;
 use crate::tag::Tag;
 use crate::{key, keyslot};
 
-/// Takes the bytes for a name, and for an owner.
+/// Uses the bytes as a name, and as an owner.
 ///
 /// # Panics
-/// Where a key of a name is a name, where the keys of a name do not lie together, or where a name that is refused is told to lock
-/// another that is refused, too.
+/// If a key of a name is a valid name, if the keys of a name are in different slots, or if the replacement that an error
+/// suggests is refused, too.
 pub fn names(data: &[u8]) {
     let text = text(data);
     if let Some(text) = text
@@ -28,7 +28,7 @@ pub fn names(data: &[u8]) {
     let name = match Name::new(data) {
         Ok(name) => name,
         Err(error) => {
-            // It may be long, and it may be anything: it is not repeated.
+            // The name may be long and arbitrary, so errors do not quote it.
             assert!(error.to_string().len() < 200, "{error}");
             return;
         }
@@ -69,10 +69,10 @@ pub fn names(data: &[u8]) {
     }
 }
 
-/// That of a member in a cluster. To find it takes a while.
+/// The tag of a member of a majority in a cluster. Finding it takes a while.
 static TAG: LazyLock<Tag> = LazyLock::new(|| Tag::of_shard(1, 3));
 
-/// The keys that are kept for a name.
+/// Returns the keys that are reserved for a name.
 fn keys(name: &Name, owner: OwnerId) -> Vec<Vec<u8>> {
     let text = name.as_bytes();
     let keys = [
@@ -90,7 +90,7 @@ fn keys(name: &Name, owner: OwnerId) -> Vec<Vec<u8>> {
     all
 }
 
-/// The channels of a name.
+/// Returns the channels of a name.
 fn channels(name: &Name, owner: OwnerId) -> Vec<Vec<u8>> {
     let channels = [
         Channel::Lock(name.clone()),
@@ -100,7 +100,7 @@ fn channels(name: &Name, owner: OwnerId) -> Vec<Vec<u8>> {
     channels.iter().map(key::channel_of).collect()
 }
 
-/// Does what an error says.
+/// Follows the suggestion of an error.
 fn follow(unfit: &UnfitName, check: impl Fn(&Name) -> Result<(), UnfitName>) {
     match unfit {
         UnfitName::Scattered { instead, .. } | UnfitName::Tagged { instead, .. } => {

@@ -1,4 +1,4 @@
-//! What a server sends: the bytes of replies, and what scripts, sentinels and nodes of clusters answer.
+//! Bytes from a server: replies, and the answers of scripts, sentinels and cluster nodes.
 
 use std::time::Duration;
 
@@ -20,11 +20,11 @@ use crate::resp::{Decoder, NoReply};
 use crate::script::{self, batch};
 use crate::{cluster, error, group};
 
-/// Takes the bytes for what a server sends.
+/// Decodes the bytes as sent by a server.
 ///
 /// # Panics
-/// Where replies depend on how packets are cut, are not those that the `redis` crate reads, are not read again as they are written,
-/// or where an answer is taken for what was not asked.
+/// If replies depend on the boundaries of packets, differ from those that the `redis` crate decodes, change when they are
+/// written and decoded again, or are accepted as the answer to another request.
 pub fn replies(data: &[u8]) {
     let (replies, end) = decode([data]);
     for size in [1, 2, 7] {
@@ -43,7 +43,7 @@ pub fn replies(data: &[u8]) {
     }
 }
 
-/// All replies in these packets, and what comes behind them that is none.
+/// Decodes all replies in these packets. Returns them, and the error that ends them, if any.
 fn decode<'a>(packets: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Value>, Option<NoReply>) {
     let mut decoder = Decoder::default();
     let mut replies = Vec::new();
@@ -62,7 +62,7 @@ fn decode<'a>(packets: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Value>, Optio
     (replies, None)
 }
 
-/// The bytes of a reply; `None` of one with an error in it, whose words the `redis` crate takes apart.
+/// Returns the bytes of a reply; `None` for one that contains an error, whose text the `redis` crate parses.
 fn written(reply: &Value) -> Option<Vec<u8>> {
     Some(match reply {
         Value::Nil => b"$-1\r\n".to_vec(),
@@ -86,7 +86,7 @@ fn written(reply: &Value) -> Option<Vec<u8>> {
     })
 }
 
-/// Takes a reply for the answer to everything that is ever asked.
+/// Decodes a reply as the answer to every kind of request.
 fn take(answer: &Value) {
     for request in requests() {
         match script::decode(&request, answer) {
@@ -127,12 +127,12 @@ fn take(answer: &Value) {
     }
 }
 
-/// An error says something. (A server's own words are as long as they are.)
+/// Checks that an error has a text. (A server's own text has any length.)
 fn check(error: &TransportError) {
     assert!(!error.detail.is_empty(), "{error:?}");
 }
 
-/// Whether a reply is one to that request.
+/// Whether a reply is of the kind of the request.
 fn answers(request: &Request, reply: &Reply) -> bool {
     match (request, reply) {
         (Request::Acquire(ask), Reply::Acquire(_)) => ask.check.is_none(),
@@ -146,7 +146,7 @@ fn answers(request: &Request, reply: &Reply) -> bool {
     }
 }
 
-/// One of each kind whose answers are read in a way of their own.
+/// Returns one request of each kind that has its own decoder.
 fn requests() -> Vec<Request> {
     let name = Name::new("n").expect("a name");
     let owner = OwnerId {

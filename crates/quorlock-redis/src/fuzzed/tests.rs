@@ -1,11 +1,11 @@
-//! Every input of the corpora, and what is near it.
+//! Runs every input of the corpora, and inputs close to them.
 
 use std::fs;
 use std::path::Path;
 
 use super::{addresses, names, replies};
 
-/// The inputs of a target, by their names.
+/// Returns the inputs of a target with their names.
 fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
     let entries = fs::read_dir(folder.join(target)).unwrap();
@@ -21,7 +21,7 @@ fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
     inputs
 }
 
-/// Calls a function with each input, with every beginning of it, and with each byte left out, doubled and replaced.
+/// Calls a function with each input, with every prefix of it, and with each byte removed, doubled and replaced.
 #[expect(
     clippy::print_stdout,
     reason = "a panic names its place, but not its input"

@@ -1,4 +1,4 @@
-//! Requests and replies on a connection whose other end is the test.
+//! Tests requests and replies on a connection whose other end is the test.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ async fn replies_go_to_callers_in_the_order_in_which_they_asked() {
     hears(&mut server, &["PING"; 100]).await;
     timer::spawn(async move {
         for number in 0..100 {
-            // In pieces that end anywhere.
+            // In packets with arbitrary boundaries.
             for byte in format!(":{number}\r\n").into_bytes() {
                 server.write_all(&[byte]).await.unwrap();
             }
@@ -72,7 +72,7 @@ async fn whoever_does_not_wait_for_a_reply_leaves_it_to_nobody_else() {
     assert!(multiplexer.lock().waiting.is_empty());
 }
 
-/// Replies to so many requests with `:1`, and then to no more.
+/// Answers `many` requests with `:1`, and later ones not.
 async fn answer(mut server: DuplexStream, many: usize) {
     let len = redis::cmd("PING").get_packed_command().len();
     let mut left = many * len;
@@ -90,7 +90,7 @@ async fn answer(mut server: DuplexStream, many: usize) {
     std::future::pending().await
 }
 
-/// Futures that are neither polled nor dropped keep their answers, and keep no other call from being sent.
+/// Futures that are neither polled nor dropped keep their replies, and do not prevent further calls.
 #[tokio::test(start_paused = true)]
 async fn answers_that_are_not_taken_do_not_count_as_requests_that_wait() {
     let (multiplexer, server) = connected();
@@ -98,7 +98,7 @@ async fn answers_that_are_not_taken_do_not_count_as_requests_that_wait() {
     let mut kept = Vec::new();
     for round in 0..100 {
         let mut answers: Vec<_> = (0..2_000).map(|_| ask(&multiplexer, "PING")).collect();
-        // Every second one of the first rounds, 70,000 in all, and a single one later.
+        // Keeps every second answer of the first rounds, 70,000 in all, and a single one later.
         match round {
             0..70 => kept.extend(answers.split_off(1_000)),
             80 => kept.extend(answers.pop()),
@@ -129,7 +129,7 @@ async fn what_the_server_owes_is_bounded() {
     let mut answers: Vec<_> = (0..MOST_WAITING)
         .map(|_| ask(&multiplexer, "PING"))
         .collect();
-    // Whether or not the callers still wait for it.
+    // Whether or not their callers still wait.
     drop(answers.split_off(1_000));
     let deadline = timer::now() + Duration::from_secs(2);
     let refused = multiplexer.send(&redis::cmd("PING"), deadline, || {});
@@ -236,7 +236,7 @@ async fn when_the_connection_ends_everybody_hears_it_and_nothing_more_is_sent() 
         let refused = multiplexer.send(&redis::cmd("THREE"), deadline, || {});
         let refused = refused.unwrap_err();
         assert_eq!(refused.execution, Execution::Definite);
-        // It had been made: its address was right.
+        // The connection had been made, so its address was right.
         assert_eq!(refused.cause, Cause::Closed);
         assert!(!refused.to_string().contains("address"), "{refused}");
     }
@@ -250,7 +250,8 @@ async fn nothing_comes_between_a_request_and_the_command_before_it() {
     let cmds = [redis::cmd("FIRST"), redis::cmd("SECOND")];
     let behind = || multiplexer.send_behind(&cmds[0], &cmds[1], deadline, || {});
     let second = behind().unwrap();
-    // Its caller leaves before anything was written: both are sent, or the next request would be taken for the second.
+    // The caller is dropped before anything is written. Both commands are sent, or neither: the next request must not
+    // follow the first one.
     drop(behind().unwrap());
     let two = ask(&multiplexer, "TWO");
     let sent = ["ONE", "FIRST", "SECOND", "FIRST", "SECOND", "TWO"];

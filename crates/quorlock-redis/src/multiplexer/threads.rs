@@ -1,4 +1,4 @@
-//! Callers and the driver on threads of their own.
+//! Tests callers and the driver on several threads.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -21,7 +21,7 @@ fn send(multiplexer: &Arc<Multiplexer>, what: &str) -> Result<Answer, TransportE
     multiplexer.send(&redis::cmd(what), deadline, || {})
 }
 
-/// What the driver does with a reply.
+/// Passes on a reply as the driver does.
 fn reply(multiplexer: &Multiplexer, value: i64) {
     let mut passed = Passed::default();
     let is_asked_for = multiplexer.lock().reply(Value::Int(value), &mut passed);
@@ -29,7 +29,7 @@ fn reply(multiplexer: &Multiplexer, value: i64) {
     passed.wake();
 }
 
-/// One caller goes before its reply comes, at any moment; the other one has its own all the same.
+/// One caller is dropped at any moment before its reply comes. The other one still gets its own reply.
 #[test]
 fn a_caller_that_goes_leaves_its_reply_to_nobody() {
     let name = "a_caller_that_goes_leaves_its_reply_to_nobody";
@@ -49,7 +49,7 @@ fn a_caller_that_goes_leaves_its_reply_to_nobody() {
     });
 }
 
-/// A reply comes while its caller looks for it, and a third request takes a place behind those that are forgotten.
+/// A reply comes while its caller polls, and a third request takes a place behind those that are removed.
 #[test]
 fn a_place_that_is_used_again_has_the_reply_of_its_own_request() {
     let name = "a_place_that_is_used_again_has_the_reply_of_its_own_request";
@@ -77,7 +77,7 @@ fn a_place_that_is_used_again_has_the_reply_of_its_own_request() {
     });
 }
 
-/// The connection ends while requests are sent: each is answered, or was refused.
+/// The connection ends while requests are sent. Each of them is answered or refused.
 #[test]
 fn no_request_outlives_its_connection() {
     let name = "no_request_outlives_its_connection";
@@ -95,7 +95,7 @@ fn no_request_outlives_its_connection() {
     });
 }
 
-/// What the server answers to a request that was taken: the number of its owner, which is noted.
+/// Returns the server's answer to a request that was taken: the number of its owner, which is noted.
 fn executed(member: &BatchMember, taken: &StdMutex<Vec<u64>>) -> Value {
     let Request::Release(ask) = member.request() else {
         unreachable!("the tests release")
@@ -104,9 +104,9 @@ fn executed(member: &BatchMember, taken: &StdMutex<Vec<u64>>) -> Value {
     Value::Int(i64::try_from(ask.owner.number).unwrap())
 }
 
-/// Takes the next call, if one may go, as the driver does: what the server answers to it.
+/// Takes the next call, if one may be sent, as the driver does. Returns the server's answer to it.
 fn take(multiplexer: &Multiplexer, taken: &StdMutex<Vec<u64>>) -> Option<Value> {
-    // What was taken is noted before another thread can look.
+    // Noted under the mutex, before another thread can look.
     take_from(&mut multiplexer.lock(), taken)
 }
 
@@ -133,7 +133,7 @@ fn join(multiplexer: &Arc<Multiplexer>, number: u64) -> Result<Answer, Transport
     multiplexer.join(member(number), deadline, Duration::from_secs(1))
 }
 
-/// As many calls are under way as may be; their callers have gone.
+/// Returns a multiplexer with the maximum number of calls in flight, whose callers were dropped.
 fn busy() -> Arc<Multiplexer> {
     let multiplexer = Multiplexer::new();
     for number in 0..MOST_CALLS as u64 {
@@ -144,7 +144,7 @@ fn busy() -> Arc<Multiplexer> {
     multiplexer
 }
 
-/// Answers what is under way, and whatever goes next.
+/// Answers the calls in flight, and those that follow.
 fn answer_all(multiplexer: &Multiplexer, taken: &StdMutex<Vec<u64>>) {
     answered(multiplexer, Value::Int(0));
     let mut replies: VecDeque<_> = (1..MOST_CALLS as i64).map(Value::Int).collect();
@@ -155,8 +155,8 @@ fn answer_all(multiplexer: &Multiplexer, taken: &StdMutex<Vec<u64>>) {
     }
 }
 
-/// One of three callers that wait goes, at any moment: before the call of several is made, while it is under way, after it was
-/// answered. The others have their own replies.
+/// One of three waiting callers is dropped at any moment: before the batch is made, while it is in flight, or after it
+/// was answered. The others still get their own replies.
 #[test]
 fn a_caller_that_goes_while_it_waits_leaves_the_others_their_own_replies() {
     let name = "a_caller_that_goes_while_it_waits_leaves_the_others_their_own_replies";
@@ -175,8 +175,8 @@ fn a_caller_that_goes_while_it_waits_leaves_the_others_their_own_replies() {
     });
 }
 
-/// A request waits and is ended, while the driver makes a call of it and another one: it was definitely not sent, or the call
-/// has taken it.
+/// A waiting request is ended while the driver makes a batch of it and another one. Either it was definitely not sent, or
+/// the batch contains it.
 fn ends_while_it_waits(name: &'static str, end: fn(&Multiplexer)) {
     explore_all(name, 20_000, move || async move {
         let multiplexer = busy();
@@ -221,7 +221,8 @@ fn what_waits_when_the_connection_is_closed_is_definitely_not_sent() {
     });
 }
 
-/// The server refuses a call of two while a third request comes: each is answered once, those two when they have asked alone.
+/// The server refuses a batch of two while a third request comes. Each is answered once; those two after they were sent
+/// alone.
 #[test]
 fn who_was_refused_together_asks_alone() {
     let name = "who_was_refused_together_asks_alone";
@@ -251,14 +252,14 @@ fn who_was_refused_together_asks_alone() {
     });
 }
 
-/// Answers what is under way, refuses the call of the two that wait, and answers all that comes then.
+/// Answers the calls in flight, refuses the batch of the two waiting requests, and answers all later ones.
 async fn refuse_then_serve(multiplexer: &Multiplexer) {
     let taken = StdMutex::default();
     for number in 0..MOST_CALLS as i64 {
         answered(multiplexer, Value::Int(number));
     }
     let mut refusal = take(multiplexer, &taken).map(|reply| match reply {
-        // The third has come before.
+        // The third request came before the batch was made.
         Value::Array(all) if all.len() == 3 => {
             Value::Array(vec![Value::Nil, Value::Nil, Value::Int(12)])
         }
@@ -285,7 +286,7 @@ async fn refuse_then_serve(multiplexer: &Multiplexer) {
     }
 }
 
-/// Reads requests that are numbers, and answers each with its number: in pieces, and not always at once.
+/// Reads requests that are numbers, and answers each with its number, in several packets and not always at once.
 async fn serve(mut stream: DuplexStream, most: usize) {
     let (mut heard, mut answered) = (Vec::new(), 0);
     let mut buffer = [0; 64];
@@ -308,8 +309,8 @@ async fn serve(mut stream: DuplexStream, most: usize) {
     }
 }
 
-/// Several callers share a connection over a narrow stream, and some go early. The server ends it somewhere on the way, or
-/// not: each caller has the reply to its own request, or an error.
+/// Several callers share a connection over a narrow stream, and some are dropped early. The server may close it at some
+/// point. Each caller gets the reply to its own request, or an error.
 async fn many_callers() {
     let (stream, server) = duplex(16);
     let ends_after = match draw() % 2 {

@@ -1,8 +1,8 @@
-//! Replies, whole and in pieces, and what only pretends to be one.
+//! Tests complete replies, replies in packets, and bytes that are no reply.
 
 use super::*;
 
-/// What a server may answer to what we ask.
+/// Replies that a server may send to our commands.
 const REPLIES: [&str; 16] = [
     "+OK\r\n",
     "+\r\n",
@@ -22,7 +22,7 @@ const REPLIES: [&str; 16] = [
     "*2\r\n:1\r\n-WRONGTYPE it is a list\r\n",
 ];
 
-/// All replies in these packets.
+/// Decodes all replies in these packets.
 fn decode<'a>(packets: impl IntoIterator<Item = &'a [u8]>) -> Result<Vec<Value>, NoReply> {
     let mut decoder = Decoder::default();
     let mut replies = Vec::new();
@@ -101,7 +101,7 @@ fn what_is_no_reply_is_refused_wherever_it_is_cut() {
     let deep = "*1\r\n".repeat(100) + ":1\r\n";
     let endless = format!("+{}", "x".repeat(MOST_LINE));
     let most = MOST / size_of::<Value>();
-    // Each text is within the bound, and so is the array.
+    // Each text is within the bound, and so is the array; together they are not.
     let together = format!("*{}\r\n${MOST}\r\n", most / 2);
     let elements = format!("*{}\r\n", most + 1);
     let text = format!("${}\r\n", MOST + 1);

@@ -68,7 +68,7 @@ fn release() -> Request {
     })
 }
 
-/// The arguments after the script.
+/// Returns the arguments after the script.
 fn words(request: &Request) -> Vec<String> {
     let cmd = encode(request, &Home::PLAIN, By::Digest);
     let packed = String::from_utf8(cmd.get_packed_command()).unwrap();
@@ -414,7 +414,7 @@ fn nonsense_is_an_indeterminate_protocol_error() {
     }
 }
 
-/// The files under `lua/` that have this text, without their ending.
+/// Returns the names, without extension, of the files under `lua/` that contain this text.
 fn files_with(text: &str) -> Vec<String> {
     let lua = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("lua");
     let mut files = Vec::new();

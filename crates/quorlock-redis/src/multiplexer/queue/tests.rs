@@ -1,4 +1,4 @@
-//! What goes together, and what goes alone, on a connection whose other end is the test.
+//! Tests which requests are batched and which are sent alone, on a connection whose other end is the test.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::resp::Decoder;
 use crate::script::batch;
 use crate::timer::{self, Instant};
 
-/// A release whose owner has this number, of a name that has it, too.
+/// Returns a release for the owner and the name of this number.
 pub(in crate::multiplexer) fn member(number: u64) -> BatchMember {
     let request = Request::Release(Release {
         name: Name::new(format!("orders/{number}")).unwrap(),
@@ -36,7 +36,7 @@ struct Server {
 }
 
 impl Server {
-    /// The next call: the numbers of the requests in it, and how it names its script. A command has its first word.
+    /// Reads the next call: the numbers of its requests, and how it identifies its script. A command has its first word.
     async fn call(&mut self) -> (String, Vec<u64>) {
         let words = loop {
             if let Some(words) = self.words() {
@@ -65,7 +65,7 @@ impl Server {
         Some(words.into_iter().map(text).collect())
     }
 
-    /// Nothing more was sent.
+    /// Checks that nothing more was sent.
     async fn hears_nothing(&mut self) {
         let mut buffer = [0; 4096];
         let bound = timer::now() + Duration::from_millis(100);
@@ -78,7 +78,7 @@ impl Server {
         self.stream.write_all(reply.as_bytes()).await.unwrap();
     }
 
-    /// Answers a call of several requests with their numbers.
+    /// Answers a batch with these numbers.
     async fn answers(&mut self, numbers: &[u64]) {
         let replies: String = numbers.iter().map(|n| format!(":{n}\r\n")).collect();
         self.says(&format!("*{}\r\n{replies}", numbers.len())).await;
@@ -111,7 +111,7 @@ fn join(multiplexer: &Arc<Multiplexer>, number: u64) -> Answer {
     multiplexer.join(member(number), soon(), patience).unwrap()
 }
 
-/// As many calls are under way as may be, one request in each.
+/// Returns a connection with the maximum number of calls in flight, each with one request.
 async fn busy() -> (Arc<Multiplexer>, Server, Vec<Answer>) {
     let (multiplexer, mut server) = connected();
     let mut answers = Vec::new();
@@ -166,7 +166,7 @@ async fn a_request_that_is_cancelled_while_it_waits_is_not_sent() {
     server.says(":1\r\n:2\r\n:3\r\n").await;
     server.answers(&numbers).await;
     assert_eq!(number(four).await, 13);
-    // All that wait may have gone.
+    // All requests in the queue may have been cancelled.
     let last: Vec<_> = (20..23).map(|number| join(&multiplexer, number)).collect();
     drop((first, last));
     server.hears_nothing().await;
@@ -234,7 +234,7 @@ async fn a_call_of_several_that_is_refused_was_not_executed_and_the_next_ones_go
 #[tokio::test(start_paused = true)]
 async fn after_a_call_that_found_another_process_or_no_script_the_next_ones_go_together() {
     for (refusal, says) in [
-        // It is sent the text.
+        // The script is sent as text.
         ("-NOSCRIPT No matching script.\r\n", "EVAL"),
         ("$-1\r\n", "EVALSHA"),
     ] {
@@ -271,7 +271,7 @@ async fn any_other_error_is_that_of_each() {
     for answer in [one.await, two.await] {
         assert!(matches!(answer, Ok(Value::ServerError(_))), "{answer:?}");
     }
-    // Fewer replies than requests: it is not known whose they are.
+    // There are fewer replies than requests, so it is not known which request each one answers.
     let [one, two] = [20, 21].map(|number| join(&multiplexer, number));
     assert_eq!(server.call().await.1, [20, 21]);
     server.answers(&[20]).await;

@@ -1,4 +1,4 @@
-//! Listeners that come and go while the server is told.
+//! Tests listeners that come and go while the server is sent changes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
