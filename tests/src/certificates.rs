@@ -1,4 +1,4 @@
-//! Certificates for the tests: an authority, and what it signs.
+//! Certificates for the tests: an authority, and certificates that it signs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,50 +13,50 @@ use tokio_rustls::rustls::RootCertStore;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 
-/// An authority of one test.
+/// A certificate authority of one test.
 #[derive(Debug)]
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
-/// For when a certificate is valid.
+/// The validity of a certificate.
 #[derive(Clone, Copy, Debug)]
 pub enum Validity {
-    /// Now.
+    /// Valid now.
     Now,
-    /// Until a year that is over.
+    /// Expired years ago.
     Over,
-    /// From a year that is far away.
+    /// Valid only in the far future.
     NotYet,
 }
 
 /// A certificate and its key, in PEM.
 #[derive(Clone, Debug)]
 pub struct Certificate {
-    /// The certificate.
+    /// The certificate, in PEM.
     pub certificate: String,
-    /// Its key.
+    /// Its private key, in PEM.
     pub key: String,
 }
 
-/// Where a certificate and its key were written to.
+/// The files of a certificate and its key.
 #[derive(Clone, Debug)]
 pub struct Files {
-    /// The certificate.
+    /// Path of the certificate.
     pub certificate: PathBuf,
-    /// Its key.
+    /// Path of its private key.
     pub key: PathBuf,
 }
 
 impl Authority {
-    /// A new one.
+    /// Creates an authority.
     ///
     /// # Panics
-    /// When no key can be made.
+    /// If no key can be made.
     #[must_use]
     pub fn new() -> Authority {
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
-        // OpenSSL takes a certificate whose subject is its issuer for one that signed itself.
+        // OpenSSL treats a certificate whose subject equals its issuer as self-signed.
         static MADE: AtomicUsize = AtomicUsize::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let name = format!("Authority {number} of a test");
@@ -68,16 +68,16 @@ impl Authority {
         Authority { issuer }
     }
 
-    /// Its own certificate, in PEM.
+    /// Returns its own certificate, in PEM.
     #[must_use]
     pub fn pem(&self) -> String {
         self.issuer.pem()
     }
 
-    /// Writes its own certificate to a file, and says where.
+    /// Writes its own certificate to a file. Returns the path.
     ///
     /// # Panics
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     #[must_use]
     pub fn write(&self, folder: &Path) -> PathBuf {
         let path = folder.join("ca.pem");
@@ -88,7 +88,7 @@ impl Authority {
     /// Signs a certificate for these names and IP addresses.
     ///
     /// # Panics
-    /// When a name cannot be in a certificate.
+    /// If a name cannot be in a certificate.
     #[must_use]
     pub fn sign(&self, names: &[&str], validity: Validity) -> Certificate {
         let subject = names.first().copied().unwrap_or_default();
@@ -118,10 +118,10 @@ impl Default for Authority {
 }
 
 impl Certificate {
-    /// Writes both to files of this stem, and says where.
+    /// Writes both to files with this stem. Returns the paths.
     ///
     /// # Panics
-    /// When they cannot be written.
+    /// If they cannot be written.
     #[must_use]
     pub fn write(&self, folder: &Path, stem: &str) -> Files {
         let files = Files {
@@ -134,10 +134,10 @@ impl Certificate {
     }
 }
 
-/// A configuration of the `rustls` crate that believes this authority.
+/// Returns a configuration of the `rustls` crate that trusts this authority.
 ///
 /// # Panics
-/// When it cannot be made.
+/// If it cannot be made.
 #[must_use]
 pub fn rustls_config(authority: &Authority) -> Arc<RustlsClientConfig> {
     let mut roots = RootCertStore::empty();

@@ -1,4 +1,4 @@
-//! Clients of the product on real servers, and what stands there under a name.
+//! Clients of the product on real servers, and the keys under a name.
 
 use std::time::{Duration, Instant};
 
@@ -9,10 +9,10 @@ use tokio::task::JoinHandle;
 use crate::server::Server;
 use crate::wait::{BOUND, until};
 
-/// How long a call may take: the machine may be busy.
+/// Bound on a call. The machine may be busy.
 const CALL: Duration = Duration::from_secs(1);
 
-/// Connections on which is found out soon what fails.
+/// Returns settings with which failed connections are detected soon.
 #[must_use]
 pub fn hasty() -> RedisConfig {
     RedisConfig::default()
@@ -21,16 +21,16 @@ pub fn hasty() -> RedisConfig {
         .ping_interval(Duration::from_millis(200))
 }
 
-/// The settings of the tests: what fails is found out soon.
+/// Returns the settings of the tests, with which failures are detected soon.
 pub fn settings() -> LocksBuilder {
     let settings = Locks::builder().redis(hasty()).member_timeout(CALL / 2);
     settings.trust_fresh_nodes()
 }
 
-/// A client whose pauses double without a bound: it is the return of a server that ends them.
+/// Returns a client whose pauses double without a bound: only the return of a server ends them.
 ///
 /// # Panics
-/// When the server, the group or the cluster cannot be used.
+/// If the server, the group or the cluster cannot be used.
 pub async fn patient_client(address: &str) -> Locks {
     let hour = Duration::from_secs(3600);
     let retry = RetryPolicy::default().backoff_cap(hour);
@@ -39,12 +39,12 @@ pub async fn patient_client(address: &str) -> Locks {
     connected.expect("the server can be used")
 }
 
-/// A waiter with all the time that a test has, and when it had the lock.
+/// Spawns a waiter with a generous bound. It returns the guard and when it was granted.
 pub fn waiter(lock: &Lock) -> JoinHandle<(Guard, Instant)> {
     let lock = lock.clone().wait(4 * BOUND);
     tokio::spawn(async move {
         loop {
-            // Where there is no primary for longer than a client is patient with a missing majority, the test is more patient.
+            // If there is no primary for longer than a client waits for a missing majority, the test waits longer.
             if let Ok(guard) = lock.acquire().await {
                 return (guard, Instant::now());
             }
@@ -52,10 +52,10 @@ pub fn waiter(lock: &Lock) -> JoinHandle<(Guard, Instant)> {
     })
 }
 
-/// Releases the lock: the guard of the one who waits behind it, and how long after the release it had it.
+/// Releases the lock. Returns the guard of the waiter behind it, and the time from the release to its grant.
 ///
 /// # Panics
-/// When it is not released, or the waiter's token is not larger.
+/// If the release fails, or the waiter's token is not larger.
 pub async fn hand_over(guard: Guard, behind: JoinHandle<(Guard, Instant)>) -> (Guard, Duration) {
     let token = guard.fencing_token();
     let released = Instant::now();
@@ -67,36 +67,36 @@ pub async fn hand_over(guard: Guard, behind: JoinHandle<(Guard, Instant)>) -> (G
     (next, span)
 }
 
-/// A client of the server at this address.
+/// Returns a client of the server at this address.
 ///
 /// # Panics
-/// When the server cannot be used.
+/// If the server cannot be used.
 pub async fn client(address: &str) -> Locks {
     let connected = settings().connect(address).await;
     connected.expect("the server can be used")
 }
 
-/// A client of this server.
+/// Returns a client of this server.
 ///
 /// # Panics
-/// When the server cannot be used.
+/// If the server cannot be used.
 pub async fn locks_on(server: &Server) -> Locks {
     client(&server.address()).await
 }
 
-/// A client of a majority of these servers.
+/// Returns a client of a majority of these servers.
 ///
 /// # Panics
-/// When too few of them can be used.
+/// If too few of them can be used.
 pub async fn quorum_of(servers: &[Server]) -> Locks {
     let connected = settings().quorum(servers.iter().map(Server::address)).await;
     connected.expect("the servers can be used")
 }
 
-/// Acquires, again and again while too few servers answer: it takes a client a moment to find one that has come back.
+/// Acquires, and tries again while too few servers answer: a client takes a moment to find a server that has returned.
 ///
 /// # Panics
-/// When it has not got the lock after [`BOUND`].
+/// If the lock is not granted within [`BOUND`].
 pub async fn acquire_at_last(lock: &Lock) -> Guard {
     let start = Instant::now();
     let lock = lock.clone().wait(BOUND);
@@ -108,7 +108,7 @@ pub async fn acquire_at_last(lock: &Lock) -> Guard {
     }
 }
 
-/// The owner and the count that stand under a name; `None` when it is free, or the server does not answer.
+/// Returns the owner and the count under a name; `None` if it is free, or the server does not answer.
 #[must_use]
 pub fn claim_of(server: &Server, name: &str) -> Option<(String, u32)> {
     let fields: Vec<(String, String)> = server.try_command(&["HGETALL", name]).ok()?;
@@ -123,10 +123,10 @@ pub fn is_claimed_by(server: &Server, name: &str, guard: &Guard) -> bool {
     claim_of(server, name).is_some_and(|(owner, _)| owner == guard.owner_id().to_string())
 }
 
-/// Waits until the hold is renewed: until what is left of it grows.
+/// Waits until the hold is renewed, which shows as a growing validity.
 ///
 /// # Panics
-/// When that does not come, or the hold is lost.
+/// If that does not happen within [`BOUND`], or the hold is lost.
 pub async fn until_renewed(guard: &Guard) {
     let mut least = guard.validity();
     until("it is renewed", || {

@@ -6,28 +6,28 @@ use std::time::{Duration, Instant};
 use crate::server::Server;
 use crate::wait::{BOUND, wait_until};
 
-/// How many slots a cluster has.
+/// Number of slots of a cluster.
 const SLOTS: u16 = 16_384;
 
-/// How many of the nodes own slots.
+/// Number of nodes that own slots.
 const PRIMARIES: usize = 3;
 
-/// How many nodes there are.
+/// Number of nodes.
 const NODES: usize = 2 * PRIMARIES;
 
-/// A node is taken for dead that was silent for this time; its replica takes its place about a second later.
+/// A node that is silent for this long counts as failed; its replica takes over about a second later.
 const NODE_TIMEOUT: Duration = Duration::from_millis(1_500);
 
-/// A cluster whose nodes find out soon that one of them is gone.
+/// A cluster whose nodes detect soon that one of them is gone.
 #[derive(Debug)]
 pub struct Cluster {
     nodes: Vec<Server>,
 }
 
-/// Of each node the port, the slots, the port of the primary that it follows, and the epoch of its slots.
+/// For each node: its port, its slots, the port of the primary that it follows, and the epoch of its slots.
 type View = Vec<(u16, Vec<String>, Option<u16>, u64)>;
 
-/// What a node says of another, or of itself.
+/// What a node reports about another node, or about itself.
 struct Line {
     id: String,
     port: u16,
@@ -42,16 +42,16 @@ impl Cluster {
     /// Starts a cluster, and waits until its nodes know each other and serve every slot.
     ///
     /// # Panics
-    /// When it does not come up.
+    /// If it does not come up.
     #[must_use]
     pub fn start() -> Cluster {
         Cluster::start_with(&[])
     }
 
-    /// A cluster with further options of its nodes.
+    /// Starts a cluster with further options of its nodes.
     ///
     /// # Panics
-    /// When it does not come up.
+    /// If it does not come up.
     #[must_use]
     pub fn start_with(options: &[&str]) -> Cluster {
         let timeout = NODE_TIMEOUT.as_millis().to_string();
@@ -111,10 +111,10 @@ impl Cluster {
         self.settle();
     }
 
-    /// Starts what was killed, lets go on what was stopped, ends what was begun with slots, and waits until all is well.
+    /// Restarts killed nodes, resumes stopped ones, ends moves of slots, and waits until the cluster is healthy.
     ///
     /// # Panics
-    /// When that does not happen.
+    /// If that does not happen.
     pub fn mend(&mut self) {
         for node in &mut self.nodes {
             if node.is_killed() {
@@ -126,10 +126,10 @@ impl Cluster {
         self.settle();
     }
 
-    /// Waits until all nodes serve every slot, agree who owns which, and each primary has a replica that follows it.
+    /// Waits until all nodes serve every slot and agree on the owners, and each primary has a replica that follows it.
     ///
     /// # Panics
-    /// When that does not happen.
+    /// If that does not happen.
     pub fn settle(&self) {
         let until = Instant::now() + 3 * BOUND;
         while !self.is_settled() {
@@ -162,7 +162,7 @@ impl Cluster {
         is_well && views.len() == 1 && views.iter().all(is_whole)
     }
 
-    /// The nodes as one of them sees them.
+    /// Returns the nodes as one of them sees them.
     fn view(&self, node: &Server) -> View {
         let lines = self.lines(node);
         let port_of = |id: &str| lines.iter().find(|line| line.id == id).map(|l| l.port);
@@ -197,13 +197,13 @@ impl Cluster {
         text.lines().filter_map(line).collect()
     }
 
-    /// Its address, by all of its nodes in this order.
+    /// Returns its address, with all of its nodes in this order.
     #[must_use]
     pub fn address(&self) -> String {
         self.address_by(&self.nodes.iter().collect::<Vec<_>>())
     }
 
-    /// The address of the cluster by these of its nodes.
+    /// Returns the address of the cluster with only these nodes.
     #[must_use]
     pub fn address_by(&self, nodes: &[&Server]) -> String {
         let places = nodes
@@ -212,24 +212,24 @@ impl Cluster {
         format!("redis+cluster://{}", places.collect::<Vec<_>>().join(","))
     }
 
-    /// Its nodes.
+    /// Returns its nodes.
     #[must_use]
     pub fn nodes(&self) -> &[Server] {
         &self.nodes
     }
 
-    /// One of its nodes.
+    /// Returns one of its nodes.
     ///
     /// # Panics
-    /// When there is no such node.
+    /// If there is no such node.
     pub fn node_mut(&mut self, index: usize) -> &mut Server {
         self.nodes.get_mut(index).expect("there is such a node")
     }
 
-    /// The slot of a name.
+    /// Returns the slot of a name.
     ///
     /// # Panics
-    /// When no node answers.
+    /// If no node answers.
     #[must_use]
     pub fn slot_of(&self, name: &str) -> u16 {
         let mut nodes = self.nodes.iter();
@@ -237,7 +237,7 @@ impl Cluster {
         nodes.find_map(ask).expect("a node answers")
     }
 
-    /// The numbers of those that own slots, in the order of their first slots, as they say themselves.
+    /// Returns the indices of the owners of slots, in the order of their first slots, as they report themselves.
     #[must_use]
     pub fn primaries(&self) -> Vec<usize> {
         let mut primaries: Vec<(u16, usize)> = Vec::new();
@@ -260,24 +260,24 @@ impl Cluster {
         primaries.into_iter().map(|(_, index)| index).collect()
     }
 
-    /// The number of the node that owns the slot of a name, by its own word.
+    /// Returns the index of the node that owns the slot of a name, as it reports itself.
     #[must_use]
     pub fn owner_of(&self, name: &str) -> Option<usize> {
         let slot = self.slot_of(name);
         (0..self.nodes.len()).find(|index| self.owns(*index, slot))
     }
 
-    /// Whether a node says that it owns a slot.
+    /// Whether a node reports that it owns a slot.
     fn owns(&self, index: usize, slot: u16) -> bool {
         let lines = self.lines(&self.nodes[index]);
         let own = lines.iter().find(|line| line.flags.contains("myself"));
         own.is_some_and(|own| own.flags.contains("master") && has(&own.slots, slot))
     }
 
-    /// The number of the replica of a primary.
+    /// Returns the index of a primary's replica.
     ///
     /// # Panics
-    /// When it has none.
+    /// If it has none.
     #[must_use]
     pub fn replica_of(&self, primary: usize) -> usize {
         patiently("the primary has a replica", || self.follows(primary))
@@ -290,10 +290,10 @@ impl Cluster {
         self.nodes.iter().position(|node| node.port() == port)
     }
 
-    /// A name that lies on this node, which owns slots: `prefix` and a number.
+    /// Returns a name in a slot of this node: `prefix` and a number.
     ///
     /// # Panics
-    /// When there is none.
+    /// If there is none.
     #[must_use]
     pub fn name_on(&self, primary: usize, prefix: &str) -> String {
         let lines = self.lines(&self.nodes[primary]);
@@ -304,13 +304,13 @@ impl Cluster {
         names.find(is_there).expect("it owns the slot of some name")
     }
 
-    /// Says which node a slot comes from and which it goes to: its keys can be moved now.
+    /// Begins to move a slot from one node to another: its keys can be moved now.
     ///
-    /// The nodes agree before: one that gets a slot takes the next epoch after those that it knows, and a message on its way from one
-    /// with a higher epoch would take the slot back.
+    /// The nodes agree on the owners first. A node that gets a slot takes the next epoch after those that it knows, and a
+    /// late message with a higher epoch would take the slot back.
     ///
     /// # Panics
-    /// When the nodes refuse.
+    /// If the nodes refuse.
     pub fn begin_move(&self, slot: u16, from: usize, to: usize) {
         self.settle();
         let (from, to) = (&self.nodes[from], &self.nodes[to]);
@@ -323,7 +323,7 @@ impl Cluster {
     /// Moves these keys of a slot.
     ///
     /// # Panics
-    /// When the nodes refuse.
+    /// If the nodes refuse.
     pub fn move_keys(&self, from: usize, to: usize, keys: &[&str]) {
         let port = self.nodes[to].port().to_string();
         let mut words = vec!["MIGRATE", "127.0.0.1", &port, "", "0", "5000", "KEYS"];
@@ -331,20 +331,20 @@ impl Cluster {
         self.nodes[from].command::<String>(&words);
     }
 
-    /// The keys of a slot at a node.
+    /// Returns the keys of a slot at a node.
     ///
     /// # Panics
-    /// When the node refuses.
+    /// If the node refuses.
     #[must_use]
     pub fn keys_of(&self, node: usize, slot: u16) -> Vec<String> {
         let slot = slot.to_string();
         self.nodes[node].command(&["CLUSTER", "GETKEYSINSLOT", &slot, "1000"])
     }
 
-    /// Moves what is left of a slot, and says so to all.
+    /// Moves the remaining keys of a slot, and tells all nodes its new owner.
     ///
     /// # Panics
-    /// When the nodes refuse.
+    /// If the nodes refuse.
     pub fn end_move(&self, slot: u16, from: usize, to: usize) {
         let keys = self.keys_of(from, slot);
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
@@ -355,7 +355,7 @@ impl Cluster {
         let slot = slot.to_string();
         let others = (0..self.nodes.len()).filter(|index| *index != from && *index != to);
         for index in [to, from].into_iter().chain(others) {
-            // Replicas refuse it, and hear of it from their primaries.
+            // Replicas refuse the command, and learn of the new owner from their primaries.
             let told =
                 self.nodes[index].try_command::<()>(&["CLUSTER", "SETSLOT", &slot, "NODE", &id]);
             assert!(told.is_ok() || PRIMARIES <= index || index != to);
@@ -365,16 +365,16 @@ impl Cluster {
     /// Moves a slot with all of its keys.
     ///
     /// # Panics
-    /// When the nodes refuse.
+    /// If the nodes refuse.
     pub fn move_slot(&self, slot: u16, from: usize, to: usize) {
         self.begin_move(slot, from, to);
         self.end_move(slot, from, to);
     }
 
-    /// Has the replica of a primary take its place, as an operator does, and waits until it has.
+    /// Promotes the replica of a primary as an operator does, and waits until it is the primary.
     ///
     /// # Panics
-    /// When that does not happen.
+    /// If that does not happen.
     pub fn fail_over(&self, primary: usize) -> usize {
         let replica = self.replica_of(primary);
         self.nodes[replica].command::<()>(&["CLUSTER", "FAILOVER"]);
@@ -382,10 +382,10 @@ impl Cluster {
         replica
     }
 
-    /// Waits until a replica has taken the place of its primary, by its own word.
+    /// Waits until a replica has taken the place of its primary, as it reports itself.
     ///
     /// # Panics
-    /// When that does not happen.
+    /// If that does not happen.
     pub fn wait_for_promotion(&self, replica: usize) {
         patiently("the replica is promoted", || {
             self.primaries().contains(&replica).then_some(())
@@ -393,7 +393,7 @@ impl Cluster {
     }
 }
 
-/// Whether a slot is in one of these ranges. What is on its way is in brackets.
+/// Whether a slot is in one of these ranges. A slot that is being moved is in brackets.
 fn has(slots: &[String], slot: u16) -> bool {
     slots.iter().any(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -404,7 +404,7 @@ fn has(slots: &[String], slot: u16) -> bool {
     })
 }
 
-/// Waits for what takes an election.
+/// Waits for something that takes an election.
 fn patiently<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + 3 * BOUND;
     loop {

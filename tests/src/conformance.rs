@@ -1,12 +1,12 @@
-//! One sequence of requests through several lock servers: all must answer alike.
+//! Runs one sequence of requests through several lock servers: all must answer alike.
 //!
-//! The specification ([`quorlock_core::node`]) is asked first. Each other [`Arm`] must then give the same replies,
-//! publish the same wake-ups and be left with the same keys. On a real server time passes by ageing its keys, not by
-//! waiting; what does pass of real time shows only in TTLs, and the comparison allows for just that much.
+//! The specification ([`quorlock_core::node`]) runs first. Each other [`Arm`] must then give the same replies, publish
+//! the same wake-ups and end with the same keys. On a real server, time passes by ageing its keys, not by waiting. Real
+//! time that passes shows only in TTLs, and the comparison allows for that much.
 //!
-//! A [`Twin`] holds a real server and a simulated one against each other, byte for byte, whoever asks them.
+//! A [`Twin`] compares a real server and a simulated one byte for byte, whatever clients send.
 
-/// Lua: the fields and values of a hash in the order of the fields, which a server may give in any.
+/// Lua: the fields and values of a hash, sorted by field, since a server may return them in any order.
 macro_rules! sorted {
     () => {
         "

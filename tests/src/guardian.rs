@@ -9,7 +9,8 @@ use std::os::unix::process::CommandExt;
 use crate::wait::wait_until;
 
 /// `$1` is the folder of the server, the rest its command. The standard input is a pipe whose other end only the test
-/// process has: it ends when that process does, killed or not. SIGKILL also ends a server that is stopped.
+/// process has. The pipe is closed when that process ends, even if it is killed. SIGKILL also ends a server that is
+/// stopped.
 const SCRIPT: &str = r#"
 trap '' INT TERM HUP QUIT
 dir=$1
@@ -26,8 +27,8 @@ wait "$server" 2>/dev/null
 
 /// A shell that has started a server, and kills it when its standard input ends.
 ///
-/// It is in a process group of its own: a Ctrl-C at the terminal ends the test process first. It reaps the server only
-/// after it has killed it, so the number of the process means the server for as long as this lives.
+/// It is in a separate process group, so a Ctrl-C at the terminal ends the test process first. It reaps the server only
+/// after it has killed it, so the process id is the server's as long as this value lives.
 #[derive(Debug)]
 pub(crate) struct Guardian {
     shell: Child,
@@ -36,7 +37,7 @@ pub(crate) struct Guardian {
 }
 
 impl Guardian {
-    /// Starts a command in the folder's care.
+    /// Starts a command, which works in this folder.
     pub(crate) fn start(dir: &Path, program: &str, arguments: &[String]) -> Guardian {
         let mut shell = Command::new("sh")
             .args(["-c", SCRIPT, "guardian"])
@@ -60,12 +61,12 @@ impl Guardian {
         Guardian { shell, leash, pid }
     }
 
-    /// The process in its care.
+    /// Returns the id of the guarded process.
     pub(crate) fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Kills the process with SIGKILL, waits until it is gone, and leaves its folder.
+    /// Kills the process with SIGKILL, waits until it is gone, and keeps its folder.
     pub(crate) fn kill(mut self) {
         if let Some(leash) = &mut self.leash {
             leash.write_all(b"keep\n").expect("the guardian listens");
@@ -89,7 +90,7 @@ impl Drop for Guardian {
     }
 }
 
-/// What a process is doing, as the one letter of `ps`; `None` when it is gone.
+/// Returns the state of a process as the one letter of `ps`; `None` if it is gone.
 pub(crate) fn state_of(pid: u32) -> Option<char> {
     if let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) {
         let (_, after_name) = stat.rsplit_once(')')?;

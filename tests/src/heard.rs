@@ -1,4 +1,4 @@
-//! A listener that remembers.
+//! A listener that records its notifications.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use quorlock_core::message::Wake;
 use quorlock_core::transport::Listener;
 
-/// What a subscription has heard so far.
+/// The notifications of a subscription so far.
 #[derive(Debug, Default)]
 pub struct Heard {
     lives: AtomicUsize,
@@ -14,19 +14,19 @@ pub struct Heard {
 }
 
 impl Heard {
-    /// Nothing yet.
+    /// Returns an empty record.
     #[must_use]
     pub fn nothing() -> Arc<Heard> {
         Arc::default()
     }
 
-    /// How often messages began to flow.
+    /// Returns how often the subscription went live.
     #[must_use]
     pub fn lives(&self) -> usize {
         self.lives.load(Ordering::SeqCst)
     }
 
-    /// The wake-ups, in order.
+    /// Returns the wake-ups, in order.
     #[must_use]
     pub fn wakes(&self) -> Vec<Wake> {
         self.wakes

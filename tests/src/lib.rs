@@ -1,4 +1,4 @@
-//! What the tests of more than one crate have in common.
+//! Code that tests of several crates share.
 //!
 //! | to read | see |
 //! |---|---|
@@ -9,12 +9,12 @@
 //! | waiting for a condition, within a bound | [`wait`] |
 //! | a network that loses replies and cuts connections | [`proxy`] |
 //! | a network on which every message takes its time | [`relay`] |
-//! | requests, in few words | [`requests`] |
-//! | certificates, and who signs them | [`certificates`] |
-//! | what Redisson keeps under which key | [`wire`] |
-//! | clients of the product, and what stands under a name | [`clients`] |
-//! | driving a future for some polls only | [`polls`] |
-//! | hearing the wake-ups of a transport | [`heard`] |
+//! | requests in few words | [`requests`] |
+//! | certificates, and an authority that signs them | [`certificates`] |
+//! | Redisson's keys | [`wire`] |
+//! | clients of the product, and the keys under a name | [`clients`] |
+//! | driving a future for a number of polls | [`polls`] |
+//! | recording the wake-ups of a transport | [`heard`] |
 //! | a simulated server that ends with the test | [`simulated`] |
 //! | code on pages of the documentation | [`page`] |
 //! | one sequence of requests through several lock servers | [`conformance`] |
@@ -38,7 +38,7 @@ pub mod trials;
 pub mod wait;
 pub mod wire;
 
-/// The Rust on the pages of the documentation: each block is a test. (That of the README is one of `quorlock`.)
+/// The Rust code on the pages of the documentation: each block is a test. (That of the README is a test of `quorlock`.)
 #[cfg(doctest)]
 mod documentation {
     macro_rules! pages {

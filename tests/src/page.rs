@@ -1,9 +1,9 @@
-//! Code on pages of the documentation, for tests that run it.
+//! Reads code from pages of the documentation, for tests that run it.
 
-/// The block of a page whose first line says this: "sql write" for the one that begins with `` ```sql write ``.
+/// Returns the block of a page with this first line: "sql write" for the block that begins with `` ```sql write ``.
 ///
 /// # Panics
-/// When the page has no such block, or more than one.
+/// If the page has no such block, or more than one.
 #[must_use]
 pub fn block<'a>(page: &'a str, says: &str) -> &'a str {
     let begin = format!("```{says}\n");
@@ -14,7 +14,7 @@ pub fn block<'a>(page: &'a str, says: &str) -> &'a str {
     block
 }
 
-/// A text whose numbers are left out, to compare what a program prints with what a page says it does.
+/// Removes the numbers from a text, to compare the output of a program with that on a page.
 #[must_use]
 pub fn masked(text: &str) -> String {
     let mut masked = String::with_capacity(text.len());

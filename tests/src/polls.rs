@@ -1,10 +1,10 @@
-//! Driving a future for a number of polls only.
+//! Drives a future for a number of polls.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
 
-/// Drives a future as its task would, but only for `polls` polls; `None` when it has not ended by then.
+/// Drives a future as its task would, but for at most `polls` polls; `None` if it has not ended by then.
 pub async fn poll_times<F: Future + ?Sized>(
     future: &mut Pin<Box<F>>,
     polls: usize,

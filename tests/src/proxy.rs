@@ -1,4 +1,4 @@
-//! A network between a client and a server that does what the test wants.
+//! A network between a client and a server that fails as the test requests.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,10 +29,10 @@ struct Wire {
 }
 
 impl Proxy {
-    /// A network in good order.
+    /// Creates a network without faults.
     ///
     /// # Panics
-    /// When no port can be had.
+    /// If no port can be had.
     pub async fn to(server: &Server) -> Proxy {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
         let port = listener.local_addr().expect("a port").port();
@@ -45,47 +45,47 @@ impl Proxy {
         }
     }
 
-    /// The server's address through this network.
+    /// Returns the server's address through this network.
     #[must_use]
     pub fn address(&self) -> String {
         format!("redis://127.0.0.1:{}/", self.port)
     }
 
-    /// How many connections clients have made so far.
+    /// Returns how many connections clients have made so far.
     #[must_use]
     pub fn opened(&self) -> usize {
         self.wire.opened.load(Ordering::SeqCst)
     }
 
-    /// How many bytes clients have sent so far.
+    /// Returns how many bytes clients have sent so far.
     #[must_use]
     pub fn sent(&self) -> usize {
         self.wire.sent.load(Ordering::SeqCst)
     }
 
-    /// From now on requests arrive, and replies are lost.
+    /// From now on, requests arrive and replies are lost.
     pub fn lose_replies(&self) {
         self.wire.loses_replies.store(true, Ordering::SeqCst);
     }
 
-    /// From now on everything on the connections that are there is lost, in both directions, and neither end is told.
-    /// New ones are carried.
+    /// From now on, everything on the present connections is lost in both directions, without notice to either end. New
+    /// connections work.
     pub fn swallow(&self) {
         self.wire.swallowing.store(self.opened(), Ordering::SeqCst);
     }
 
-    /// How many bytes of replies were lost so far.
+    /// Returns how many bytes of replies were lost so far.
     #[must_use]
     pub fn lost(&self) -> usize {
         self.wire.lost.load(Ordering::SeqCst)
     }
 
-    /// Replies arrive again.
+    /// From now on, replies arrive again.
     pub fn carry_replies(&self) {
         self.wire.loses_replies.store(false, Ordering::SeqCst);
     }
 
-    /// Closes all connections; new ones are accepted.
+    /// Closes all connections. New ones are accepted.
     pub fn cut(&self) {
         for pump in self.wire.pumps().drain(..) {
             pump.abort();

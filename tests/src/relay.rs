@@ -1,4 +1,4 @@
-//! A way to a server on which every message takes its time, as between two machines.
+//! A relay to a server that delays every message, as between two machines.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -6,12 +6,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The port of a way to the server of that port, on which each message takes this long in each direction.
+/// Starts a relay to the server on this port, which delays each message by `way` in each direction. Returns its port.
 ///
-/// It is there until the process ends.
+/// The relay runs until the process ends.
 ///
 /// # Panics
-/// When no port can be had.
+/// If no port can be had.
 #[must_use]
 pub fn relay(server: u16, way: Duration) -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
@@ -28,7 +28,7 @@ pub fn relay(server: u16, way: Duration) -> u16 {
     port
 }
 
-/// Carries one direction: one thread takes what comes, and another hands it on when it is due.
+/// Carries one direction: one thread reads, and another one writes when a message is due.
 fn carry(from: &TcpStream, to: &TcpStream, way: Duration) {
     to.set_nodelay(true).expect("a stream");
     let from = from.try_clone().expect("a stream");
@@ -55,6 +55,6 @@ fn hand_on(due: &Receiver<(Instant, Vec<u8>)>, mut to: TcpStream) {
             break;
         }
     }
-    // The other end may have gone already.
+    // The other end may already be closed.
     let _ = to.shutdown(Shutdown::Both);
 }

@@ -1,4 +1,4 @@
-//! Requests and replies, in few words.
+//! Requests and replies in few words.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -22,16 +22,16 @@ pub const RETENTION: Duration = Duration::from_secs(86_400);
 /// How far the floor of a token may be from the clock of the node.
 pub const SLACK: Duration = Duration::from_secs(15);
 
-/// A name.
+/// Returns a name.
 ///
 /// # Panics
-/// When it is none.
+/// If it is not a valid name.
 #[must_use]
 pub fn name(name: &str) -> Name {
     Name::new(name).expect("a well-formed name")
 }
 
-/// The owner of this number, of one client.
+/// Returns the owner with this number, always of the same client.
 #[must_use]
 pub fn owner(number: u64) -> OwnerId {
     OwnerId {
@@ -40,7 +40,7 @@ pub fn owner(number: u64) -> OwnerId {
     }
 }
 
-/// The wall clock of this machine, so that of its servers, too.
+/// Returns the wall clock of this machine, which is also that of its servers.
 ///
 /// # Panics
 /// Before 1970.
@@ -50,7 +50,7 @@ pub fn wall_clock() -> WallMillis {
     WallMillis(millis_of(since_1970.expect("it is after 1970")))
 }
 
-/// "The owner of this number holds the name once", with a token of now.
+/// Returns the request "the owner of this number holds the name once", with a new token.
 ///
 /// # Panics
 /// Never.
@@ -73,7 +73,7 @@ pub fn acquire(name: &Name, number: u64) -> Acquire {
     }
 }
 
-/// "The owner of this number still holds the name."
+/// Returns the claim "the owner of this number still holds the name".
 ///
 /// # Panics
 /// Never.
@@ -89,13 +89,13 @@ pub fn claim(name: &Name, number: u64, token: Token) -> Claim {
     }
 }
 
-/// Asks for the name.
+/// Sends an acquire.
 ///
 /// # Errors
 /// Those of the call.
 ///
 /// # Panics
-/// When the reply is not one to this request.
+/// If the reply is not one to this request.
 pub async fn ask(
     transport: &impl Transport,
     request: Acquire,
@@ -112,7 +112,7 @@ pub async fn ask(
 /// Those of the call.
 ///
 /// # Panics
-/// When the reply is not one to this request.
+/// If the reply is not one to this request.
 pub async fn renew(
     transport: &impl Transport,
     claims: Vec<Claim>,
@@ -135,7 +135,7 @@ pub async fn renew(
 /// Those of the call.
 ///
 /// # Panics
-/// When the reply is not one to this request.
+/// If the reply is not one to this request.
 pub async fn release(
     transport: &impl Transport,
     name: &Name,
@@ -154,10 +154,10 @@ pub async fn release(
     }
 }
 
-/// Takes the name, which must be free.
+/// Acquires the name, which must be free.
 ///
 /// # Panics
-/// When it is not.
+/// If it is not.
 pub async fn take(transport: &impl Transport, name: &Name, number: u64) -> Token {
     match ask(transport, acquire(name, number)).await {
         Ok(AcquireReply::Granted {
@@ -168,10 +168,10 @@ pub async fn take(transport: &impl Transport, name: &Name, number: u64) -> Token
     }
 }
 
-/// The TTL with which the name is refused, which somebody else must hold.
+/// Returns the TTL with which the name is refused. Another owner must hold it.
 ///
 /// # Panics
-/// When nobody does.
+/// If the name is free.
 pub async fn refusal(transport: &impl Transport, name: &Name, number: u64) -> Ttl {
     match ask(transport, acquire(name, number)).await {
         Ok(AcquireReply::Refused { ttl, .. }) => ttl,

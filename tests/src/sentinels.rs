@@ -6,26 +6,26 @@ use std::time::{Duration, Instant};
 use crate::server::Server;
 use crate::wait::{BOUND, wait_until};
 
-/// What the sentinels call the primary.
+/// The sentinels' name for the primary.
 pub const NAME: &str = "mymaster";
 
 /// How many sentinels must find the primary dead, and elect one of them.
 const QUORUM: usize = 2;
 
-/// Which ports the members of a group name to each other, and to clients.
+/// The ports that the members of a group announce to each other and to clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Door {
-    /// Those that speak Redis.
+    /// The ports that speak Redis.
     #[default]
     Plain,
-    /// Those that speak TLS.
+    /// The ports that speak TLS.
     Tls,
 }
 
 /// How the members of a group are reached.
 #[derive(Clone, Debug)]
 pub struct Reach {
-    /// Where they all are.
+    /// Host of all members.
     pub host: &'static str,
     /// Which of their ports.
     pub door: Door,
@@ -81,7 +81,7 @@ impl Reach {
     }
 }
 
-/// A group whose sentinels find out in half a second that the primary is gone.
+/// A group whose sentinels detect within half a second that the primary is gone.
 #[derive(Debug)]
 pub struct SentinelGroup {
     reach: Reach,
@@ -93,25 +93,25 @@ impl SentinelGroup {
     /// Starts a group, and waits until its members know each other.
     ///
     /// # Panics
-    /// When it does not come up.
+    /// If it does not come up.
     #[must_use]
     pub fn start() -> SentinelGroup {
         SentinelGroup::start_of(3, 3)
     }
 
-    /// A group of so many servers and sentinels.
+    /// Starts a group with these numbers of servers and sentinels.
     ///
     /// # Panics
-    /// When it does not come up.
+    /// If it does not come up.
     #[must_use]
     pub fn start_of(servers: usize, sentinels: usize) -> SentinelGroup {
         SentinelGroup::start_by(Reach::default(), servers, sentinels)
     }
 
-    /// A group of so many servers and sentinels, which are reached in another way.
+    /// Starts a group with these numbers of servers and sentinels, which are reached in another way.
     ///
     /// # Panics
-    /// When it does not come up.
+    /// If it does not come up.
     #[must_use]
     pub fn start_by(reach: Reach, servers: usize, sentinels: usize) -> SentinelGroup {
         let primary = reach.start_server(&[]);
@@ -138,10 +138,10 @@ impl SentinelGroup {
         group
     }
 
-    /// Starts what was killed, lets go on what was stopped, and waits until all know each other.
+    /// Restarts killed members, resumes stopped ones, and waits until all know each other.
     ///
     /// # Panics
-    /// When that does not happen.
+    /// If that does not happen.
     pub fn mend(&mut self) {
         for server in &mut self.servers {
             mend(server);
@@ -154,13 +154,13 @@ impl SentinelGroup {
         self.settle();
     }
 
-    /// Its address, the sentinels in this order.
+    /// Returns its address, with the sentinels in this order.
     #[must_use]
     pub fn address(&self) -> String {
         self.address_by(&self.sentinels.iter().collect::<Vec<_>>())
     }
 
-    /// The address of the group by these of its sentinels.
+    /// Returns the address of the group with only these sentinels.
     #[must_use]
     pub fn address_by(&self, sentinels: &[&Server]) -> String {
         let host = match self.reach.host {
@@ -178,37 +178,37 @@ impl SentinelGroup {
         address + "/" + NAME
     }
 
-    /// Its servers, one of which is the primary.
+    /// Returns its servers, one of which is the primary.
     #[must_use]
     pub fn servers(&self) -> &[Server] {
         &self.servers
     }
 
-    /// One of its servers.
+    /// Returns one of its servers.
     ///
     /// # Panics
-    /// When there is no such server.
+    /// If there is no such server.
     pub fn server_mut(&mut self, index: usize) -> &mut Server {
         self.servers.get_mut(index).expect("there is such a server")
     }
 
-    /// Its sentinels.
+    /// Returns its sentinels.
     #[must_use]
     pub fn sentinels(&self) -> &[Server] {
         &self.sentinels
     }
 
-    /// One of its sentinels.
+    /// Returns one of its sentinels.
     ///
     /// # Panics
-    /// When there is no such sentinel.
+    /// If there is no such sentinel.
     pub fn sentinel_mut(&mut self, index: usize) -> &mut Server {
         self.sentinels
             .get_mut(index)
             .expect("there is such a sentinel")
     }
 
-    /// The number of the primary: a server that says so itself, and that every sentinel names that answers.
+    /// Returns the index of the primary: it reports that role, and every sentinel that answers names it.
     #[must_use]
     pub fn primary(&self) -> Option<usize> {
         let mut named = self.sentinels.iter().filter_map(named_by);
@@ -222,10 +222,10 @@ impl SentinelGroup {
         (role(server).as_deref() == Some("master")).then_some(index)
     }
 
-    /// Waits until another server than this one is the primary, for all that answer.
+    /// Waits until another server is the primary, according to all members that answer.
     ///
     /// # Panics
-    /// When that does not happen.
+    /// If that does not happen.
     #[must_use]
     pub fn wait_for_another(&self, before: usize) -> usize {
         patiently("another server is the primary", || {
@@ -233,10 +233,10 @@ impl SentinelGroup {
         })
     }
 
-    /// Has a sentinel begin a failover, as an operator does, and waits until another server than that is the primary.
+    /// Makes a sentinel begin a failover, as an operator does, and waits until another server is the primary.
     ///
     /// # Panics
-    /// When that does not happen.
+    /// If that does not happen.
     pub fn fail_over(&self, before: usize) -> usize {
         patiently("the sentinel begins a failover", || {
             let words = ["SENTINEL", "FAILOVER", NAME];
@@ -245,11 +245,11 @@ impl SentinelGroup {
         self.wait_for_another(before)
     }
 
-    /// Waits until all sentinels agree, and every other server is a replica that is in touch with the primary, for the
+    /// Waits until all sentinels agree, and every other server is a replica connected to the primary, according to the
     /// sentinels, too.
     ///
     /// # Panics
-    /// When that does not happen.
+    /// If that does not happen.
     pub fn settle(&self) -> usize {
         let primary = patiently("the sentinels agree on a primary", || {
             self.primary().filter(|index| self.is_followed(*index))
@@ -284,7 +284,7 @@ impl SentinelGroup {
         primary
     }
 
-    /// Whether all other servers follow this one, and have what it has.
+    /// Whether all other servers follow this one, and have all of its data.
     fn is_followed(&self, primary: usize) -> bool {
         let Some(primary) = self.servers.get(primary) else {
             return false;
@@ -296,10 +296,10 @@ impl SentinelGroup {
     }
 }
 
-/// Waits for a failover. Sentinels that voted for each other vote again seconds later, several times if need be.
+/// Waits for a failover. Sentinels that voted for each other vote again seconds later, if necessary several times.
 ///
 /// # Panics
-/// After half a minute, naming `what` was waited for.
+/// If that takes half a minute, with `what` was waited for.
 pub fn patiently<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + 3 * BOUND;
     loop {
@@ -315,7 +315,7 @@ pub fn patiently<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// What a process needed.
+/// What it took to mend a process.
 #[derive(PartialEq)]
 enum Mended {
     Restarted,
@@ -331,7 +331,7 @@ fn mend(server: &mut Server) -> Mended {
     Mended::Resumed
 }
 
-/// The port of the server that a sentinel names as the primary.
+/// Returns the port of the server that a sentinel names as the primary.
 #[must_use]
 pub fn named_by(sentinel: &Server) -> Option<u16> {
     let words = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME];
@@ -339,7 +339,7 @@ pub fn named_by(sentinel: &Server) -> Option<u16> {
     Some(told.1)
 }
 
-/// What a server says of its role.
+/// Returns the role that a server reports.
 #[must_use]
 pub fn role(server: &Server) -> Option<String> {
     let info: String = server.try_command(&["INFO", "replication"]).ok()?;
@@ -347,7 +347,7 @@ pub fn role(server: &Server) -> Option<String> {
     Some(role.trim().to_owned())
 }
 
-/// A replica is in sync at once, and tells often how far it is.
+/// A replica synchronizes without delay, and reports its offset often.
 const SERVER: [&str; 6] = [
     "--repl-diskless-sync-delay",
     "0",
@@ -357,7 +357,7 @@ const SERVER: [&str; 6] = [
     "60",
 ];
 
-/// The configuration of a sentinel.
+/// Returns the configuration of a sentinel.
 #[must_use]
 pub fn configuration(host: &str, port: u16, quorum: usize) -> Vec<String> {
     vec![
@@ -368,12 +368,12 @@ pub fn configuration(host: &str, port: u16, quorum: usize) -> Vec<String> {
     ]
 }
 
-/// Shortens what a sentinel waits for, and lengthens what it takes for a machine that stood still.
+/// Shortens a sentinel's timeouts, and lengthens the pause after which it suspects that its machine was suspended.
 fn hasten(sentinel: &Server) {
     let periods = [
         ("info-period", "200"),
-        // What a replica has told is too old for its promotion after five of these, and while the primary is down it tells
-        // once a second.
+        // A replica's report is too old for its promotion after five of these, and while the primary is down, replicas
+        // report once a second.
         ("ping-period", "300"),
         ("ask-period", "100"),
         ("publish-period", "200"),

@@ -17,18 +17,18 @@ use crate::wait::{BOUND, wait_for, wait_until};
 
 /// A `redis-server` of this test alone, on a free port of the loopback interface.
 ///
-/// It keeps nothing on disk unless asked to. It ends, and its folder with it, when this is dropped, and also when the
+/// It keeps nothing on disk by default. It ends, and its folder is removed, when this value is dropped, and also when the
 /// test process is killed.
 #[derive(Debug)]
 pub struct Server {
     port: u16,
-    /// Where it speaks TLS, if it does.
+    /// Port for TLS, if it has one.
     tls_port: Option<u16>,
-    /// Where it speaks to the other nodes of a cluster.
+    /// Port for the other nodes of a cluster.
     bus_port: u16,
     program: String,
     options: Vec<String>,
-    /// The words of its configuration file, if it has one.
+    /// Content of its configuration file, if it has one.
     configuration: Option<String>,
     running: Option<Guardian>,
     looking: Mutex<Option<Looking>>,
@@ -45,73 +45,73 @@ impl std::fmt::Debug for Looking {
 }
 
 impl Server {
-    /// A server that keeps nothing on disk.
+    /// Starts a server that keeps nothing on disk.
     #[must_use]
     pub fn start() -> Server {
         Server::start_with(&[])
     }
 
-    /// A server with further options, as on its command line: `&["--appendonly", "yes"]`.
+    /// Starts a server with further options, as on its command line: `&["--appendonly", "yes"]`.
     ///
     /// # Panics
-    /// When it does not come up, with what it wrote.
+    /// If it does not come up, with its output.
     #[must_use]
     pub fn start_with(options: &[&str]) -> Server {
         Server::start_program("redis-server", options)
     }
 
-    /// The server of this program, one of [`programs`].
+    /// Starts the server of this program, one of [`programs`].
     ///
     /// # Panics
-    /// When it does not come up, with what it wrote.
+    /// If it does not come up, with its output.
     #[must_use]
     pub fn start_program(program: &str, options: &[&str]) -> Server {
         Server::start_on(program, None, options, || None)
     }
 
-    /// A server that speaks TLS besides, on a port of its own ([`Server::tls_port`]), with the certificate and the key of these
-    /// options: `&["--tls-cert-file", ..]`.
+    /// Starts a server that also speaks TLS on a separate port ([`Server::tls_port`]), with the certificate and the key
+    /// of these options: `&["--tls-cert-file", ..]`.
     ///
     /// # Panics
-    /// When it does not come up, with what it wrote.
+    /// If it does not come up, with its output.
     #[must_use]
     pub fn start_encrypted(options: &[&str]) -> Server {
         Server::start_on("redis-server", None, options, || Some(free_port()))
     }
 
-    /// A node of a cluster, which knows no other node and owns no slot yet.
+    /// Starts a node of a cluster, which knows no other node and owns no slot yet.
     ///
     /// # Panics
-    /// When it does not come up, with what it wrote.
+    /// If it does not come up, with its output.
     #[must_use]
     pub fn start_in_cluster(options: &[&str]) -> Server {
         let options = [&["--cluster-enabled", "yes"], options].concat();
         Server::start_on("redis-server", None, &options, || None)
     }
 
-    /// A node of a cluster that speaks TLS besides, on a port of its own, with the certificates of these options.
+    /// Starts a node of a cluster that also speaks TLS on a separate port, with the certificates of these options.
     ///
     /// # Panics
-    /// When it does not come up, with what it wrote.
+    /// If it does not come up, with its output.
     #[must_use]
     pub fn start_encrypted_in_cluster(options: &[&str]) -> Server {
         let options = [&["--cluster-enabled", "yes"], options].concat();
         Server::start_on("redis-server", None, &options, || Some(free_port()))
     }
 
-    /// A sentinel with these lines in its configuration file: `sentinel monitor ..`.
+    /// Starts a sentinel with these lines in its configuration file: `sentinel monitor ..`.
     ///
     /// # Panics
-    /// When it does not come up, with what it wrote.
+    /// If it does not come up, with its output.
     #[must_use]
     pub fn start_sentinel(lines: &[String], options: &[&str]) -> Server {
         Server::start_watching(lines, options, || None)
     }
 
-    /// A sentinel that speaks TLS on a port of its own, with the certificates of these options.
+    /// Starts a sentinel that also speaks TLS on a separate port, with the certificates of these options.
     ///
     /// # Panics
-    /// When it does not come up, with what it wrote.
+    /// If it does not come up, with its output.
     #[must_use]
     pub fn start_encrypted_sentinel(lines: &[String], options: &[&str]) -> Server {
         Server::start_watching(lines, options, || Some(free_port()))
@@ -157,49 +157,49 @@ impl Server {
         })
     }
 
-    /// Its address: `redis://127.0.0.1:<port>/`.
+    /// Returns its address: `redis://127.0.0.1:<port>/`.
     #[must_use]
     pub fn address(&self) -> String {
         format!("redis://127.0.0.1:{}/", self.port)
     }
 
-    /// The port it listens on, the same after a restart.
+    /// Returns its port, which stays the same after a restart.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The port on which it speaks TLS.
+    /// Returns its port for TLS.
     ///
     /// # Panics
-    /// When it was not started by [`Server::start_encrypted`].
+    /// If it was not started by [`Server::start_encrypted`].
     #[must_use]
     pub fn tls_port(&self) -> u16 {
         self.tls_port.expect("it speaks TLS")
     }
 
-    /// The port on which it speaks to the other nodes of its cluster, if it is in one.
+    /// Returns its port for the other nodes of its cluster, if it is in one.
     #[must_use]
     pub fn bus_port(&self) -> u16 {
         self.bus_port
     }
 
-    /// Its folder: data, socket and output.
+    /// Returns its folder, with data, socket and output.
     #[must_use]
     pub fn dir(&self) -> PathBuf {
         self.dir.path().to_path_buf()
     }
 
-    /// Its Unix socket.
+    /// Returns the path of its Unix socket.
     #[must_use]
     pub fn socket(&self) -> PathBuf {
         self.dir.path().join("redis.sock")
     }
 
-    /// Its process id.
+    /// Returns its process id.
     ///
     /// # Panics
-    /// When it was killed.
+    /// If it was killed.
     #[must_use]
     pub fn pid(&self) -> u32 {
         let running = self.running.as_ref();
@@ -220,37 +220,37 @@ impl Server {
         }
     }
 
-    /// Starts it again: same port, same folder, same options. Kills it before, if it runs.
+    /// Restarts it with the same port, folder and options. Kills it first if it runs.
     ///
     /// # Panics
-    /// When it does not come up.
+    /// If it does not come up.
     pub fn restart(&mut self) {
         self.relaunch();
         self.wait_until_ready();
     }
 
-    /// Starts it again with other options, which replace those it had.
+    /// Restarts it with other options, which replace the previous ones.
     ///
     /// # Panics
-    /// When it does not come up.
+    /// If it does not come up.
     pub fn restart_with(&mut self, options: &[&str]) {
         self.options = options.iter().copied().map(String::from).collect();
         self.restart();
     }
 
-    /// Starts it again with other options, and does not wait until it has loaded its data.
+    /// Restarts it with other options, and does not wait until it has loaded its data.
     ///
     /// # Panics
-    /// When it does not come up.
+    /// If it does not come up.
     pub fn relaunch_with(&mut self, options: &[&str]) {
         self.options = options.iter().copied().map(String::from).collect();
         self.relaunch();
     }
 
-    /// Stops it in its tracks (SIGSTOP): connections stay, nothing is answered.
+    /// Stops it (SIGSTOP): connections stay open, and nothing is answered.
     ///
     /// # Panics
-    /// When it was killed, or does not stop.
+    /// If it was killed, or does not stop.
     pub fn pause(&self) {
         self.signal(Signal::STOP);
         wait_until("the server is stopped", || {
@@ -258,28 +258,28 @@ impl Server {
         });
     }
 
-    /// Lets it go on (SIGCONT).
+    /// Resumes it (SIGCONT).
     ///
     /// # Panics
-    /// When it was killed, or does not go on.
+    /// If it was killed, or does not resume.
     pub fn resume(&self) {
         self.signal(Signal::CONT);
         wait_until("the server goes on", || state_of(self.pid()) != Some('T'));
     }
 
-    /// Sends a command on a connection of the test's own.
+    /// Sends a command on a separate connection of the test.
     ///
     /// # Panics
-    /// When the answer is an error, or of another type.
+    /// If the answer is an error, or has another type.
     pub fn command<T: FromRedisValue>(&self, words: &[&str]) -> T {
         self.try_command(words)
             .unwrap_or_else(|error| panic!("{words:?}: {error}"))
     }
 
-    /// Sends a command on a connection of the test's own.
+    /// Sends a command on a separate connection of the test.
     ///
     /// # Errors
-    /// What the server says, or the connection.
+    /// The error of the server, or of the connection.
     pub fn try_command<T: FromRedisValue>(&self, words: &[&str]) -> RedisResult<T> {
         let mut looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = self.ask(&mut looking, words);
@@ -307,20 +307,20 @@ impl Server {
         command.query(connection)
     }
 
-    /// A new blocking connection.
+    /// Opens a blocking connection.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The error of the operating system.
     pub fn connect(&self) -> RedisResult<redis::Connection> {
         let connection = redis::Client::open(self.address())?.get_connection_with_timeout(BOUND)?;
         connection.set_read_timeout(Some(BOUND))?;
         Ok(connection)
     }
 
-    /// Waits until it answers PING, so has loaded its data.
+    /// Waits until it answers PING, and so has loaded its data.
     ///
     /// # Panics
-    /// When it does not within ten seconds.
+    /// If it does not within ten seconds.
     pub fn wait_until_ready(&self) {
         wait_until("the server answers PING", || {
             self.try_command::<String>(&["PING"]).is_ok()
@@ -329,16 +329,16 @@ impl Server {
 
     fn relaunch(&mut self) {
         self.kill();
-        // The port was its own a moment ago, but the system may have lent it to somebody meanwhile.
+        // The server had the port a moment ago, but the system may have given it to another process in the meantime.
         wait_until("the server's own port is free again", || self.launch());
     }
 
-    /// Starts the process and waits until it answers at all; false when another one has the port.
+    /// Starts the process and waits until it answers. Returns `false` if another process has the port.
     fn launch(&mut self) -> bool {
         self.forget_connection();
         let file = self.configuration.as_ref().map(|lines| {
             let file = self.dir.path().join("server.conf");
-            // A sentinel writes what it learns into it: after a restart it goes on from there.
+            // A sentinel writes what it learns into the file, and reads it after a restart.
             if !file.exists() {
                 std::fs::write(&file, lines).expect("the folder can be written to");
             }
@@ -399,7 +399,7 @@ impl Server {
         false
     }
 
-    /// Which process listens on the port; INFO is answered while data is loaded, too.
+    /// Returns the process that listens on the port. INFO is also answered while data is loaded.
     fn answering_pid(&self) -> Option<u32> {
         let info: String = self.try_command(&["INFO", "server"]).ok()?;
         let line = info.lines().find_map(|l| l.strip_prefix("process_id:"))?;
@@ -417,17 +417,17 @@ impl Server {
     }
 }
 
-/// What became of a process that was started.
+/// The outcome of starting a process.
 enum Up {
     Answers,
     PortTaken,
     Ended,
 }
 
-/// Waits until a process is gone, or a corpse.
+/// Waits until a process is gone, or a zombie.
 ///
 /// # Panics
-/// When it still runs after ten seconds.
+/// If it still runs after ten seconds.
 pub fn wait_until_gone(pid: u32) {
     wait_until("the process is gone", || {
         matches!(state_of(pid), None | Some('Z'))

@@ -6,7 +6,7 @@ use quorlock_sim::plan::Persistence;
 use quorlock_sim::serve::{FaultWords, Host, Offer};
 use tokio::sync::oneshot;
 
-/// A simulated server of this test alone, on a free port of the loopback interface. It ends when this is dropped.
+/// A simulated server of this test alone, on a free port of the loopback interface. It ends when this value is dropped.
 #[derive(Debug)]
 pub struct Simulated {
     ports: Vec<u16>,
@@ -15,16 +15,16 @@ pub struct Simulated {
 }
 
 impl Simulated {
-    /// A server on which nothing goes wrong.
+    /// Starts a server without faults.
     #[must_use]
     pub fn start() -> Self {
         Simulated::start_with(1, None, &[])
     }
 
-    /// So many nodes, with faults in the words of `quorlock-sim serve --fault`.
+    /// Starts nodes with faults, which are written as for `quorlock-sim serve --fault`.
     ///
     /// # Panics
-    /// When a fault is none, or a server does not come up.
+    /// If a fault does not parse, or a server does not come up.
     #[must_use]
     pub fn start_with(nodes: u16, password: Option<&str>, faults: &[&str]) -> Self {
         let words = faults.iter().map(|words| words.parse().expect("a fault"));
@@ -45,23 +45,23 @@ impl Simulated {
         }
     }
 
-    /// The ports of the nodes.
+    /// Returns the ports of the nodes.
     #[must_use]
     pub fn ports(&self) -> &[u16] {
         &self.ports
     }
 
-    /// The address of the first node.
+    /// Returns the address of the first node.
     ///
     /// # Panics
-    /// Never: there is one.
+    /// Never: there is a first node.
     #[must_use]
     pub fn address(&self) -> String {
         format!("redis://127.0.0.1:{}/", self.ports[0])
     }
 }
 
-/// A simulated server lives in one thread.
+/// Runs a simulated server, which cannot leave its thread.
 fn serve(offer: Offer, up: &std::sync::mpsc::Sender<Vec<u16>>, stopped: oneshot::Receiver<()>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -1,19 +1,19 @@
-//! What a lock costs at one address beside what it costs at another, while nothing happens.
+//! Compares the cost of a lock at two addresses, without faults.
 
 use std::time::{Duration, Instant};
 
 use quorlock::Locks;
 
-/// How many rounds are measured; `QUORLOCK_MEASURE` has another number, for a figure.
+/// Number of measured rounds; `QUORLOCK_MEASURE` overrides it.
 const ROUNDS: usize = 30;
 
-/// How many locks a client acquires and releases in a round.
+/// Number of locks that a client acquires and releases in a round.
 pub const LOCKS: u32 = 100;
 
-/// How long one lock takes from its acquisition to its release.
+/// Returns how long one lock takes from its acquisition to its release.
 ///
 /// # Panics
-/// When it is not granted or not released.
+/// If it is not granted or not released.
 pub async fn took(locks: &Locks) -> Duration {
     let lock = locks.lock("steady");
     let began = Instant::now();
@@ -27,16 +27,16 @@ pub async fn took(locks: &Locks) -> Duration {
 /// Medians of many rounds.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
-    /// How many times what it takes at the plain address a lock takes at the other one.
+    /// Time of a lock at the other address, divided by that at the plain one.
     pub ratio: f64,
-    /// The same of a second client of the plain address: what chance makes of 1.
+    /// The same ratio for a second client of the plain address, which shows the noise.
     pub control: f64,
-    /// How many microseconds a lock takes at the plain address.
+    /// Time of a lock at the plain address, in microseconds.
     pub plain_micros: f64,
 }
 
 impl Measured {
-    /// Says so of locks at this kind of address.
+    /// Prints the figures for this kind of address.
     pub fn print(&self, kind: &str) {
         let Measured {
             ratio,
@@ -49,10 +49,10 @@ impl Measured {
     }
 }
 
-/// Measures clients in turns: of a plain address, of the other one, and of the plain one again.
+/// Measures clients in turns: of the plain address, of the other one, and of the plain one again.
 ///
 /// # Panics
-/// When a lock is not granted, or `QUORLOCK_MEASURE` is no number.
+/// If a lock is not granted, or `QUORLOCK_MEASURE` is no number.
 pub async fn measure(clients: &[Locks; 3]) -> Measured {
     for client in clients {
         took(client).await;
@@ -63,7 +63,7 @@ pub async fn measure(clients: &[Locks; 3]) -> Measured {
     for round in 0..rounds {
         let mut times = [Duration::ZERO; 3];
         for place in 0..3 {
-            // Each is first, second and third equally often.
+            // Each client is first, second and third equally often.
             let which = (round + place) % 3;
             times[which] = took(&clients[which]).await;
         }

@@ -1,4 +1,4 @@
-//! Tests that need a real server: ignored, with the reason, where there is none.
+//! Tests that need a real server: without one they are ignored, with the reason.
 
 use std::future::Future;
 use std::time::Duration;
@@ -7,15 +7,16 @@ use libtest_mimic::{Arguments, Conclusion, Failed, Trial};
 
 use crate::server::{self, Product, Version};
 
-/// With this variable set, a missing server is a failure and not a reason to ignore a test.
+/// If this variable is set, a missing server is a failure instead of a reason to ignore a test.
 const REQUIRED: &str = "QUORLOCK_REQUIRE_REDIS";
 
-/// What a test needs that not every version of a server has. Elsewhere it is listed as ignored, with the reason.
+/// A feature that a test needs and that not every version of a server has. Without it the test is listed as ignored, with
+/// the reason.
 #[derive(Clone, Copy, Debug)]
 pub struct Needs {
     since: Version,
     products: &'static [Product],
-    /// Whether it was built with what is needed.
+    /// Whether the server was built with the feature.
     is_built: fn() -> bool,
     reason: &'static str,
 }
@@ -33,14 +34,14 @@ impl Needs {
         ..Needs::since(6, 0, "this server was built without TLS")
     };
 
-    /// `min-replicas-to-write` for scripts.
+    /// `min-replicas-to-write` applies to scripts.
     pub const REPLICAS_FOR_SCRIPTS: Needs = Needs::since(
         6,
         2,
         "Redis 5 lets scripts write also with too few replicas",
     );
 
-    /// Errors that a script passes on as they are, and a statistic of them.
+    /// Errors that a script passes on unchanged, and a statistic of them.
     pub const ERRORS_OF_SCRIPTS: Needs = Needs::since(
         7,
         0,
@@ -54,7 +55,7 @@ impl Needs {
         "needs a setting that makes a server answer while it loads, of Redis 7",
     );
 
-    /// The words of the simulated server, which are those of Redis 7.
+    /// The error texts of Redis 7, which the simulated server has.
     pub const WORDS_OF_REDIS: Needs = Needs {
         products: &[Product::Redis],
         reason: "the simulated server has the words of Redis 7",
@@ -70,7 +71,7 @@ impl Needs {
         }
     }
 
-    /// Why the installed server will not do, if it will not.
+    /// Returns why the installed server is not suitable, if it is not.
     fn missing(self) -> Option<&'static str> {
         let (product, version) = server::version()?;
         let will_do =
@@ -79,10 +80,10 @@ impl Needs {
     }
 }
 
-/// The longest that one test may take.
+/// The time limit of one test.
 const BOUND: Duration = Duration::from_secs(120);
 
-/// Runs all trials as the arguments of the process say, and ends it.
+/// Runs all trials as the arguments of the process request, and exits.
 pub fn run(trials: Vec<Trial>) -> ! {
     let is_required = std::env::var_os(REQUIRED).is_some_and(|value| !value.is_empty());
     let is_missing = !is_required && !server::is_installed();
@@ -90,7 +91,7 @@ pub fn run(trials: Vec<Trial>) -> ! {
     conclude(&Arguments::from_args(), trials, missing).exit()
 }
 
-/// Runs all trials, or ignores them for what is `missing`, and says what came of it.
+/// Runs all trials, or ignores them because of what is `missing`. Returns the outcome.
 pub fn conclude(
     arguments: &Arguments,
     trials: Vec<Trial>,
@@ -104,7 +105,7 @@ pub fn conclude(
     libtest_mimic::run(arguments, trials.collect())
 }
 
-/// One test: an async function, on a runtime of its own.
+/// Makes a test of an async function, which runs on its own runtime.
 pub fn trial<F: Future<Output = ()>>(
     name: &str,
     test: impl FnOnce() -> F + Send + 'static,
@@ -125,7 +126,7 @@ pub fn trial<F: Future<Output = ()>>(
     })
 }
 
-/// A test that needs something of the server.
+/// Makes a test that needs a feature of the server.
 pub fn trial_where<F: Future<Output = ()>>(
     needs: Needs,
     name: &str,
@@ -138,19 +139,19 @@ pub fn trial_where<F: Future<Output = ()>>(
     }
 }
 
-/// Makes `trials()` of async functions: `server_tests![this_holds, that_holds];`. `USERS: this_holds` names one of the
-/// [`Needs`](crate::trials::Needs) of a test.
+/// Makes the function `trials()` of async functions: `server_tests![this_holds, that_holds];`. `USERS: this_holds` states
+/// one of the [`Needs`](crate::trials::Needs) of a test.
 #[macro_export]
 macro_rules! server_tests {
     ($($first:ident $(: $second:ident)?),* $(,)?) => {
-        /// The tests of this file.
+        /// Returns the tests of this file.
         pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
             vec![$($crate::server_test!($first $(: $second)?)),*]
         }
     };
 }
 
-/// One of [`server_tests`].
+/// One test of [`server_tests`].
 #[macro_export]
 macro_rules! server_test {
     ($test:ident) => {

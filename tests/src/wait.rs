@@ -1,8 +1,8 @@
-//! Waiting for a condition instead of for a time.
+//! Waits for conditions instead of sleeping.
 
 use std::time::{Duration, Instant};
 
-/// The longest that any single condition may take.
+/// The time limit of one condition.
 pub const BOUND: Duration = Duration::from_secs(10);
 
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
@@ -10,7 +10,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 /// Blocks the thread until `look` finds something.
 ///
 /// # Panics
-/// After [`BOUND`], naming `what` was waited for.
+/// After [`BOUND`], with `what` was waited for.
 #[track_caller]
 pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
@@ -26,7 +26,7 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 /// Blocks the thread until the condition holds.
 ///
 /// # Panics
-/// After [`BOUND`], naming `what` was waited for.
+/// After [`BOUND`], with `what` was waited for.
 #[track_caller]
 pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     wait_for(what, || condition().then_some(()));
@@ -35,7 +35,7 @@ pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
 /// Lets other tasks run until the condition holds.
 ///
 /// # Panics
-/// After [`BOUND`], naming `what` was waited for.
+/// After [`BOUND`], with `what` was waited for.
 pub async fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
@@ -44,11 +44,11 @@ pub async fn until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Runs it on a runtime of one thread. What one task asks for at once has been asked for before the task of a connection goes on, so
-/// that it may go as one call.
+/// Runs `work` on a runtime with one thread. Requests that a task sends together are queued before the task of a
+/// connection runs, so they may be batched.
 ///
 /// # Panics
-/// When it does, or when there is no thread for it.
+/// If `work` panics, or no thread can be started.
 pub fn on_one_thread<F: Future>(work: impl FnOnce() -> F + Send) -> F::Output
 where
     F::Output: Send,

@@ -1,4 +1,4 @@
-//! What Redisson keeps where, written down a second time, independently of the adapter.
+//! Redisson's keys, written down a second time, independently of the adapter.
 
 use quorlock_core::message::Channel;
 use quorlock_core::name::Name;
@@ -6,31 +6,31 @@ use redis::FromRedisValue;
 
 use crate::server::Server;
 
-/// The key of a name's claim: the name itself.
+/// Returns the key of a name's claim: the name itself.
 #[must_use]
 pub fn claim_key(name: &Name) -> String {
     name.to_string()
 }
 
-/// The key of a name's token counter.
+/// Returns the key of a name's token counter.
 #[must_use]
 pub fn token_key(name: &Name) -> String {
     prefixed("redisson_lock_token", name)
 }
 
-/// The channel on which the release of a name is published.
+/// Returns the channel on which the release of a name is published.
 #[must_use]
 pub fn channel(name: &Name) -> String {
     prefixed("redisson_lock__channel", name)
 }
 
-/// The channel on which the release of a read-write lock is published.
+/// Returns the channel on which the release of a read-write lock is published.
 #[must_use]
 pub fn read_write_channel(name: &Name) -> String {
     prefixed("redisson_rwlock", name)
 }
 
-/// The text of a channel.
+/// Returns the text of a channel.
 #[must_use]
 pub fn channel_of(channel: &Channel) -> String {
     match channel {
@@ -40,25 +40,25 @@ pub fn channel_of(channel: &Channel) -> String {
     }
 }
 
-/// The key of those who wait for a fair lock.
+/// Returns the key of a fair lock's queue.
 #[must_use]
 pub fn queue_key(name: &Name) -> String {
     prefixed("redisson_lock_queue", name)
 }
 
-/// The key of the times after which a JVM client drops those who wait for a fair lock.
+/// Returns the key of the times after which a JVM client drops waiters of a fair lock.
 #[must_use]
 pub fn timeouts_key(name: &Name) -> String {
     prefixed("redisson_lock_timeout", name)
 }
 
-/// The key of the times until which our waiters for a fair lock are taken to be alive; no JVM client knows it.
+/// Returns the key of the times until which our waiters of a fair lock count as alive; no JVM client knows it.
 #[must_use]
 pub fn alive_key(name: &Name) -> String {
     prefixed("quorlock_lock_alive", name)
 }
 
-/// What the keys of readers' own leases begin with.
+/// Returns the prefix of the keys of readers' leases.
 #[must_use]
 pub fn leases(name: &Name) -> String {
     if name.as_bytes().contains(&b'{') {
@@ -68,7 +68,7 @@ pub fn leases(name: &Name) -> String {
     }
 }
 
-/// Redisson's rule: the name goes into braces, unless it holds an opening brace anywhere.
+/// Redisson's rule: the name is put into braces, unless it contains an opening brace.
 fn prefixed(prefix: &str, name: &Name) -> String {
     if name.as_bytes().contains(&b'{') {
         format!("{prefix}:{name}")
@@ -77,7 +77,7 @@ fn prefixed(prefix: &str, name: &Name) -> String {
     }
 }
 
-/// The acquire script of a JVM client, from its description: count up and expire when the name is free or the caller's.
+/// The acquire script of a JVM client, from its description: increments and expires if the name is free or the caller's.
 const THEIR_ACQUIRE: &str = "
 if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
   redis.call('hincrby', KEYS[1], ARGV[2], 1)
@@ -98,13 +98,13 @@ redis.call('del', KEYS[1])
 redis.call('publish', KEYS[2], '0')
 return 1";
 
-/// Acquires as a JVM client does; `None` when it got the lock, else the TTL that it was shown.
+/// Acquires as a JVM client does; `None` if it was granted, otherwise the TTL that it was shown.
 pub fn acquire_as_jvm(server: &Server, name: &Name, owner: &str, lease_millis: u64) -> Option<i64> {
     let (key, lease) = (claim_key(name), lease_millis.to_string());
     eval(server, &["EVAL", THEIR_ACQUIRE, "1", &key, &lease, owner])
 }
 
-/// Releases as a JVM client does; `None` when it was not its own, else whether the name is free (1) or still held (0).
+/// Releases as a JVM client does; `None` if it was not its own, otherwise whether the name is free (1) or still held (0).
 pub fn release_as_jvm(server: &Server, name: &Name, owner: &str) -> Option<i64> {
     let (key, channel) = (claim_key(name), channel(name));
     eval(server, &["EVAL", THEIR_RELEASE, "2", &key, &channel, owner])

@@ -1,4 +1,4 @@
-//! Whether an arm agrees with the specification.
+//! Compares an arm with the specification.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -19,15 +19,15 @@ use super::generate::OWN;
 use super::spec_arm::SpecArm;
 use super::step::Step;
 
-/// Within one sequence so much real time must not pass: then keys would expire that should not.
+/// The limit on the real time of one sequence. Beyond it, keys would expire too early.
 ///
-/// The steps of time and the leases of a sequence are chosen such that no key comes nearer to its end than this.
+/// The steps of time and the leases of a sequence are chosen so that no key comes closer to its end than this.
 const FASTER_THAN: Duration = Duration::from_secs(40);
 
-/// Runs a sequence through the specification and the arm, and compares after each step.
+/// Runs a sequence through the specification and the arm, and compares them after each step.
 ///
 /// # Errors
-/// The first step at which they differ, and in what.
+/// The first step at which they differ, and the difference.
 pub fn agree(
     steps: &[Step],
     names: &[Name],
@@ -91,7 +91,7 @@ pub fn agree(
     Ok(())
 }
 
-/// The reply of a node to whose channels so many listen.
+/// Returns the reply of a node whose channels have this many listeners.
 fn listened(
     request: &Request,
     mut reply: Result<Reply, Cause>,
@@ -106,13 +106,13 @@ fn listened(
     reply
 }
 
-/// Messages about different names, in whatever order they were published.
+/// Sorts messages about different names, whose order does not matter.
 fn in_order(mut published: Vec<(Channel, Wake)>) -> Vec<(Channel, Wake)> {
     published.sort_by_key(|message| format!("{message:?}"));
     published
 }
 
-/// The request as this process is asked.
+/// Returns the request as a server that is this process gets it.
 fn told(request: &Request, process: Process) -> Request {
     let mut request = request.clone();
     if let Request::Probe(check)
@@ -144,7 +144,7 @@ fn is_same_reply(
             Ok(Reply::Acquire(AcquireReply::Queued { ttl: expected })),
             Ok(Reply::Acquire(AcquireReply::Queued { ttl: said })),
         ) => is_same_ttl(*expected, *said, passed),
-        // Which process it is, is each server's own.
+        // Each server is its own process.
         (Ok(Reply::Probe(expected)), Ok(Reply::Probe(said))) => expected.marker == said.marker,
         (Ok(Reply::Checked(expected, expected_shown)), Ok(Reply::Checked(said, said_shown))) => {
             let (expected, said) = (Reply::Acquire(*expected), Reply::Acquire(*said));
@@ -238,7 +238,7 @@ fn is_same_map<V: PartialEq>(
         })
 }
 
-/// The clock of the specification stands still, a real server's ran for as long as the sequence took so far.
+/// The clock of the specification stands still; a real server's has run for the time of the sequence so far.
 fn is_same_ttl(expected: Ttl, said: Ttl, passed: Duration) -> bool {
     match (expected, said) {
         (Ttl::Millis(expected), Ttl::Millis(said)) => {
@@ -249,10 +249,10 @@ fn is_same_ttl(expected: Ttl, said: Ttl, passed: Duration) -> bool {
     }
 }
 
-/// An answer of a kind that was added since: it has to be generated and counted, too.
+/// An answer of a kind that was added later: it must be generated and counted, too.
 const UNLISTED: &str = "an answer of a new kind";
 
-/// How often each kind of answer occurred: sequences in which nothing happens prove nothing.
+/// How often each kind of answer occurred: sequences without events prove nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Coverage(BTreeMap<&'static str, usize>);
 
@@ -288,7 +288,7 @@ impl Coverage {
         "force-released when free",
     ];
 
-    /// An acquire was granted anew although somebody else held the name.
+    /// Counts an acquire that was granted anew although another owner held the name.
     fn count_replaced(&mut self, before: &Looks, request: &Request, reply: &Result<Reply, Cause>) {
         let (Request::Acquire(ask), Ok(Reply::Acquire(reply) | Reply::Checked(reply, _))) =
             (request, reply)
@@ -303,7 +303,7 @@ impl Coverage {
         }
     }
 
-    /// A process that is trusted showed that it still is.
+    /// Counts a server that showed that it still is the trusted process.
     fn count_trusted(&mut self, request: &Request, reply: &Result<Reply, Cause>) {
         if let (Request::Acquire(ask), Ok(Reply::Checked(_, shown))) = (request, reply)
             && let Some((OWN, nonce)) = ask.check.and_then(|check| check.trusted)
@@ -379,10 +379,10 @@ impl Coverage {
         }
     }
 
-    /// Checks that every kind of answer occurred at least so often.
+    /// Checks that every kind of answer occurred at least `least` times.
     ///
     /// # Panics
-    /// When one did not, with the counts of all; and for an answer of which nothing is known here.
+    /// If one did not, with all counts; and for an answer of an unknown kind.
     pub fn assert_each_occurred(&self, least: usize) {
         assert!(!self.0.contains_key(UNLISTED), "{UNLISTED}: give it a name");
         for kind in Coverage::KINDS {

@@ -1,4 +1,4 @@
-//! A lock server, as the conformance test sees it.
+//! A lock server of the conformance test.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,28 +16,28 @@ use quorlock_core::transport::Cause;
 
 use super::step::Plant;
 
-/// A lock server whose time can be made to pass.
+/// A lock server whose time can be advanced.
 pub trait Arm: fmt::Debug {
-    /// Forgets all keys.
+    /// Deletes all keys.
     fn begin(&mut self);
 
-    /// Which process it is.
+    /// Returns the process that the server is.
     fn process(&self) -> Process;
 
     /// Executes a request.
     fn apply(&mut self, request: &Request) -> Result<Reply, Cause>;
 
-    /// How many clients listen to every channel, as the replies of the arm have it.
+    /// Returns how many clients listen to every channel, according to the replies of the arm.
     fn told(&self) -> u32 {
         0
     }
 
-    /// Executes requests that many callers have at the same moment: their replies, in order.
+    /// Executes requests that many callers send at the same moment. Returns their replies, in order.
     fn apply_together(&mut self, requests: &[Request]) -> Vec<Result<Reply, Cause>> {
         requests.iter().map(|request| self.apply(request)).collect()
     }
 
-    /// What was published since this was asked last.
+    /// Returns what was published since the last call.
     fn published(&mut self) -> Vec<(Channel, Wake)>;
 
     /// Lets time pass.
@@ -46,18 +46,18 @@ pub trait Arm: fmt::Debug {
     /// Writes a key as another program would.
     fn plant(&mut self, plant: &Plant);
 
-    /// What is there under all of these names; there must be no other key.
+    /// Returns the keys of all of these names. There must be no other key.
     fn look(&mut self, names: &[Name]) -> Looks;
 }
 
 /// The keys of a lock server.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Looks {
-    /// What stands under the names.
+    /// What is stored under the names.
     pub claims: BTreeMap<Name, (Held, Ttl)>,
-    /// Each reader's own lease, unless it has run out.
+    /// Each reader's lease, unless it has run out.
     pub leases: BTreeMap<(Name, OwnerId), Ttl>,
-    /// Who waits for the fair locks, in order, and for how long each is taken to be alive yet.
+    /// The queues of the fair locks, in order, and how long each waiter still counts as alive.
     pub queues: BTreeMap<Name, Vec<(OwnerId, Ttl)>>,
     /// The token counters.
     pub tokens: BTreeMap<Name, (Token, Ttl)>,
@@ -67,21 +67,21 @@ pub struct Looks {
     pub marker: Option<(MarkerLooks, Ttl)>,
 }
 
-/// What a marker says.
+/// The content of a marker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MarkerLooks {
-    /// Whether it is of the process that the server is.
+    /// Whether the marker is of the process that the server is.
     pub is_own: bool,
     /// Its nonce.
     pub nonce: Nonce,
-    /// The longest lease in it.
+    /// The longest lease in the marker, in milliseconds.
     pub longest_millis: u64,
-    /// What it is worth.
+    /// Whether the marker is confirmed.
     pub state: MarkerState,
 }
 
 impl MarkerLooks {
-    /// How a marker looks at `now`, on a node that is this process.
+    /// Returns the content of a marker at `now`, on a node that is this process.
     #[must_use]
     pub fn of(marker: Marker, process: Process, now: WallMillis) -> (Self, Ttl) {
         let looks = MarkerLooks {
@@ -94,7 +94,7 @@ impl MarkerLooks {
     }
 }
 
-/// The readers under these names.
+/// Returns the readers under these names.
 pub(super) fn leases(
     names: &[Name],
     readers: impl Fn(&Name) -> Vec<(OwnerId, u32, Ttl)>,
@@ -107,7 +107,7 @@ pub(super) fn leases(
     names.iter().flat_map(of).collect()
 }
 
-/// The queues under these names.
+/// Returns the queues under these names.
 pub(super) fn queues(
     names: &[Name],
     queue: impl Fn(&Name) -> Vec<(OwnerId, Ttl)>,

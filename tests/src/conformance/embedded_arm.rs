@@ -17,7 +17,7 @@ use super::arm::{Arm, Looks, MarkerLooks, leases, queues};
 use super::generate::channels;
 use super::step::Plant;
 
-/// An embedded node behind the transport seam, with a clock that stands still until it is told to go on.
+/// An embedded node behind the transport seam, with a clock that stands still until it is advanced.
 pub struct EmbeddedArm {
     names: Vec<Name>,
     clock: Arc<Clock>,
@@ -27,7 +27,7 @@ pub struct EmbeddedArm {
 }
 
 impl EmbeddedArm {
-    /// A node without keys, whose clock begins at `start`, listened to under these names.
+    /// Creates a node without keys, whose clock begins at `start`, with listeners for these names.
     #[must_use]
     pub fn new(start: WallMillis, names: &[Name]) -> Self {
         let clock = Arc::new(Clock {
@@ -53,7 +53,7 @@ impl EmbeddedArm {
         }
     }
 
-    /// How long the counter is kept yet: the node is looked at with its clock put forward.
+    /// Returns how long the counter is still kept, by reading the node with its clock advanced.
     fn token_ttl(&self, name: &Name) -> Ttl {
         let now = self.clock.millis.load(Ordering::Relaxed);
         let is_there = |millis| {
@@ -92,7 +92,7 @@ impl Arm for EmbeddedArm {
         answers.pop().expect("one request, one answer")
     }
 
-    /// All are called before the first is answered.
+    /// All calls are made before the first one is answered.
     fn apply_together(&mut self, requests: &[Request]) -> Vec<Result<Reply, Cause>> {
         let calls = requests
             .iter()
@@ -174,7 +174,7 @@ impl Listener for Ear {
     }
 }
 
-/// A clock that is moved by hand; a node without latency needs nothing else of a runtime.
+/// A clock that is moved by hand. A node without latency needs nothing else of a runtime.
 #[derive(Debug)]
 struct Clock {
     start: WallMillis,

@@ -1,8 +1,7 @@
-//! The conformance files of the protocol, `docs/protocol/*.json`, against lock servers.
+//! Runs the conformance files of the protocol, `docs/protocol/*.json`, on lock servers.
 //!
-//! The page `docs/src/protocol.md` says what a file is made of. A file is for those who write another client; here each
-//! is held against the specification, the embedded node and servers behind the adapter, so that it cannot be wrong
-//! about this implementation.
+//! The page `docs/src/protocol.md` describes the files. They are for authors of other clients. Here each file runs on the
+//! specification, the embedded node and servers behind the adapter, so it cannot be wrong about this implementation.
 
 mod act;
 mod bench;

@@ -1,4 +1,4 @@
-//! Random sequences, from a seed.
+//! Generates random sequences from a seed.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -23,17 +23,17 @@ use quorlock_core::time::{WallMillis, millis_of};
 
 use super::step::{Plant, Step};
 
-/// Time passes in steps of this, and everything expires half a step off: so no key is ever near its end, and a few
+/// The unit in which time passes. Everything expires half a unit off, so no key is ever near its end, and a few
 /// milliseconds of real time make no difference.
 const STEP: Duration = Duration::from_secs(100);
 
-/// After so many sequences a long run says how far it is.
+/// A long run prints its progress after this many sequences.
 const TELLING: u32 = 5_000;
 
-/// How many sequences to try, and which.
+/// The number of sequences, and their seed.
 #[derive(Clone, Copy, Debug)]
 pub struct Cases {
-    /// How many: `QUORLOCK_CONFORMANCE_CASES`, or 400.
+    /// Number of sequences: `QUORLOCK_CONFORMANCE_CASES`, or 400.
     pub count: u32,
     /// The seed: `QUORLOCK_CONFORMANCE_SEED`, or 1.
     pub seed: u64,
@@ -43,7 +43,7 @@ impl Cases {
     /// Reads the two variables.
     ///
     /// # Panics
-    /// When one is not a number.
+    /// If one is not a number.
     #[must_use]
     pub fn from_environment() -> Self {
         let number = |variable: &str, default: u32| {
@@ -58,10 +58,10 @@ impl Cases {
         }
     }
 
-    /// Runs the test for each sequence, and shrinks the first for which it fails.
+    /// Runs the test for each sequence, and shrinks the first one that fails.
     ///
     /// # Panics
-    /// When it fails, with the least sequence that shows it.
+    /// If a sequence fails, with the smallest one that shows it.
     pub fn run(
         self,
         sequences: &impl Strategy<Value = Vec<Step>>,
@@ -78,7 +78,7 @@ impl Cases {
         let ran = Cell::new(0u32);
         let ended = TestRunner::new_with_rng(config, rng).run(sequences, |steps| {
             ran.set(ran.get() + 1);
-            // Those of shrinking come after all others.
+            // Sequences of the shrinking come after all others.
             if ran.get() <= self.count && ran.get().is_multiple_of(TELLING) {
                 println!("{} of {} sequences", ran.get(), self.count);
             }
@@ -90,13 +90,13 @@ impl Cases {
     }
 }
 
-/// Whatever process the server is that is asked: each is its own.
+/// Stands for the process of the queried server, since each has its own.
 pub(super) const OWN: Process = Process(u64::MAX);
 
 /// A process that no server is.
 const OTHER: Process = Process((1 << 52) - 1);
 
-/// The names in the sequences.
+/// Returns the names in the sequences.
 ///
 /// # Panics
 /// Never: they are well-formed.
@@ -107,7 +107,7 @@ pub fn names() -> Vec<Name> {
         .to_vec()
 }
 
-/// More of them: callers of one process have many.
+/// Returns more names: callers of one process have many.
 ///
 /// # Panics
 /// Never: they are well-formed.
@@ -118,7 +118,7 @@ pub fn many_names() -> Vec<Name> {
     names().into_iter().chain(more).collect()
 }
 
-/// Every channel of a name on which something may be published in the sequences.
+/// Returns every channel of a name on which something may be published in the sequences.
 pub(super) fn channels(name: &Name) -> Vec<Channel> {
     let waiters = OWNERS.map(|owner| Channel::Waiter(name.clone(), owner_of(owner)));
     let both = [
@@ -128,8 +128,8 @@ pub(super) fn channels(name: &Name) -> Vec<Channel> {
     waiters.into_iter().chain(both).collect()
 }
 
-/// Sequences of up to 24 steps about one or two names, on a node whose clock is about `now`. Most are about one kind of
-/// lock, some mix them up.
+/// Generates sequences of up to 24 steps about one or two names, on a node whose clock is about `now`. Most use one kind
+/// of lock, some mix them.
 pub fn sequences(now: WallMillis) -> impl Strategy<Value = Vec<Step>> {
     use Mode::{Fair, Plain, Read, Write};
     let modes = prop_oneof![
@@ -143,8 +143,8 @@ pub fn sequences(now: WallMillis) -> impl Strategy<Value = Vec<Step>> {
         .prop_flat_map(move |(names, modes)| vec(step(names, modes, now), 1..=24))
 }
 
-/// Sequences of up to 24 steps about many names, on a node whose clock is about `now`: mostly requests about plain locks that
-/// callers have at the same moment.
+/// Generates sequences of up to 24 steps about many names, on a node whose clock is about `now`: mostly requests for
+/// plain locks that callers send at the same moment.
 pub fn gathered_sequences(now: WallMillis) -> impl Strategy<Value = Vec<Step>> {
     let names = many_names();
     let one = step(names.clone(), vec![Mode::Plain], now);
@@ -156,7 +156,7 @@ pub fn gathered_sequences(now: WallMillis) -> impl Strategy<Value = Vec<Step>> {
     vec(prop_oneof![1 => one, 1 => together], 1..=24)
 }
 
-/// A request that can go together with others, in most cases. It asks for nothing that others would see.
+/// Generates a request that can usually be batched with others. Its effect is not visible to others.
 fn joining(name: Name, now: WallMillis) -> impl Strategy<Value = Request> {
     let (plain, named) = (|| Just(Mode::Plain), move || Just(name.clone()));
     let asks = prop_oneof![
@@ -227,7 +227,7 @@ fn acquire(
     })
 }
 
-/// Mostly one figure that every lease is within, sometimes one that some are not.
+/// Usually a longest lease that no lease exceeds, sometimes one that some exceed.
 fn check() -> impl Strategy<Value = Check> {
     let longest = prop_oneof![9 => Just(4 * STEP), 1 => Just(STEP)];
     let nonce = || select(vec![1, 7, (1 << 53) - 1]).prop_map(Nonce::new);
@@ -295,7 +295,7 @@ fn renew(
     })
 }
 
-/// Fair locks know neither margins nor claim versions, read-write locks no claim versions.
+/// Fair locks have neither margins nor claim versions, read-write locks no claim versions.
 fn beating(
     mode: Mode,
     keep: Option<ClockMargin>,
@@ -316,7 +316,7 @@ fn keep() -> impl Strategy<Value = Option<ClockMargin>> {
     prop_oneof![Just(None), keep.prop_map(Some)]
 }
 
-/// Often the claim version of the first request of the owner who asks most.
+/// Often the claim version of the first request of the most frequent owner.
 fn replaces() -> impl Strategy<Value = Option<ClaimVersion>> {
     let version = (owner(), number(), lease()).prop_map(|(owner, number, lease)| ClaimVersion {
         owner,
@@ -384,7 +384,7 @@ fn plant_key(name: impl Strategy<Value = Name>) -> impl Strategy<Value = Plant> 
     (name, held, ttl()).prop_map(|(name, held, ttl)| Plant::Key { name, held, ttl })
 }
 
-/// Sometimes more than any client of ours has, which scripts do not look at one by one.
+/// Sometimes more than any client of ours has, so that scripts do not check them one by one.
 fn entries() -> impl Strategy<Value = u32> {
     prop_oneof![9 => 1..=3u32, 1 => Just(1_001), 1 => Just(u32::MAX)]
 }
@@ -393,7 +393,7 @@ fn plant_token(name: impl Strategy<Value = Name>, now: WallMillis) -> impl Strat
     (name, token(now), ttl()).prop_map(|(name, token, ttl)| Plant::Token { name, token, ttl })
 }
 
-/// Two rounds of one client, and one of another; most requests are the first's.
+/// Two rounds of one client, and one of another. Most requests are of the first round.
 fn owner() -> impl Strategy<Value = OwnerId> {
     let [first, second, third] = OWNERS.map(|owner| Just(owner_of(owner)));
     prop_oneof![4 => first, 2 => second, 3 => third]
@@ -429,7 +429,7 @@ fn retention() -> impl Strategy<Value = Retention> {
     ]
 }
 
-/// A floor near the clock, and a slack in which all the time of a sequence has room.
+/// A floor near the clock, and a slack that covers all the time of a sequence.
 fn fence(now: WallMillis) -> impl Strategy<Value = Fence> {
     let mint = (0..10u64).prop_map(move |millis| Fence::Mint {
         floor: now.plus(millis),
@@ -438,7 +438,7 @@ fn fence(now: WallMillis) -> impl Strategy<Value = Fence> {
     prop_oneof![3 => mint, 1 => token(now).prop_map(Fence::Carry)]
 }
 
-/// Small ones, such near the clock, and such that a double just tells apart.
+/// Small tokens, tokens near the clock, and the largest that a double still distinguishes.
 fn token(now: WallMillis) -> impl Strategy<Value = Token> {
     let largest = (1u64 << 53) - 100;
     prop_oneof![

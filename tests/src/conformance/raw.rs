@@ -5,10 +5,10 @@ use std::net::TcpStream;
 
 use crate::wait::BOUND;
 
-/// The replies of a server, one after the other.
+/// The replies of a server, one after another.
 pub(super) struct Replies(BufReader<TcpStream>);
 
-/// A reply, and the server's time before and after, in microseconds.
+/// A reply, and the server's time before and after it, in microseconds.
 pub(super) struct Timed {
     pub(super) reply: Vec<u8>,
     pub(super) before: u64,
@@ -16,8 +16,8 @@ pub(super) struct Timed {
 }
 
 impl Replies {
-    /// Of the server on this port of the loopback interface. A call that a signal interrupts goes on: a machine that was
-    /// put to sleep does so to all of them.
+    /// Connects to the server on this port of the loopback interface. A call that a signal interrupts is continued: a
+    /// machine that wakes from sleep interrupts all of them.
     pub(super) fn connect(port: u16) -> Self {
         let stream = TcpStream::connect(("127.0.0.1", port)).expect("the server is there");
         stream.set_nodelay(true).expect("an option");
@@ -25,13 +25,13 @@ impl Replies {
         Replies(BufReader::new(stream))
     }
 
-    /// Sends a request and returns the reply, as it came.
+    /// Sends a request and returns the unparsed reply.
     pub(super) fn ask(&mut self, words: &[&str]) -> Vec<u8> {
         self.send(&request(words));
         self.next()
     }
 
-    /// Asks in a transaction with the time before and after.
+    /// Sends a request in a transaction with the time before and after.
     pub(super) fn ask_timed(&mut self, asked: &[u8]) -> Timed {
         let (multi, time, exec) = (request(&["MULTI"]), request(&["TIME"]), request(&["EXEC"]));
         self.send(&[&multi, &time, asked, &time, &exec].concat());
@@ -40,7 +40,7 @@ impl Replies {
         let refused = Some(self.next()).filter(|said| said.starts_with(b"-"));
         self.next();
         if let Some(reply) = refused {
-            // None was executed, because this one is no command at all.
+            // Nothing was executed, because this request is not a command.
             assert!(self.next().starts_with(b"-EXECABORT"));
             let (before, after) = (0, 0);
             return Timed {
@@ -60,12 +60,12 @@ impl Replies {
         }
     }
 
-    /// What a script answers.
+    /// Returns the reply of a script.
     pub(super) fn eval(&mut self, script: &str) -> Vec<u8> {
         self.ask(&["EVAL", script, "0"])
     }
 
-    /// The text that a script answers with.
+    /// Returns the text that a script replies with.
     pub(super) fn text(&mut self, script: &str) -> Vec<u8> {
         let reply = self.eval(script);
         let begin = reply
@@ -91,7 +91,7 @@ impl Replies {
             .expect("the server listens");
     }
 
-    /// Two numbers: seconds and microseconds.
+    /// Reads two numbers: seconds and microseconds.
     fn time(&mut self) -> u64 {
         let said = String::from_utf8(self.next()).expect("digits");
         let numbers: Vec<u64> = said
@@ -115,7 +115,7 @@ impl Replies {
         line
     }
 
-    /// One whole reply, as it came.
+    /// Reads one whole reply, unparsed.
     pub(super) fn next(&mut self) -> Vec<u8> {
         let mut reply = self.line();
         let kind = reply[0];
@@ -142,7 +142,7 @@ impl Replies {
     }
 }
 
-/// A request of these words.
+/// Encodes a request of these words.
 pub(super) fn request(words: &[&str]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len());
     for word in words {
@@ -151,7 +151,7 @@ pub(super) fn request(words: &[&str]) -> Vec<u8> {
     bytes.into_bytes()
 }
 
-/// How long the request is with which these bytes begin; `None` while it is not complete.
+/// Returns the length of the request that begins these bytes; `None` if it is incomplete.
 pub(super) fn request_len(bytes: &[u8]) -> Option<usize> {
     let (count, mut at) = number_at(bytes, 0)?;
     for _ in 0..count {
@@ -161,7 +161,7 @@ pub(super) fn request_len(bytes: &[u8]) -> Option<usize> {
     (at <= bytes.len()).then_some(at)
 }
 
-/// The number in the line that begins here, after its first byte, and where the next line begins.
+/// Returns the number in the line that begins here, without its first byte, and where the next line begins.
 fn number_at(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     let line = bytes.get(at..)?;
     let end = line.windows(2).position(|pair| pair == b"\r\n")?;

@@ -1,4 +1,4 @@
-//! A server behind the adapter, as an arm: a real one, or one that speaks like it.
+//! A server behind the adapter as an arm: a real one, or one that speaks like it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ use crate::server::Server;
 use crate::wait::BOUND;
 use crate::wire;
 
-/// ARGV[1]: milliseconds. Every key gets that much older; one that would not have lived that long is deleted.
+/// ARGV[1]: milliseconds. Ages every key by this time; deletes keys that would have expired.
 const AGE: &str = "
 for _, key in ipairs(redis.call('keys', '*')) do
   local ttl = redis.call('pttl', key)
@@ -44,14 +44,14 @@ for _, key in ipairs(redis.call('keys', '*')) do
   end
 end";
 
-/// ARGV[1]: how keys begin. They are deleted.
+/// ARGV[1]: a prefix. Deletes the keys with it.
 const DELETE: &str = "
 for _, key in ipairs(redis.call('keys', '*')) do
   if string.sub(key, 1, #ARGV[1]) == ARGV[1] then redis.call('del', key) end
 end";
 
-/// Answers every key as {key, type, TTL, its fields and values, its members or its text}; of a sorted set, how long
-/// each member has yet.
+/// Returns every key as {key, type, TTL, its fields and values, its members or its text}; for a sorted set, the time that
+/// each member has left.
 const LOOK: &str = concat!(
     sorted!(),
     "
@@ -77,14 +77,14 @@ end
 return looks"
 );
 
-/// Where the marker of a server is.
+/// The key of a server's marker.
 const MARKER_KEY: &str = "quorlock_marker";
 
-/// Answers which process the server is, as markers name it.
+/// Returns the process of the server, as markers identify it.
 const PROCESS: &str = "
 return string.sub(string.match(redis.call('info', 'replication'), 'master_replid:(%x+)'), 1, 13)";
 
-/// KEYS[1]: a marker. It names another process from now on.
+/// KEYS[1]: a marker. It is of another process from now on.
 const RESTART: &str = "
 local marker = redis.call('get', KEYS[1])
 if marker then
@@ -96,19 +96,19 @@ end";
 /// What other programs write into a key that is no lock.
 const TEXT: &str = "not a lock";
 
-/// After each request a message on this channel says that there are no more of before.
+/// A message on this channel after each request shows that all earlier messages were received.
 const MARKER: &str = "marker";
 
-/// A server asked through [`RedisTransport`].
+/// A server that is used through [`RedisTransport`].
 pub struct RedisArm {
-    /// Ends with the arm, if it is its own.
+    /// Ends with the arm, if the arm has started it.
     _server: Option<Server>,
     looking: RefCell<Replies>,
     runtime: Handle,
     transport: RedisTransport,
     subscriber: Replies,
     channels: BTreeMap<String, Channel>,
-    /// As markers name it.
+    /// The server's process, as markers identify it.
     process: String,
 }
 
@@ -122,7 +122,7 @@ impl RedisArm {
     /// Starts a real server for these names. Calls are made from the current runtime.
     ///
     /// # Panics
-    /// When the server or a connection does not come up.
+    /// If the server or a connection does not come up.
     #[must_use]
     pub fn start(names: &[Name]) -> Self {
         let server = Server::start();
@@ -133,10 +133,10 @@ impl RedisArm {
         }
     }
 
-    /// The server on this port of the loopback interface, which has no other client.
+    /// Uses the server on this port of the loopback interface, which has no other client.
     ///
     /// # Panics
-    /// When a connection does not come up.
+    /// If a connection does not come up.
     #[must_use]
     pub fn at(port: u16, names: &[Name]) -> Self {
         let address = format!("redis://127.0.0.1:{port}/");
@@ -235,7 +235,7 @@ impl Arm for RedisArm {
         answers.collect()
     }
 
-    /// The subscriber of the arm itself.
+    /// The arm's own subscriber.
     fn told(&self) -> u32 {
         1
     }
@@ -349,14 +349,14 @@ fn owner(text: &str) -> OwnerId {
     text.parse().expect("an owner")
 }
 
-/// The members of a sorted set, with what each has yet.
+/// Returns the members of a sorted set, with the time that each has left.
 fn members(value: &[String]) -> BTreeMap<OwnerId, Ttl> {
     let pairs = value.chunks(2);
     let member = |pair: &[String]| (owner(&pair[0]), Ttl::Millis(pair[1].parse().expect("ms")));
     pairs.map(member).collect()
 }
 
-/// Whose lease it is, if it is that of a reader's first hold: the others may end before it.
+/// Returns the owner of a reader's lease, if the key is that of its first hold: the others may end earlier.
 fn lease(name: &Name, key: &str) -> Option<(Name, OwnerId)> {
     let reader = key.strip_prefix(&wire::leases(name))?;
     let reader = reader.strip_suffix(":rwlock_timeout:1")?;
@@ -379,7 +379,7 @@ fn take_version(kind: &str, value: &mut Vec<String>) -> Option<ClaimVersion> {
     })
 }
 
-/// Reads a key; a plain claim is one field, its owner's, with the count, and nothing else.
+/// Parses a key. A plain claim is one field, its owner's, with the count, and nothing else.
 fn held(kind: &str, value: &[String]) -> Held {
     match (kind, value) {
         ("hash", [owner, count]) => Held::Plain {

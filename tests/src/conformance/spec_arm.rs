@@ -12,7 +12,7 @@ use quorlock_core::transport::Cause;
 use super::arm::{Arm, Looks, MarkerLooks, leases, queues};
 use super::step::Plant;
 
-/// The specification, with a clock that stands still until it is told to go on.
+/// The specification, with a clock that stands still until it is advanced.
 #[derive(Clone, Debug)]
 pub struct SpecArm {
     start: WallMillis,
@@ -22,7 +22,7 @@ pub struct SpecArm {
 }
 
 impl SpecArm {
-    /// A node without keys, whose clock begins at `start`.
+    /// Creates a node without keys, whose clock begins at `start`.
     #[must_use]
     pub fn new(start: WallMillis) -> Self {
         SpecArm {

@@ -1,4 +1,4 @@
-//! What a sequence is made of.
+//! The steps of a sequence.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use quorlock_core::node::Held;
 pub enum Step {
     /// A request is executed.
     Ask(Request),
-    /// The last request is executed again, as a network may do.
+    /// The last request is executed again, as can happen in a network.
     AskAgain,
-    /// Requests about different names are executed, which many callers have at the same moment.
+    /// Requests about different names are executed that many callers send at the same moment.
     AskTogether(Vec<Request>),
     /// Time passes.
     Pass(Duration),
@@ -25,24 +25,24 @@ pub enum Step {
 /// What another program writes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Plant {
-    /// Something under the key of a name.
+    /// A value under the key of a name.
     Key {
-        /// The name.
+        /// The name whose key is written.
         name: Name,
-        /// What.
+        /// The value.
         held: Held,
-        /// When it expires, if ever.
+        /// TTL of the key; `None` if it does not expire.
         ttl: Option<Duration>,
     },
-    /// The marker, if there is one, is another process's from now on: the server was restarted with all its data.
+    /// The marker, if there is one, becomes another process's: the server was restarted with all its data.
     Restart,
     /// A token counter.
     Token {
-        /// The name.
+        /// The name whose counter is written.
         name: Name,
         /// Its value.
         token: Token,
-        /// When it expires, if ever.
+        /// TTL of the counter; `None` if it does not expire.
         ttl: Option<Duration>,
     },
 }

@@ -1,8 +1,9 @@
 //! A real server and a simulated one behind one port: both get the same bytes, and must answer with the same bytes.
 //!
-//! What a command does may depend on the millisecond in which it is executed. The real server is asked for the time
-//! before and after, in one transaction with the command, and the simulated one executes it at that time. If a
-//! millisecond ended in between, either may have been it: then both times are tried, and also the keys compared.
+//! The effect of a command may depend on the millisecond in which it is executed. The real server is asked for the time
+//! before and after, in one transaction with the command, and the simulated one executes the command at that time. If a
+//! millisecond ended in between, the command may have been executed in either. Then both times are tried, and the keys
+//! are compared as well.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -17,7 +18,7 @@ use redis_sim::{Dataset, Server as Simulated, SessionId, WallMicros};
 use super::raw::{Replies, request_len};
 use crate::server::Server;
 
-/// All keys with what stands under them and when they expire.
+/// Returns all keys with their content and when they expire.
 const STATE: &str = concat!(
     sorted!(),
     "
@@ -35,7 +36,7 @@ end
 return all"
 );
 
-/// All keys as requests that make them.
+/// Returns all keys as requests that make them.
 const REQUESTS: &str = "
 local out = {}
 local function request(...)
@@ -67,17 +68,17 @@ pub struct Twin {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What was found out.
+/// The results of the comparison.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     /// The first difference.
     pub difference: Option<String>,
-    /// How many replies were the same, byte for byte.
+    /// Number of replies that were the same, byte for byte.
     pub same: u64,
-    /// How many were given while a millisecond ended, and fit neither of the two; the keys were the same.
+    /// Number of replies that were given while a millisecond ended, and fit neither of the two; the keys were the same.
     pub between: u64,
-    /// How often keys were changed while a millisecond ended, some before and some after: from there on the simulated
-    /// server had those of the real one.
+    /// How often keys were changed while a millisecond ended, some before and some after it. The simulated server then
+    /// got the keys of the real one.
     pub brought_back: u64,
 }
 
@@ -89,10 +90,10 @@ enum Event {
 }
 
 impl Twin {
-    /// In front of this server, which nobody else talks to.
+    /// Creates a twin of this server, which has no other client.
     ///
     /// # Panics
-    /// When it cannot be reached.
+    /// If it cannot be reached.
     #[must_use]
     pub fn of(server: &Server) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -123,16 +124,16 @@ impl Twin {
         }
     }
 
-    /// Where clients connect.
+    /// Returns the port for clients.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// What was found out so far.
+    /// Returns the results so far.
     ///
     /// # Panics
-    /// When the comparison itself has failed.
+    /// If the comparison itself has failed.
     #[must_use]
     pub fn findings(&self) -> Findings {
         self.findings
@@ -141,10 +142,12 @@ impl Twin {
             .clone()
     }
 
+    /// Checks for a difference since the last check.
+    ///
     /// # Errors
     /// The first difference.
     pub fn check(&self) -> Result<(), String> {
-        // A shrunk sequence is to show its own.
+        // A shrunk sequence must report its own difference.
         let mut findings = self.findings.lock().expect("the comparison goes on");
         findings.difference.take().map_or(Ok(()), Err)
     }
@@ -154,7 +157,7 @@ impl Drop for Twin {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         let _ = self.events.send(Event::Over);
-        // Wakes the thread that accepts.
+        // Wakes the thread that accepts connections.
         let _ = TcpStream::connect(("127.0.0.1", self.port));
         for thread in self.threads.drain(..) {
             let _ = thread.join();
@@ -196,7 +199,7 @@ fn read(id: u64, mut stream: TcpStream, events: &Sender<Event>) {
     }
 }
 
-/// One connection of a client: to the real server, and to the simulated one.
+/// A client's connection, to the real server and to the simulated one.
 struct Line {
     client: TcpStream,
     inbox: Vec<u8>,
@@ -206,14 +209,14 @@ struct Line {
 
 struct Comparison {
     real_port: u16,
-    /// For looking at the keys of the real server.
+    /// For reading the keys of the real server.
     looking: Replies,
     simulated: Simulated,
     lines: BTreeMap<u64, Line>,
     findings: Arc<Mutex<Findings>>,
 }
 
-/// What the simulated server says: to the client that asked, and to listeners.
+/// What the simulated server sends: to the client that sent the request, and to listeners.
 #[derive(PartialEq, Eq)]
 struct Said {
     reply: Vec<u8>,
@@ -221,7 +224,7 @@ struct Said {
 }
 
 impl Comparison {
-    /// `run_id` and `replication_id` are the real server's: the simulated one says the same.
+    /// `run_id` and `replication_id` are the real server's: the simulated one reports the same.
     fn new(
         real_port: u16,
         (run_id, replication_id): &(String, String),
@@ -325,7 +328,7 @@ impl Comparison {
         said
     }
 
-    /// Gives the simulated server the keys of the real one.
+    /// Copies the keys of the real server to the simulated one.
     fn bring_back(&mut self, micros: u64) {
         let requests = self.looking.text(REQUESTS);
         self.simulated.replace(Dataset::empty());
@@ -346,7 +349,7 @@ impl Comparison {
         Said { reply, messages }
     }
 
-    /// All keys of the simulated server, in the words of [`STATE`].
+    /// Returns all keys of the simulated server, in the form of [`STATE`].
     fn state(&mut self, micros: u64) -> Vec<u8> {
         let session = self.simulated.open_session();
         let request = super::raw::request(&["EVAL", STATE, "0"]);
@@ -362,7 +365,7 @@ impl Comparison {
         self.differ(&words(request), real, simulated);
     }
 
-    /// What the real server sends to a listener, who waits for it.
+    /// Forwards what the real server sends to a listener, which waits for it.
     fn pass_on(&mut self, listener: SessionId, expected: &[u8]) {
         let Some(line) = self
             .lines

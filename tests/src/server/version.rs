@@ -1,10 +1,10 @@
-//! Which server is there to test with.
+//! Which servers are installed.
 
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// The programs of servers to test with: the `redis-server` on the PATH, and those that the variable `QUORLOCK_SERVERS`
-/// names besides (paths of other versions of Redis, or of Valkey, with a `:` between them).
+/// Returns the server programs to test with: the `redis-server` on the PATH, and those in the variable `QUORLOCK_SERVERS`
+/// (paths of other versions of Redis, or of Valkey, separated by `:`).
 #[must_use]
 pub fn programs() -> Vec<String> {
     let others = std::env::var("QUORLOCK_SERVERS").unwrap_or_default();
@@ -26,25 +26,25 @@ pub fn is_installed() -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// Who makes a server.
+/// The product that a server is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Product {
     /// Redis.
     Redis,
-    /// Valkey, which begins with version 7.2 of Redis.
+    /// Valkey, which began with version 7.2 of Redis.
     Valkey,
 }
 
-/// The version of a server, without its last number.
+/// The major and minor version of a server.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Version {
-    /// The first number.
+    /// The major version.
     pub major: u32,
-    /// The second one.
+    /// The minor version.
     pub minor: u32,
 }
 
-/// What the `redis-server` on the PATH is, if there is one.
+/// Returns the product and version of the `redis-server` on the PATH, if there is one.
 #[must_use]
 pub fn version() -> Option<(Product, Version)> {
     static KNOWN: OnceLock<Option<(Product, Version)>> = OnceLock::new();
@@ -54,7 +54,7 @@ pub fn version() -> Option<(Product, Version)> {
     })
 }
 
-/// `Redis server v=7.0.15 sha=00000000:0 ..`
+/// Parses `Redis server v=7.0.15 sha=00000000:0 ..`.
 fn parse_version(line: &str) -> Option<(Product, Version)> {
     let product = match line.split(' ').next()? {
         "Valkey" => Product::Valkey,
@@ -74,7 +74,7 @@ fn parse_version(line: &str) -> Option<(Product, Version)> {
 pub fn speaks_tls() -> bool {
     static KNOWN: OnceLock<bool> = OnceLock::new();
     *KNOWN.get_or_init(|| {
-        // Without a certificate it ends at once, and says why.
+        // Without a certificate, it ends at once and prints why.
         let options = ["--port", "0", "--tls-port", "1"];
         let output = Command::new("redis-server").args(options).output();
         output.is_ok_and(|output| {

@@ -1,4 +1,4 @@
-//! What is done in a step, and the requests of ours that it stands for.
+//! The action of a step, and the requests that it stands for.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,29 +16,29 @@ use quorlock_core::owner::OwnerId;
 use quorlock_core::time::WallMillis;
 use serde::Deserialize;
 
-/// What is done in a step.
+/// The action of a step.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Act {
-    /// A claim is asked for.
+    /// A claim is requested.
     Acquire(Ask),
     /// Claims are extended.
     Renew(Vec<Extended>),
     /// A count is lowered.
     Release(Lowered),
-    /// What stands under a name is asked.
+    /// A name is inspected.
     Inspect(Named),
     /// A name is freed.
     ForceRelease(Named),
-    /// The marker is looked at, and perhaps changed.
+    /// The marker is read, and perhaps changed.
     Probe(Looked),
-    /// Requests about different names are executed, which come at the same moment.
+    /// Requests about different names are executed that come at the same moment.
     Together(Vec<Act>),
     /// Another program writes a key.
     Put(Put),
-    /// The node is another process from now on, and has all its keys.
+    /// The node becomes another process, and keeps all its keys.
     Restart {},
-    /// Nothing but that time passes.
+    /// Only time passes.
     Wait {},
 }
 
@@ -68,7 +68,7 @@ pub struct Ask {
     check: Option<Looked>,
 }
 
-/// The floor of a token: a number, or so far from the clock of the node.
+/// The floor of a token: a number, or a difference from the node's clock.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(untagged)]
 enum Floor {
@@ -76,7 +76,7 @@ enum Floor {
     Clock { clock: i64 },
 }
 
-/// A claim that is extended.
+/// A claim to extend.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Extended {
@@ -96,7 +96,7 @@ pub struct Extended {
     number: Option<u64>,
 }
 
-/// A claim whose count is lowered.
+/// A claim to release, or whose count is lowered.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lowered {
@@ -109,7 +109,7 @@ pub struct Lowered {
     count: u32,
 }
 
-/// A name.
+/// A name to inspect or to free.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Named {
@@ -117,7 +117,7 @@ pub struct Named {
     name: String,
 }
 
-/// What is wanted of the marker.
+/// What to do with the marker.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Looked {
@@ -133,21 +133,21 @@ pub struct Looked {
     known: Option<u64>,
 }
 
-/// What another program writes. Before it is written the key is deleted.
+/// What another program writes. The key is deleted first.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Put {
     /// The key.
     pub key: String,
-    /// A text.
+    /// A text to store.
     pub string: Option<String>,
-    /// Fields.
+    /// Fields and values to store.
     pub hash: Option<BTreeMap<String, String>>,
-    /// Elements.
+    /// Elements to store.
     pub list: Option<Vec<String>>,
-    /// Members, each with how far its score is from the time of the node.
+    /// Members to store, each with the difference of its score from the node's time.
     pub zset: Option<BTreeMap<String, i64>>,
-    /// The TTL; none if it is left out.
+    /// The TTL in milliseconds; none if it is left out.
     pub ttl: Option<u64>,
 }
 
@@ -179,7 +179,7 @@ const fn retention() -> u64 {
     86_400_000
 }
 
-/// What requests are made of besides their texts.
+/// What requests consist of in addition to their texts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Setting {
     pub(super) process: Process,
@@ -188,7 +188,7 @@ pub(super) struct Setting {
 }
 
 impl Act {
-    /// The requests; none if it is not one.
+    /// Returns the requests; none if the action is not one.
     pub(super) fn requests(&self, setting: Setting) -> Vec<Request> {
         match self {
             Act::Acquire(ask) => vec![Request::Acquire(ask.request(setting))],
@@ -211,7 +211,7 @@ impl Act {
         }
     }
 
-    /// The names in it.
+    /// Returns the names in the action.
     pub(super) fn names(&self) -> Vec<Name> {
         match self {
             Act::Acquire(ask) => vec![checked(&ask.name)],
@@ -264,7 +264,7 @@ impl Ask {
     }
 }
 
-/// All claims of a request are of one mode and are kept alike: those of the first.
+/// All claims of a request have the mode and the retention of the first one.
 fn renew(claims: &[Extended]) -> Request {
     let first = claims.first().expect("a claim");
     Request::Renew(Renew {
@@ -352,7 +352,7 @@ fn keep(margin: Option<u64>, number: Option<u64>) -> Option<ClockMargin> {
     })
 }
 
-/// `owner number lease`.
+/// Parses `owner number lease`.
 fn version(text: &str) -> ClaimVersion {
     let words: Vec<_> = text.split(' ').collect();
     let [owner, number, lease] = words.as_slice() else {

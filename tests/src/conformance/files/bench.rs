@@ -1,4 +1,4 @@
-//! What a file is run on.
+//! The lock servers that files run on.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,25 +17,25 @@ use super::sequence::{Only, Sequence};
 use crate::conformance::{Arm, Plant};
 use crate::wire;
 
-/// A lock server without keys, to which a sequence is put.
+/// A lock server without keys, on which a sequence runs.
 #[expect(async_fn_in_trait, reason = "for this crate's tests alone")]
 pub trait Bench {
-    /// Forgets all keys.
+    /// Deletes all keys.
     fn begin(&mut self);
 
     /// Whether it can run the sequence.
     fn can(&self, sequence: &Sequence) -> bool;
 
-    /// Which process it is.
+    /// Returns the process that the server is.
     fn process(&self) -> Process;
 
-    /// Its clock, in milliseconds.
+    /// Returns its clock, in milliseconds.
     fn clock_millis(&mut self) -> u64;
 
     /// Executes requests that come at the same moment.
     async fn ask(&mut self, requests: &[Request]) -> Vec<Result<Reply, Cause>>;
 
-    /// Channels and payloads of what was published since this was asked last.
+    /// Returns channels and payloads of what was published since the last call.
     fn published(&mut self) -> Vec<(String, String)>;
 
     /// Lets time pass.
@@ -44,17 +44,17 @@ pub trait Bench {
     /// Writes a key as another program would.
     fn put(&mut self, put: &Put);
 
-    /// Is another process from now on, with all its keys.
+    /// Becomes another process, and keeps all its keys.
     fn restart(&mut self);
 
-    /// All keys, in the words of the files.
+    /// Returns all keys, in the words of the files.
     fn keys(&mut self) -> BTreeMap<String, Value>;
 
-    /// What of the keys of a file it can have.
+    /// Returns those keys of a file that this server can have.
     fn expected(&self, keys: &BTreeMap<String, Value>) -> BTreeMap<String, Value>;
 }
 
-/// A node in memory: its clock stands still, and it has no keys but those of our own.
+/// A node in memory: its clock stands still, and it has only keys of our clients.
 #[derive(Debug)]
 pub struct ArmBench<A> {
     arm: A,
@@ -63,7 +63,7 @@ pub struct ArmBench<A> {
 }
 
 impl<A: Arm> ArmBench<A> {
-    /// A node whose clock begins at this time, and on which these names are locked.
+    /// Creates a node whose clock begins at this time, for locks on these names.
     pub fn new(arm: A, names: &[Name], clock_millis: u64) -> Self {
         ArmBench {
             arm,
@@ -127,7 +127,7 @@ impl<A: Arm> Bench for ArmBench<A> {
     }
 }
 
-/// What another program writes, as far as it can be written into a node in memory.
+/// Returns what another program writes, as far as a node in memory can have it.
 fn plant(put: &Put, names: &[Name]) -> Plant {
     let ttl = put.ttl.map(Duration::from_millis);
     if let Some(name) = names.iter().find(|name| wire::token_key(name) == put.key) {

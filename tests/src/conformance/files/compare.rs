@@ -1,4 +1,4 @@
-//! Whether a lock server does what a sequence says.
+//! Compares a lock server with a sequence.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -11,15 +11,15 @@ use super::bench::Bench;
 use super::reply::words;
 use super::sequence::Sequence;
 
-/// Within one sequence so much real time must not pass: then keys would expire that should not. No key of a file comes
-/// nearer to its end than this, nor to where it would be dropped.
+/// The limit on the real time of one sequence. Beyond it, keys would expire too early. No key of a file comes closer to
+/// its end than this, or to the point at which it would be dropped.
 const FASTER_THAN: Duration = Duration::from_millis(900);
 
-/// How often a sequence is begun anew, because the machine was slower.
+/// How often a sequence is started again because the machine was slower.
 const TRIES: usize = 20;
 
 impl Sequence {
-    /// The names in it.
+    /// Returns the names in the sequence.
     #[must_use]
     pub fn names(&self) -> Vec<Name> {
         let names = self.steps.iter().flat_map(|step| step.act.names());
@@ -28,10 +28,10 @@ impl Sequence {
     }
 }
 
-/// Runs a sequence, and compares after each step; false where it cannot be run.
+/// Runs a sequence, and compares after each step. Returns `false` if the sequence cannot run here.
 ///
 /// # Errors
-/// The first step at which something else is said, published or left behind.
+/// The first step with another reply, other messages or other keys.
 pub async fn agree_on(sequence: &Sequence, bench: &mut impl Bench) -> Result<bool, String> {
     if !bench.can(sequence) {
         return Ok(false);
@@ -110,7 +110,7 @@ fn is_same_keys(
         })
 }
 
-/// Whether it is the same but for the time that has passed, of which the files know nothing.
+/// Whether the values are the same, apart from the time that has passed, which the files do not contain.
 fn is_same(expected: &Value, said: &Value, passed: i64, clock_millis: u64) -> bool {
     match (expected, said) {
         (Value::Object(expected), Value::Object(said)) => {
@@ -133,7 +133,7 @@ fn is_same(expected: &Value, said: &Value, passed: i64, clock_millis: u64) -> bo
     }
 }
 
-/// Less is left by what has passed. No time at all (-1) is what it is.
+/// The remaining time is less by the time that has passed. No TTL (-1) stays as it is.
 fn is_same_time(expected: &Value, said: &Value, passed: i64) -> bool {
     match (expected.as_i64(), said.as_i64()) {
         (Some(expected @ 0..), Some(said @ 0..)) => (expected - passed..=expected).contains(&said),
@@ -141,7 +141,7 @@ fn is_same_time(expected: &Value, said: &Value, passed: i64) -> bool {
     }
 }
 
-/// A score may be in the past.
+/// Compares the members of a sorted set. A score may be in the past.
 fn is_same_members(expected: &Value, said: &Value, passed: i64) -> bool {
     let (Some(expected), Some(said)) = (expected.as_object(), said.as_object()) else {
         return false;
@@ -150,12 +150,12 @@ fn is_same_members(expected: &Value, said: &Value, passed: i64) -> bool {
         && expected.iter().all(|(member, left)| {
             let left = left.as_i64().expect("a number");
             let said = said.get(member).and_then(Value::as_i64);
-            // In memory a waiter whose time is over has nothing left.
+            // In memory, a waiter whose time is over has zero left.
             said.is_some_and(|said| (left - passed..=left.max(0)).contains(&said))
         })
 }
 
-/// A token is a number, or so far from the clock of the node at the beginning.
+/// A token is a number, or a difference from the node's clock at the beginning.
 fn is_same_token(expected: &Value, said: &Value, passed: i64, clock_millis: u64) -> bool {
     let Some(from_clock) = expected.get("clock").and_then(Value::as_i64) else {
         return expected == said;

@@ -11,7 +11,8 @@ use super::reply::{millis, version_text};
 use crate::conformance::Looks;
 use crate::wire;
 
-/// All keys, but those that a node in memory has not: what Redisson alone looks at, and of a reader's holds all but the first.
+/// Returns all keys, except those that a node in memory lacks: keys for Redisson alone, and all but the first of a
+/// reader's holds.
 pub(super) fn of_looks(looks: &Looks) -> BTreeMap<String, Value> {
     let mut keys = BTreeMap::new();
     for (name, (held, ttl)) in &looks.claims {
@@ -78,7 +79,7 @@ fn with(mut value: Value, ttl: Ttl) -> Value {
     value
 }
 
-/// What of the keys of a file a node in memory has.
+/// Returns those keys of a file that a node in memory has.
 pub(super) fn without_servers_own(keys: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     let is_its_own = |key: &str| {
         let hold = key.rsplit_once(":rwlock_timeout:").map(|(_, hold)| hold);

@@ -9,7 +9,7 @@ use quorlock_core::message::{
 use quorlock_core::transport::Cause;
 use serde_json::{Value, json};
 
-/// A reply, or the error of a request of which nothing was done.
+/// Returns a reply, or the error of a request that did nothing.
 pub(super) fn words(answer: Result<Reply, Cause>) -> Value {
     match answer {
         Ok(Reply::Acquire(reply)) => acquire(reply),

@@ -12,21 +12,21 @@ use super::act::Act;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sequence {
-    /// What it shows.
+    /// What the sequence shows.
     pub name: String,
-    /// The rules of the page that it shows.
+    /// The rules of the page that the sequence shows.
     pub rules: Vec<String>,
-    /// Where it can be run, unless it can be everywhere.
+    /// The servers that it can run on, if not all.
     pub only: Option<Only>,
-    /// What is asked, one after another.
+    /// The steps, one after another.
     pub steps: Vec<Step>,
 }
 
-/// Where a sequence can be run.
+/// The servers that a sequence can run on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Only {
-    /// On servers: it has keys that no client writes, which a node in memory cannot have.
+    /// Real servers: the sequence has keys that no client writes, which a node in memory cannot have.
     Servers,
 }
 
@@ -36,16 +36,16 @@ pub enum Only {
 pub struct Step {
     /// Milliseconds since the sequence began.
     pub at: u64,
-    /// What is done.
+    /// The action of the step.
     #[serde(rename = "do")]
     pub act: Act,
-    /// What the node answers.
+    /// The reply of the node.
     #[serde(default)]
     pub reply: Value,
-    /// Channels and payloads of what it publishes.
+    /// Channels and payloads of what the node publishes.
     #[serde(default)]
     pub published: Vec<(String, String)>,
-    /// All keys that it has then. They are not looked at where this is left out.
+    /// All keys after the step. They are not compared if this is left out.
     pub keys: Option<BTreeMap<String, Value>>,
 }
 
@@ -59,10 +59,10 @@ struct File {
     sequences: Vec<Sequence>,
 }
 
-/// All files, by their names without ending.
+/// Returns the sequences of all files, by file name without extension.
 ///
 /// # Panics
-/// When one cannot be read, or is none.
+/// If a file cannot be read or parsed.
 #[must_use]
 pub fn read() -> BTreeMap<String, Vec<Sequence>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/protocol");

@@ -18,8 +18,7 @@ use super::sequence::Sequence;
 use crate::conformance::raw::Replies;
 use crate::wait::BOUND;
 
-/// ARGV[1]: milliseconds. Every key and every waiter gets that much older; a key that would not have lived that long is
-/// deleted.
+/// ARGV[1]: milliseconds. Ages every key and every waiter by this time; deletes keys that would have expired.
 const AGE: &str = "
 for _, key in ipairs(redis.call('KEYS', '*')) do
   local ttl = redis.call('PTTL', key)
@@ -31,7 +30,7 @@ for _, key in ipairs(redis.call('KEYS', '*')) do
   end
 end";
 
-/// Answers every key as {key, type, TTL, what is in it}; of a sorted set, how far each score is from now.
+/// Returns every key as {key, type, TTL, content}; for a sorted set, the difference of each score from now.
 const LOOK: &str = "
 local looks, time = {}, redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -51,17 +50,17 @@ for _, key in ipairs(redis.call('KEYS', '*')) do
 end
 return looks";
 
-/// Answers which process the server is, as markers name it.
+/// Returns the process of the server, as markers identify it.
 const PROCESS: &str = "
 return string.sub(string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)'), 1, 13)";
 
-/// Where the marker of a server is.
+/// The key of a server's marker.
 const MARKER_KEY: &str = "quorlock_marker";
 
-/// A message on this channel says that there are no more of before.
+/// A message on this channel shows that all earlier messages were received.
 const LAST: &str = "last";
 
-/// A server that is asked through [`RedisTransport`] and has no other client.
+/// A server that is used through [`RedisTransport`] and has no other client.
 pub struct ServerBench {
     looking: Replies,
     subscriber: Replies,
@@ -76,10 +75,10 @@ impl std::fmt::Debug for ServerBench {
 }
 
 impl ServerBench {
-    /// The server on this port of the loopback interface.
+    /// Uses the server on this port of the loopback interface.
     ///
     /// # Panics
-    /// When a connection does not come up.
+    /// If a connection does not come up.
     #[must_use]
     pub fn at(port: u16) -> Self {
         let address = format!("redis://127.0.0.1:{port}/");
@@ -103,7 +102,7 @@ impl ServerBench {
         answer.unwrap_or_else(|error| panic!("{words:?}: {error}"))
     }
 
-    /// A marker names its process by `$PROCESS` if that is this one, by `$OTHER` if not.
+    /// Returns a marker with its process as `$PROCESS` if it is the server's, and as `$OTHER` if not.
     fn named(&self, marker: &str) -> String {
         let (process, rest) = marker.split_once(':').unwrap_or(("", marker));
         let process = if process == self.process {
@@ -188,7 +187,7 @@ impl Bench for ServerBench {
         }
     }
 
-    /// Instead of the server the marker changes: it names a process that no server is.
+    /// Changes the marker instead of the server: the marker is then of a process that no server is.
     fn restart(&mut self) {
         let marker: Option<String> = self.command(&["GET", MARKER_KEY]);
         let Some((_, rest)) = marker.as_deref().and_then(|marker| marker.split_once(':')) else {
