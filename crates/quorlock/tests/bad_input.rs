@@ -1,4 +1,4 @@
-//! What cannot be is refused with a typed error that says what to do, at once, and leaves no key.
+//! Invalid input is refused at once with a typed error that says what to do, and leaves no key.
 
 #![allow(
     clippy::disallowed_methods,
@@ -23,7 +23,7 @@ fn one() -> (EmbeddedNode, Locks) {
     (node, locks)
 }
 
-/// The error of acquiring and of trying, which must be the same, come without time passing, and leave nothing.
+/// The error of acquiring and of trying. Both must be the same, come at once, and leave nothing behind.
 async fn refused(node: &EmbeddedNode, lock: &Lock) -> ConfigError {
     let before = node.executed();
     let began = tokio::time::Instant::now();
@@ -185,7 +185,7 @@ async fn settings_that_do_not_fit_together_are_refused_by_name() {
     );
 }
 
-/// A lease that comes from a setting is told by the name of that: no lock has asked for 30 s.
+/// A lease that comes from a setting is reported under the name of that setting: no lock has requested 30 s.
 #[tokio::test(start_paused = true)]
 async fn a_setting_that_does_not_fit_another_is_named_as_well() {
     let builder = || Locks::builder();
@@ -228,7 +228,7 @@ async fn a_setting_that_does_not_fit_another_is_named_as_well() {
     );
 }
 
-/// A task that waits for what its own client holds mostly waits for itself.
+/// A task that waits for a lock of its own client usually waits for itself.
 #[tokio::test(start_paused = true)]
 async fn whoever_waits_for_a_lock_of_its_own_client_is_told_so() {
     let (node, locks) = one();
@@ -256,7 +256,7 @@ async fn whoever_waits_for_a_lock_of_its_own_client_is_told_so() {
     drop((outer, held));
 }
 
-/// One server is no quorum.
+/// One server has no quorum.
 #[tokio::test(start_paused = true)]
 async fn the_error_of_a_single_server_speaks_of_no_quorum() {
     let (node, locks) = one();
@@ -273,7 +273,7 @@ async fn the_error_of_a_single_server_speaks_of_no_quorum() {
     }
 }
 
-/// A user of the watchdog has nothing to renew.
+/// A user of the watchdog renews nothing, so the message must not suggest it.
 #[test]
 fn a_lease_that_ran_out_is_explained_with_and_without_the_watchdog() {
     let words = quorlock::Lost::Expired.to_string();
@@ -286,7 +286,7 @@ fn a_lease_that_ran_out_is_explained_with_and_without_the_watchdog() {
     }
 }
 
-/// A lock that is named like the counter, the queue or the marker of another would be in its way, and that one in its.
+/// A lock whose name is the key of another lock's counter, queue or marker would collide with it.
 #[tokio::test(start_paused = true)]
 async fn a_name_that_is_another_name_s_key_is_refused_by_name_with_and_without_a_prefix() {
     let node = EmbeddedNode::new();
@@ -318,7 +318,7 @@ async fn a_name_that_is_another_name_s_key_is_refused_by_name_with_and_without_a
         }
         assert!(locks.inspect(name).await.is_err());
         assert!(locks.force_release(name).await.is_err());
-        // A prefix that makes it one.
+        // Prefix and name together are such a key.
         let (prefix, rest) = name.split_at(9);
         let settings = Locks::builder().key_prefix(prefix);
         let prefixed = settings.on_node(node.clone()).unwrap();

@@ -1,4 +1,4 @@
-//! Names that are no text, on embedded nodes, in virtual time.
+//! Names that are not UTF-8, on embedded nodes, in virtual time.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use quorlock::{AcquireError, EmbeddedNode, Locks, Name};
 
-/// Both are displayed alike, and are two names.
+/// Displayed like the other name, but a different one.
 const BYTES: &[u8] = b"orders/\xff";
 const TEXT: &str = r"orders/\xff";
 
@@ -29,7 +29,7 @@ async fn a_name_of_bytes_is_locked_as_any_other() {
     both.release().await.unwrap();
 }
 
-/// Callers of one lock share one place before the nodes. Names that read the same must not.
+/// Waiters for the same lock share a queue. Names that are displayed alike must not share one.
 #[tokio::test(start_paused = true)]
 async fn names_that_read_the_same_are_two_locks() {
     let node = EmbeddedNode::new();
@@ -41,7 +41,7 @@ async fn names_that_read_the_same_are_two_locks() {
     assert_eq!((one.hold_count(), other.hold_count()), (1, 1));
     one.release().await.unwrap();
     assert!(other.is_held());
-    // One that waits for the one is not given the other.
+    // A waiter for one of the names is not given the other.
     let held = locks.lock(BYTES).acquire().await.unwrap();
     other.release().await.unwrap();
     let wait = Duration::from_secs(1);

@@ -1,5 +1,5 @@
-//! One lock over several clients, each with a clock of its own: what one client's nodes have shown is never held
-//! against the clock of another.
+//! Locks over several clients, each with its own clock: observations on one client's nodes are never compared with
+//! the clock of another client.
 
 #![allow(
     clippy::disallowed_methods,
@@ -17,10 +17,10 @@ use quorlock::{
 use tokio::time::{Instant, sleep};
 
 const S: fn(u64) -> Duration = Duration::from_secs;
-/// The longest lease of a node under watch, and its drift allowance.
+/// The longest lease of a watched node, and its drift allowance.
 const WATCHED: Duration = Duration::from_millis(60_602);
 
-/// Tokio's clock with a zero of its own: it shows so much more.
+/// Tokio's clock with another zero: it shows this much more.
 #[derive(Clone, Copy, Debug)]
 struct Ahead {
     tokio: TokioRuntime,
@@ -65,9 +65,9 @@ enum Clocks {
     FirstIsOlder,
     /// The first client was made 1000 s after the second.
     SecondIsOlder,
-    /// Runtimes of the users' own: that of the first shows 1000 s more.
+    /// Custom runtimes: the first client's clock shows 1000 s more.
     FirstIsAhead,
-    /// That of the second does.
+    /// Custom runtimes: the second client's clock shows 1000 s more.
     SecondIsAhead,
 }
 
@@ -105,8 +105,8 @@ async fn two(
     }
 }
 
-/// A holder with its watchdog on, on a node with a margin. Its claim is seen by the lock of both clients, and by that of
-/// the client alone.
+/// A holder renews its claim on a node with a margin. The lock of both clients observes the claim, and so does a lock
+/// of the one client alone.
 #[tokio::test(start_paused = true)]
 async fn a_live_claim_is_not_replaced_whatever_the_clocks_of_the_clients_show() {
     for clocks in ALL {
@@ -140,7 +140,7 @@ async fn a_live_claim_is_not_replaced_whatever_the_clocks_of_the_clients_show() 
     }
 }
 
-/// The nodes of the second client are new to everybody. They are watched for one longest lease, and no longer.
+/// The nodes of the second client have no marker. They are quarantined for one longest lease, and no longer.
 #[tokio::test(start_paused = true)]
 async fn a_new_node_is_watched_for_as_long_whatever_the_clocks_of_the_clients_show() {
     for clocks in ALL {
@@ -162,7 +162,7 @@ async fn a_new_node_is_watched_for_as_long_whatever_the_clocks_of_the_clients_sh
     }
 }
 
-/// Clients of one process agree on what time it is, however much older one of them is.
+/// Clients of one process show the same time, however much older one of them is.
 #[tokio::test(start_paused = true)]
 async fn all_clocks_of_the_runtime_have_one_zero() {
     let old = TokioRuntime::new();

@@ -1,4 +1,4 @@
-//! The events that are told, and that none of them tells a password.
+//! The events that are emitted; none of them contains a password.
 
 #![allow(
     clippy::disallowed_methods,
@@ -19,7 +19,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Metadata, Subscriber};
 
-/// Keeps events as lines of text.
+/// Records events as lines of text.
 #[derive(Clone, Default)]
 struct Recorder(Arc<Mutex<Vec<String>>>);
 
@@ -76,7 +76,7 @@ impl Recorder {
         (recorder, guard)
     }
 
-    /// The events since the last time, of which each contains these words.
+    /// The number of new events that contain all of these words.
     fn with(&self, words: &[&str]) -> usize {
         let lines = self.0.lock().unwrap();
         let hits = lines.iter().filter(|l| words.iter().all(|w| l.contains(w)));
@@ -190,7 +190,7 @@ async fn a_silent_node_is_told_of() {
     assert!(guard.is_held());
 }
 
-/// A server that refuses everything, and repeats what it was told in the error, as one does that knows no `AUTH`.
+/// A server that refuses everything and repeats the command in its error, like one that does not know `AUTH`.
 #[cfg(feature = "redis")]
 async fn parrot() -> u16 {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -236,8 +236,8 @@ async fn no_event_and_no_error_repeats_a_password() {
     assert!(!said.contains("nter2"), "{said}");
 }
 
-/// A task that waits for what it holds itself waits in vain, and is told before its time is over. For tasks that take
-/// turns it is normal, and said once.
+/// A task that waits for a lock that it holds itself never gets it, and is warned when the wait begins. Tasks that
+/// alternate are normal, so the warning is emitted once.
 #[tokio::test(start_paused = true)]
 async fn a_wait_for_what_its_own_client_holds_is_told_as_it_begins() {
     let (told, _guard) = Recorder::begin();
@@ -264,7 +264,7 @@ async fn a_wait_for_what_its_own_client_holds_is_told_as_it_begins() {
     drop(held);
 }
 
-/// What is legal and doubtful is said once, when the client is made.
+/// Settings that are legal but doubtful are reported once, when the client is made.
 #[tokio::test(start_paused = true)]
 async fn doubtful_settings_are_told_once() {
     let (events, _guard) = Recorder::begin();
@@ -294,9 +294,9 @@ async fn doubtful_settings_are_told_once() {
     assert_eq!(events.with(&["doubtful"]), 3);
 }
 
-/// A call that takes longer than half of the lease, of a client of Redis servers, if its user has chosen so. Of a short
-/// lease beside the default nothing is said: no user has set two things that contradict each other, and a connection is
-/// given up after a part of the lease all the same.
+/// A client of Redis servers warns if its user chose a call time-out longer than half of the lease. With a short
+/// lease and the default time-out it does not: the user did not set two values that contradict each other, and a
+/// connection is replaced after a part of the lease anyway.
 #[cfg(feature = "redis")]
 #[tokio::test(start_paused = true)]
 async fn a_call_that_was_chosen_to_take_half_of_the_lease_is_doubtful() {
@@ -322,7 +322,7 @@ mod backlogs {
 
     use super::*;
 
-    /// Servers of which all that is known is whether they have a backlog.
+    /// Servers that only report whether they have a backlog.
     #[derive(Debug)]
     struct Servers {
         have_backlog: u8,
@@ -353,7 +353,7 @@ mod backlogs {
         }
     }
 
-    /// How often it is told that backups will be taken for restarts.
+    /// The number of warnings that a backup will look like a restart.
     async fn warnings(have_backlog: u8, trust: Option<NodeTrust>) -> usize {
         let (told, _guard) = Recorder::begin();
         let network = RedisConfig::default().network(Servers { have_backlog });
@@ -396,7 +396,7 @@ async fn acquisitions_and_holds_are_spans_with_name_token_and_outcome() {
     guard.lost().await;
     drop(guard);
     told.assert_told(&["span hold", "names=d", "outcome=\"lost\""]);
-    // The work of a hold is done inside of its span.
+    // The work under a hold runs inside its span.
     let guard = locks.lock("e").acquire().await.unwrap();
     let spans = told.0.lock().unwrap().clone();
     let hold = spans.iter().rposition(|line| line.starts_with("span hold"));
@@ -411,7 +411,7 @@ async fn acquisitions_and_holds_are_spans_with_name_token_and_outcome() {
     told.assert_told(&[&inside, "working"]);
 }
 
-/// Level and text of every event, read in the source.
+/// The level and text of every event, parsed from the source.
 fn sources() -> Vec<(&'static str, &'static str)> {
     let source = include_str!("../src/telemetry.rs");
     let told = source.split("tell!(").skip(1);
@@ -424,7 +424,7 @@ fn sources() -> Vec<(&'static str, &'static str)> {
     parts.collect()
 }
 
-/// The page for operators has a row for each event, which begins as the event does.
+/// The operators' page has a row for each event, with the beginning of its text.
 #[test]
 fn every_event_is_on_the_page() {
     let page = include_str!("../../../docs/src/operating.md");

@@ -1,4 +1,4 @@
-//! Settings at both ends of what a `Duration` can be: they are refused by name, or they work. Nothing panics.
+//! Settings at both ends of `Duration`: they are refused by name, or they work. Nothing panics.
 
 #![allow(
     clippy::disallowed_methods,
@@ -26,7 +26,7 @@ const SPANS: [Duration; 9] = [
     Duration::MAX,
 ];
 
-/// A setting that is a span, and its name if nodes are told.
+/// A setting that is a time span, and its name if it is sent to nodes.
 type Setting = (
     fn(LocksBuilder, Duration) -> LocksBuilder,
     Option<&'static str>,
@@ -63,7 +63,7 @@ const SETTINGS: [Setting; 10] = [
     (|builder, span| policy(builder, |p| p.poll_cap(span)), None),
 ];
 
-/// Takes, keeps, enters, extends and gives back, and waits behind another lock, for as long as it takes.
+/// Acquires, keeps, enters, extends and releases a lock, and waits behind another one.
 async fn live(locks: &Locks, span: Duration) {
     let short = Duration::from_millis(300);
     let lock = locks.lock("a").wait(span);
@@ -119,7 +119,7 @@ async fn check(builder: LocksBuilder, spans: &[(usize, Duration)]) {
     }
 }
 
-/// Every setting with every span, and every two of them together.
+/// Every setting with every span, and every pair of settings.
 #[tokio::test(start_paused = true)]
 async fn every_two_settings_at_their_extremes_are_refused_or_work() {
     for (first, (set_first, _)) in SETTINGS.iter().enumerate() {
@@ -138,7 +138,7 @@ async fn every_two_settings_at_their_extremes_are_refused_or_work() {
     }
 }
 
-/// It was built, and its keeper panicked when the first round was lost.
+/// It could be built, and its keeper panicked when the first round was lost.
 #[tokio::test(start_paused = true)]
 async fn a_clock_margin_without_end_is_refused_by_name() {
     let builder = Locks::builder().token_retention(None);

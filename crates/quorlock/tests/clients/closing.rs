@@ -36,7 +36,7 @@ async fn a_guard_that_outlives_its_client_was_not_held_when_it_is_released() {
     assert!(is_not_held(guard.release().await));
 }
 
-/// Its claim still stands, and nothing renews it.
+/// The claim still exists, and nothing renews it.
 #[test]
 fn a_guard_whose_runtime_has_ended_was_not_held_when_it_is_released() {
     let (node, guard): (EmbeddedNode, Guard) = runtime().block_on(async {
@@ -51,7 +51,7 @@ fn a_guard_whose_runtime_has_ended_was_not_held_when_it_is_released() {
 
 type Hook = Box<dyn FnOnce() + Send>;
 
-/// A node that something happens to before it answers.
+/// A node that runs a hook before it answers.
 #[derive(Clone)]
 struct Hooked {
     node: EmbeddedNode,
@@ -86,8 +86,8 @@ impl Transport for Hooked {
     }
 }
 
-/// The keeper's runtime ends between the look whether the client is closed and the reply that wins the lock: nothing
-/// would ever renew the hold, or say that it is over.
+/// The keeper's runtime ends after the check whether the client is closed, and before the reply that wins the lock:
+/// nothing would renew the hold or report its end.
 #[test]
 fn a_hold_that_is_won_while_the_keepers_runtime_ends_is_lost_at_once() {
     let ending = runtime();

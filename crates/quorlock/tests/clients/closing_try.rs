@@ -1,11 +1,11 @@
-//! Closing waits until nothing is left on the client's nodes, whichever client drives the lock.
+//! Closing waits until no claim is left on the client's nodes, whichever client drives the lock.
 
 use quorlock::{EmbeddedNode, Lock, Locks, Name};
 use tokio::time::{sleep, timeout};
 
 use super::MS;
 
-/// A try is under way, whose task does something else for a tenth of a second, as one of its clients is closed.
+/// A try is in progress, and its task is busy for a tenth of a second while one of its clients is closed.
 #[tokio::test(start_paused = true)]
 async fn closing_waits_for_a_try_that_another_client_drives() {
     let mut left = Vec::new();
@@ -29,7 +29,7 @@ async fn closing_waits_for_a_try_that_another_client_drives() {
     assert!(left.iter().all(|(_, held)| held.is_none()), "{left:?}");
 }
 
-/// The watchdog's acquire on the closed client's node is under way.
+/// The watchdog's acquire on the closed client's node is in flight.
 #[tokio::test(start_paused = true)]
 async fn closing_waits_for_what_the_watchdog_of_another_client_has_asked() {
     let nodes: Vec<_> = (0..3)
@@ -49,7 +49,7 @@ async fn closing_waits_for_what_the_watchdog_of_another_client_has_asked() {
     while nodes[2].held(&name).is_none() {
         sleep(MS(1)).await;
     }
-    // Executed, and its answer is on its way.
+    // The request was executed, and its answer is in flight.
     second.close().await;
     let left: Vec<_> = nodes.iter().map(|node| node.held(&name)).collect();
     drop(guard);

@@ -1,4 +1,4 @@
-//! What is waited for when the runtime of the keeper ends.
+//! Waits that must end when the runtime of the keeper ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,7 +44,7 @@ fn wait_until(what: impl Fn() -> bool) {
     }
 }
 
-/// The client is closed on the callers' runtime, and waits for a release that the keeper has sent when its runtime ends.
+/// Closes the client on the callers' runtime. The keeper's runtime ends while that waits for a release.
 fn assert_that_closing_ends(
     closed: &Locks,
     callers: &tokio::runtime::Runtime,
@@ -81,7 +81,7 @@ fn closing_ends_when_the_keepers_runtime_ends() {
     drop(guard);
 }
 
-/// The same where the client has a part in a lock that another client drives, whose runtime ends.
+/// The client has a part in a lock that another client drives, whose runtime ends.
 #[test]
 fn closing_ends_when_the_runtime_of_another_keeper_ends() {
     let (keepers, callers) = (runtime(), runtime());
@@ -98,14 +98,14 @@ fn closing_ends_when_the_runtime_of_another_keeper_ends() {
     drop(guard);
 }
 
-/// The keeper's runtime ends while the leader's future is idle: who waits behind it is told.
+/// The keeper's runtime ends while the leader's future is idle: the waiters behind it learn of it.
 #[test]
 fn waiters_are_told_that_the_keepers_runtime_has_ended() {
     let ended = waited_behind_an_idle_future(|locks| [locks.lock("a"), locks.lock("a")]);
     assert_eq!(ended, Ok(Err(AcquireError::Closed)));
 }
 
-/// The same of one that waits for the turn of its owner.
+/// The same for an acquisition that waits for the turn of its owner.
 #[test]
 fn waiters_for_a_turn_are_told_that_the_keepers_runtime_has_ended() {
     let ended = waited_behind_an_idle_future(|locks| {
@@ -115,7 +115,7 @@ fn waiters_for_a_turn_are_told_that_the_keepers_runtime_has_ended() {
     assert_eq!(ended, Ok(Err(AcquireError::Closed)));
 }
 
-/// What comes of the second lock, the future of the first being idle when the keeper's runtime ends.
+/// The outcome of the second lock, when the first one's future is idle and the keeper's runtime ends.
 fn waited_behind_an_idle_future(
     pair: impl Fn(&Locks) -> [Lock; 2],
 ) -> Result<Result<(), AcquireError>, mpsc::RecvTimeoutError> {
@@ -128,7 +128,7 @@ fn waited_behind_an_idle_future(
     let [lock, next] = pair(&locks);
     let mut idle = Box::pin(async move { lock.acquire().await.map(drop) });
     callers.block_on(async {
-        // Polled now and then for a second, and then no more.
+        // Polled now and then for half a second, and then never again.
         let _ = tokio::time::timeout(Duration::from_millis(500), idle.as_mut()).await;
     });
     callers.spawn(async move {

@@ -23,10 +23,10 @@ use tokio::time::sleep;
 const S: fn(u64) -> Duration = Duration::from_secs;
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
-/// What comes of an acquisition in a task of its own.
+/// An acquisition in a task of its own.
 type Acquiring = JoinHandle<Result<Guard, AcquireError>>;
 
-/// Both are acquired, the second a second after the first, and wait since.
+/// Begins both acquisitions, the second one a second after the first, and lets them wait.
 async fn wait_in_line(locks: [Lock; 2]) -> [Acquiring; 2] {
     let begin = |lock: Lock| tokio::spawn(async move { lock.acquire().await });
     let [first, second] = locks;

@@ -1,4 +1,4 @@
-//! One lock over several clients: the settings of each hold for its own members, whichever client drives it.
+//! Locks over several clients: the settings of each apply to its own members, whichever client drives the lock.
 
 use std::time::Duration;
 
@@ -22,8 +22,8 @@ fn brief() -> LocksBuilder {
     Locks::builder().longest_lease(S(2)).watchdog_lease(S(2))
 }
 
-/// Two of three nodes forget everything and are trusted again after their longest lease, 2 s. A holder that had extended
-/// to the first client's longest lease would believe for half a minute more.
+/// Two of three nodes lose everything, and are trusted again after their longest lease, 2 s. A holder that had
+/// extended to the first client's longest lease would rely on its lock for another half minute.
 #[tokio::test(start_paused = true)]
 async fn no_lease_is_longer_than_the_longest_of_any_client() {
     let nodes = nodes(3);
@@ -62,7 +62,7 @@ async fn no_lease_is_longer_than_the_longest_of_any_client() {
     );
 }
 
-/// Leases are in whole milliseconds, rounded up: the longest is not longer than itself.
+/// Leases are rounded up to whole milliseconds. The longest lease itself is still allowed.
 #[tokio::test(start_paused = true)]
 async fn a_lease_of_a_fraction_of_a_millisecond_may_be_the_longest() {
     let odd = Duration::from_micros(60_001);
@@ -83,8 +83,8 @@ async fn no_hold_lasts_longer_than_any_client_says() {
     assert!(began.elapsed() <= S(40), "{:?}", began.elapsed());
 }
 
-/// The first client's counters expire after a day, the second's never, as Redisson's fenced lock needs it. They are used
-/// by a grant, by renewals, and by an extension.
+/// The first client's counters expire after a day, the second's never, as Redisson's fenced lock requires. A grant,
+/// renewals and an extension use them.
 #[tokio::test(start_paused = true)]
 async fn token_counters_are_kept_for_as_long_as_their_own_client_says() {
     let (a, b) = (EmbeddedNode::new(), EmbeddedNode::new());
@@ -101,7 +101,7 @@ async fn token_counters_are_kept_for_as_long_as_their_own_client_says() {
     assert!(b.stored_token(&Name::new("b").unwrap()).is_some());
 }
 
-/// A lock of two clients, of which either is closed: the hold ends, and its claims are given back on all nodes.
+/// Either client of a lock is closed: the hold ends, and its claims are released on all nodes.
 #[tokio::test(start_paused = true)]
 async fn a_closed_client_ends_the_holds_that_it_has_a_part_in() {
     for closed in [0, 1] {
@@ -116,13 +116,13 @@ async fn a_closed_client_ends_the_holds_that_it_has_a_part_in() {
         for node in [&a, &b] {
             assert!(!node.names().iter().any(|name| name.to_str() != Some("own")));
         }
-        // The other client goes on with what is its own alone.
+        // The other client keeps its own locks.
         assert!(own.is_held());
         assert_eq!(both.acquire().await.unwrap_err(), AcquireError::Closed);
     }
 }
 
-/// The same of an acquisition that waits, and of a try that is under way.
+/// The same for an acquisition that waits, and for a try in progress.
 #[tokio::test(start_paused = true)]
 async fn a_closed_client_ends_the_acquisitions_that_it_has_a_part_in() {
     let (a, b) = (EmbeddedNode::new(), EmbeddedNode::new());
@@ -148,7 +148,7 @@ async fn a_closed_client_ends_the_acquisitions_that_it_has_a_part_in() {
     assert_eq!(b.names(), []);
 }
 
-/// The second client is used by the lock alone. Its nodes are watched all the same.
+/// Only the lock refers to the second client. Its nodes are watched nevertheless.
 #[tokio::test(start_paused = true)]
 async fn a_lock_keeps_the_clients_of_its_members() {
     let first = alone(Locks::builder());

@@ -1,12 +1,12 @@
-//! Locks over several clients that have equal nodes and names, and different settings.
+//! Locks over several clients with equal nodes and names, and different settings.
 
 use quorlock::{AcquireError, EmbeddedNode, Lock, Locks, LocksBuilder, Lost};
 use tokio::time::{Instant, sleep};
 
 use super::{S, wait_in_line};
 
-/// Two clients of one node, each with a part in a lock with the same first client: the waiter for the second lock stands
-/// behind that for the first.
+/// Two clients of one node, each with a part in a lock with the same first client. The waiter for the second lock is
+/// behind the waiter for the first.
 struct SamePlaces {
     clients: [Locks; 2],
     locks: [Lock; 2],
@@ -54,7 +54,7 @@ async fn a_waiter_gets_a_hold_of_its_own_clients() {
     assert!(began.elapsed() <= S(40));
 }
 
-/// The client of the leader's lock is closed: the follower's clients are open.
+/// The client of the leader's lock is closed, and those of the follower's lock are not.
 #[tokio::test(start_paused = true)]
 async fn a_closed_client_ends_no_acquisition_that_it_has_no_part_in() {
     let SamePlaces {

@@ -1,4 +1,4 @@
-//! Two guards are held: a waiter gets a hold by the settings of a client that its lock does not name.
+//! Two guards of one name: a waiter must not get a hold with the settings of a client that its lock does not include.
 
 use quorlock::{EmbeddedNode, Guard, Lock, Locks, NodeTrust};
 use tokio::time::Instant;
@@ -11,8 +11,8 @@ fn brief(node: &EmbeddedNode) -> Locks {
     builder.on_node(node.clone()).unwrap()
 }
 
-/// The node forgets everything after the hold was extended: another client that trusts it again must not be granted what the
-/// hold still believes to have.
+/// The node loses everything after the hold was extended. Another client that trusts the node again must not be
+/// granted the name while the hold still relies on it.
 async fn assert_believes_no_longer_than_brief_clients(node: &EmbeddedNode, held: &Guard) {
     let extended = held.extend(S(30)).await;
     node.kill();
@@ -29,12 +29,12 @@ async fn assert_believes_no_longer_than_brief_clients(node: &EmbeddedNode, held:
     );
 }
 
-/// A node forgets everything, and is trusted again after its longest lease, 2 s.
+/// A node loses everything, and is trusted again after its longest lease, 2 s.
 #[tokio::test(start_paused = true)]
 async fn a_waiter_extends_no_further_than_its_own_clients_say() {
     let node = EmbeddedNode::new();
     let first = Locks::on_node(EmbeddedNode::new()).unwrap();
-    // A client of the same node that watches nothing: of one server the default.
+    // A client of the same node that does not watch it, which is the default for one server.
     let unwatched = Locks::on_node(node.clone()).unwrap();
     let watched = brief(&node);
     let blocker = first.lock("a").acquire().await.unwrap();
@@ -51,7 +51,8 @@ async fn a_waiter_extends_no_further_than_its_own_clients_say() {
     assert_believes_no_longer_than_brief_clients(&node, &held).await;
 }
 
-/// The same name on the same node through both clients: the part of the second is dropped, and with it what it says.
+/// The same name on the same node through both clients: the group of the second is dropped, and its settings must
+/// still apply.
 #[tokio::test(start_paused = true)]
 async fn a_merged_part_extends_no_further_than_both_clients_say() {
     let node = EmbeddedNode::new();

@@ -12,7 +12,7 @@ use crate::support::{
 use crate::unreliable::{Fate, Unreliable};
 
 /// A client sent its acquire again after a reply time-out, the server counted it twice, and one unlock left the lock
-/// held for good. A request here says "the count is 1" and not "one more".
+/// held for good. Here a request states "the count is 1", not "one more".
 #[tokio::test(start_paused = true)]
 async fn story_01_an_acquisition_that_arrives_twice_counts_once() {
     let node = EmbeddedNode::new();
@@ -30,8 +30,7 @@ async fn story_01_an_acquisition_that_arrives_twice_counts_once() {
     assert!(next.is_some());
 }
 
-/// The same with a reply that never came: what was asked again is asked under another number, and the claim that
-/// nobody heard of is given back.
+/// The reply never comes. The next request has another owner number, and the claim of the first one is released.
 #[tokio::test(start_paused = true)]
 async fn story_01_an_acquisition_asked_again_after_a_lost_reply_leaves_nothing() {
     let node = EmbeddedNode::new();
@@ -63,7 +62,7 @@ async fn story_01_an_acquisition_asked_again_after_a_lost_reply_leaves_nothing()
     assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
 }
 
-/// Every failed round of a blocking lock multiplied its lease by a thousand: ten seconds became days. The lease here
+/// Every failed round of a blocking lock multiplied its lease by a thousand: ten seconds became days. Here the lease
 /// is a value that no round changes.
 #[tokio::test(start_paused = true)]
 async fn story_08_no_failed_round_makes_the_lease_longer() {
@@ -97,8 +96,8 @@ async fn story_08_no_failed_round_makes_the_lease_longer() {
     assert_empty(&[node]);
 }
 
-/// RedLock with a lease shorter than the wait, or without one, gave a lock to several owners, hung, or spun. A round
-/// here is won only within its own lease, however long the wait for it was, and waiting costs few requests.
+/// RedLock with a lease shorter than the wait, or without one, gave a lock to several owners, hung, or spun. Here a
+/// round is won only within its own lease, however long the wait was, and waiting costs few requests.
 #[tokio::test(start_paused = true)]
 async fn story_09_a_lease_shorter_than_the_wait_has_one_owner_at_a_time() {
     for wait in [None, Some(secs(60))] {
@@ -115,7 +114,7 @@ async fn story_09_a_lease_shorter_than_the_wait_has_one_owner_at_a_time() {
                 for _ in 0..3 {
                     let guard = lock.acquire().await.unwrap();
                     assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two owners");
-                    // The holder forgets to release: the lease ends what it began.
+                    // The holder never releases: its claim ends with the lease.
                     guard.lost().await;
                     inside.fetch_sub(1, Ordering::SeqCst);
                     std::mem::forget(guard);
@@ -130,7 +129,7 @@ async fn story_09_a_lease_shorter_than_the_wait_has_one_owner_at_a_time() {
     }
 }
 
-/// A hanging node used up the wait of all the others. They are asked at the same time here.
+/// A hanging node used up the wait of all the others. Here they are asked at the same time.
 #[tokio::test(start_paused = true)]
 async fn story_09_hanging_nodes_do_not_use_up_the_wait() {
     let nodes = nodes(5);
@@ -141,8 +140,8 @@ async fn story_09_hanging_nodes_do_not_use_up_the_wait() {
     assert!(guard.is_held());
 }
 
-/// On a time-out the body ran all the same, without the lock. Here it takes a guard to run one, and an acquisition
-/// that fails has none to give.
+/// After a time-out the body ran without the lock. Here running it takes a guard, and an acquisition that fails
+/// returns none.
 #[tokio::test(start_paused = true)]
 async fn story_26_a_body_runs_only_with_the_lock() {
     let node = EmbeddedNode::new();
@@ -165,8 +164,8 @@ async fn story_26_a_body_runs_only_with_the_lock() {
     assert_eq!(ran.load(Ordering::SeqCst), 0);
 }
 
-/// A plain lock and a read-write lock on one name did not exclude each other. Whoever asks for one where the other
-/// stands is told so, by an error that names both, and nothing is changed.
+/// A plain lock and a read-write lock on one name did not exclude each other. Here the request for the other kind
+/// fails with an error that names both, and nothing is changed.
 #[tokio::test(start_paused = true)]
 async fn story_30_another_kind_of_lock_on_the_name_is_an_error_that_names_both() {
     let nodes = nodes(3);

@@ -1,4 +1,4 @@
-//! What a holder believes, and what is so.
+//! What a holder believes about its lock, and what is true.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,8 +10,8 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::support::{client, is_claimed_by, millis, name, nodes, note_loss, secs, settle};
 use crate::unreliable::{Fate, Unreliable};
 
-/// Holders whose nodes were gone were never told, and worked on while others had the lock. The signal here comes from
-/// the holder's own clock, and before any node lets go of the claim.
+/// Holders whose nodes were gone were never notified, and kept working while others had the lock. Here the signal
+/// comes from the holder's own clock, before any node frees the claim.
 #[tokio::test(start_paused = true)]
 async fn story_04_the_loss_is_told_before_a_node_lets_go() {
     for lease in [None, Some(millis(300)), Some(secs(7))] {
@@ -24,7 +24,7 @@ async fn story_04_the_loss_is_told_before_a_node_lets_go() {
         };
         let guard = lock.acquire().await.unwrap();
         sleep(millis(100)).await;
-        // All but two can not be reached any more, just before a renewal would be due.
+        // All but two become unreachable, just before a renewal would be due.
         for node in &nodes[..3] {
             node.pause();
         }
@@ -38,8 +38,8 @@ async fn story_04_the_loss_is_told_before_a_node_lets_go() {
     }
 }
 
-/// A client said "still acquired" while another one had the lock. Here the first has stopped saying so, and told
-/// whoever wanted to know, before the second one is let in.
+/// A client reported "still acquired" while another one had the lock. Here the first reports the loss, and its
+/// signals fire, before the second is granted the lock.
 #[tokio::test(start_paused = true)]
 async fn story_17_the_old_holder_has_stopped_believing_when_the_new_one_begins() {
     let nodes = nodes(5);
@@ -51,7 +51,7 @@ async fn story_17_the_old_holder_has_stopped_believing_when_the_new_one_begins()
     let old = old.lock("a").acquire().await.unwrap();
     let told = note_loss(&old);
     sleep(secs(15)).await;
-    // The old holder is cut off; its requests arrive, and no answer comes back.
+    // The old holder is cut off: its requests arrive, and no answer comes back.
     for way in &ways {
         way.decide(|_| Fate::Lost);
     }
@@ -60,7 +60,7 @@ async fn story_17_the_old_holder_has_stopped_believing_when_the_new_one_begins()
     let told = told.when().expect("the old holder was told");
     assert!(told < Instant::now());
     assert!(old.fencing_token() < new.fencing_token());
-    // It comes back, and stays where it is.
+    // It is reachable again, and stays lost.
     for way in &ways {
         way.heal();
     }
@@ -103,8 +103,8 @@ impl Runtime for Stepping {
     }
 }
 
-/// A step of the machine's wall clock ended leases, or made them eternal. No lease here is reckoned by it, and tokens
-/// grow whatever it says.
+/// A step of the machine's wall clock ended leases, or made them eternal. Here no lease is computed from it, and
+/// tokens grow whatever it shows.
 #[tokio::test(start_paused = true)]
 async fn story_19_a_step_of_the_wall_clock_moves_no_lease() {
     const NOW: u64 = 1_800_000_000_000;

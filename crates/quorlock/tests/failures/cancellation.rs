@@ -1,4 +1,4 @@
-//! Futures that are dropped at every point at which they wait.
+//! Futures that are dropped at every await point.
 #![allow(
     clippy::async_yields_async,
     reason = "what is made in each world is a future, to be cut off"
@@ -16,7 +16,7 @@ use crate::support::{
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Nodes, a client that is about to lose a future, and one that wants the lock afterwards.
+/// Nodes, a client that drops a future, and a client that acquires the lock afterwards.
 struct World {
     nodes: Vec<EmbeddedNode>,
     locks: Locks,
@@ -33,7 +33,7 @@ impl World {
         }
     }
 
-    /// The other client has the lock now, and gives it back a little later.
+    /// The other client holds the lock, and releases it a little later.
     async fn contend(&self) {
         let held = self.other.all(["a", "b"]).unwrap().acquire().await.unwrap();
         tokio::spawn(async move {
@@ -54,8 +54,8 @@ impl World {
     }
 }
 
-/// Drops what `begin` makes after no poll, after one poll, after two .. until it comes to its end; then nothing may be
-/// left of it. Returns how many polls it took.
+/// Drops the future of `begin` after no poll, after one, after two, until it completes. Then nothing of it may be
+/// left. Returns how many polls it took.
 async fn cut_off_at_every_poll<T>(many: usize, begin: impl AsyncFn(&World) -> Boxed<T>) -> usize {
     let mut polls = 0;
     loop {
@@ -72,8 +72,9 @@ async fn cut_off_at_every_poll<T>(many: usize, begin: impl AsyncFn(&World) -> Bo
     }
 }
 
-/// Cancelling an acquisition left a key that nobody knew of, and everybody waited for its lease. What a dropped
-/// acquisition may have been granted is released in the background, one node and several, alone and with others.
+/// Cancelling an acquisition left a key that no client knew of, and everyone waited for its lease. Here a dropped
+/// acquisition's possible grants are released in the background: on one node and several, alone and with other
+/// waiters.
 #[tokio::test(start_paused = true)]
 async fn story_14_a_dropped_acquisition_leaves_no_key() {
     for many in [1, 3, 5] {
@@ -134,11 +135,11 @@ async fn story_14_a_dropped_acquisition_leaves_no_key_on_a_stopped_node() {
     }
 }
 
-/// Two tokens for one name: the round takes another turn, in which it can be cut off, too.
+/// The members have different tokens for one name, so the round has another step at which it can be dropped.
 #[tokio::test(start_paused = true)]
 async fn story_14_a_dropped_acquisition_leaves_no_key_while_tokens_differ() {
     let polls = cut_off_at_every_poll(3, async |world| {
-        // Far above the wall clock, so that this node alone hands out the next one.
+        // Far above the wall clock, so that this node alone determines the next token.
         let ahead = Token(1 << 52);
         world.nodes[0].put_token(&Name::new("a").unwrap(), ahead, None);
         let lock = world.locks.lock("a");
@@ -147,8 +148,8 @@ async fn story_14_a_dropped_acquisition_leaves_no_key_while_tokens_differ() {
     assert!(2 < polls.await);
 }
 
-/// Cancelling a release lost the only proof of who had the lock, and it stayed. Here the release is the keeper's from
-/// then on.
+/// Cancelling a release lost the only proof of who held the lock, and it stayed locked. Here the keeper takes over
+/// the release.
 #[tokio::test(start_paused = true)]
 async fn story_14_a_dropped_release_goes_on() {
     for many in [1, 5] {
@@ -205,7 +206,7 @@ async fn story_14_a_dropped_client_leaves_no_key() {
     }
 }
 
-/// A runtime that closes its client, and is gone in the middle of it.
+/// A runtime closes its client, and ends in the middle of it.
 #[tokio::test(start_paused = true)]
 async fn a_dropped_close_goes_on() {
     cut_off_at_every_poll(3, async |world| {
@@ -221,7 +222,7 @@ async fn a_dropped_close_goes_on() {
     .await;
 }
 
-/// What is asked under a hold and dropped leaves the hold as it was.
+/// A dropped re-entry or extension leaves the hold as it was.
 #[tokio::test(start_paused = true)]
 async fn a_dropped_reentry_or_extension_leaves_the_hold_as_it_was() {
     for many in [1, 5] {
@@ -246,7 +247,7 @@ async fn a_dropped_reentry_or_extension_leaves_the_hold_as_it_was() {
     }
 }
 
-/// Many acquisitions of one process, each dropped after its own number of polls: those that stay get their turn.
+/// Many acquisitions of one process, each dropped after its own number of polls: the remaining ones get their turn.
 #[tokio::test(start_paused = true)]
 async fn dropped_waiters_do_not_hold_up_those_that_stay() {
     for many in [1, 3] {

@@ -1,4 +1,4 @@
-//! Leaders and candidates: one leads, its belief ends first, and terms grow.
+//! Leaders and candidates: only one leads, it stops believing so before the next one begins, and terms grow.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use crate::support::{
 };
 use crate::unreliable::{Fate, Unreliable};
 
-/// The next event, which is an election.
+/// Returns the next event, which must be an election.
 async fn elected(candidacy: &mut Candidacy) -> Leadership {
     match candidacy.next().await {
         Some(LeaderEvent::Elected {
@@ -28,7 +28,7 @@ async fn elected(candidacy: &mut Candidacy) -> Leadership {
     }
 }
 
-/// The next event, which is the end of a term.
+/// Returns the next event, which must be the end of a term.
 async fn lost(candidacy: &mut Candidacy) -> (Token, Lost) {
     match candidacy.next().await {
         Some(LeaderEvent::Lost { term, how, .. }) => (term, how),
@@ -85,7 +85,7 @@ async fn a_leader_that_is_cut_off_has_stopped_leading_when_the_next_one_begins()
     assert!(first.term() < second.term());
     let ((term, how), mut old) = waiting.await.unwrap();
     assert_eq!((term, how), (first.term(), Lost::Unreachable));
-    // It comes back as a candidate, and the leader stays.
+    // It is reachable again, as a candidate, and the leader stays.
     ways.iter().for_each(Unreliable::heal);
     assert!(timeout(secs(60), elected(&mut old)).await.is_err());
     assert!(second.is_leading());
@@ -150,7 +150,7 @@ async fn a_leader_that_steps_down_lets_others_win_and_rests() {
     assert_eq!(lost(&mut one).await, (first.term(), Lost::Released));
     let second = at_once(elected(&mut other)).await;
     assert!(first.term() < second.term());
-    // Alone, it wins again after its rest: a tenth of the lease.
+    // Without other candidates it wins again after its rest, a tenth of the lease.
     let (down, stepped) = (second.clone(), Instant::now());
     drop(one);
     down.step_down();
@@ -161,7 +161,7 @@ async fn a_leader_that_steps_down_lets_others_win_and_rests() {
         secs(3) <= rested && rested < millis(3_100),
         "rested {rested:?}"
     );
-    // Of an earlier term there is nothing left to step down from.
+    // Stepping down in a term that is over has no effect.
     first.step_down();
     second.step_down();
     assert!(timeout(secs(60), other.next()).await.is_err());
@@ -207,7 +207,7 @@ async fn resigning_reports_and_candidates_that_are_dropped_leave_no_key() {
     drop(leader);
     settle().await;
     assert_empty(&nodes);
-    // A term that is over is an error of the report.
+    // Resigning in a term that is over reports an error.
     let mut leader = locks.leader("a").campaign();
     elected(&mut leader).await;
     nodes.iter().for_each(|node| take_away(node, "a"));
@@ -227,7 +227,7 @@ async fn the_holder_of_the_lock_of_that_name_keeps_candidates_out() {
     assert!(token < leadership.term());
     let lock = client(&nodes).lock("a");
     assert!(lock.try_acquire().await.unwrap().is_none());
-    // The whole is a stream, as other crates know it.
+    // A candidacy is also a stream.
     leadership.step_down();
     assert!(matches!(
         StreamExt::next(&mut candidacy).await,
@@ -255,7 +255,7 @@ async fn a_candidate_goes_on_through_an_outage_and_says_so() {
         assert!(secs(30) * failures <= after && after < secs(32) * failures);
     }
     nodes.iter().for_each(EmbeddedNode::restart);
-    // Its nodes have forgotten what they were, and are watched for a longest lease.
+    // Its nodes have lost their markers, and are quarantined for a longest lease.
     let leadership = loop {
         match candidacy.next().await {
             Some(LeaderEvent::Failed { .. }) => {}

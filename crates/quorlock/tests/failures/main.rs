@@ -1,6 +1,6 @@
-//! How locks behave when things go wrong, on embedded nodes in virtual time.
+//! How locks behave under failures, on embedded nodes in virtual time.
 //!
-//! A test called `story_NN_..` is one of the ways in which lock libraries have failed their users.
+//! A test named `story_NN_..` shows one of the ways in which lock libraries have failed their users.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_macros,

@@ -1,4 +1,4 @@
-//! Following who leads.
+//! Observing the leader.
 
 use futures_util::StreamExt;
 use quorlock::{EmbeddedNode, LeaderEvent, LeaderObserver, LeaderView, Leadership};
@@ -6,7 +6,7 @@ use tokio::time::timeout;
 
 use crate::support::{at_once, client, foreign, millis, name, nodes, secs, settle};
 
-/// The next view, in which this leader leads.
+/// The next view must show this leader.
 async fn sees(observer: &mut LeaderObserver, leader: &Leadership) {
     let view = at_once(observer.next()).await.unwrap();
     match &view {
@@ -31,7 +31,7 @@ async fn an_observer_sees_leaders_come_and_go_and_nothing_twice() {
             panic!("not elected");
         };
         sees(&mut observer, &leadership).await;
-        // Renewals are no news.
+        // A renewal produces no view.
         assert!(timeout(secs(60), observer.next()).await.is_err());
         drop(candidacy);
         let vacant = at_once(observer.next()).await;
@@ -62,7 +62,7 @@ async fn one_leader_after_the_other_is_seen_soon_after_the_release() {
     let (Some(LeaderEvent::Elected { leadership, .. }), _other) = second.await.unwrap() else {
         panic!("not elected");
     };
-    // A wake-up brings the next look forward: long before a minute is over.
+    // A wake-up brings the next look forward, long before a minute is over.
     let view = timeout(secs(7), observer.next()).await.unwrap();
     assert_eq!(
         view.unwrap().leader(),
@@ -80,13 +80,13 @@ async fn what_is_not_known_is_said_and_a_look_costs_a_request_to_each_node() {
     };
     let mut observer = client(&nodes).observe_leader("a").unwrap();
     sees(&mut observer, &leadership).await;
-    // A leader that two of three nodes show leads.
+    // Two of three nodes show the leader, which is enough.
     nodes[0].kill();
     assert!(timeout(secs(5), observer.next()).await.is_err());
     nodes[1].kill();
     assert_eq!(observer.next().await, Some(LeaderView::Unknown));
     nodes[1].restart();
-    // It has forgotten the claim, and the leader has not made it anew yet.
+    // The node has lost the claim, and the leader has not re-acquired it yet.
     let view = observer.next().await.unwrap();
     assert!(
         matches!(view, LeaderView::Undecided | LeaderView::Vacant),

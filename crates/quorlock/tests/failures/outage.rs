@@ -1,4 +1,4 @@
-//! How long a wait goes on while no quorum answers.
+//! How long a wait lasts while no quorum answers.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 use crate::support::{at_once, client, foreign, millis, name, nodes, secs, settle, take_away};
 use crate::unreliable::{Fate, Unreliable};
 
-/// What an acquisition came to, and after how long.
+/// The outcome of an acquisition, and how long it took.
 async fn timed<T>(acquiring: impl Future<Output = T>) -> (T, Duration) {
     let began = Instant::now();
     let outcome = acquiring.await;
@@ -23,7 +23,8 @@ fn assert_no_quorum(outcome: Result<Guard, AcquireError>, tried: &str) {
     assert!(words.contains(&format!(" in {tried}")), "{words}");
 }
 
-/// Five rounds fail within a tenth of a second, and a server restarts in a few: a waiter of ten seconds has the lock.
+/// Five rounds fail within a tenth of a second, while a server takes seconds to restart: a wait of ten seconds wins
+/// the lock.
 #[tokio::test(start_paused = true)]
 async fn a_wait_that_is_bounded_outlasts_a_restart() {
     for many in [1, 3] {
@@ -39,7 +40,7 @@ async fn a_wait_that_is_bounded_outlasts_a_restart() {
     }
 }
 
-/// It is ended by its bound and by nothing else, and the error says how long it tried.
+/// Only its bound ends the wait, and the error states how long it tried.
 #[tokio::test(start_paused = true)]
 async fn a_wait_that_is_bounded_lasts_as_long_as_it_says() {
     for wait in [1, 20, 90].map(secs) {
@@ -60,7 +61,7 @@ async fn a_wait_without_a_bound_ends_after_thirty_seconds_without_a_quorum() {
     let held = locks.lock("a").acquire().await.unwrap();
     let lock = client(&nodes).lock("a");
     let waiting = tokio::spawn(async move { lock.acquire().await });
-    // Others hold it: that is waited for.
+    // Others hold the lock, which does not end the wait.
     sleep(secs(100)).await;
     nodes.iter().for_each(EmbeddedNode::pause);
     sleep(secs(15)).await;
@@ -68,14 +69,14 @@ async fn a_wait_without_a_bound_ends_after_thirty_seconds_without_a_quorum() {
     sleep(secs(1)).await;
     assert!(!waiting.is_finished());
     nodes.iter().for_each(EmbeddedNode::pause);
-    // It looks every five seconds, and counts from when it looked.
+    // It tries every five seconds, and counts from its last try.
     let (outcome, took) = timed(waiting).await;
     assert_no_quorum(outcome.unwrap(), "");
     assert!(secs(30) <= took && took <= secs(36), "{took:?}");
     drop(held);
 }
 
-/// Of three nodes one refuses, one is down and one accepts requests and never answers: one that answers is no quorum.
+/// Of three nodes one refuses, one is down, and one accepts requests and never answers: a single answer is no quorum.
 #[tokio::test(start_paused = true)]
 async fn a_refusal_beside_a_dead_node_and_a_silent_one_is_no_quorum() {
     for wait in [None, Some(20), Some(90)] {
@@ -95,7 +96,7 @@ async fn a_refusal_beside_a_dead_node_and_a_silent_one_is_no_quorum() {
     }
 }
 
-/// The same with a node that is slow, and answers: the lock is another's, and is waited for.
+/// The same with a node that is slow but answers: the lock is held by another client, and the waiter waits.
 #[tokio::test(start_paused = true)]
 async fn a_slow_node_that_answers_is_one_of_a_quorum() {
     for latency in [100, 600].map(millis) {
@@ -113,7 +114,7 @@ async fn a_slow_node_that_answers_is_one_of_a_quorum() {
     }
 }
 
-/// A lock is waited for in vain by several of a process: each is told after its own time.
+/// Several waiters of a process wait in vain, and each fails after its own time.
 #[tokio::test(start_paused = true)]
 async fn those_that_wait_together_without_a_quorum_end_each_at_its_time() {
     let nodes = nodes(1);
@@ -153,8 +154,8 @@ async fn how_long_a_wait_lasts_without_a_quorum_is_a_setting() {
     assert!(secs(3) <= took && took <= millis(3_002), "{took:?}");
 }
 
-/// A password that is wrong stays wrong: both waits end at once, as soon as so many members say so that no threshold is
-/// left without them. One of five does not end a wait.
+/// A wrong password stays wrong: both waits end at once when too few members for a threshold are left without those
+/// that refuse. One of five does not end a wait.
 #[tokio::test(start_paused = true)]
 async fn refusals_that_waiting_cannot_cure_end_a_wait_at_once() {
     let incurable = [
@@ -172,7 +173,7 @@ async fn refusals_that_waiting_cannot_cure_end_a_wait_at_once() {
             for way in &ways[..refusing] {
                 way.decide(move |_| Fate::Refused(cause));
             }
-            // Of the others one is away, so that those that refuse are never outvoted.
+            // One of the others is down, so those that refuse are never outvoted.
             nodes[4].kill();
             nodes[3].kill();
             nodes[2].kill();
@@ -199,7 +200,7 @@ async fn refusals_that_waiting_cannot_cure_end_a_wait_at_once() {
     }
 }
 
-/// What waiting may cure is waited for.
+/// A failure that waiting may cure does not end a wait.
 #[tokio::test(start_paused = true)]
 async fn refusals_that_pass_do_not_end_a_wait() {
     for cause in [
@@ -228,7 +229,7 @@ async fn refusals_that_pass_do_not_end_a_wait() {
     }
 }
 
-/// An owner that enters its own hold again asks the nodes, too.
+/// A re-entry sends requests to the nodes, too.
 #[tokio::test(start_paused = true)]
 async fn an_owner_waits_for_nodes_that_do_not_confirm_its_hold() {
     let nodes = nodes(3);

@@ -1,4 +1,4 @@
-//! An identity that enters its own locks again.
+//! An owner whose locks are reentrant.
 
 use quorlock::{AcquireError, EmbeddedNode, Lost};
 use tokio::time::sleep;
@@ -8,8 +8,8 @@ use crate::support::{
     take_away,
 };
 
-/// A re-entry is under way when the only guard of the hold is released, and is then given up: the watchdog of a hold
-/// without a guard would renew it for ever.
+/// A re-entry is in progress when the only guard of the hold is released, and is then dropped. The watchdog would
+/// renew a hold without guards for ever.
 #[tokio::test(start_paused = true)]
 async fn story_02_a_reentry_that_is_given_up_does_not_outlive_the_release() {
     for is_dropped in [false, true] {
@@ -36,7 +36,7 @@ async fn story_02_a_reentry_that_is_given_up_does_not_outlive_the_release() {
     }
 }
 
-/// The same with a re-entry that fails, because its node is gone for the moment.
+/// The same with a re-entry that fails, because its node is temporarily down.
 #[tokio::test(start_paused = true)]
 async fn story_02_a_reentry_that_fails_does_not_outlive_the_release() {
     let nodes = nodes(3);
@@ -121,8 +121,7 @@ async fn an_owner_does_not_wait_for_itself() {
     both.unwrap().release().await.unwrap();
 }
 
-/// A hold that was lost is over: what its owner acquires next is a new one, which the guards of the old one neither
-/// use nor end.
+/// A lost hold is over. What its owner acquires next is a new hold, which guards of the old one neither use nor end.
 #[tokio::test(start_paused = true)]
 async fn the_guard_of_a_lost_hold_does_not_touch_the_new_one() {
     for is_released in [false, true] {
@@ -154,7 +153,7 @@ async fn the_guard_of_a_lost_hold_does_not_touch_the_new_one() {
     }
 }
 
-/// An owner takes its lock again while the release of its last hold is still on its way.
+/// An owner acquires its lock again while the release of its last hold is still in flight.
 #[tokio::test(start_paused = true)]
 async fn a_hold_that_is_being_released_is_not_entered() {
     let nodes = nodes(3);

@@ -1,4 +1,4 @@
-//! One waiter of a process asks for all of them. When it leaves, the next one goes on where it was.
+//! One waiter of a process sends the requests of all. When it leaves, the next one continues where it was.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::support::{LATENCY, client, millis, nodes, poll_once, poll_times, settle};
 
-/// The leader leaves after every possible number of polls while the holder releases: whatever it had heard, asked or
-/// been granted is the next one's, which is in at most a round or a back-off later.
+/// The leader is dropped after every possible number of polls while the holder releases. The next waiter takes over
+/// its wake-ups, requests and grants, and wins at most a round or a back-off later.
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_is_dropped_hands_on_what_it_has() {
     for many in [1, 3] {
@@ -46,12 +46,12 @@ async fn a_leader_that_is_dropped_hands_on_what_it_has() {
     }
 }
 
-/// A round and its clean-up; on several nodes the first wake-up of three may cost one back-off.
+/// A round and its clean-up. On several nodes the first wake-up of three may cost one back-off.
 fn slack(many: usize) -> Duration {
     if many == 1 { LATENCY * 3 } else { LATENCY * 20 }
 }
 
-/// A grant on its way to a leader that leaves is the next one's: nothing is released and asked again.
+/// A grant in flight to a leader that is dropped passes to the next waiter: nothing is released and requested again.
 #[tokio::test(start_paused = true)]
 async fn a_grant_on_its_way_passes_to_the_next() {
     let nodes = nodes(1);
@@ -68,7 +68,7 @@ async fn a_grant_on_its_way_passes_to_the_next() {
     assert_eq!(executed(&nodes), 1);
 }
 
-/// The leader's patience is its own: when it runs out, the next one goes on, and is woken as the leader would have been.
+/// The leader's wait is its own: when it ends, the next waiter leads, and is woken as the leader would have been.
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_gives_up_leaves_its_place() {
     let nodes = nodes(3);

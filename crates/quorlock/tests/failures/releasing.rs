@@ -1,4 +1,4 @@
-//! Releases that fail, come too late, or are cut off.
+//! Releases that fail, arrive too late, or are dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,8 +13,8 @@ use crate::support::{
 };
 use crate::unreliable::{Fate, Unreliable};
 
-/// An unlock timed out, and the next lock of the same thread was a re-entry that no unlock ever ended: everybody else
-/// starved. A release that has begun ends the hold here, whatever comes of it: the same owner begins a new one.
+/// An unlock timed out, and the next lock of the same thread was a re-entry that no unlock ever ended: all others
+/// starved. Here a release ends the hold when it begins, whatever its result, and the same owner begins a new hold.
 #[tokio::test(start_paused = true)]
 async fn story_05_after_a_failed_release_the_same_owner_does_not_reenter() {
     for failure in [Fate::Lost, Fate::ReplyLost, Fate::Refused(Cause::Busy)] {
@@ -42,8 +42,8 @@ async fn story_05_after_a_failed_release_the_same_owner_does_not_reenter() {
     }
 }
 
-/// An unlock that worked was sent again and said "not locked by you". A release that arrives twice reports what the
-/// first one did.
+/// An unlock that worked was resent and reported "not locked by you". Here a release that arrives twice reports the
+/// result of the first delivery.
 #[tokio::test(start_paused = true)]
 async fn story_06_a_release_that_arrives_twice_is_a_success() {
     let nodes = nodes(3);
@@ -61,8 +61,8 @@ async fn story_06_a_release_that_arrives_twice_is_a_success() {
     assert_empty(&nodes);
 }
 
-/// A release whose answer is lost says that it is not confirmed. It does not say that the lock was not held, although
-/// the release that follows it finds nothing.
+/// A release whose answer is lost is reported as unconfirmed. It is not reported as "not held", although the release
+/// that follows it finds nothing.
 #[tokio::test(start_paused = true)]
 async fn story_06_a_release_whose_answer_is_lost_does_not_say_not_held() {
     let node = EmbeddedNode::new();
@@ -75,8 +75,8 @@ async fn story_06_a_release_whose_answer_is_lost_does_not_say_not_held() {
     assert_empty(&[node]);
 }
 
-/// The release hung on a request's context, and was cancelled with it: the lock stayed. Whatever becomes of the task
-/// that releases, the release goes on.
+/// The release used a request's context, and was cancelled with it: the lock stayed. Here the release continues
+/// whatever happens to the task that began it.
 #[tokio::test(start_paused = true)]
 async fn story_13_a_release_does_not_end_with_its_task() {
     for polls in 0..6 {
@@ -105,16 +105,15 @@ async fn story_13_a_release_does_not_end_with_its_task() {
     }
 }
 
-/// Releasing a lock that had expired threw, and the error took the place of what the work under it had brought, or of
-/// its panic. Here the work's result is given when it was done in time, and only a loss in the middle of it is an
-/// error.
+/// Releasing an expired lock threw, and the error replaced the result of the work under it, or its panic. Here the
+/// result is returned if the work was done in time, and only a loss in the middle of it is an error.
 #[tokio::test(start_paused = true)]
 async fn story_24_a_release_that_fails_does_not_take_the_result_away() {
     let node = EmbeddedNode::new();
     let way = Unreliable::to(&node);
     let locks = Locks::on_node(way.clone()).unwrap();
     let lock = locks.lock("a").lease(secs(10));
-    // The claim is taken away behind the holder's back, or nobody answers: the release will say so.
+    // The claim is removed behind the holder's back, or no node answers: the release reports it.
     for fate in [Fate::Arrives, Fate::Lost, Fate::Refused(Cause::OutOfMemory)] {
         let guard = lock.acquire().await.unwrap();
         let (taken, from) = (node.clone(), way.clone());
@@ -139,8 +138,8 @@ async fn story_24_a_release_that_fails_does_not_take_the_result_away() {
     assert_eq!(released, Err(ReleaseError::NotHeld { names }));
 }
 
-/// A destructor that released an expired lock ended the whole process. Dropping a guard sends nothing and panics
-/// nowhere: not when the lock is lost, not when the node is gone, not during a panic.
+/// A destructor that released an expired lock ended the whole process. Here dropping a guard sends nothing and never
+/// panics: not when the lock is lost, not when the node is gone, not during a panic.
 #[tokio::test(start_paused = true)]
 async fn story_24_dropping_a_guard_never_panics() {
     let node = EmbeddedNode::new();
@@ -188,7 +187,7 @@ fn story_24_dropping_a_guard_outside_of_a_runtime_does_not_panic() {
     drop(guard);
     runtime.block_on(settle());
     assert_empty(std::slice::from_ref(&node));
-    // A release that is under way, and a signal that somebody waits for.
+    // A release in progress, and a signal that a task waits for.
     let (_locks, guard) = take();
     let lost = guard.lost();
     let mut releasing = Box::pin(guard.release());
@@ -209,7 +208,7 @@ fn story_24_dropping_a_guard_outside_of_a_runtime_does_not_panic() {
     drop((waiting, working, locks));
 }
 
-/// A release that nobody polls is a release, too: its guard is dropped with it.
+/// A release that is never polled still releases: its guard is dropped with it.
 #[tokio::test(start_paused = true)]
 async fn a_release_that_is_never_polled_releases() {
     let nodes = nodes(3);
@@ -219,7 +218,7 @@ async fn a_release_that_is_never_polled_releases() {
     assert_empty(&nodes);
 }
 
-/// The work under a lock panics: the lock is free at once.
+/// The work under a lock panics: the lock is released at once.
 #[tokio::test(start_paused = true)]
 async fn a_panic_in_the_work_frees_the_lock() {
     let nodes = nodes(3);
@@ -239,7 +238,7 @@ async fn a_panic_in_the_work_frees_the_lock() {
     drop(at_once(lock.acquire()).await.unwrap());
 }
 
-/// Of the nodes that a release asks, a minority that hangs does not hold it up.
+/// A hanging minority of nodes does not delay a release.
 #[tokio::test(start_paused = true)]
 async fn a_hanging_minority_does_not_hold_a_release_up() {
     let nodes = nodes(5);
@@ -267,8 +266,8 @@ async fn a_hanging_minority_does_not_hold_a_release_up() {
     assert_empty(&nodes);
 }
 
-/// A's acquire of the third member is refused, as B has it, and the refusal is slow. B releases, A's watchdog acquires the
-/// member, and only then the refusal comes. The claim of the watchdog stands all the same.
+/// A's acquire of the third member is refused, as B has it, and the refusal is slow. B releases, A's watchdog
+/// re-acquires the member, and only then the refusal arrives. The watchdog's claim must still be released.
 #[tokio::test(start_paused = true)]
 async fn a_release_goes_to_a_member_whose_refusal_was_late() {
     let nodes = nodes(3);
@@ -299,8 +298,8 @@ async fn a_release_goes_to_a_member_whose_refusal_was_late() {
     assert_empty(&nodes);
 }
 
-/// The reply to A's acquire of the third member is lost, and its watchdog's acquires are refused there. These have left
-/// nothing, but the first has.
+/// The reply to A's acquire of the third member is lost, and its watchdog's acquires are refused there. They have
+/// left no claim, but the first one has.
 #[tokio::test(start_paused = true)]
 async fn a_release_goes_to_a_member_that_refused_only_the_second_acquire() {
     for cause in [Cause::Unreachable, Cause::OutOfMemory, Cause::Busy] {

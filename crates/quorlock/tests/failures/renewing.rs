@@ -1,4 +1,4 @@
-//! Renewals that fail, and renewals that must not be.
+//! Renewals that fail, and renewals that must not be sent.
 
 use quorlock::transport::{Cause, Held, Request};
 use quorlock::{ConfirmError, EmbeddedNode, Locks, Lost};
@@ -10,9 +10,9 @@ use crate::support::{
 };
 use crate::unreliable::{Fate, Unreliable};
 
-/// The watchdog was armed again by a renewal that came back after the unlock, and renewed a lock that nobody held for
-/// as long as the process lived. Here the release is cut off at every step, before, during and after a renewal, and
-/// nothing is sent to any node once it is through.
+/// A renewal that was answered after the unlock armed the watchdog again, which renewed a lock without a holder for
+/// the life of the process. Here the release is dropped at every step, before, during and after a renewal, and no
+/// request is sent to any node once it is through.
 #[tokio::test(start_paused = true)]
 async fn story_02_no_renewal_outlives_the_release() {
     for many in [1, 3] {
@@ -37,8 +37,8 @@ async fn story_02_no_renewal_outlives_the_release() {
     }
 }
 
-/// One renewal that failed ended the watchdog, and the lock was lost in silence a lease later. Here whatever error a
-/// renewal brings, or none, the next one follows within the lease.
+/// One failed renewal ended the watchdog, and the lock was silently lost a lease later. Here the next renewal follows
+/// within the lease, whatever error the failed one returned.
 #[tokio::test(start_paused = true)]
 async fn story_03_the_renewal_after_a_failed_one_is_sent() {
     let failures = [
@@ -74,9 +74,9 @@ async fn story_03_the_renewal_after_a_failed_one_is_sent() {
     }
 }
 
-/// One lock of many that could not be renewed ended the renewal of those behind it, and one node that failed that of
-/// locks on others. Here a thousand holds share their renewals; some are lost, the key of one has become something
-/// else, and one node of five does not answer. All others go on, in every pass.
+/// A lock that could not be renewed ended the renewal of the locks behind it, and a node that failed ended that of
+/// locks on other nodes. Here a thousand holds share their renewals: some are lost, the key of one is of another
+/// type, and one node of five does not answer. All others are renewed in every pass.
 #[tokio::test(start_paused = true)]
 async fn story_23_what_cannot_be_renewed_stops_no_other_renewal() {
     for many in [1, 5] {
@@ -106,8 +106,8 @@ async fn story_23_what_cannot_be_renewed_stops_no_other_renewal() {
     }
 }
 
-/// An extension that found no key, or somebody else's, made one or took it over. An extension here never makes a
-/// claim: it says that the lock is lost.
+/// An extension that found no key, or another owner's, created one or took it over. Here an extension never creates a
+/// claim: it reports that the lock is lost.
 #[tokio::test(start_paused = true)]
 async fn story_16_an_extension_makes_no_claim_and_takes_none_over() {
     for found in [None, Some(foreign())] {
@@ -137,8 +137,8 @@ async fn story_16_an_extension_makes_no_claim_and_takes_none_over() {
     }
 }
 
-/// A renewal that failed deleted the lock: work went on without it. A failure here neither extends nor ends anything:
-/// nothing but renewals is sent, and the claim stands as it stood.
+/// A failed renewal deleted the lock, and the work continued without it. Here a failure neither extends nor ends
+/// anything: only renewals are sent, and the claim stays as it was.
 #[tokio::test(start_paused = true)]
 async fn story_18_a_failed_renewal_leaves_the_claim_alone() {
     for failure in [
@@ -160,7 +160,7 @@ async fn story_18_a_failed_renewal_leaves_the_claim_alone() {
         assert!(is_claimed_by(&node, "a", &guard, 1) || matches!(failure, Fate::ReplyLost));
         let sent = way.take_sent();
         assert!(3 < sent.len());
-        // What the failed re-entry takes back leaves the claim at its count.
+        // The failed re-entry removes its entry, and must leave the claim at its count.
         let keeps_claim = |request: &Request| match request {
             Request::Renew(_) => true,
             Request::Release(release) => 0 < release.count,
@@ -174,8 +174,8 @@ async fn story_18_a_failed_renewal_leaves_the_claim_alone() {
     }
 }
 
-/// A holder that was stuck for ever was renewed for ever. With a longest hold the watchdog stops, and the holder is
-/// told in time.
+/// A holder that hung for ever was renewed for ever. With a longest hold the watchdog stops, and the holder learns of
+/// it in time.
 #[tokio::test(start_paused = true)]
 async fn story_27_no_hold_is_renewed_beyond_the_longest() {
     let nodes = nodes(3);
@@ -193,7 +193,7 @@ async fn story_27_no_hold_is_renewed_beyond_the_longest() {
     assert_eq!(ended, Ok(Err(Lost::Expired)));
     let told = began.elapsed();
     assert!(secs(99) < told && told <= secs(100), "{told:?}");
-    // Its keys are given back at once: nobody waits for the rest of the lease.
+    // Its keys are deleted at once: no waiter waits for the rest of the lease.
     let entered = waiting.await.unwrap() - began;
     assert!(told < entered && entered < secs(102), "{entered:?}");
 }

@@ -7,13 +7,13 @@ use tokio::time::sleep;
 use crate::support::{assert_empty, at_once, claim_on, client, millis, name, nodes, secs, settle};
 use crate::unreliable::{Fate, Unreliable};
 
-/// Two locks of two clients, each on a node of its own, taken together.
+/// Two locks of two clients, each on its own node, taken together.
 fn both(first: &Locks, second: &Locks) -> Lock {
     Lock::all([first.lock("a"), second.lock("b")]).unwrap()
 }
 
 /// A lock over several names failed at one of them, or was interrupted, and the others stayed locked. Here everything
-/// that may have been granted is given back, node by node.
+/// that may have been granted is released, node by node.
 #[tokio::test(start_paused = true)]
 async fn story_07_a_failed_acquisition_of_several_leaves_none() {
     for failure in [Fate::Refused(Cause::Loading), Fate::Lost, Fate::ReplyLost] {
@@ -33,8 +33,8 @@ async fn story_07_a_failed_acquisition_of_several_leaves_none() {
     }
 }
 
-/// A lock over three nodes of which one was down was an error, and the keys on the other two stayed. It takes two of
-/// three here; and when two are down, the third keeps nothing.
+/// A lock over three nodes of which one was down was an error, and the keys on the other two stayed. Here two of
+/// three are enough; and when two are down, the third keeps nothing.
 #[tokio::test(start_paused = true)]
 async fn story_07_a_node_that_is_down_is_no_error_and_two_leave_no_keys() {
     let nodes = nodes(3);
@@ -52,8 +52,8 @@ async fn story_07_a_node_that_is_down_is_no_error_and_two_leave_no_keys() {
     assert_empty(&nodes);
 }
 
-/// Releasing several locks stopped at the first one that failed, and the rest stayed locked and renewed. Each is
-/// released by itself here, and none waits for another.
+/// Releasing several locks stopped at the first failure, and the rest stayed locked and renewed. Here each is
+/// released independently of the others.
 #[tokio::test(start_paused = true)]
 async fn story_07_a_release_that_fails_on_one_frees_the_others() {
     for failure in [Fate::Refused(Cause::Misconfigured), Fate::Lost] {
@@ -71,7 +71,7 @@ async fn story_07_a_release_that_fails_on_one_frees_the_others() {
         assert_empty(&two[1..]);
         let error = releasing.await.unwrap().unwrap_err();
         assert!(matches!(error, ReleaseError::Unconfirmed { .. }), "{error}");
-        // Nobody renews what could not be released: it ends with its lease.
+        // A claim that could not be released is not renewed, and ends with its lease.
         sleep(secs(31)).await;
         assert_empty(&two);
     }
@@ -121,7 +121,7 @@ async fn a_name_given_twice_is_one_lock() {
     assert_empty(&[node]);
 }
 
-/// Four clients, each with the names in another order, over quorums of which a node goes away and comes back.
+/// Four clients, each with the names in another order, over quorums with one node that goes down and comes back.
 #[tokio::test(start_paused = true)]
 async fn all_orders_over_quorums_make_progress() {
     let (left, right) = (nodes(3), nodes(3));

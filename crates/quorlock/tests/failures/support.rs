@@ -1,4 +1,4 @@
-//! What the tests here have in common.
+//! What these tests share.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use quorlock::transport::Held;
 use quorlock::{EmbeddedNode, Guard, Locks, Name};
 use tokio::time::{Instant, sleep, timeout};
 
-/// A way to a node and back that takes some time.
+/// A slow round trip to a node.
 pub(crate) const LATENCY: Duration = Duration::from_millis(4);
 
 pub(crate) fn name(name: &str) -> Name {
@@ -25,13 +25,13 @@ pub(crate) fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// So many nodes, with [`LATENCY`].
+/// Nodes with [`LATENCY`].
 pub(crate) fn nodes(many: usize) -> Vec<EmbeddedNode> {
     let node = || EmbeddedNode::new().latency(LATENCY);
     std::iter::repeat_with(node).take(many).collect()
 }
 
-/// A client of its own on these nodes.
+/// A new client of these nodes.
 pub(crate) fn client(nodes: &[EmbeddedNode]) -> Locks {
     Locks::builder()
         .trust_fresh_nodes()
@@ -39,12 +39,12 @@ pub(crate) fn client(nodes: &[EmbeddedNode]) -> Locks {
         .unwrap()
 }
 
-/// Lets requests that are under way arrive, and their answers come back.
+/// Lets requests and answers in flight arrive.
 pub(crate) async fn settle() {
     sleep(millis(50)).await;
 }
 
-/// What comes at once, which is long before any lease runs out.
+/// A future that must complete at once, which is long before any lease expires.
 #[track_caller]
 pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> impl Future<Output = T> {
     let caller = std::panic::Location::caller();
@@ -56,7 +56,7 @@ pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> impl Future<Output 
     }
 }
 
-/// Nothing stands on any of the nodes.
+/// Asserts that no node has a claim.
 #[track_caller]
 pub(crate) fn assert_empty(nodes: &[EmbeddedNode]) {
     for node in nodes {
@@ -65,18 +65,18 @@ pub(crate) fn assert_empty(nodes: &[EmbeddedNode]) {
     }
 }
 
-/// The claim of somebody else, who is no client of the test.
+/// The claim of an owner that is no client of the test.
 pub(crate) fn foreign() -> Held {
     let owner = "0fb4a3e4-4b32-4d3b-9d5e-3a2b1c0d9e8f:31".parse().unwrap();
     Held::Plain { owner, count: 1 }
 }
 
-/// Takes the claim away from whoever has it, as a forced unlock does; the token counter stays.
+/// Removes the claim, as a forced release does; the token counter stays.
 pub(crate) fn take_away(node: &EmbeddedNode, text: &str) {
     node.put(&name(text), foreign(), Some(Duration::ZERO));
 }
 
-/// Whose claim stands under the name, at which count.
+/// The owner and count of the claim under a name.
 pub(crate) fn claim_on(node: &EmbeddedNode, text: &str) -> Option<(String, u32)> {
     match node.held(&name(text))? {
         (Held::Plain { owner, count }, _) => Some((owner.to_string(), count)),
@@ -84,7 +84,7 @@ pub(crate) fn claim_on(node: &EmbeddedNode, text: &str) -> Option<(String, u32)>
     }
 }
 
-/// Whether the claim under the name is this guard's, entered so many times.
+/// Whether the claim under the name is this guard's, with this count.
 pub(crate) fn is_claimed_by(node: &EmbeddedNode, text: &str, guard: &Guard, count: u32) -> bool {
     claim_on(node, text) == Some((guard.owner_id().to_string(), count))
 }
@@ -96,9 +96,9 @@ pub(crate) fn poll_once<F: Future + ?Sized>(future: &mut Pin<Box<F>>) -> Poll<F:
         .poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Drives a future as its task would, but only for `polls` polls; `None` when it has not ended by then.
+/// Drives a future as its task would, but for at most `polls` polls; `None` if it has not completed by then.
 ///
-/// Other tasks run and time passes between the polls, as they would.
+/// Other tasks run and time passes between the polls.
 pub(crate) async fn poll_times<F: Future + ?Sized>(
     future: &mut Pin<Box<F>>,
     polls: usize,
@@ -118,7 +118,7 @@ pub(crate) async fn poll_times<F: Future + ?Sized>(
     .await
 }
 
-/// Something that happened, and when.
+/// When an event happened, if it did.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Moment(Arc<Mutex<Option<Instant>>>);
 
@@ -132,7 +132,7 @@ impl Moment {
     }
 }
 
-/// Notes when a guard's loss is told.
+/// Notes when a guard's loss is reported.
 pub(crate) fn note_loss(guard: &Guard) -> Moment {
     let moment = Moment::default();
     let (lost, noted) = (guard.lost(), moment.clone());

@@ -1,4 +1,4 @@
-//! Futures that are neither polled nor dropped: a `&mut` future in a `select!`, a joined set that is not driven.
+//! Futures that are neither polled nor dropped: a `&mut` future in a `select!`, a set of futures that is not polled.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use crate::support::{assert_empty, at_once, client, millis, nodes, poll_once, se
 
 type Acquiring = Pin<Box<dyn Future<Output = Result<Guard, AcquireError>> + Send>>;
 
-/// An acquisition that was begun: its requests have been sent, and their answers wake it in vain.
+/// An acquisition that was begun: its requests are sent, and it is not polled when their answers wake it.
 fn begun(lock: &Lock) -> Acquiring {
     let lock = lock.clone();
     let mut acquiring: Acquiring = Box::pin(async move { lock.acquire().await });
@@ -27,7 +27,7 @@ fn in_a_task(lock: &Lock) -> tokio::task::JoinHandle<Result<Guard, AcquireError>
     tokio::spawn(async move { lock.acquire().await })
 }
 
-/// The leader of those who wait stops being polled while another holds the lock.
+/// The leader of the waiters stops being polled while another client holds the lock.
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_is_not_polled_does_not_keep_a_release_from_the_others() {
     for many in [1, 3] {
@@ -53,7 +53,7 @@ async fn a_leader_that_is_not_polled_does_not_keep_a_release_from_the_others() {
     }
 }
 
-/// What the nodes have granted to a future that is not polled passes to the next waiter.
+/// A grant to a future that is not polled passes to the next waiter.
 #[tokio::test(start_paused = true)]
 async fn a_grant_to_a_future_that_is_not_polled_passes_to_the_next() {
     for many in [1, 3] {
@@ -66,7 +66,7 @@ async fn a_grant_to_a_future_that_is_not_polled_passes_to_the_next() {
             let live = in_a_task(&lock);
             let guard = at_once(live).await.unwrap().unwrap();
             let took = began.elapsed();
-            // Each of those before it is waited for a little.
+            // Each waiter in front delays the next one a little.
             let patience = millis(200) * u32::try_from(idle.len()).unwrap();
             assert!(took <= patience + millis(50), "{took:?}");
             assert!(guard.is_held());
@@ -78,7 +78,7 @@ async fn a_grant_to_a_future_that_is_not_polled_passes_to_the_next() {
     }
 }
 
-/// The lock is free, or rather: the process has it, and no task takes it. A waiter whose time is over takes it itself.
+/// The process has been granted the lock, and no task takes it. A waiter whose wait is over takes it itself.
 #[tokio::test(start_paused = true)]
 async fn a_short_wait_behind_a_future_that_is_not_polled_is_won() {
     for many in [1, 3] {
@@ -88,7 +88,7 @@ async fn a_short_wait_behind_a_future_that_is_not_polled_is_won() {
         settle().await;
         let guard = lock.clone().wait(millis(20)).acquire().await.unwrap();
         assert!(guard.is_held());
-        // The next one has to wait for it, and is told so.
+        // The next waiter fails with contention.
         let error = lock.clone().wait(millis(20)).acquire().await.unwrap_err();
         assert!(matches!(error, AcquireError::Contended { .. }), "{error}");
         drop((guard, idle));
@@ -97,7 +97,7 @@ async fn a_short_wait_behind_a_future_that_is_not_polled_is_won() {
     }
 }
 
-/// A future that was passed over waits on when it is polled again, and has the lock in its turn.
+/// A future that was passed over waits again when it is polled, and gets the lock in its turn.
 #[tokio::test(start_paused = true)]
 async fn whoever_was_passed_over_gets_the_lock_when_it_comes_back() {
     let nodes = nodes(3);
@@ -117,7 +117,7 @@ async fn whoever_was_passed_over_gets_the_lock_when_it_comes_back() {
     assert_empty(&nodes);
 }
 
-/// A `select!` whose other branch takes its time, again and again.
+/// A `select!` whose other branch is slow, again and again.
 #[tokio::test(start_paused = true)]
 async fn a_select_that_looks_at_its_lock_now_and_then_stops_nobody_else() {
     let nodes = nodes(3);
@@ -148,7 +148,7 @@ async fn a_select_that_looks_at_its_lock_now_and_then_stops_nobody_else() {
     assert!(seldom.await.unwrap().unwrap().is_held());
 }
 
-/// A set of futures of which only one is waited for.
+/// A set of futures of which only one is awaited.
 #[tokio::test(start_paused = true)]
 async fn a_set_that_is_not_driven_stops_nobody_else() {
     let nodes = nodes(1);
@@ -156,12 +156,12 @@ async fn a_set_that_is_not_driven_stops_nobody_else() {
     let mut set: FuturesUnordered<_> = (0..8).map(|_| lock.acquire()).collect();
     let first = set.next().await.unwrap().unwrap();
     drop(first);
-    // The next of the set is granted the lock, and is not polled.
+    // The next future of the set is granted the lock, and is not polled.
     let guard = at_once(in_a_task(&lock)).await.unwrap().unwrap();
     assert!(guard.is_held());
 }
 
-/// What nodes have granted to it is given back when the client is closed.
+/// Its grants are released when the client is closed.
 #[tokio::test(start_paused = true)]
 async fn closing_gives_back_what_a_future_that_is_not_polled_was_granted() {
     let nodes = nodes(3);
@@ -175,8 +175,8 @@ async fn closing_gives_back_what_a_future_that_is_not_polled_was_granted() {
     assert!(matches!(outcome, Err(AcquireError::Closed)));
 }
 
-/// A waiter with another lease stands in a queue of its own, and a try in none: what the idle one was granted is given
-/// back for their sake.
+/// A waiter with another lease is in another queue, and a try in none: for both of them the grants of the idle future
+/// are released.
 #[tokio::test(start_paused = true)]
 async fn a_future_that_is_not_polled_keeps_nothing_from_another_lease_or_a_try() {
     for many in [1, 3] {
@@ -198,7 +198,7 @@ async fn a_future_that_is_not_polled_keeps_nothing_from_another_lease_or_a_try()
         let other = in_a_task(&lock.clone().lease(secs(7)));
         let guard = at_once(other).await.unwrap().unwrap();
         assert!(guard.is_held());
-        // It goes on when it is polled.
+        // It continues when it is polled.
         let back = tokio::spawn(idle);
         settle().await;
         guard.release().await.unwrap();
@@ -208,7 +208,7 @@ async fn a_future_that_is_not_polled_keeps_nothing_from_another_lease_or_a_try()
     }
 }
 
-/// One that leads and comes whenever it is woken keeps its place, also where the keeper looks just when it is woken.
+/// A leader that is polled whenever it is woken keeps its place, even if the keeper looks just when it is woken.
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_comes_when_it_is_woken_keeps_its_place() {
     for wait in (80..130).map(millis) {
@@ -227,7 +227,7 @@ async fn a_leader_that_comes_when_it_is_woken_keeps_its_place() {
     }
 }
 
-/// Counts how often it is told to poll.
+/// Counts how often it is woken.
 #[derive(Default)]
 struct Told(AtomicUsize);
 
@@ -237,8 +237,8 @@ impl Wake for Told {
     }
 }
 
-/// A leader on another thread may be about to come when it is passed over: it is told, lest it wait where it does not
-/// stand any more.
+/// A leader on another thread may be in a poll when it is passed over. It must be woken, or it would wait in a queue
+/// that it has left.
 #[tokio::test(start_paused = true)]
 async fn whoever_is_passed_over_is_woken() {
     let nodes = nodes(1);
@@ -257,7 +257,7 @@ async fn whoever_is_passed_over_is_woken() {
     drop(guard);
 }
 
-/// An owner enters what it holds, beside a future of its own that is about to do so and is not polled.
+/// An owner enters a hold beside another future of the owner, which is about to enter it and is not polled.
 #[tokio::test(start_paused = true)]
 async fn an_entry_that_is_not_polled_keeps_no_other_entry_out() {
     for many in [1, 3] {
@@ -271,7 +271,7 @@ async fn an_entry_that_is_not_polled_keeps_no_other_entry_out() {
     }
 }
 
-/// The turn of an owner's acquisition passes to one whose future is not polled, and goes on to the next.
+/// The turn of an owner passes to an acquisition whose future is not polled, and from there to the next.
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_passes_to_a_future_that_is_not_polled_passes_on() {
     let nodes = nodes(1);
@@ -285,8 +285,9 @@ async fn a_turn_that_passes_to_a_future_that_is_not_polled_passes_on() {
     drop((guard, idle));
 }
 
-/// An acquisition of an owner has the turn, and stops being polled while another client holds the lock, or when it has
-/// been granted. Others of that owner go on, in whatever mode, and a try does; it is served when it comes back.
+/// An owner's acquisition has the turn, and stops being polled while another client holds the lock, or when it has
+/// been granted. The owner's other acquisitions continue in every mode, and so does a try. It gets the lock when it
+/// is polled again.
 #[tokio::test(start_paused = true)]
 async fn an_owners_future_that_is_not_polled_stops_no_other_of_that_owner() {
     for many in [1, 3] {
@@ -311,7 +312,7 @@ async fn an_owners_future_that_is_not_polled_stops_no_other_of_that_owner() {
             let guard = at_once(live).await.unwrap().unwrap();
             let overlapping = at_once(both).await.unwrap();
             assert!(matches!(overlapping, Err(AcquireError::Overlap { .. })));
-            // It enters what the owner holds by now.
+            // It enters the hold that its owner has by now.
             let back = at_once(tokio::spawn(idle)).await.unwrap().unwrap();
             assert_eq!(guard.hold_count(), 2);
             drop((guard, back));
@@ -329,8 +330,8 @@ async fn an_owners_future_that_is_not_polled_stops_no_other_of_that_owner() {
     }
 }
 
-/// A reader does not wait for a writer of its own client that was granted the lock and is not polled, nor a writer for
-/// such a reader, nor a fair waiter for a plain one.
+/// A reader does not wait for a writer of the same client that was granted the lock and is not polled; nor a writer
+/// for such a reader, nor a fair waiter for a plain one.
 #[tokio::test(start_paused = true)]
 async fn a_future_that_is_not_polled_keeps_nothing_from_another_mode() {
     for many in [1, 3] {
@@ -355,7 +356,7 @@ async fn a_future_that_is_not_polled_keeps_nothing_from_another_mode() {
     let locks = client(&nodes(1));
     let _idle = begun(&locks.lock("a"));
     settle().await;
-    // The release of a plain lock wakes no fair waiter: that one looks again after a while.
+    // The release of a plain lock wakes no fair waiter, which tries again after a while.
     let fair = locks.fair("a").wait(secs(6)).acquire().await;
     assert!(fair.unwrap().is_held());
 }

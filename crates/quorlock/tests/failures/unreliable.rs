@@ -1,4 +1,4 @@
-//! A way to a node on which requests, replies and wake-ups get lost, late, doubled and refused.
+//! A transport on which requests, replies and wake-ups are lost, delayed, duplicated and refused.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -9,29 +9,29 @@ use quorlock::transport::{
 };
 use tokio::time::sleep;
 
-/// After this a caller does not wait for a reply any more.
+/// How long a caller waits for a reply.
 const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What becomes of one request.
+/// What happens to one request.
 #[derive(Clone, Debug)]
 pub(crate) enum Fate {
-    /// It is executed, and its reply comes back.
+    /// It is executed, and its reply arrives.
     Arrives,
-    /// It is executed, and once more some time later.
+    /// It is executed at once, and again after this time.
     ArrivesTwice(Duration),
-    /// It is executed after some time, whether or not somebody still waits for it.
+    /// It is executed after this time, even if no caller waits for it any more.
     ArrivesLate(Duration),
-    /// It is executed, and its reply comes back some time later.
+    /// It is executed, and its reply arrives after this time.
     ReplyLate(Duration),
-    /// It is executed, and nobody hears of it.
+    /// It is executed, and its reply is lost.
     ReplyLost,
-    /// Nobody hears of it, not even the node.
+    /// It is lost before it reaches the node.
     Lost,
     /// The node refuses it.
     Refused(Cause),
 }
 
-/// What becomes of wake-ups.
+/// What happens to wake-ups.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wakes {
     Arrive,
@@ -39,7 +39,7 @@ pub(crate) enum Wakes {
     Lost,
 }
 
-/// A node at the end of an unreliable way. Clones are the same way.
+/// An unreliable transport to a node. Clones are the same transport.
 #[derive(Clone)]
 pub(crate) struct Unreliable {
     node: EmbeddedNode,
@@ -54,7 +54,7 @@ struct Way {
 }
 
 impl Unreliable {
-    /// A way on which everything arrives, for now.
+    /// A transport on which everything arrives, for now.
     pub(crate) fn to(node: &EmbeddedNode) -> Self {
         let way = Way {
             fate: Box::new(|_| Fate::Arrives),
@@ -72,27 +72,27 @@ impl Unreliable {
         self.way.lock().unwrap()
     }
 
-    /// From now on this decides what becomes of each request.
+    /// Sets what happens to each request from now on.
     pub(crate) fn decide(&self, fate: impl FnMut(&Request) -> Fate + Send + 'static) {
         self.way().fate = Box::new(fate);
     }
 
-    /// Everything arrives again.
+    /// Lets everything arrive again.
     pub(crate) fn heal(&self) {
         self.decide(|_| Fate::Arrives);
     }
 
-    /// From now on this becomes of wake-ups.
+    /// Sets what happens to wake-ups from now on.
     pub(crate) fn wakes(&self, wakes: Wakes) {
         self.way().wakes = wakes;
     }
 
-    /// Does this once, just before somebody subscribes.
+    /// Runs this once, just before the next subscription.
     pub(crate) fn before_subscription(&self, act: impl FnOnce() + Send + 'static) {
         self.way().on_subscribe = Some(Box::new(act));
     }
 
-    /// The requests since the last call.
+    /// Returns the requests since the last call.
     pub(crate) fn take_sent(&self) -> Vec<Request> {
         std::mem::take(&mut self.way().sent)
     }

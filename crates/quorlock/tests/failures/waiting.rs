@@ -1,4 +1,4 @@
-//! Wake-ups that are lost, doubled, or too early.
+//! Wake-ups that are lost, duplicated, or too early.
 
 use quorlock::transport::Cause;
 use quorlock::{EmbeddedNode, Locks};
@@ -7,8 +7,8 @@ use tokio::time::Instant;
 use crate::support::{at_once, client, foreign, millis, name, nodes, secs, settle};
 use crate::unreliable::{Fate, Unreliable, Wakes};
 
-/// The message of an unlock was missed, and the waiter slept until the lease of a lock that was free had run out.
-/// Nobody here sleeps for longer than the poll cap.
+/// The message of an unlock was missed, and the waiter slept until the lease of the free lock had expired. Here no
+/// waiter sleeps for longer than the poll cap.
 #[tokio::test(start_paused = true)]
 async fn story_11_a_missed_wake_up_costs_a_look_and_not_a_lease() {
     let node = EmbeddedNode::new();
@@ -25,8 +25,8 @@ async fn story_11_a_missed_wake_up_costs_a_look_and_not_a_lease() {
     assert!(released.elapsed() <= secs(6), "{:?}", released.elapsed());
 }
 
-/// The lock became free after it was refused and before the subscription: nobody would ever have woken the waiter. It
-/// tries again once it listens.
+/// The lock was released after the refusal and before the subscription: the waiter was never woken. Here it tries
+/// again once it is subscribed.
 #[tokio::test(start_paused = true)]
 async fn story_11_a_release_before_the_subscription_is_found() {
     let node = EmbeddedNode::new();
@@ -40,7 +40,7 @@ async fn story_11_a_release_before_the_subscription_is_found() {
     assert_eq!(began.elapsed(), secs(0));
 }
 
-/// A wake-up that comes twice wakes for nothing once, and lets nobody in.
+/// A duplicated wake-up causes one useless try, and lets no second owner in.
 #[tokio::test(start_paused = true)]
 async fn story_11_a_doubled_wake_up_lets_one_in() {
     let node = EmbeddedNode::new();
@@ -66,8 +66,8 @@ async fn story_11_a_doubled_wake_up_lets_one_in() {
     }
 }
 
-/// A restart of the nodes took the subscriptions with it, and they were not restored. Whoever waits looks again after
-/// every gap.
+/// A restart of the nodes ended the subscriptions, and they were not restored. Here a waiter tries again after every
+/// gap.
 #[tokio::test(start_paused = true)]
 async fn story_11_a_gap_in_the_subscription_makes_waiters_look_again() {
     let nodes = nodes(3);
@@ -76,7 +76,7 @@ async fn story_11_a_gap_in_the_subscription_makes_waiters_look_again() {
     let waiting = tokio::spawn(async move { lock.acquire().await });
     settle().await;
     for node in &nodes {
-        // It comes back without its keys, and without a word about that.
+        // It comes back without its keys, and reports nothing.
         node.kill();
         node.restart();
     }
@@ -87,8 +87,8 @@ async fn story_11_a_gap_in_the_subscription_makes_waiters_look_again() {
     assert!(guard.is_held());
 }
 
-/// A waiter of the process gets the lock and gives it back, while the next one's first question is on its way: the
-/// question is refused by a claim that is gone when the refusal arrives, and the wake-up has come before it.
+/// A waiter of the process gets the lock and releases it while the next waiter's first request is in flight. The
+/// request is refused by a claim that is gone when the refusal arrives, and the wake-up has arrived before it.
 #[tokio::test(start_paused = true)]
 async fn story_11_a_wake_up_that_overtakes_a_refusal_is_not_forgotten() {
     for many in [1, 3] {
@@ -118,11 +118,11 @@ async fn story_11_a_wake_up_that_overtakes_a_refusal_is_not_forgotten() {
     }
 }
 
-/// Two of five nodes are down and say so sooner than the others say that the lock is held: it is contended, which is an
-/// answer to a try, and waited for otherwise.
+/// Two of five nodes are down, and their errors arrive before the others' refusals. The lock is contended: a try
+/// returns `None`, and an acquisition waits.
 #[tokio::test(start_paused = true)]
 async fn a_dead_minority_does_not_make_a_held_lock_an_error() {
-    // Their answers come one after the other.
+    // Their answers arrive one after the other.
     let node = |place: u64| EmbeddedNode::new().latency(millis(2 * place));
     let nodes: Vec<_> = (1..=5).map(node).collect();
     let ways: Vec<_> = nodes.iter().map(Unreliable::to).collect();

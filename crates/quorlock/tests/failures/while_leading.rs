@@ -41,7 +41,7 @@ async fn work_runs_in_each_term_and_is_cancelled_when_the_term_ends() {
     for _ in 0..2 {
         assert!(timeout(secs(1), running.as_mut()).await.is_err());
         nodes.iter().for_each(|node| take_away(node, "a"));
-        // It hears of it at its next renewal.
+        // It learns of the loss at its next renewal.
         assert!(timeout(secs(11), running.as_mut()).await.is_err());
     }
     nodes.iter().for_each(|node| take_away(node, "a"));
@@ -69,7 +69,7 @@ async fn a_leader_that_is_cut_off_drops_its_work_before_another_begins_its_own()
             let bell = Bell(noted.clone());
             async move {
                 let _bell = bell;
-                // It does not look at its term.
+                // The work does not check its term.
                 pending::<()>().await;
             }
         };
@@ -102,7 +102,7 @@ async fn work_may_step_down_and_is_dropped_before_the_name_is_released() {
             leadership.step_down();
             match round {
                 0 => pending::<()>().await,
-                // Work that steps down and ends has ended.
+                // Work that steps down and then completes was done in time.
                 _ => order.lock().unwrap().push(true),
             }
         }
@@ -114,7 +114,7 @@ async fn work_may_step_down_and_is_dropped_before_the_name_is_released() {
     assert_empty(&nodes);
 }
 
-/// Notes whether the name was still held when the work was dropped.
+/// Records whether the name was still held when the work was dropped.
 struct Last<'a> {
     order: &'a Mutex<Vec<bool>>,
     nodes: &'a [EmbeddedNode],

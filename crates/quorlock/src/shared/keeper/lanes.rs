@@ -1,9 +1,9 @@
-//! How much the keeper asks of a node at once.
+//! A bound on the keeper's requests in flight per node.
 //!
-//! A node does one thing after the other. Asked for everything at once, it answers the last of it later than callers
-//! wait; they throw the answer away and ask again, while the node still does what was asked before: with 120,000 holds
-//! of one client on one server no renewal was answered in time any more, and all were lost. What waits here is sent when
-//! what was sent before is answered, and its lease counts from then.
+//! A node executes one request after another. If everything is sent at once, the last answers come after the callers'
+//! time-out. The callers discard them and send again, while the node still executes the earlier requests: with
+//! 120,000 holds of one client on one server no renewal was answered in time any more, and all holds were lost. So
+//! requests wait here until earlier ones are answered, and their lease counts from when they are sent.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,31 +13,31 @@ use quorlock_core::quorum::MemberId;
 use crate::shared::hold::Hold;
 use crate::shared::layout::Node;
 
-/// How many claims of a node may be under way when one more is renewed or acquired again. A server renews so many within
-/// a few milliseconds, and on a way of 100 ms there and back it is 16,000 a second.
+/// The largest number of claims in flight to a node at which another one is renewed or re-acquired. A server renews
+/// that many within a few milliseconds. With a round trip of 100 ms it is 16,000 per second.
 const MOST_ASKED: usize = 1_600;
 
-/// How many may be under way when one more is released: renewals come first. Far from the number of requests that a
-/// connection takes at once.
+/// The largest number of claims in flight at which another one is released. It is below [`MOST_ASKED`], so that
+/// renewals come first, and far below the number of requests that a connection accepts at once.
 const MOST_RELEASED: usize = 1_024;
 
-/// What is under way to each node, and what waits to be sent there. Only nodes to which something is have a lane.
+/// The requests in flight to each node, and those that wait. A lane exists only while a node has requests in flight.
 #[derive(Default)]
 pub(super) struct Lanes(Vec<Lane>);
 
 struct Lane {
     node: Node,
-    /// Claims about which a request of the keeper has no answer.
+    /// The number of claims in requests that have not been answered.
     under_way: usize,
-    /// Whose renewals are due.
+    /// Members whose renewals are due.
     asks: VecDeque<(Arc<Hold>, MemberId)>,
     /// Orphans whose releases are due.
     releases: VecDeque<u64>,
-    /// Holds of which a guard was dropped and others are left.
+    /// Members whose count must be lowered, because a guard was dropped and others are left.
     lowerings: VecDeque<(Arc<Hold>, MemberId)>,
 }
 
-/// What may be sent now.
+/// A request that may be sent now.
 pub(super) enum Next {
     Ask(Arc<Hold>, MemberId),
     Release(u64),
@@ -45,7 +45,7 @@ pub(super) enum Next {
 }
 
 impl Lanes {
-    /// A member of a hold waits to be asked: `Some` when it may be now, and is counted.
+    /// Queues a renewal or re-acquire. Returns it if it may be sent now, and counts it.
     pub(super) fn ask(&mut self, node: &Node, hold: Arc<Hold>, member: MemberId) -> Option<Next> {
         let lane = self.lane(node);
         if lane.under_way < MOST_ASKED && lane.asks.is_empty() {
@@ -56,7 +56,7 @@ impl Lanes {
         None
     }
 
-    /// An orphan waits to be released: `Some` when it may be now, and is counted.
+    /// Queues the release of an orphan. Returns it if it may be sent now, and counts it.
     pub(super) fn release(&mut self, node: &Node, orphan: u64) -> Option<Next> {
         let lane = self.lane(node);
         if lane.under_way < MOST_RELEASED && lane.releases.is_empty() {
@@ -67,7 +67,7 @@ impl Lanes {
         None
     }
 
-    /// A hold's member must be told of a smaller count: `Some` when it may be now, and is counted.
+    /// Queues a lower count for a member of a hold. Returns it if it may be sent now, and counts it.
     pub(super) fn lower(&mut self, node: &Node, hold: Arc<Hold>, member: MemberId) -> Option<Next> {
         let lane = self.lane(node);
         if lane.under_way < MOST_RELEASED && lane.lowerings.is_empty() {
@@ -78,18 +78,18 @@ impl Lanes {
         None
     }
 
-    /// A release that another part of the client has sent.
+    /// Counts a release that another part of the client has sent.
     pub(super) fn sent(&mut self, node: &Node) {
         self.lane(node).under_way += 1;
     }
 
-    /// Requests about so many claims have come to their end.
+    /// Uncounts claims whose requests have ended.
     pub(super) fn ended(&mut self, node: &Node, claims: usize) {
         let lane = self.lane(node);
         lane.under_way = lane.under_way.saturating_sub(claims);
     }
 
-    /// What waits and may be sent now, which is counted.
+    /// Removes and returns the next request that may be sent, and counts it.
     pub(super) fn next(&mut self, node: &Node) -> Option<Next> {
         let index = self.find(node)?;
         let lane = self.0.get_mut(index)?;
@@ -98,7 +98,7 @@ impl Lanes {
         {
             Some(Next::Ask(hold, member))
         } else if lane.under_way < MOST_RELEASED {
-            // A name that waits for its release keeps others waiting, a count keeps none.
+            // Releases first: an unreleased name blocks other owners, and a count does not.
             let release = lane.releases.pop_front().map(Next::Release);
             release.or_else(|| {
                 let (hold, member) = lane.lowerings.pop_front()?;
@@ -110,7 +110,7 @@ impl Lanes {
         if next.is_some() {
             lane.under_way += 1;
         } else if lane.under_way == 0 {
-            // It may be the node of a client that is gone.
+            // Remove the lane, which may refer to the node of a client that is gone.
             self.0.swap_remove(index);
         }
         next
