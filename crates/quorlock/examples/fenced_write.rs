@@ -1,4 +1,4 @@
-//! A holder that was stopped beyond its lease writes all the same; the store rejects it by its fencing token.
+//! A holder that was suspended beyond its lease writes nevertheless; the store rejects it by its fencing token.
 #![allow(
     clippy::disallowed_methods,
     reason = "an example is a program of its own"
@@ -29,9 +29,10 @@ ADDRESS is redis://[user[:password]@]host[:port][/db]";
 const NAME: &str = "example/report";
 const LEASE: Duration = Duration::from_secs(2);
 
-/// What the lock protects. It remembers the largest token that it has seen, and refuses writes with a smaller one.
+/// The resource that the lock protects. It remembers the largest token that it has seen, and rejects writes with a
+/// smaller one.
 ///
-/// In SQL: `UPDATE report SET text = $1, token = $2 WHERE id = $3 AND token <= $2`, and look at the number of rows.
+/// In SQL: `UPDATE report SET text = $1, token = $2 WHERE id = $3 AND token <= $2`, and check the number of rows.
 #[derive(Default)]
 struct Store(Mutex<(Token, String)>);
 
@@ -51,7 +52,7 @@ impl Store {
     }
 }
 
-/// A write came too late.
+/// The error of a write with a stale token.
 #[derive(Debug)]
 struct Stale(Token, Token);
 
@@ -84,7 +85,7 @@ async fn tell(story: Story, servers: Vec<String>) -> Result<(), Box<dyn Error>> 
     }
     let store = Arc::new(Store::default());
 
-    // Alice has a thread and a runtime of her own: when it is stopped, everything of hers is, her client included.
+    // Alice has her own thread and runtime: suspending it suspends everything of hers, including her client.
     let (alices_store, alices_node, alices_servers) =
         (store.clone(), node.clone(), servers.clone());
     let (say_held, is_held) = tokio::sync::oneshot::channel();
@@ -116,7 +117,7 @@ async fn tell(story: Story, servers: Vec<String>) -> Result<(), Box<dyn Error>> 
             Ok::<_, Box<dyn Error + Send + Sync>>(())
         })
     });
-    // An error means that Alice never held the lock; she says why at the end.
+    // An error means that Alice never held the lock; she reports why at the end.
     let _ = is_held.await;
 
     let locks = client(&node, &servers).await?;

@@ -1,4 +1,4 @@
-//! A holder that is cut off from most nodes: its work is cancelled before they give the lock to another client.
+//! A holder is cut off from most nodes: its work is cancelled before they grant the lock to another client.
 #![allow(
     clippy::disallowed_methods,
     reason = "an example is a program of its own"
@@ -39,16 +39,16 @@ async fn main() -> ExitCode {
     }
 }
 
-/// A short lease, so that the story does not wait for half a minute. The default is 30 s.
+/// A short lease, so that the example does not take half a minute. The default is 30 s.
 fn settings() -> LocksBuilder {
-    // The nodes are new, and no other client uses them: there is nothing that they could have forgotten.
+    // The nodes are new, and no other client uses them: there is nothing that they could have lost.
     Locks::builder()
         .trust_fresh_nodes()
         .watchdog_lease(Duration::from_secs(3))
 }
 
 async fn embedded(story: Story) -> Result<(), Box<dyn Error>> {
-    // Bob reaches every node; Alice reaches them by cables that can be cut.
+    // Bob reaches every node directly. Alice reaches them through cables that can be cut.
     let nodes: [_; 5] = std::array::from_fn(|_| EmbeddedNode::new());
     let cables = nodes.clone().map(Cable::new);
     let alice = settings().on_nodes(cables.clone())?;
@@ -70,7 +70,7 @@ async fn embedded(story: Story) -> Result<(), Box<dyn Error>> {
 
 async fn real(story: Story, servers: &[String]) -> Result<(), Box<dyn Error>> {
     let alice = settings().quorum(servers).await?;
-    // By default a waiter without a bound gives up after 30 s without a quorum. Bob waits through any outage.
+    // By default an unbounded wait fails after 30 s without a quorum. Bob waits through any outage.
     let patient = RetryPolicy::default().without_quorum(Duration::MAX);
     let bob = settings().retry(patient).quorum(servers).await?;
     let needed = servers.len() / 2 + 1;
@@ -155,7 +155,7 @@ async fn both(
     Ok(())
 }
 
-/// The way to a node, until it is cut: then requests are lost without a word.
+/// A transport to a node that can be cut: then requests are lost silently.
 #[derive(Clone, Debug)]
 struct Cable {
     node: EmbeddedNode,
@@ -181,7 +181,7 @@ impl Transport for Cable {
         } else {
             self.node.call(request)
         };
-        // Every call ends: the client does not know then whether it was executed.
+        // Every call ends with an error, and the client does not know whether the request was executed.
         Box::pin(async move {
             let answer = timeout(Duration::from_millis(500), call).await;
             answer.unwrap_or_else(|_| {

@@ -52,7 +52,7 @@ async fn tell(story: Story, servers: &[String]) -> Result<(), Box<dyn Error>> {
     let alice = left.lock("example/account/alice");
     let bob = right.lock("example/account/bob");
 
-    // Names on one server are taken together by `locks.all(["a", "b"])`; this takes locks of any clients.
+    // For names on one server there is `locks.all(["a", "b"])`; this function combines locks of any clients.
     let wait = Duration::from_secs(8);
     let forth = Lock::all([alice.clone(), bob.clone()])?.wait(wait);
     let back = Lock::all([bob.clone(), alice.clone()])?.wait(wait);

@@ -1,4 +1,4 @@
-//! One lock, two clients: who holds it, who waits, and who comes next.
+//! One lock and two clients: which one holds it, which one waits, and what follows a release.
 #![allow(
     clippy::disallowed_methods,
     reason = "an example is a program of its own"
@@ -29,7 +29,7 @@ async fn main() -> ExitCode {
 }
 
 async fn tell(story: Story, server: Option<&String>) -> Result<(), Box<dyn Error>> {
-    // Two clients, as two processes would have them: each with an identity of its own.
+    // Two clients, as in two processes: each has its own identity.
     let (alice, bob) = match server {
         None => {
             story.say("no server was given: the lock is on a node inside this process");
@@ -63,7 +63,7 @@ async fn tell(story: Story, server: Option<&String>) -> Result<(), Box<dyn Error
     sleep(Duration::from_millis(500)).await;
 
     let released = story.elapsed();
-    guard.release().await?; // An error would say that it had been lost before.
+    guard.release().await?; // An error would report that it had been lost before.
     story.say("Alice has released it; the answer says that it was hers until then");
 
     let (guard, acquired) = waiting.await?;
@@ -77,8 +77,8 @@ async fn tell(story: Story, server: Option<&String>) -> Result<(), Box<dyn Error
         guard.fencing_token()
     ));
 
-    drop(guard); // Dropping releases, too: in the background and without a report.
-    bob.close().await; // Waits until the background is done.
+    drop(guard); // A drop releases, too: in the background and without a report.
+    bob.close().await; // Waits for background releases.
     match alice.lock(name).try_acquire().await? {
         Some(_) => story.say("Bob has dropped the guard, and closed his client: the name is free"),
         None => story.say("Bob has dropped the guard, and somebody else holds the name already"),

@@ -1,4 +1,4 @@
-//! A lock on a majority of five independent nodes, two of which go away while it is held.
+//! A lock on a majority of five independent nodes, two of which go down while it is held.
 #![allow(
     clippy::disallowed_methods,
     reason = "an example is a program of its own"
@@ -38,9 +38,9 @@ async fn main() -> ExitCode {
     }
 }
 
-/// A short lease, so that renewals are seen: one every second. The default is 30 s.
+/// A short lease, so that renewals are visible: one every second. The default is 30 s.
 fn settings() -> LocksBuilder {
-    // The nodes are new, and no other client uses them: there is nothing that they could have forgotten.
+    // The nodes are new, and no other client uses them: there is nothing that they could have lost.
     Locks::builder()
         .trust_fresh_nodes()
         .watchdog_lease(Duration::from_secs(3))

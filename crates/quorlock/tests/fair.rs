@@ -21,14 +21,14 @@ fn name() -> Name {
     Name::new("a").unwrap()
 }
 
-/// Lets whatever is ready run.
+/// Lets tasks that are ready run.
 async fn settle() {
     sleep(Duration::from_millis(100)).await;
 }
 
 type Served = Arc<Mutex<Vec<u32>>>;
 
-/// Waits for the lock, notes its turn, and gives it back.
+/// Waits for the lock, records its turn, and releases the lock.
 fn wait(locks: &Locks, served: &Served, turn: u32) -> JoinHandle<()> {
     let (lock, served) = (locks.fair("a"), served.clone());
     tokio::spawn(async move {
@@ -50,7 +50,7 @@ async fn whoever_comes_first_is_served_first_across_clients_and_within_one() {
     let served = Served::default();
     let mut waiting = Vec::new();
     for turn in 0..12 {
-        // Two of the one, one of the other.
+        // Two waiters of the one client, then one of the other.
         let client = &clients[usize::from(turn % 3 == 0)];
         waiting.push(wait(client, &served, turn));
         settle().await;
@@ -82,7 +82,7 @@ async fn a_hand_over_costs_as_much_however_many_wait() {
         for waiting in waiting {
             waiting.await.unwrap().unwrap();
         }
-        // One release, and one acquire of the one that was told.
+        // One release, and one acquire by the waiter that was woken.
         assert_eq!(node.executed() - before, 2 * waiters + 1);
     }
 }
@@ -98,7 +98,7 @@ async fn story_10_a_waiter_that_gives_up_leaves_the_queue() {
     assert!(node.queue(&name()).is_empty());
     assert!(locks.fair("a").try_acquire().await.unwrap().is_none());
     assert!(node.queue(&name()).is_empty());
-    // Dropped while it waits, or while it asks for the first time.
+    // Dropped while it waits, or during its first request.
     for patience in [SECOND, Duration::ZERO] {
         let lock = locks.fair("a");
         timeout(patience, lock.acquire()).await.unwrap_err();
@@ -110,7 +110,7 @@ async fn story_10_a_waiter_that_gives_up_leaves_the_queue() {
     assert!(node.names().is_empty());
 }
 
-/// The head of the queue was told, and gave up at that moment.
+/// The first waiter in the queue was woken, and is dropped at that moment.
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_nobody_takes_passes_on_at_once() {
     let node = EmbeddedNode::new().latency(Duration::from_millis(10));
@@ -132,7 +132,7 @@ async fn story_10_a_dead_waiter_is_passed_over_after_a_lease() {
     let node = EmbeddedNode::new();
     let locks = Locks::on_node(node.clone()).unwrap();
     let held = locks.fair("a").acquire().await.unwrap();
-    // A client that is not polled any more, and not dropped either, as that of a process that was stopped.
+    // A waiter that is neither polled nor dropped, like one of a suspended process.
     let dying = Locks::on_node(node.clone()).unwrap().fair("a");
     let mut head = Box::pin(dying.acquire());
     timeout(SECOND, &mut head).await.unwrap_err();
@@ -188,7 +188,7 @@ async fn a_plain_lock_is_told_that_others_wait_for_the_fair_one() {
     );
 }
 
-/// Both are one hash, so nobody could tell which it is.
+/// To a node both are one hash, so no client can tell which it is.
 #[tokio::test(start_paused = true)]
 async fn whoever_wants_to_read_or_write_is_told_that_it_may_be_a_fair_lock() {
     let locks = Locks::on_node(EmbeddedNode::new()).unwrap();
@@ -244,7 +244,7 @@ async fn it_is_taken_together_with_other_locks() {
     }
 }
 
-/// The first in the queue was told that the name is free, and does not come.
+/// The first waiter in the queue was woken, and does not send a request.
 #[tokio::test(start_paused = true)]
 async fn a_queue_behind_a_dead_waiter_is_shown_and_can_be_moved_on_by_force() {
     let node = EmbeddedNode::new();

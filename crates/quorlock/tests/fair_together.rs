@@ -1,4 +1,4 @@
-//! Fair locks taken together with others: what they cost, and what they leave to those who want one of them alone.
+//! Fair locks taken together with others: what they cost, and what they leave to clients that want only one of them.
 #![allow(clippy::print_stdout, reason = "the figures of a run, for --nocapture")]
 #![allow(
     clippy::unwrap_used,
@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep, timeout};
 const SECOND: Duration = Duration::from_secs(1);
 const ROUND_TRIP: Duration = Duration::from_millis(1);
 
-/// A node, and how much one client has asked of it.
+/// A node that counts the requests of one client.
 #[derive(Clone, Debug)]
 struct Counted {
     node: EmbeddedNode,
@@ -64,12 +64,12 @@ fn node() -> EmbeddedNode {
     EmbeddedNode::new().latency(ROUND_TRIP)
 }
 
-/// Two locks of these names, the first one fair.
+/// A lock of these two names, the first one fair.
 fn pair(locks: &Locks, fair: &str, plain: &str) -> Lock {
     Lock::all([locks.fair(fair), locks.lock(plain)]).unwrap()
 }
 
-/// What a waiter for both asks in four seconds: requests, and subscriptions.
+/// The requests and subscriptions of a waiter for both locks in four seconds.
 async fn cost_of_waiting(locks: &Locks, counted: &Counted, lock: Lock) -> (u64, u64) {
     let waiting = tokio::spawn(async move { lock.acquire().await.unwrap() });
     sleep(4 * SECOND).await;
@@ -114,10 +114,10 @@ async fn waiting_for_a_held_fair_lock_beside_a_free_one_keeps_its_place_at_no_mo
         let (calls, subscriptions) = counted.counts();
         println!("{calls} calls, {subscriptions} subscriptions");
         assert!(calls <= 6 && subscriptions <= 2);
-        // It stands in the queue, and leaves the other lock to others.
+        // It is in the queue, and leaves the other lock free.
         assert_eq!(node.queue(&Name::new(fair).unwrap()).len(), 1);
         drop(other.lock(plain).try_acquire().await.unwrap().unwrap());
-        // Who comes later is served later.
+        // A later waiter is served later.
         let lock = other.fair(fair);
         let later = tokio::spawn(async move { lock.acquire().await.unwrap() });
         sleep(SECOND).await;
@@ -155,7 +155,7 @@ async fn those_who_wait_for_another_lock_leave_the_fair_one_to_others() {
     assert!(waiting.iter().all(|waiting| !waiting.is_finished()));
 }
 
-/// How often each of six clients wins in this time, by holds of 10 ms.
+/// How often each of six clients wins in this time, with holds of 10 ms.
 async fn wins(time: Duration, lock: impl Fn(&Locks, usize) -> Lock) -> Vec<u64> {
     let node = node();
     let wins: Vec<_> = (0..6).map(|_| Arc::new(AtomicU64::new(0))).collect();
@@ -197,7 +197,7 @@ async fn two_fair_locks_are_taken_together_however_they_are_named() {
     })
     .await;
     println!("{wins:?}");
-    // Each pair collides with the two others, and chance parts them.
+    // Each pair collides with the two others, and random pauses separate them.
     assert!(1_500 <= wins.iter().sum::<u64>(), "{wins:?}");
     assert!(10 <= *wins.iter().min().unwrap(), "{wins:?}");
 }

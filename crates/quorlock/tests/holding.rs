@@ -1,4 +1,4 @@
-//! Taking, holding and losing locks on embedded nodes, in virtual time.
+//! Acquiring, holding and losing locks on embedded nodes, in virtual time.
 
 #![allow(
     clippy::disallowed_methods,
@@ -25,7 +25,7 @@ fn name(name: &str) -> Name {
     Name::new(name).unwrap()
 }
 
-/// Lets background tasks run, without letting much time pass.
+/// Lets background tasks run, without much time passing.
 async fn settle() {
     for _ in 0..10 {
         sleep(Duration::from_millis(1)).await;
@@ -195,7 +195,7 @@ async fn tokens_grow_from_hold_to_hold() {
         last = Some(guard.fencing_token());
         guard.release().await.unwrap();
         settle().await;
-        // Each comes back with its counter lost; a majority always keeps its own.
+        // Each node restarts without its counter, but a majority always keeps its own.
         nodes[round % 5].restart();
     }
 }

@@ -1,4 +1,5 @@
-//! Restarts keep everything, the operator says; the address leads to another server all the same, which shows that.
+//! The operator asserts that restarts keep everything, but the address leads to another server: the server shows
+//! that, and is not trusted.
 
 #![allow(
     clippy::disallowed_methods,
@@ -46,7 +47,7 @@ fn client() -> LocksBuilder {
     Locks::builder().node_trust(NodeTrust::AssertedDurable)
 }
 
-/// An address, and a hold of `a` on the first server there. The other server was in use, too, and was restarted.
+/// An address, and a hold of `a` on its first server. The other server was used elsewhere, and was restarted.
 async fn held() -> (Address, Guard) {
     let server = || EmbeddedNode::new().persistence(Persistence::EveryWrite);
     let address = Address {
@@ -62,7 +63,8 @@ async fn held() -> (Address, Guard) {
     (address, held)
 }
 
-/// Whether both are held when another server takes the address `after` the contender has used it first.
+/// Whether both clients hold the lock when another server takes the address this long after the contender first used
+/// it.
 async fn both_hold(after: Duration, tries: usize) -> bool {
     let (address, held) = held().await;
     let contender = client().on_node(address.clone()).unwrap();
@@ -91,7 +93,7 @@ async fn another_nonce_than_the_client_knows_is_never_inherited() {
     );
 }
 
-/// The request that finds the other nonce makes the client forget the one that it knows: the next one inherits.
+/// The request that finds the other nonce withdraws the trust. The next request must not make the node inherit it.
 #[tokio::test(start_paused = true)]
 async fn another_nonce_is_not_inherited_by_the_second_request_either() {
     assert!(
@@ -100,7 +102,7 @@ async fn another_nonce_is_not_inherited_by_the_second_request_either() {
     );
 }
 
-/// A client that knows no nonce comes right behind one that does.
+/// A client that knows no nonce sends its request right after one that does.
 #[tokio::test(start_paused = true)]
 async fn what_a_client_refuses_to_trust_no_newcomer_inherits() {
     let (address, held) = held().await;
@@ -114,7 +116,7 @@ async fn what_a_client_refuses_to_trust_no_newcomer_inherits() {
     assert!(won.is_err(), "{won:?}");
 }
 
-/// What only looks says that it changes nothing.
+/// A request that only looks changes nothing.
 #[tokio::test(start_paused = true)]
 async fn a_look_inherits_nothing() {
     let node = EmbeddedNode::new().persistence(Persistence::EveryWrite);

@@ -30,7 +30,8 @@ async fn held() -> (EmbeddedNode, Locks, Guard) {
     (node, locks, guard)
 }
 
-/// What a worker does: jobs one after another, and now and then something else. How it ended, and what is done.
+/// A worker that runs one job after another, and sometimes something else. Returns how it ended, and counts the jobs
+/// in `done`.
 async fn work(guard: &Guard, mut jobs: mpsc::Receiver<Duration>, done: &AtomicU32) -> Lost {
     let mut lost = guard.lost();
     let mut beat = tokio::time::interval(Duration::from_millis(300));
@@ -59,7 +60,7 @@ async fn a_loop_works_for_many_leases_and_ends_in_the_middle_of_the_job_at_which
     for _ in 0..100 {
         jobs.send(Duration::from_secs(1)).await.unwrap();
     }
-    // Longer than the lease, and the node is gone in the middle of it.
+    // This job takes longer than the lease, and the node goes down in the middle of it.
     jobs.send(Duration::from_secs(600)).await.unwrap();
     let done = AtomicU32::new(0);
     let began = Instant::now();
@@ -124,7 +125,7 @@ async fn a_step_that_is_dropped_early_drops_its_work_and_holds_the_lock() {
     assert!(locks.lock("a").try_acquire().await.unwrap().is_none());
 }
 
-/// Its last poll stood still for longer than the lease: what it came to was not protected.
+/// The last poll took longer than the lease, so its output was not protected.
 #[tokio::test(start_paused = true)]
 async fn a_step_that_ends_too_late_is_an_error() {
     let node = EmbeddedNode::new();
@@ -132,7 +133,7 @@ async fn a_step_that_ends_too_late_is_an_error() {
     let guard = locks.lock("a").lease(LEASE).acquire().await.unwrap();
     let mut late = pin!(advance(LEASE));
     let step = poll_fn(|cx| {
-        // The clock moves on at the first poll; what follows has to be ready at once.
+        // The clock advances during the first poll, so the rest must be ready at once.
         let _ = late.as_mut().poll(cx);
         Poll::Ready(7)
     });
@@ -153,7 +154,7 @@ async fn a_task_without_the_guard_ends_with_the_lock_whether_it_is_lost_or_relea
     drop(locks);
 }
 
-/// Two that wait are told both, and one that is dropped does not take the other's place.
+/// Two clones that wait both learn of the loss, and one that is dropped does not take the other's place.
 #[tokio::test(start_paused = true)]
 async fn each_clone_of_a_signal_is_told() {
     let (node, _locks, guard) = held().await;

@@ -1,4 +1,4 @@
-//! So many holds of one client that a node cannot do all at once what they need.
+//! More holds of one client than a node can renew or release at once.
 
 #![allow(
     clippy::disallowed_methods,
@@ -20,20 +20,20 @@ use quorlock::{EmbeddedNode, Guard, Locks};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-/// How long a node takes for one claim that is renewed or released.
+/// How long a node takes to renew or release one claim.
 const COST: Duration = Duration::from_micros(100);
 
 /// How long callers wait for an answer.
 const CALL_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// A node that does one thing after the other, also what its callers do not wait for any more.
+/// A node that executes one request after another, even those whose callers no longer wait.
 #[derive(Clone)]
 struct Busy {
     node: EmbeddedNode,
     busy_until: Arc<Mutex<Instant>>,
-    /// Requests without an answer.
+    /// The number of requests that were not answered.
     waiting: Arc<AtomicUsize>,
-    /// How many of them there may be: more are refused before they are sent.
+    /// The limit of such requests. More are refused before they are sent.
     most_waiting: usize,
 }
 
@@ -47,7 +47,7 @@ impl Busy {
         }
     }
 
-    /// When the node has done this, after all that came before.
+    /// When the node has executed this request, after all earlier ones.
     fn done(&self, claims: usize) -> Instant {
         let mut busy_until = self.busy_until.lock().unwrap();
         let cost = COST * u32::try_from(claims).unwrap();
@@ -67,7 +67,7 @@ impl Transport for Busy {
         let claims = match &request {
             Request::Renew(ask) => ask.claims.len(),
             Request::Release(_) => 1,
-            // To begin with there is time enough.
+            // Acquiring is not limited.
             _ => return self.node.call(request),
         };
         if self.most_waiting <= self.waiting.load(Ordering::Relaxed) {
@@ -109,8 +109,9 @@ async fn hold(locks: &Locks, many: usize) -> Vec<Guard> {
     guards
 }
 
-/// Renewing all takes 0.6 of the second from one renewal to the next, and three times the time-out of a call. Sent all
-/// at once, most get no answer in time, and are sent again while the node still does what no caller waits for.
+/// Renewing all holds takes 0.6 of the second between two renewals, and three times the call time-out. If all were
+/// sent at once, most would get no answer in time, and be sent again while the node still executes requests for which
+/// no caller waits.
 #[tokio::test(start_paused = true)]
 async fn renewals_that_take_longer_than_a_call_may_lose_no_hold() {
     let node = Busy::new(usize::MAX);
@@ -124,7 +125,7 @@ async fn renewals_that_take_longer_than_a_call_may_lose_no_hold() {
     }
 }
 
-/// A guard of each hold is dropped, and another one left: that many smaller counts are told as the node takes them.
+/// One guard of each hold is dropped, and another one is left: the lower counts are sent as the node takes them.
 #[tokio::test(start_paused = true)]
 async fn counts_of_many_holds_are_lowered_as_the_node_takes_them() {
     let node = Busy::new(2_000);
@@ -143,7 +144,7 @@ async fn counts_of_many_holds_are_lowered_as_the_node_takes_them() {
     assert_eq!((names.len(), high.count()), (5_000, 0));
 }
 
-/// More than the connection takes at once, and more than the node does within the time-out of a call.
+/// More than the connection accepts at once, and more than the node executes within the call time-out.
 #[tokio::test(start_paused = true)]
 async fn closing_gives_back_what_many_dropped_guards_held() {
     let node = Busy::new(2_000);
@@ -163,8 +164,8 @@ async fn closing_gives_back_what_many_guards_hold() {
     assert_eq!(node.node.names().len(), 0);
 }
 
-/// Tries for a held name are dropped before they are answered: most of their releases wait for room in the lane, and
-/// the refusals that come meanwhile say that nothing is left to release.
+/// Tries for a held name are dropped before they are answered. Most of their releases wait for room in the lane, and
+/// the refusals that arrive meanwhile show that nothing is left to release.
 #[tokio::test(start_paused = true)]
 async fn releases_that_are_not_needed_any_more_leave_their_room_to_others() {
     let node = EmbeddedNode::new().latency(Duration::from_millis(5));

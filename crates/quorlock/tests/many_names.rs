@@ -16,7 +16,7 @@ fn names(many: usize) -> impl Iterator<Item = String> {
     (0..many).map(|number| format!("name:{number}"))
 }
 
-/// One request for each name to acquire it and one to release it, and the renewals in between in batches of a hundred.
+/// Each name takes one request to acquire and one to release. The renewals in between are in batches of a hundred.
 #[tokio::test(start_paused = true)]
 async fn a_lock_of_the_most_names_is_acquired_kept_and_released() {
     let most = Lock::MOST_NAMES;

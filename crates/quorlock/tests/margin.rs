@@ -1,4 +1,4 @@
-//! Leases that do not trust a node's clock: margins, claim versions, and claims that are replaced.
+//! Leases that do not depend on a node's clock: margins, claim versions, and take-over.
 
 #![allow(
     clippy::disallowed_methods,
@@ -38,8 +38,8 @@ fn left(node: &EmbeddedNode) -> Duration {
     }
 }
 
-/// The holder dies at once; a waiter that began to look then has the lock one lease later, though the nodes would keep
-/// the claim for a minute more.
+/// The holder dies at once. A waiter that arrives then gets the lock one lease later, though the nodes would keep the
+/// claim for another minute.
 #[tokio::test(start_paused = true)]
 async fn a_dead_holder_is_replaced_one_lease_after_its_last_beat_was_seen() {
     let nodes = nodes(3);
@@ -59,7 +59,7 @@ async fn a_dead_holder_is_replaced_one_lease_after_its_last_beat_was_seen() {
     }
 }
 
-/// Somebody who only tries counts as having looked.
+/// A `try_acquire` observes the claim, too.
 #[tokio::test(start_paused = true)]
 async fn whoever_looked_before_replaces_the_claim_with_the_first_try_after_the_lease() {
     let nodes = nodes(3);
@@ -78,7 +78,7 @@ async fn whoever_looked_before_replaces_the_claim_with_the_first_try_after_the_l
     assert!(other.try_acquire().await.unwrap().is_some());
 }
 
-/// What a node refuses about one name, or for a while, says nothing against what it has shown of others.
+/// A node's refusal of another name, or a temporary one, does not affect its other observations.
 #[tokio::test(start_paused = true)]
 async fn a_refusal_of_another_name_does_not_put_off_a_take_over() {
     let nodes = nodes(3);
@@ -108,7 +108,8 @@ async fn a_holder_that_renews_is_never_replaced() {
     guard.release().await.unwrap();
 }
 
-/// A claim without a claim version is another client's, of other make or without a margin: it is waited for.
+/// A claim without a claim version belongs to another kind of client, or to one without a margin: contenders wait for
+/// its TTL.
 #[tokio::test(start_paused = true)]
 async fn a_claim_without_a_beat_is_not_replaced() {
     let nodes = nodes(3);
@@ -167,8 +168,8 @@ async fn on_one_node_there_is_no_beat_unless_a_margin_is_asked_for() {
     assert!(OVER <= start.elapsed() && start.elapsed() < OVER + SOON);
 }
 
-/// Token counters of names that nobody uses stayed for ever, and an operator who deleted them let the tokens begin
-/// again at 1. Here they expire, and what comes after is larger all the same.
+/// Token counters of unused names stayed for ever, and after an operator deleted them, tokens began again at 1. Here
+/// they expire, and later tokens are larger nevertheless.
 #[tokio::test(start_paused = true)]
 async fn story_29_unused_token_counters_expire_and_tokens_go_on_growing() {
     let nodes = nodes(3);
@@ -194,7 +195,7 @@ async fn story_29_unused_token_counters_expire_and_tokens_go_on_growing() {
     }
 }
 
-/// A process dies that held more names than a client used to remember: all of them are free one lease later.
+/// A process dies with more names than a client once remembered: all of them are free one lease later.
 #[tokio::test(start_paused = true)]
 async fn thousands_of_names_of_a_dead_process_are_taken_over_one_lease_later() {
     const NAMES: usize = 5_000;

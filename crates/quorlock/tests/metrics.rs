@@ -1,4 +1,4 @@
-//! The metrics that are recorded. Runs with `--features metrics`.
+//! The recorded metrics. Runs with `--features metrics`.
 
 #![allow(
     clippy::disallowed_methods,
@@ -19,7 +19,7 @@ use quorlock::transport::Held;
 use quorlock::{EmbeddedNode, Locks, Lost, Name, metrics};
 use tokio::time::sleep;
 
-/// Keeps values by name and label, and what was said of each name.
+/// Keeps values by name and label, and the description of each name.
 #[derive(Clone, Default)]
 struct Sums(
     Arc<Mutex<BTreeMap<String, Vec<f64>>>>,
@@ -82,7 +82,7 @@ impl Sums {
         sums.get(name).cloned().unwrap_or_default()
     }
 
-    /// What a gauge shows.
+    /// The value of a gauge.
     fn shown(&self, name: &str) -> f64 {
         self.of(name).iter().sum()
     }
@@ -143,7 +143,7 @@ async fn waiting_holding_and_contention_are_measured() {
     assert_eq!(sums.count(metrics::SPLIT_VOTES), 0);
     let held = sums.of(metrics::HOLD_SECONDS);
     assert!(held.len() == 1 && 1.9 < held[0], "{held:?}");
-    // A dropped guard is cleaned up in the background, and is no loss.
+    // A dropped guard is cleaned up in the background, and is not a loss.
     drop(second);
     settle().await;
     assert_eq!(sums.count(metrics::ORPHANS_CLEANED), 1);
@@ -184,7 +184,7 @@ async fn split_votes_are_counted() {
     let _local = ::metrics::set_default_local_recorder(&sums);
     let nodes: Vec<_> = (0..3).map(|_| EmbeddedNode::new()).collect();
     let name = Name::new("a").unwrap();
-    // One has the first node and another the second: neither holds a majority.
+    // One client has the first node and another the second: neither holds a majority.
     let one = Locks::on_node(nodes[0].clone()).unwrap();
     let other = Locks::on_node(nodes[1].clone()).unwrap();
     let _one = one.lock("a").acquire().await.unwrap();
@@ -291,7 +291,7 @@ async fn a_node_that_forgot_is_shown_until_it_counts_again() {
     assert_eq!(quarantined(), 0.0);
 }
 
-/// The names of the metrics, read in the source.
+/// The names of the metrics, parsed from the source.
 fn constants() -> Vec<&'static str> {
     let source = include_str!("../src/metrics.rs");
     let names = source
@@ -331,7 +331,7 @@ async fn every_metric_is_described_and_every_counter_exists_before_it_counts() {
     assert_eq!(sums.of("quorlock_lost_total expired"), Vec::<f64>::new());
 }
 
-/// The page for operators has a row for each metric.
+/// The operators' page has a row for each metric.
 #[test]
 fn every_metric_is_on_the_page() {
     let page = include_str!("../../../docs/src/operating.md");

@@ -1,4 +1,4 @@
-//! Looking who holds a lock, freeing it by force, and key prefixes, on embedded nodes in virtual time.
+//! Inspecting a lock, releasing it by force, and key prefixes, on embedded nodes in virtual time.
 
 #![allow(
     clippy::disallowed_methods,
@@ -29,7 +29,7 @@ fn name(name: &str) -> Name {
     Name::new(name).unwrap()
 }
 
-/// Lets background tasks run, without letting much time pass.
+/// Lets background tasks run, without much time passing.
 async fn settle() {
     for _ in 0..10 {
         sleep(Duration::from_millis(1)).await;
@@ -183,7 +183,7 @@ async fn a_forced_release_of_a_minority_is_not_confirmed() {
     for node in &nodes {
         node.resume();
     }
-    // The paused nodes execute it after all.
+    // The paused nodes execute the request when they are resumed.
     let report = locks.force_release("a").await.unwrap();
     assert_eq!(report.freed(), 0, "{report}");
 }
@@ -196,7 +196,7 @@ async fn a_key_prefix_comes_before_every_name() {
     let plain = Locks::on_node(node.clone()).unwrap();
     let guard = prefixed.lock("a").acquire().await.unwrap();
     assert_eq!(node.names(), [name("app:a")]);
-    // Names are shown as they were asked for, keys where an operator reads.
+    // Users see names as they were requested, operators see keys.
     assert_eq!(guard.names().collect::<Vec<_>>(), [&name("a")]);
     assert!(guard.fencing_token_of("a").is_some());
     assert!(guard.fencing_token_of("app:a").is_some());

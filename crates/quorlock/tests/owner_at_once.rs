@@ -1,4 +1,4 @@
-//! What one owner begins at once on one name.
+//! Concurrent acquisitions of one owner on one name.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A client of one node, and a client of three, at a round trip of 1 ms.
+/// A client of one node, and a client of three, with a round trip of 1 ms.
 fn clients() -> [(Vec<EmbeddedNode>, Locks); 2] {
     [1, 3].map(|count| {
         let node = || EmbeddedNode::new().latency(Duration::from_millis(1));

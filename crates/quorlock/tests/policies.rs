@@ -1,4 +1,4 @@
-//! Retry policy and longest hold do what they say, in virtual time.
+//! The retry policy and the longest hold, in virtual time.
 
 #![allow(
     clippy::disallowed_methods,
@@ -31,7 +31,7 @@ async fn an_acquisition_fails_after_as_long_without_a_quorum_as_allowed() {
         let expected = seconds * SECOND;
         assert!(expected <= took && took <= expected + Duration::from_millis(2));
         sleep(SECOND).await;
-        // Each round: an acquire that is granted, and its release. Pauses grow to a second.
+        // Each round sends an acquire, which is granted, and its release. Pauses grow to a second.
         let rounds = nodes[0].executed() / 2;
         assert!(
             (4..=8 + 4 * u64::from(seconds)).contains(&rounds),
@@ -52,11 +52,12 @@ async fn no_pause_is_longer_than_the_cap() {
     nodes[2].kill();
     let waited = 4 * SECOND;
     locks.lock("a").wait(waited).acquire().await.unwrap_err();
-    // Tokio's timer counts in milliseconds, rounded up. Each round: an acquire that is granted, and its release.
+    // Tokio's timer counts in milliseconds, rounded up. Each round sends an acquire, which is granted, and its
+    // release.
     let most = cap + Duration::from_millis(1);
     let rounds = u32::try_from(nodes[0].executed() / 2).unwrap();
     assert!(waited <= rounds * most, "{rounds} rounds");
-    // Pauses that are uniform up to the cap are not next to nothing.
+    // Pauses that are uniform up to the cap are not close to zero.
     assert!(rounds * most / 4 < waited, "{rounds} rounds");
 }
 
@@ -67,7 +68,7 @@ async fn a_waiter_looks_again_after_the_poll_cap_though_nothing_wakes_it() {
     let locks = Locks::builder().trust_fresh_nodes().retry(policy);
     let locks = locks.on_node(node.clone()).unwrap();
     let other = Locks::on_node(node.clone()).unwrap();
-    // A claim without an end, which goes without a word.
+    // A claim without expiry, whose end is not published.
     let owner = other.lock("b").acquire().await.unwrap().owner_id();
     let held = Held::Plain { owner, count: 1 };
     node.put(&Name::new("a").unwrap(), held, None);
@@ -94,7 +95,7 @@ async fn no_lock_is_held_longer_than_the_longest_hold() {
     assert_eq!(guard.lost().await, Lost::Expired);
     let held = began.elapsed();
     assert!(99 * SECOND < held && held <= 100 * SECOND + Duration::from_millis(1));
-    // It is given back, not left to its TTL.
+    // The claim is released, not left to its TTL.
     sleep(Duration::from_millis(20)).await;
     assert!(nodes.iter().all(|node| node.names().is_empty()));
 }

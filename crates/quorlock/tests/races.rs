@@ -27,8 +27,8 @@ fn foreign() -> Held {
     }
 }
 
-/// D's grant comes after the lease was raised: it carries what its request stated, so that nobody believes longer than
-/// three nodes have promised.
+/// D's grant arrives after the lease was raised. It counts for the lease that its request stated, so the holder never
+/// relies on more than three nodes have promised.
 #[tokio::test(start_paused = true)]
 async fn a_late_grant_carries_the_lease_that_it_stated() {
     let a = EmbeddedNode::new();
@@ -51,7 +51,7 @@ async fn a_late_grant_carries_the_lease_that_it_stated() {
     sleep(S(12)).await;
     c.resume();
     e.restart();
-    // What C queued while it was stopped renews a claim that has expired.
+    // The renewal that C queued while it was paused finds an expired claim.
     let other = Locks::builder()
         .trust_fresh_nodes()
         .on_nodes(nodes)
@@ -63,7 +63,7 @@ async fn a_late_grant_carries_the_lease_that_it_stated() {
     );
 }
 
-/// The first guard goes while a re-entry is under way, which is then cancelled: it was the last entry.
+/// The first guard is released while a re-entry is in progress, which is then cancelled: it was the last entry.
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_re_entry_does_not_keep_the_hold_for_ever() {
     let node = EmbeddedNode::new().latency(MS(20));
@@ -84,7 +84,7 @@ async fn a_cancelled_re_entry_does_not_keep_the_hold_for_ever() {
     assert_eq!(node.names(), []);
 }
 
-/// The keeper hears of a loss whoever finds it, or closing would wait for the hold for ever.
+/// The keeper learns of a loss whoever finds it; otherwise closing would wait for the hold for ever.
 #[tokio::test(start_paused = true)]
 async fn a_loss_that_an_extension_finds_is_cleaned_up() {
     let node = EmbeddedNode::new();
@@ -105,7 +105,7 @@ async fn a_loss_that_an_extension_finds_is_cleaned_up() {
     timeout(S(3600), locks.close()).await.expect("close hangs");
 }
 
-/// The node was flushed; releasing one of two guards finds it out, for both.
+/// The node was flushed. Releasing one of two guards detects the loss for both.
 #[tokio::test(start_paused = true)]
 async fn not_yours_to_one_guard_is_the_end_of_all() {
     let node = EmbeddedNode::new();
@@ -121,7 +121,7 @@ async fn not_yours_to_one_guard_is_the_end_of_all() {
     assert!(!g2.is_held());
 }
 
-/// A wake-up overtakes the refusal of a round that a new leader inherited.
+/// A wake-up overtakes the refusal of a round that a new leader took over.
 #[tokio::test(start_paused = true)]
 async fn a_wake_up_is_not_lost_when_the_leader_changes() {
     let node = EmbeddedNode::new().latency(MS(20));
@@ -147,7 +147,7 @@ async fn a_wake_up_is_not_lost_when_the_leader_changes() {
     assert!(began.elapsed() < S(2));
 }
 
-/// Three members refuse, and giving back the other two publishes: only what a member publishes that refused counts.
+/// Three members refuse, and releasing the other two publishes wake-ups. Only those of members that refused count.
 #[tokio::test(start_paused = true)]
 async fn our_own_clean_up_does_not_wake_us() {
     let n = Name::new("a").unwrap();
@@ -166,7 +166,7 @@ async fn our_own_clean_up_does_not_wake_us() {
     assert!(nodes[0].executed() < 100);
 }
 
-/// One node is dead, one held, one free: somebody is in the way, and waiting helps.
+/// One node is down, one is held and one is free: another owner is in the way, and waiting helps.
 #[tokio::test(start_paused = true)]
 async fn contention_with_a_dead_minority_is_contention() {
     let n = Name::new("a").unwrap();
@@ -182,7 +182,7 @@ async fn contention_with_a_dead_minority_is_contention() {
     assert!(guard.is_held());
 }
 
-/// A waiter goes on when a threshold of its subscriptions is live.
+/// A waiter continues when a threshold of its subscriptions is live.
 #[tokio::test(start_paused = true)]
 async fn a_dead_minority_does_not_delay_a_waiter() {
     let nodes: Vec<_> = (0..5).map(|_| EmbeddedNode::new()).collect();
@@ -207,7 +207,7 @@ async fn a_dead_minority_does_not_delay_a_waiter() {
     assert!(began.elapsed() < MS(500));
 }
 
-/// A leaked hold ends with its lease, for every guard of it.
+/// A leaked hold ends with its lease, for all of its guards.
 #[tokio::test(start_paused = true)]
 async fn other_guards_of_a_leaked_hold_hear_of_its_end() {
     let node = EmbeddedNode::new();
@@ -225,7 +225,7 @@ async fn other_guards_of_a_leaked_hold_hear_of_its_end() {
     assert!(began.elapsed() < S(31));
 }
 
-/// Two acquisitions through one owner take turns, within the time that each of them waits.
+/// Two acquisitions of one owner run one after the other, each within its own wait.
 #[tokio::test(start_paused = true)]
 async fn an_owner_that_waits_for_itself_gives_up_in_time() {
     let node = EmbeddedNode::new();
@@ -239,7 +239,7 @@ async fn an_owner_that_waits_for_itself_gives_up_in_time() {
     assert!(r.is_ok_and(|acquired| acquired.is_err()));
 }
 
-/// A node that hands out and stores what the story says.
+/// A node that hands out and stores scripted tokens.
 #[derive(Debug)]
 struct Fake {
     address: String,
@@ -279,7 +279,7 @@ impl Transport for Fake {
         &self.address
     }
 }
-/// A and B take the proposal while C says that it stores more: the token is what A and B took.
+/// A and B take the proposal while C reports a larger token: the result is the token that A and B took.
 #[tokio::test(start_paused = true)]
 async fn a_raise_settles_on_the_token_that_was_taken() {
     let f = |a: &str, granted, stored| Fake {
@@ -287,7 +287,7 @@ async fn a_raise_settles_on_the_token_that_was_taken() {
         granted,
         stored,
     };
-    // A and B hand out 6, C is heard with 5 and stores 10 by the time of the proposal.
+    // A and B hand out 6; C hands out 5, and stores 10 when the proposal arrives.
     let locks = Locks::builder()
         .trust_fresh_nodes()
         .on_nodes([f("a", 6, 0), f("b", 6, 0), f("c", 5, 10)])
@@ -296,7 +296,7 @@ async fn a_raise_settles_on_the_token_that_was_taken() {
     assert_eq!(g.fencing_token(), Token(7));
 }
 
-/// The leader has found out for all of them that no quorum answers.
+/// The leader has found out that no quorum answers, and fails for all.
 #[tokio::test(start_paused = true)]
 async fn waiters_of_one_process_fail_together_in_an_outage() {
     let nodes: Vec<_> = (0..3).map(|_| EmbeddedNode::new()).collect();
@@ -321,7 +321,7 @@ async fn waiters_of_one_process_fail_together_in_an_outage() {
     assert!(S(30) <= took && took < S(31), "{took:?}");
 }
 
-/// What a try has got is given back before closing ends.
+/// The grants of a try are released before closing ends.
 #[tokio::test(start_paused = true)]
 async fn closing_waits_for_a_try_under_way() {
     let node = EmbeddedNode::new().latency(MS(20));

@@ -1,7 +1,7 @@
-//! What requests state of one hold: the larger a request's number, the longer the lease that it states.
+//! What requests state about one hold: a request with a larger number never states a shorter lease.
 //!
-//! Tasks that renew, extend and enter one hold at once are let run into each other: by a hook in the way to the nodes in
-//! virtual time, and by threads on the real clock.
+//! Tasks that renew, extend and enter one hold run concurrently: through a hook in the transport in virtual time, and
+//! on threads on the real clock.
 
 #![allow(
     clippy::disallowed_methods,
@@ -23,7 +23,7 @@ const S: fn(u64) -> Duration = Duration::from_secs;
 
 type Hook = Box<dyn FnOnce() + Send>;
 
-/// A node, with what was stated to it, and with something that happens while a renewal is made.
+/// A node that records the statements, with a hook that runs while a renewal is made.
 #[derive(Clone)]
 struct Stated {
     node: EmbeddedNode,
@@ -55,7 +55,7 @@ impl Stated {
         }
     }
 
-    /// How many requests with a larger number than another one stated a shorter lease than that one.
+    /// The number of requests that stated a shorter lease than a request with a smaller number.
     fn shorter(&self) -> usize {
         let mut by_number: BTreeMap<(OwnerId, u64), u64> = BTreeMap::new();
         for (owner, number, lease) in self.seen.lock().unwrap().iter() {
@@ -105,7 +105,8 @@ fn client(nodes: &[Stated]) -> Locks {
     builder.on_nodes(nodes.to_vec()).unwrap()
 }
 
-/// What `guard` says of its lease is still true when nobody else could have looked at the claim for less than that.
+/// Asserts that what `guard` reports of its lease stays true: no other client gets the lock after observing the claim
+/// for `span`.
 async fn assert_nobody_else_wins(guard: &Guard, nodes: &[Stated], name: &str, span: Duration) {
     let other = client(nodes).lock(name);
     assert!(other.try_acquire().await.unwrap().is_none());
@@ -119,9 +120,9 @@ async fn assert_nobody_else_wins(guard: &Guard, nodes: &[Stated], name: &str, sp
     );
 }
 
-/// While one task asks the nodes to keep a hold for a second, another one extends it to five: B's requests leave between
-/// A's first and A's others. A's others state the shorter lease, and must not have the larger number: nodes would show
-/// that lease, and a contender replace the claim after it.
+/// While task A renews a hold for one second, task B extends it to five. B's requests are sent between A's first and
+/// A's other requests. These state the shorter lease, and must not have the larger number: nodes would show that
+/// lease, and a contender would replace the claim after it.
 #[tokio::test(start_paused = true)]
 async fn a_request_that_leaves_amid_an_extension_does_not_shorten_it() {
     let nodes = three();
@@ -153,8 +154,8 @@ async fn a_request_that_leaves_amid_an_extension_does_not_shorten_it() {
     assert_nobody_else_wins(&guard, &nodes, "a", Duration::from_millis(1_013)).await;
 }
 
-/// The watchdog's renewals were numbered before an extension, and come to the nodes after it: neither the claim version nor what is
-/// left of the claim goes back.
+/// The watchdog's renewals were numbered before an extension, and arrive after it: neither the claim version nor the
+/// TTL of the claim goes back.
 #[tokio::test(start_paused = true)]
 async fn a_renewal_that_comes_after_the_extension_that_it_was_numbered_before_is_harmless() {
     let nodes = three();
@@ -204,7 +205,7 @@ fn threads_that_extend_and_enter_one_hold_never_state_less_than_before() {
         let lock = locks.lock(format!("a{number}")).lease(S(1));
         let guard = runtime.block_on(lock.acquire()).unwrap();
         std::thread::scope(|threads| {
-            // That a lease runs out on a busy machine is not the question, and no request is missing then.
+            // On a busy machine the lease may expire; the recorded requests are complete nevertheless.
             threads.spawn(|| {
                 for more in 1..=TIMES {
                     let lease = S(1) + Duration::from_millis(more);

@@ -1,5 +1,5 @@
-//! A process that is stopped at a reading of its clock, while the world goes on: what it reads is old by the time it
-//! takes in a reply that came meanwhile. Every reading of a try is tried out.
+//! A process that is suspended at a reading of its clock. The reading is old when it takes in a reply that arrived
+//! meanwhile. Every reading of a try is tested.
 
 #![allow(
     clippy::disallowed_methods,
@@ -22,17 +22,17 @@ use quorlock::transport::{
 use quorlock::{EmbeddedNode, Guard, Locks, LocksBuilder, Runtime, Task, Time, Timer, WallMillis};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
-/// The lease of every claim here, and the longest one.
+/// The lease of every claim in these tests, and the longest lease.
 const LEASE: Duration = Duration::from_secs(2);
-/// For how long the process is stopped.
+/// For how long the process is suspended.
 const STOP: Duration = Duration::from_secs(1);
 /// The lease and its drift allowance.
 const OVER: Duration = Duration::from_millis(2_022);
 
-/// What happens while the process is stopped.
+/// What happens while the process is suspended.
 type Meanwhile = Box<dyn FnOnce() + Send>;
 
-/// True time, and the clock of everybody.
+/// True time, which all clocks show.
 #[derive(Clone, Default)]
 struct Clock(Arc<AtomicU64>);
 
@@ -52,7 +52,7 @@ struct Process {
     clock: Clock,
     drawn: AtomicU64,
     tasks: Mutex<Vec<Task>>,
-    /// How many readings of the clock are left before it is stopped, and what happens then.
+    /// How many more readings of the clock there are before the suspension, and what happens then.
     stop: Mutex<Option<(usize, Meanwhile)>>,
 }
 
@@ -70,7 +70,7 @@ impl Process {
         *self.stop.lock().unwrap() = Some((reading, meanwhile));
     }
 
-    /// Whether it was stopped.
+    /// Whether it was suspended.
     fn has_stopped(&self) -> bool {
         self.stop.lock().unwrap().take().is_none()
     }
@@ -125,7 +125,7 @@ impl Runtime for Process {
     }
 }
 
-/// Nobody is woken: everything is polled again and again.
+/// A timer that wakes no task: everything is polled repeatedly.
 struct ByHand(Clock);
 
 impl Timer for ByHand {
@@ -141,7 +141,7 @@ fn poll<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// What is done without anything to wait for.
+/// Runs a future that must complete without waiting.
 fn at_once<T>(future: impl Future<Output = T>) -> T {
     match poll(pin!(future)) {
         Poll::Ready(output) => output,
@@ -151,10 +151,10 @@ fn at_once<T>(future: impl Future<Output = T>) -> T {
 
 type Outcome = Result<Reply, TransportError>;
 
-/// Where the outcome of a request is put.
+/// The place in which the outcome of a request is stored.
 type Answer = Arc<Mutex<Option<Outcome>>>;
 
-/// A way to a node on which requests wait until they are let through.
+/// A transport on which requests wait until they are let through.
 #[derive(Clone)]
 struct Way {
     node: EmbeddedNode,
@@ -175,7 +175,7 @@ impl Way {
         }
     }
 
-    /// What waits comes to the node, which answers at once.
+    /// Delivers the waiting requests to the node, which answers at once.
     fn let_through(&self) {
         for (request, answer) in std::mem::take(&mut *self.waiting.lock().unwrap()) {
             let outcome = at_once(self.node.call(request));
@@ -227,7 +227,7 @@ impl Transport for Way {
     }
 }
 
-/// A contender of its own process, and the ways to its nodes.
+/// A contender in its own process, and the transports to its nodes.
 struct Contender {
     process: Arc<Process>,
     ways: Vec<Way>,
@@ -247,7 +247,7 @@ impl Contender {
         }
     }
 
-    /// One try: its requests are on their way, it is polled once more as if for something else, and is answered.
+    /// One try: its requests are sent, it is polled once more for another reason, and it is answered.
     fn first_try(&self) -> Option<Guard> {
         let lock = self.locks.lock("a").lease(LEASE);
         let mut lock = pin!(lock.try_acquire());
@@ -278,7 +278,8 @@ fn nodes(clock: &Clock, many: usize) -> Vec<EmbeddedNode> {
     nodes.collect()
 }
 
-/// The holder renews while the contender is stopped, and the contender's reply shows that. Until when both say held.
+/// The holder renews while the contender is suspended, and the reply to the contender shows that. Returns until when
+/// both report that they hold the lock.
 fn both_hold(many: usize, reading: usize) -> Option<Duration> {
     let clock = Clock::default();
     clock.pass(MS(5_000));
@@ -311,8 +312,8 @@ fn both_hold(many: usize, reading: usize) -> Option<Duration> {
     Some(held.validity())
 }
 
-/// The contender read its clock, was stopped for a second, and took in a reply that came meanwhile. Dated by that
-/// reading, the holder's last claim version seemed to have been shown a second earlier than it was sent.
+/// The contender read its clock, was suspended for a second, and took in a reply that arrived meanwhile. Dated by
+/// that reading, the holder's last claim version seemed to be a second older than it was.
 #[test]
 fn a_claim_is_not_replaced_early_wherever_the_contender_is_stopped() {
     for many in [1, 3] {
@@ -329,7 +330,7 @@ fn a_claim_is_not_replaced_early_wherever_the_contender_is_stopped() {
     }
 }
 
-/// New nodes answer while the client is stopped: how long after their answer it is that they are trusted.
+/// New nodes answer while the client is suspended. Returns how long after their answer they are trusted.
 fn trusted_after(reading: usize) -> Option<Duration> {
     let clock = Clock::default();
     clock.pass(MS(5_000));

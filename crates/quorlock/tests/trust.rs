@@ -1,4 +1,4 @@
-//! Whose votes count: nodes that were watched since they started.
+//! Which votes count: those of nodes that were watched since they started.
 
 #![allow(
     clippy::disallowed_methods,
@@ -41,8 +41,8 @@ async fn confirm(nodes: &[EmbeddedNode]) {
     first.close().await;
 }
 
-/// "A lock on five nodes was held by two at once after one node was restarted": the node comes back empty and makes a
-/// majority with the two that the holder does not have.
+/// "A lock on five nodes was held by two at once after one node was restarted": the node comes back empty, and forms
+/// a majority with the two nodes that the holder does not have.
 #[tokio::test(start_paused = true)]
 async fn story_20_a_node_that_comes_back_empty_does_not_give_the_lock_away() {
     let nodes = nodes(5);
@@ -58,7 +58,7 @@ async fn story_20_a_node_that_comes_back_empty_does_not_give_the_lock_away() {
     let bob = client(&nodes, Locks::builder());
     assert!(!matches!(bob.lock("a").try_acquire().await, Ok(Some(_))));
     assert!(guard.is_held());
-    // Nothing else keeps it: whoever does not look at the markers gets the lock.
+    // Only the markers prevent it: a client that ignores them gets the lock.
     let careless = client(&nodes, Locks::builder().node_trust(NodeTrust::Unwatched));
     assert!(matches!(
         careless.lock("a").try_acquire().await,
@@ -76,7 +76,7 @@ async fn new_nodes_grant_their_first_lock_after_one_longest_lease() {
     let waited = start.elapsed();
     assert!(WATCH <= waited && waited < WATCH + SOON, "{waited:?}");
     guard.release().await.unwrap();
-    // Every other client trusts them at once.
+    // Every other client trusts the nodes at once.
     let other = client(&nodes, Locks::builder());
     let start = Instant::now();
     other
@@ -141,7 +141,7 @@ async fn who_looks_without_having_acquired_anything_sees_the_quarantine_too() {
     assert_eq!(why, [None, Some(Why::Missing), None]);
 }
 
-/// A rolling restart takes one longest lease for each node; who does not wait loses the quorum for that long, and
+/// A rolling restart takes one longest lease per node. Without these pauses the quorum is lost for that long, and
 /// nothing else.
 #[tokio::test(start_paused = true)]
 async fn restarts_one_after_the_other_are_waited_out() {
@@ -173,7 +173,7 @@ async fn restarts_one_after_the_other_are_waited_out() {
     assert!(WATCH <= waited && waited < WATCH + 5 * SOON, "{waited:?}");
 }
 
-/// What a restart left is still the holder's: it is already there, so the node has not forgotten it.
+/// After a restart the claim is still the holder's: it is already there, so the node has not lost it.
 #[tokio::test(start_paused = true)]
 async fn a_hold_outlives_the_restart_of_every_node_that_kept_its_data() {
     let nodes: Vec<_> = (0..3)
@@ -243,8 +243,8 @@ fn durable(many: usize) -> Vec<EmbeddedNode> {
     std::iter::repeat_with(node).take(many).collect()
 }
 
-/// How long a client with this trust waits for a free lock on nodes to which this happened while it knew them, and how
-/// long one does that comes afterwards.
+/// How long a client with this trust waits for a free lock, on nodes to which `what` happened while it knew them; and
+/// how long a client waits that is made afterwards.
 async fn waits(nodes: &[EmbeddedNode], trust: NodeTrust, what: impl Fn(&EmbeddedNode)) -> Duration {
     confirm(nodes).await;
     let client = || client(nodes, Locks::builder().node_trust(trust));
@@ -281,7 +281,7 @@ async fn a_node_without_its_marker_is_quarantined_whatever_is_asserted() {
     assert!(WATCH <= flushed, "{flushed:?}");
 }
 
-/// A claim that a durable node still has is in the way, and one that it gave up is not.
+/// A claim that a durable node still has is in the way, and one that it has released is not.
 #[tokio::test(start_paused = true)]
 async fn durable_nodes_that_all_restart_keep_the_holder_and_refuse_the_others() {
     let nodes = durable(3);
@@ -301,7 +301,7 @@ async fn durable_nodes_that_all_restart_keep_the_holder_and_refuse_the_others() 
     assert!(bob.lock("a").try_acquire().await.unwrap().is_some());
 }
 
-/// A node whose `master_replid` changes cannot prove that it was not another's replica meanwhile.
+/// A node whose `master_replid` changes cannot prove that it was not a replica of another server meanwhile.
 #[tokio::test(start_paused = true)]
 async fn a_backup_without_a_backlog_looks_like_a_restart_and_costs_one_longest_lease() {
     let all = waits(&durable(3), NodeTrust::Watched, EmbeddedNode::back_up).await;

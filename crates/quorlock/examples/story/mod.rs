@@ -1,4 +1,4 @@
-//! What the examples share: their arguments, and lines with the time elapsed. Nothing here concerns locks.
+//! What the examples share: their arguments, and output lines with the elapsed time. Nothing here is about locks.
 #![allow(dead_code, reason = "each example uses a part of it")]
 #![allow(
     clippy::disallowed_methods,
@@ -11,13 +11,13 @@ use std::io::{Write, stderr, stdout};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Tells what happens, each line with the seconds since the beginning. Clones have one beginning.
+/// Prints what happens, each line with the seconds since the start. Clones share one start.
 #[derive(Clone, Copy)]
 pub(crate) struct Story(Instant);
 
 impl Story {
     pub(crate) fn say(self, line: impl Display) {
-        // The reader may have closed the other end of a pipe: that is no reason to fail.
+        // The reader may have closed its end of a pipe, which is no reason to fail.
         let _ = writeln!(stdout(), "{:7.3} s  {line}", self.elapsed().as_secs_f64());
     }
 
@@ -26,7 +26,7 @@ impl Story {
     }
 }
 
-/// What the command line says.
+/// What the command line requests.
 pub(crate) enum Start {
     Tell(Story, Vec<String>),
     Exit(ExitCode),
@@ -56,7 +56,7 @@ fn wrong(what: impl Display) -> Start {
     Start::Exit(ExitCode::FAILURE)
 }
 
-/// The end of an example: an error goes to the standard error stream, in plain words.
+/// Ends an example: prints an error to the standard error stream.
 pub(crate) fn end(result: Result<(), Box<dyn Error>>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -67,7 +67,7 @@ pub(crate) fn end(result: Result<(), Box<dyn Error>>) -> ExitCode {
     }
 }
 
-/// An address without its credentials, as it may be shown.
+/// An address without its credentials, for output.
 pub(crate) fn shown(address: &str) -> String {
     let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
     let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);

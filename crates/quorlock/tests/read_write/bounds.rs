@@ -1,12 +1,12 @@
-//! A reader's `.wait(d)` means d, also where the nodes are silent.
+//! A reader's `.wait(d)` is bounded by d even if the nodes are silent.
 
 use quorlock::{EmbeddedNode, Locks};
 use tokio::time::{Instant, sleep};
 
 use super::MS;
 
-/// The node is stopped. A plain lock gives up when its time is over; a reader that finds no waiter tries once first,
-/// and that try knows nothing of the time.
+/// The node is paused. A plain lock gives up when its wait is over. A reader without waiters in front first tries
+/// once, and that try must be bounded, too.
 #[tokio::test(start_paused = true)]
 async fn a_reader_waits_no_longer_than_it_was_told_to() {
     let mut took = Vec::new();
@@ -27,7 +27,7 @@ async fn a_reader_waits_no_longer_than_it_was_told_to() {
     assert!(took.iter().all(|(_, took, _)| *took <= MS(60)), "{took:#?}");
 }
 
-/// The same of readers that were waiting behind a writer, when the first of them is let in.
+/// The same for readers that waited behind a writer, when the first of them is let in.
 #[tokio::test(start_paused = true)]
 async fn a_reader_that_is_let_in_waits_no_longer_than_it_was_told_to() {
     let node = EmbeddedNode::new().latency(MS(4));
@@ -46,7 +46,7 @@ async fn a_reader_that_is_let_in_waits_no_longer_than_it_was_told_to() {
         .collect();
     sleep(MS(400)).await;
     writer.release().await.unwrap();
-    // The first comes in; then the node stops.
+    // The first reader is let in; then the node is paused.
     while locks.held() == 0 {
         sleep(MS(1)).await;
     }

@@ -1,4 +1,4 @@
-//! Each reader has a lease of its own.
+//! Each reader has its own lease.
 
 use quorlock::{EmbeddedNode, Lost, Summary};
 use tokio::time::{Instant, sleep, timeout};
@@ -19,7 +19,7 @@ async fn story_22_a_dead_reader_does_not_keep_writers_out_for_longer_than_its_le
     }
 }
 
-/// A reader with a short lease set the TTL of the whole, and the others lost theirs with it.
+/// A reader with a short lease set the TTL of the whole hash, and the other readers lost their locks with it.
 #[tokio::test(start_paused = true)]
 async fn story_22_a_short_lease_of_one_reader_cuts_nobody_else_s() {
     for (nodes, locks) in clients() {
@@ -40,7 +40,7 @@ async fn story_22_a_short_lease_of_one_reader_cuts_nobody_else_s() {
     }
 }
 
-/// Renewals of a reader that had been entered twice went on when it had left twice.
+/// Renewals of a reader that had entered twice continued after it had left twice.
 #[tokio::test(start_paused = true)]
 async fn story_22_no_renewal_of_a_reader_outlives_its_release() {
     for (nodes, locks) in clients() {
@@ -76,7 +76,7 @@ async fn a_reader_is_renewed_and_learns_of_its_loss() {
     }
 }
 
-/// A reader with a longer lease has left, so the whole lives for longer than those who are in it.
+/// A reader with a longer lease has left, so the hash outlives the remaining readers.
 #[tokio::test(start_paused = true)]
 async fn dead_readers_in_a_hash_that_lives_are_in_nobody_s_way() {
     for (nodes, locks) in clients() {

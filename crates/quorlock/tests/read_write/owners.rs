@@ -1,4 +1,4 @@
-//! What one owner writes and reads.
+//! Write and read locks of one owner.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn story_22_a_writer_goes_on_reading_renewed_and_others_are_told() {
         assert!(!other_reader.is_finished());
         let began = Instant::now();
         writer.release().await.unwrap();
-        // It is told, and need not wait for the TTL.
+        // It is woken, and does not wait for the TTL.
         let other_reader = timeout(SECOND, other_reader).await.unwrap().unwrap();
         assert!(began.elapsed() < SECOND);
         sleep(120 * SECOND).await;
@@ -36,7 +36,7 @@ async fn story_22_a_writer_goes_on_reading_renewed_and_others_are_told() {
     }
 }
 
-/// The server was away for longer than the release is tried; the reader's renewals keep what it left behind.
+/// The server was down for longer than the release is retried. The reader's renewals keep what it left behind.
 #[tokio::test(start_paused = true)]
 async fn a_writer_whose_release_failed_does_not_write_for_as_long_as_it_reads() {
     for away in [5, 20] {
@@ -64,7 +64,7 @@ async fn a_writer_whose_release_failed_does_not_write_for_as_long_as_it_reads() 
     }
 }
 
-/// The readers' renewals do not keep the claim of a writer that does not renew.
+/// The readers' renewals do not extend the claim of a writer that does not renew.
 #[tokio::test(start_paused = true)]
 async fn a_writer_without_a_watchdog_stops_to_write_when_its_lease_ends_though_it_reads() {
     for is_leaked in [false, true] {
@@ -85,7 +85,7 @@ async fn a_writer_without_a_watchdog_stops_to_write_when_its_lease_ends_though_i
     }
 }
 
-/// A server that does not come back: closing waits for no reader.
+/// A server that stays down: closing waits for no reader.
 #[tokio::test(start_paused = true)]
 async fn closing_ends_the_release_of_a_writer_that_went_on_reading() {
     let node = EmbeddedNode::new();
@@ -165,7 +165,7 @@ async fn a_read_lock_is_entered_a_thousand_times_and_no_more() {
     drop(guards.pop());
     guards.push(owner.read("a").acquire().await.unwrap());
     assert_eq!(guards[0].hold_count(), 1_000);
-    // Others have no such bound: what they keep does not grow with it.
+    // Other locks have no such limit, because what a node stores for them does not grow with the count.
     let mut guards = Vec::new();
     for _ in 0..1_100 {
         guards.push(owner.lock("b").acquire().await.unwrap());

@@ -1,4 +1,4 @@
-//! Who shares a read-write lock, and who is kept out.
+//! Which owners share a read-write lock, and which are kept out.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ async fn the_tokens_of_writers_grow_and_readers_are_told_the_last() {
     }
 }
 
-/// Reads for a second, then again, through a turnstile or not.
+/// Reads for a second, again and again, through a turnstile or not.
 async fn keep_reading(locks: Locks, turnstile: Option<&'static str>) {
     loop {
         let pass = match turnstile {
@@ -73,7 +73,7 @@ async fn keep_reading(locks: Locks, turnstile: Option<&'static str>) {
     }
 }
 
-/// What the guide says to those who need it.
+/// The recipe of the guide.
 #[tokio::test(start_paused = true)]
 async fn a_turnstile_lets_a_writer_in_whom_readers_would_keep_out_for_ever() {
     for turnstile in [None, Some("a/turnstile")] {
@@ -145,7 +145,8 @@ async fn several_are_taken_together_but_no_name_in_two_modes() {
     }
 }
 
-/// They come at once, and a writer of another client is in the way: one asks for itself, and one on behalf of the rest.
+/// They arrive together, and a writer of another client is in the way: one sends a request of its own, and one on
+/// behalf of the rest.
 #[tokio::test(start_paused = true)]
 async fn readers_that_come_at_once_behind_a_writer_do_not_each_ask() {
     for count in [2, 200] {
@@ -169,7 +170,7 @@ async fn readers_that_come_at_once_behind_a_writer_do_not_each_ask() {
     }
 }
 
-/// Two hundred readers of one name in one process: they share it, and need not wait for each other's round trips.
+/// Two hundred readers of one name in one process share it, and do not wait for each other's round trips.
 #[tokio::test(start_paused = true)]
 async fn readers_of_one_process_come_in_together() {
     let node = EmbeddedNode::new().latency(Duration::from_millis(20));
@@ -191,7 +192,7 @@ async fn readers_of_one_process_come_in_together() {
     drop(guards);
     sleep(SECOND).await;
 
-    // Behind a writer one of them asks on behalf of all.
+    // Behind a writer one of them sends the requests of all.
     let writer = locks.write("a").acquire().await.unwrap();
     let first = begin(1);
     sleep(SECOND).await;
