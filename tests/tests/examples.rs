@@ -16,7 +16,7 @@ const EXAMPLES: [(&str, &str); 5] = [
     ("red_lock", "two of five are no majority"),
     ("multi_lock", "not one was overwritten"),
     ("fenced_write", "the store refused it: token"),
-    ("lost_lock", "they never held it both"),
+    ("lost_lock", "they never both held it"),
 ];
 
 /// As a reader of the README does, in the folder of the checkout.

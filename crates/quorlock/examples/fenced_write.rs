@@ -105,7 +105,7 @@ async fn tell(story: Story, servers: Vec<String>) -> Result<(), Box<dyn Error>> 
             story.say("Alice's thread is stopped for 3 s, in the middle of her work");
             let work = async {
                 thread::sleep(Duration::from_secs(3));
-                story.say("Alice goes on where she was, and writes");
+                story.say("Alice continues where she was stopped, and writes");
                 match alices_store.write(token, "by Alice") {
                     Ok(()) => story.say("the store took Alice's write"),
                     Err(stale) => story.say(format_args!("the store refused it: {stale}")),
@@ -125,7 +125,7 @@ async fn tell(story: Story, servers: Vec<String>) -> Result<(), Box<dyn Error>> 
     let guard = locks.lock(NAME).wait(4 * LEASE).acquire().await?;
     let token = guard.fencing_token();
     story.say(format_args!(
-        "Bob holds it, for Alice's lease is over, with token {token}"
+        "Alice's lease has expired: Bob holds the lock, with token {token}"
     ));
     match store.write(token, "by Bob") {
         Ok(()) => story.say("the store took Bob's write"),

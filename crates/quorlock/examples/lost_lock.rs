@@ -21,7 +21,7 @@ use story::{Start, Story};
 use tokio::time::{sleep, timeout};
 
 const HELP: &str = "\
-A holder is cut off from most nodes. Its work is cancelled before they could give the lock to somebody else.
+A holder is cut off from most nodes. Its work is cancelled before they could grant the lock to another client.
 
   cargo run --example lost_lock                   with no server: five nodes inside the process
   cargo run --example lost_lock -- ADDRESS...     on Redis servers; make some of them hang while it runs
@@ -137,7 +137,7 @@ async fn both(
         Ok((guard, acquired)) => {
             story.say(match acquired.checked_sub(ended) {
                 Some(gap) => {
-                    format!("Bob got it {gap:.1?} after Alice had stopped: they never held it both")
+                    format!("Bob got it {gap:.1?} after Alice had stopped: they never both held it")
                 }
                 None => format!(
                     "Bob got it {:.1?} BEFORE Alice had stopped",
@@ -148,7 +148,7 @@ async fn both(
                 story.say(error);
             }
         }
-        Err(error) => story.say(format_args!("Bob cannot have it: {error}")),
+        Err(error) => story.say(format_args!("Bob does not get it: {error}")),
     }
     alice.close().await;
     bob.close().await;

@@ -17,8 +17,8 @@ use story::{Start, Story};
 use tokio::time::sleep;
 
 const HELP: &str = "\
-Transfers between two accounts, each protected by a lock of its own: both locks are taken together,
-by some tasks in one order and by others in the other. Nobody blocks anybody for ever.
+Transfers between two accounts, each protected by its own lock: both locks are taken together,
+by some tasks in one order and by others in the other. No task blocks another one for ever.
 
   cargo run --example multi_lock                       with no server: two nodes inside the process
   cargo run --example multi_lock -- ADDRESS            both locks on one Redis server

@@ -15,7 +15,7 @@ use story::{Start, Story};
 use tokio::time::sleep;
 
 const HELP: &str = "\
-One lock, two clients: who holds it, who waits, and who comes next.
+One lock, two clients: which one holds it, which one waits, and what follows a release.
 
   cargo run --example quick_start                              with no server: a node inside the process
   cargo run --example quick_start -- redis://127.0.0.1:6379    on a Redis server";
@@ -48,7 +48,7 @@ async fn tell(story: Story, server: Option<&String>) -> Result<(), Box<dyn Error
     let guard = lock.acquire().await?;
     let first = guard.fencing_token();
     story.say(format_args!(
-        "Alice holds {name}: for {:.3?} at least, and longer, for it is renewed while she keeps the guard",
+        "Alice holds {name}: for at least {:.3?}, and longer, as it is renewed while she keeps the guard",
         guard.validity()
     ));
 
@@ -81,7 +81,7 @@ async fn tell(story: Story, server: Option<&String>) -> Result<(), Box<dyn Error
     bob.close().await; // Waits for background releases.
     match alice.lock(name).try_acquire().await? {
         Some(_) => story.say("Bob has dropped the guard, and closed his client: the name is free"),
-        None => story.say("Bob has dropped the guard, and somebody else holds the name already"),
+        None => story.say("Bob has dropped the guard, and another client already holds the name"),
     }
     alice.close().await;
     Ok(())

@@ -15,7 +15,7 @@ use story::{Start, Story};
 use tokio::time::sleep;
 
 const HELP: &str = "\
-A lock on a majority of five independent nodes (RedLock), two of which go away while it is held.
+A lock on a majority of five independent nodes (RedLock), two of which go down while it is held.
 
   cargo run --example red_lock                   with no server: five nodes inside the process
   cargo run --example red_lock -- ADDRESS...     on Redis servers; stop some of them while it runs
@@ -99,7 +99,7 @@ async fn embedded(story: Story) -> Result<(), Box<dyn Error>> {
     }
 
     nodes[2].restart();
-    story.say("it is started again, empty; nobody held anything that it could have forgotten");
+    story.say("it is restarted, empty; no lock was held that it could have lost");
     let guard = bob.lock(NAME).wait(WAIT).acquire().await?;
     story.say("Bob holds the lock again");
     guard.release().await?;
@@ -154,7 +154,7 @@ async fn real(story: Story, servers: &[String]) -> Result<(), Box<dyn Error>> {
                 story.say(error);
             }
         }
-        Err(error) => story.say(format_args!("Bob cannot have it: {error}")),
+        Err(error) => story.say(format_args!("Bob does not get it: {error}")),
     }
     alice.close().await;
     bob.close().await;

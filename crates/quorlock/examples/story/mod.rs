@@ -52,7 +52,7 @@ pub(crate) fn start(help: &str, most: usize) -> Start {
 }
 
 fn wrong(what: impl Display) -> Start {
-    let _ = writeln!(stderr(), "{what}: --help says what can be given");
+    let _ = writeln!(stderr(), "{what}: see --help");
     Start::Exit(ExitCode::FAILURE)
 }
 
