@@ -1,4 +1,4 @@
-//! What a backup of all nodes at once costs, in both lanes: a standstill of one longest lease for new locks, and no hold.
+//! The cost of a backup of all nodes at once, in both lanes: new locks wait for one longest lease, and no hold is lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use quorlock_sim::span::SimTime;
 
 const LEASE: Duration = Duration::from_millis(400);
 
-/// What came of the lock that is held during the backup, and of the one that is asked for afterwards.
+/// What happened to the lock that is held during the backup, and to the one that is acquired after it.
 #[derive(Default)]
 struct Seen {
     kept: AtomicU64,
@@ -20,7 +20,7 @@ struct Seen {
     granted_after_millis: AtomicU64,
 }
 
-/// Client 0 holds a lock from before the backup until long after it; client 1 asks for another one just after it.
+/// Client 0 holds a lock from before the backup until long after it. Client 1 acquires another one just after it.
 async fn client(ctx: Context, seen: Arc<Seen>) {
     if ctx.client() == 0 {
         let Ok(guard) = ctx.lock(["kept"]).acquire().await else {
@@ -34,7 +34,7 @@ async fn client(ctx: Context, seen: Arc<Seen>) {
         count.fetch_add(1, Ordering::Relaxed);
         std::future::pending::<()>().await;
     }
-    // The client has been watching the nodes before.
+    // So that the client watches the nodes before the backup.
     if let Ok(guard) = ctx.lock(["before"]).acquire().await {
         let _ = guard.release().await;
     }
@@ -48,7 +48,7 @@ async fn client(ctx: Context, seen: Arc<Seen>) {
     std::future::pending::<()>().await;
 }
 
-/// How long the new lock took, with these nodes backed up one second after the beginning.
+/// Returns how long the new lock took, with these nodes backed up one second after the beginning.
 fn wait_after_backup_of(nodes: &[u16], lane: Lane) -> u64 {
     let plan = Plan {
         lane,
@@ -75,7 +75,7 @@ fn wait_after_backup_of(nodes: &[u16], lane: Lane) -> u64 {
     let seen = Arc::new(Seen::default());
     let place = Arc::clone(&seen);
     let run = Simulation::new(plan, move |ctx| client(ctx, Arc::clone(&place))).run(7);
-    // No two want the same lock: there is nothing to violate but progress and the rest at the end.
+    // No two clients want the same lock, so only progress and the rest at the end could be violated.
     assert!(
         !matches!(run.verdict, Verdict::Violated(_)),
         "{:?}",

@@ -1,4 +1,4 @@
-//! The page of what still breaks: each of its plans gives the story and the picture that stand beside it.
+//! The page of what still breaks: each of its plans produces the story and the picture beside it.
 
 use std::collections::BTreeSet;
 use std::path::Path;

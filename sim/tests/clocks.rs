@@ -1,4 +1,4 @@
-//! One lock over several clients of the product in one process, each with a clock of its own.
+//! One lock of several clients of the product in one process, each with its own clock.
 
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ async fn hold(ctx: Context) {
     }
 }
 
-/// Tries the name alone and together with another node's, in turns: the first is the client's of the second node, the
-/// other is driven by the client of the first.
+/// Tries the name alone and together with another node's name, alternately. The first lock belongs to the second node's
+/// client, the other one is driven by the first node's client.
 async fn contend(ctx: Context) {
     let locks = [ctx.lock(["b"]), ctx.lock(["a", "b"])];
     for lock in locks.iter().cycle() {
@@ -32,9 +32,11 @@ async fn contend(ctx: Context) {
     }
 }
 
-/// What the second node has shown was dated by the clock of the first node's client, which shows more in one half of the
-/// runs, and less in the other: the live claim was replaced by the lock of both in the one, by that of the name alone in
-/// the other.
+/// An earlier version dated what the second node showed by the clock of the first node's client, which is ahead in half
+/// of
+/// the runs and behind in the others. In one half, the lock of both names replaced a live claim; in the other half, the
+/// lock
+/// of the name alone did.
 #[test]
 fn a_lock_of_two_clients_replaces_no_live_claim_whatever_their_clocks_show() {
     let plan = Plan {
@@ -56,7 +58,7 @@ fn a_lock_of_two_clients_replaces_no_live_claim_whatever_their_clocks_show() {
         ..Plan::default()
     };
     let simulation = Simulation::new(plan, |ctx| async move {
-        // The first name is kept by the first node, the second by the second.
+        // The first name belongs to the first node, the second to the second.
         let _ = ctx.lock(["a", "b"]);
         match ctx.client() {
             0 => hold(ctx).await,

@@ -18,7 +18,7 @@ fn plan(text: &str) -> Plan {
     plan
 }
 
-/// One cluster of three shards, each a primary and a replica.
+/// Returns one cluster of three shards, each with a primary and a replica.
 fn cluster(lock: LockKind, faults: &str) -> Plan {
     let lock = match lock {
         LockKind::Redlock => "redlock",
@@ -86,7 +86,7 @@ fn swarm(lock: LockKind, faults: FaultChoice) -> PlanGenerator {
     }
 }
 
-/// How many replicas were promoted and how many slots moved in drawn plans, of which none may break.
+/// Runs drawn plans, none of which may break. Returns how many replicas were promoted and how many slots moved.
 fn run_all(swarm: &PlanGenerator, seeds: Range<u64>) -> (u64, u32) {
     let (mut promotions, mut moves) = (0, 0);
     for seed in seeds {

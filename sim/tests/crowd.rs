@@ -1,4 +1,4 @@
-//! Many clients that want one name on a majority of nodes: one gets it, as soon as it is free.
+//! Many clients that want one name on a majority of nodes: one of them acquires it as soon as it is free.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -7,7 +7,7 @@ use quorlock_sim::plan::{LockKind, Plan};
 use quorlock_sim::plan_file::parse;
 use quorlock_sim::simulation::run;
 
-/// Holds, and commands of all clients, of some seeds.
+/// Returns the holds and the commands of all clients, summed over some seeds.
 fn measure(clients: u16) -> (u64, u64) {
     let mut sum = (0, 0);
     for seed in 0..3 {
@@ -35,7 +35,7 @@ fn a_crowd_wins_as_many_holds_as_a_few_and_each_of_it_asks_a_few_times() {
     }
 }
 
-/// The plan with its third node cut off from all clients, or not.
+/// Returns the holds of a run with this fault, for example the third node cut off from all clients.
 fn holds_of(seed: u64, fault: &str) -> u32 {
     let text = format!(
         r#"
@@ -60,8 +60,9 @@ fn holds_of(seed: u64, fault: &str) -> u32 {
     run(&Rc::new(plan)).history.holds
 }
 
-/// A is granted one of the two nodes that are left, and B the other. Did both wait for the third one until its time is over, the lock
-/// would stand idle meanwhile, and two others would be next in the same position.
+/// A is granted one of the two remaining nodes, and B the other. If both waited for the third one until it times out,
+/// the
+/// lock would be idle in that time, and the next two clients would be in the same position.
 #[test]
 fn a_node_that_is_cut_off_costs_competitors_no_time_out_in_each_round() {
     let cut = r#"faults = [{ kind = "cut", at = "1ms", lasts = "9s", nodes = [2] }]"#;

@@ -1,4 +1,4 @@
-//! Runs that do not end by themselves are put an end to, and say so.
+//! Runs that do not end by themselves are ended, and reported.
 
 use std::future::{pending, poll_fn};
 use std::task::Poll;
@@ -18,7 +18,7 @@ fn plan() -> Plan {
     }
 }
 
-/// What client 1 does from 100 ms on, beside one that acquires and releases.
+/// Runs client 1 with this work from 100 ms on, beside a client that acquires and releases.
 fn run<F: Future<Output = ()> + 'static>(
     does: impl Fn(Context) -> F + Clone + Send + Sync + 'static,
 ) -> Run {
@@ -42,7 +42,7 @@ fn run<F: Future<Output = ()> + 'static>(
     simulation.run(3)
 }
 
-/// The run was stopped soon after 100 ms: the clients that are told to have gone on last.
+/// Checks that the run was stopped soon after 100 ms. Returns the clients that are reported as the last to run.
 fn stopped(run: &Run) -> Vec<u16> {
     let Verdict::Violated(violation) = &run.verdict else {
         panic!("{:?}", run.verdict);
@@ -84,7 +84,7 @@ fn clients_whose_time_hardly_passes_are_found() {
     assert!(stopped(&run).iter().all(|client| *client == 1));
 }
 
-/// The same program ends in the same place again, and another run after it is as it would be alone.
+/// The same program ends in the same place again, and a run after it is the same as without it.
 #[test]
 fn a_run_after_one_that_was_stopped_is_as_if_there_had_been_none() {
     let alone = run(|_| pending());

@@ -9,7 +9,7 @@ use quorlock_sim::swarm::PlanGenerator;
 
 const SEEDS: u64 = 150;
 
-/// Nodes execute requests late, twice and out of order: none takes back what another has stated.
+/// Nodes execute requests late, twice and out of order. No request reverts what a later one has stated.
 #[test]
 fn a_hold_that_is_extended_and_entered_at_once_keeps_every_property() {
     for lock in [LockKind::Single, LockKind::Multi, LockKind::Redlock] {

@@ -13,7 +13,7 @@ use quorlock_sim::plan::Plan;
 use quorlock_sim::plan_file;
 use quorlock_sim::simulation::{Verdict, run};
 
-/// Holds on three nodes with a replica each, and these faults.
+/// Returns a plan with holds on three nodes with a replica each, and these faults.
 fn plan(faults: &str) -> Plan {
     let text = format!(
         "lock = 'redlock'
@@ -36,7 +36,7 @@ fn plan(faults: &str) -> Plan {
     plan_file::parse(Path::new("failovers.toml"), &text).expect("a plan")
 }
 
-/// How many of 30 seeds break exclusion.
+/// Returns how many of 30 seeds break exclusion.
 fn breaks(plan: &Plan) -> usize {
     let violated = |seed| {
         let run = run(&Rc::new(Plan {
@@ -62,8 +62,8 @@ const LEFT_BEHIND: &str = "[[faults]]
     left_behind = [1, 2, 5]
     rejoin_after = '900ms'\n";
 
-/// Clients that are left with the old primary for longer than the others watch the new one count it in a majority, and so do
-/// the others the new one.
+/// Clients that stay with the old primary for longer than the others watch the new one count the old one towards a
+/// majority, while the others count the new one.
 #[test]
 fn a_node_fails_over_to_the_server_that_was_its_primary_before() {
     let first = breaks(&plan(LEFT_BEHIND));

@@ -1,4 +1,4 @@
-//! Ten thousand hand-overs of a fair lock, every one in its turn, while no two clocks agree.
+//! Ten thousand hand-overs of a fair lock, all in order, although no two clocks agree.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -12,11 +12,12 @@ use quorlock_sim::simulation::{Verdict, run};
 use quorlock_sim::span::{ClockStep, SimTime};
 use quorlock_sim::variant::Variant;
 
-/// As many as are to be seen.
+/// The number of hand-overs that the run must reach.
 const HANDOVERS: u64 = 10_000;
 
-/// Ten clients, two at work in each, on one node. No two clocks agree: they are up to five minutes off either way, and
-/// that of the node by an hour.
+/// Returns a plan with ten clients of two tasks each, on one node. No two clocks agree: those of clients are wrong by
+/// up to
+/// five minutes, that of the node by an hour.
 fn plan(variant: Variant) -> Plan {
     let steps = (0..10u16).map(|client| {
         Fault::of_client(
@@ -62,10 +63,10 @@ fn plan(variant: Variant) -> Plan {
     }
 }
 
-/// How often the lock went to somebody who had waited for it.
+/// Returns how often the lock went to an owner that had waited for it.
 ///
 /// # Errors
-/// At which answer it went to somebody else than the one who had waited for longest.
+/// The index of the answer with which it went to another owner than the one that had waited the longest.
 fn handovers(history: &History) -> Result<u64, usize> {
     let mut queue: VecDeque<OwnerId> = VecDeque::new();
     let mut handovers = 0;

@@ -6,7 +6,7 @@ use quorlock_sim::plan::{LockKind, Plan, WorkloadKind};
 use quorlock_sim::simulation::run;
 use quorlock_sim::swarm::{FaultChoice, PlanGenerator};
 
-/// How many holds were won, and how often a larger token was proposed to a node, at most.
+/// Returns how many holds were won, and an upper bound of how often a larger token was proposed to a node.
 fn measure(plan: impl Fn(u64) -> Plan, seeds: u64) -> (u64, u64) {
     let mut sum = (0, 0);
     for seed in 0..seeds {
@@ -14,14 +14,14 @@ fn measure(plan: impl Fn(u64) -> Plan, seeds: u64) -> (u64, u64) {
         let run = run(&plan);
         let holds = u64::from(run.history.holds);
         let nodes = u64::from(plan.nodes.count);
-        // Every hold asks each node once, and gives back once.
+        // Every hold sends one acquire and one release to each node.
         let proposals = run.counters.commands.saturating_sub(2 * nodes * holds);
         sum = (sum.0 + holds, sum.1 + proposals);
     }
     sum
 }
 
-/// Of all uncontended acquisitions at least 95 of 100, on clocks that are right and on clocks that are not.
+/// Holds for at least 95 of 100 uncontended acquisitions, with correct and with incorrect clocks.
 #[test]
 fn an_uncontended_quorum_agrees_on_the_token() {
     let right = |seed| Plan {
@@ -39,7 +39,7 @@ fn an_uncontended_quorum_agrees_on_the_token() {
     };
     let drawn = |seed| {
         let mut plan = swarm.plan(seed);
-        // A renewal is no proposal.
+        // Without renewals, which would count as proposals here.
         plan.workload.watchdog = quorlock_sim::plan::Watchdog::Off;
         plan
     };

@@ -1,4 +1,6 @@
-//! Clients that ask again as soon as they have released: a lock that one of them waits for is not idle, and each gets its share.
+//! Clients that acquire again as soon as they have released: a lock that a client waits for is not idle, and each
+//! client
+//! gets its share.
 
 #![expect(
     clippy::print_stdout,
@@ -14,12 +16,13 @@ use quorlock_sim::plan::time::SimTime;
 use quorlock_sim::plan::{LockKind, Nodes, Plan, Workload, WorkloadKind};
 use quorlock_sim::simulation::{Verdict, run};
 
-/// What some seeds have come to.
+/// The figures of some seeds.
 #[derive(Debug)]
 struct Measured {
-    /// For how long the lock stood free though a client waited for it, in ms: the median, the 99th percentile and the longest.
+    /// How long the lock was free although a client waited for it, in ms: the median, the 99th percentile and the
+    /// longest.
     gaps: [f64; 3],
-    /// The least part that a client had, in parts of an even share.
+    /// The smallest share of a client, relative to an even share.
     least_share: f64,
     commands_a_hold: f64,
     holds: u64,
@@ -84,7 +87,7 @@ fn measure(nodes: u16, clients: u16, of_million: u32, free_within: SimTime) -> M
     }
 }
 
-/// Every link loses so many of a million messages in both directions.
+/// Makes every link lose `of_million` of a million messages in both directions.
 fn lossy(clients: u16, nodes: u16, of_million: u32, duration: SimTime) -> Vec<Fault> {
     if of_million == 0 {
         return Vec::new();
@@ -101,8 +104,8 @@ fn lossy(clients: u16, nodes: u16, of_million: u32, duration: SimTime) -> Vec<Fa
     }]
 }
 
-/// Latencies are 1 to 5 ms one way: a message, a round that asks the first member before the rest, and a release take some
-/// 20 ms on five nodes. Figures are printed with `--nocapture`.
+/// Latencies are 1 to 5 ms one way. A message, a round that tries the first member before the rest, and a release take
+/// about 20 ms on five nodes. Figures are printed with `--nocapture`.
 #[test]
 fn a_lock_that_is_wanted_is_not_idle_and_each_gets_its_share() {
     for (nodes, clients, p99, commands) in [
@@ -127,7 +130,7 @@ fn a_lock_that_is_wanted_is_not_idle_and_each_gets_its_share() {
     }
 }
 
-/// A message that is lost is missed for as long as a member is given to answer: half a second.
+/// A lost message costs as long as a member may take to answer: half a second.
 #[test]
 fn lost_messages_leave_it_idle_for_no_longer_than_they_are_waited_for() {
     for (nodes, clients, p99) in [(1, 2, 20.0), (1, 10, 20.0), (5, 2, 40.0), (5, 10, 50.0)] {

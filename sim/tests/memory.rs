@@ -21,7 +21,8 @@ fn batch() {
     }
 }
 
-/// What a thread keeps for its next run has its size after the first batch: the second leaves nothing behind.
+/// The buffers that a thread keeps for its next run have their size after the first batch: the second one leaks
+/// nothing.
 #[test]
 fn runs_leave_no_memory_behind() {
     batch();

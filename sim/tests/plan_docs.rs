@@ -1,4 +1,4 @@
-//! The page about plans has an example of everything a plan can say, and every example can be run.
+//! The page about plans has an example of everything that a plan can contain, and every example can be run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,7 +18,7 @@ use toml::{Table, Value};
 
 const PAGE: &str = include_str!("../../docs/src/plans.md");
 
-/// The examples on the page, as they are written there.
+/// Returns the examples on the page, as written there.
 fn examples() -> Vec<&'static str> {
     let mut examples = Vec::new();
     let mut rest = PAGE;
@@ -30,7 +30,7 @@ fn examples() -> Vec<&'static str> {
     examples
 }
 
-/// What a table says, `a.b` for a field in another table. Lists of tables are left out.
+/// Collects the fields of a table, `a.b` for a field of an inner table. Lists of tables are left out.
 fn fields(table: &Table, prefix: &str, found: &mut BTreeSet<String>) {
     for (key, value) in table {
         match value {
@@ -42,7 +42,7 @@ fn fields(table: &Table, prefix: &str, found: &mut BTreeSet<String>) {
     }
 }
 
-/// The fields of faults, kind by kind.
+/// Collects the fields of faults for each kind.
 fn fault_fields(plan: &Table, found: &mut BTreeMap<String, BTreeSet<String>>) {
     let faults = plan.get("faults").and_then(Value::as_array);
     for fault in faults.into_iter().flatten().filter_map(Value::as_table) {
@@ -52,7 +52,8 @@ fn fault_fields(plan: &Table, found: &mut BTreeMap<String, BTreeSet<String>>) {
     }
 }
 
-/// A plan in which every field is set. Spelled out: a new field must be added here, and on the page.
+/// Returns a plan in which every field is set. It is spelled out, so that a new field must be added here and on the
+/// page.
 fn every_field() -> Plan {
     Plan {
         seed: 1,
@@ -107,7 +108,7 @@ fn every_field() -> Plan {
             looks: 1,
         },
         faults: Vec::new(),
-        // Of tests of users' own, which are not written by hand.
+        // Only for tests of users, and not written by hand.
         outages: Vec::new(),
         healed_at: Some(SimTime::ZERO),
         progress_within: Some(SimTime::ZERO),
@@ -130,11 +131,11 @@ fn every_example_can_be_run_and_everything_has_an_example() {
             continue;
         }
         let plan = plan_file::parse(page, example).unwrap_or_else(|e| panic!("{example}\n{e}"));
-        // What is said for short is not a part of the plan.
+        // Shorthand is not part of the plan.
         table.remove("defaults");
         fields(&table, "", &mut written);
         fault_fields(&table, &mut faults);
-        // Written anew, a fault has all its fields.
+        // A fault that is written again has all its fields.
         let whole = Table::try_from(&plan).expect("a plan is a table");
         fault_fields(&whole, &mut known);
     }

@@ -1,4 +1,4 @@
-//! What a file may say for short, and what it is told when it is wrong: where, what, and what to do.
+//! Shorthand in plan files, and the errors of wrong files: where, what, and what to do.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The list of one-line faults of the product: each still applies, and the page tells of each.
+//! The list of one-line faults of the product: each still applies, and the page describes each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

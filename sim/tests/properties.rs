@@ -1,8 +1,12 @@
-//! What holds for every plan with faults inside the lock's assumptions: proptest draws plans, and shrinks one that fails.
+//! Properties of every plan with faults inside the lock's assumptions: proptest draws plans, and shrinks one that
+//! fails.
 //!
-//! No two clients hold a name at a time; tokens never regress; nobody releases another's claim; counts balance; once
-//! everything works again the lock is acquired; and when all have gone, nothing stays locked. A plan that breaks one
-//! of these is printed with the command that runs it. `PROPTEST_CASES=10000` runs so many plans of each lock.
+//! No two clients hold a name at the same time; tokens never regress; no client releases another's claim; counts
+//! balance;
+//! once everything works again the lock is acquired; and after all clients have ended, nothing stays locked. A plan
+//! that
+//! breaks one of these is printed with the command that runs it. `PROPTEST_CASES=10000` runs that many plans of each
+//! lock.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -23,22 +27,22 @@ use quorlock_sim::variant::Variant;
 
 const CLIENTS: u16 = 3;
 
-/// A span of so many microseconds.
+/// A duration in this range of microseconds.
 fn span(micros: std::ops::RangeInclusive<u64>) -> impl Strategy<Value = SimTime> {
     micros.prop_map(SimTime::micros)
 }
 
-/// When a fault begins: it ends within the run, which takes 2 s.
+/// When a fault begins. It ends within the run, which takes 2 s.
 fn at() -> impl Strategy<Value = SimTime> {
     span(0..=1_200_000)
 }
 
-/// How long it lasts: up to two of the longest leases.
+/// How long a fault lasts: up to two of the longest leases.
 fn lasts() -> impl Strategy<Value = SimTime> {
     span(100..=800_000)
 }
 
-/// Some of `0..of`, at least one.
+/// Some elements of `0..of`, at least one.
 fn some(of: u16) -> impl Strategy<Value = Vec<u16>> {
     let all: Vec<u16> = (0..of).collect();
     subsequence(all, 1..=usize::from(of))
@@ -48,7 +52,7 @@ fn direction() -> impl Strategy<Value = Direction> {
     select(&[Direction::Both, Direction::ToNode, Direction::ToClient][..])
 }
 
-/// Clocks of clients and nodes may differ by 1 %, so each may be off by half of that.
+/// The rate of a clock. Clocks of clients and nodes may differ by 1 %, so each may be wrong by half of that.
 fn rate_ppm() -> impl Strategy<Value = i32> {
     -4_900..=4_900
 }
@@ -150,7 +154,7 @@ fn link_fault(nodes: u16) -> impl Strategy<Value = Fault> {
     ]
 }
 
-/// A fault of one client. Its wall clock may show anything; its monotonic clock counts what the machine sleeps.
+/// A fault of one client. Its wall clock may show anything; its monotonic clock counts suspended time.
 fn client_fault() -> impl Strategy<Value = Fault> {
     let client = || (at(), lasts(), 0..CLIENTS);
     prop_oneof![
@@ -205,7 +209,7 @@ fn client_fault() -> impl Strategy<Value = Fault> {
     ]
 }
 
-/// A fault of one node that keeps its data. Its wall clock may be wrong from the beginning, but nobody sets it.
+/// A fault of one node that keeps its data. Its wall clock may be wrong from the beginning, but does not step later.
 fn node_fault(nodes: u16) -> impl Strategy<Value = Fault> {
     let node = move || (at(), lasts(), 0..nodes);
     let errors = [
@@ -250,13 +254,13 @@ fn workload(lock: LockKind) -> impl Strategy<Value = Workload> {
     let kinds = WorkloadKind::ALL
         .into_iter()
         .filter(move |kind| match kind {
-            // A stopped client does not notice: that is what tokens are for.
+            // A stopped client does not notice the loss of its lock: tokens exist for that.
             WorkloadKind::UnfencedWrites | WorkloadKind::FencedUpdates => false,
-            // There is no owner of names on several nodes.
+            // Names on several nodes have no common owner.
             WorkloadKind::Reentrant | WorkloadKind::Leading => lock != LockKind::Multi,
             // Queues on several nodes have no common order.
             WorkloadKind::Fair => lock != LockKind::Redlock,
-            // Its nodes forget, which is drawn by a law of its own.
+            // Its nodes lose data, which another test draws.
             WorkloadKind::Together => false,
             WorkloadKind::Sides => lock != LockKind::Multi,
             _ => true,
@@ -296,14 +300,14 @@ fn workload(lock: LockKind) -> impl Strategy<Value = Workload> {
 fn plans(lock: LockKind, nodes: u16, variant: Variant) -> impl Strategy<Value = Plan> {
     let fault = prop_oneof![link_fault(nodes), client_fault(), node_fault(nodes)];
     let faults = proptest::collection::vec(fault, 0..16);
-    // There and back in less than a member is given to answer, which is at least 20 ms: progress is promised only then.
+    // A round trip is shorter than a member may take to answer, at least 20 ms: progress is only promised then.
     let network = (
         span(50..=2_000),
         span(0..=6_000),
         span(100_000..=600_000),
         span(50_000..=300_000),
     );
-    // Faults first: they are what shrinks first.
+    // Faults first, because proptest shrinks them first.
     (faults, workload(lock), network, any::<u64>().no_shrink()).prop_map(
         move |(faults, workload, network, seed)| Plan {
             seed,
@@ -327,7 +331,7 @@ fn plans(lock: LockKind, nodes: u16, variant: Variant) -> impl Strategy<Value = 
     )
 }
 
-/// The same plans every time, and as many as the environment says.
+/// Returns a configuration that draws the same plans every time, as many as the environment requests.
 fn config(seed: u64) -> ProptestConfig {
     let config = ProptestConfig::default();
     ProptestConfig {
@@ -340,7 +344,7 @@ fn config(seed: u64) -> ProptestConfig {
     }
 }
 
-/// The smallest plan that breaks a property, as proptest finds it, and what it breaks.
+/// Returns the smallest plan that breaks a property, as proptest finds it, and the violation.
 fn broken(lock: LockKind, nodes: u16, variant: Variant, seed: u64) -> Option<(Plan, String)> {
     let holds = Cell::new(0u64);
     let config = config(seed);
@@ -400,7 +404,7 @@ fn a_lock_on_a_majority_of_five_nodes_keeps_every_property() {
 
 #[test]
 fn a_planted_fault_is_found_and_its_plan_shrinks_to_what_it_takes() {
-    // Not every failure shrinks to the least: of the one that the first seed finds, six faults are left.
+    // Not every failure shrinks to the minimum: the one of the first seed keeps six faults.
     let found = broken(LockKind::Redlock, 3, Variant::ReusedNumber, 2);
     let (plan, reason) = found.expect("found");
     assert!(reason.contains("violated"), "{reason}");

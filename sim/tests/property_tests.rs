@@ -1,4 +1,4 @@
-//! Tests of a user's own: what they find, what they write, and what they say.
+//! Property tests of a user: what they find, write and report.
 
 use std::cell::Cell;
 use std::fs;
@@ -19,7 +19,7 @@ fn folder(name: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// A counter, which its clients raise under a lock by a read and a write without a token.
+/// Increments a counter under a lock, by a read and a write without a token.
 async fn raise(ctx: Context, counter: Rc<KeyValueStore<u64>>) {
     let store = counter.client(&ctx);
     let lock = ctx.locks().lock("counter");
@@ -236,7 +236,7 @@ fn code_that_does_not_repeat_itself_is_told_so() {
     assert!(message.contains("does not repeat itself"), "{message}");
 }
 
-/// Nothing but the resource goes wrong.
+/// Only the resource has faults.
 #[test]
 fn a_service_is_late_lost_down_and_says_which() {
     let world = || {
@@ -275,7 +275,7 @@ fn a_service_is_late_lost_down_and_says_which() {
     assert_eq!(passed.runs(), 40);
 }
 
-/// A worker that confirms what it has done, and counts how often that was each item.
+/// A worker confirms finished items, and counts how often it got each item.
 #[test]
 fn a_queue_delivers_each_item_at_least_once_and_some_twice() {
     struct Work {
@@ -320,7 +320,7 @@ fn a_queue_delivers_each_item_at_least_once_and_some_twice() {
     passed.unwrap_or_else(|found| panic!("{found}"));
 }
 
-/// Two accounts, between which clients move money without any lock.
+/// Two accounts, between which clients move money without a lock.
 #[test]
 fn transactions_of_a_table_are_all_or_nothing_and_one_of_two_that_conflict_is_refused() {
     let world = || Table::new("accounts").with("a", 50_i64).with("b", 50);

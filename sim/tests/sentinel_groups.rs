@@ -20,7 +20,7 @@ fn swarm(lock: LockKind, faults: FaultChoice) -> PlanGenerator {
     }
 }
 
-/// Runs drawn plans, of which none may break.
+/// Runs drawn plans, none of which may break.
 fn run_all(swarm: &PlanGenerator, seeds: std::ops::Range<u64>) -> Vec<Run> {
     let runs = seeds.map(|seed| {
         let plan = swarm.plan(seed);

@@ -1,10 +1,10 @@
-//! `quorlock-sim serve`, as a person uses it.
+//! `quorlock-sim serve`, as used from a terminal.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
-/// Killed when the test fails; else it has ended.
+/// A serving command. It is killed if the test fails; otherwise it has ended.
 struct Serving(Child);
 
 impl Drop for Serving {

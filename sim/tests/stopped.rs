@@ -1,4 +1,4 @@
-//! A process that is stopped in the middle of a step, while the world goes on.
+//! A process that is stopped in the middle of a step while the world continues.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use quorlock_sim::span::SimTime;
 const LEASE: Duration = Duration::from_secs(2);
 const NAME: &str = "a";
 
-/// Holds for two leases: it extends the first just before that would be over.
+/// Holds for two leases: it extends the first one just before its end.
 async fn hold(ctx: Context) {
     let lock = ctx.lock([NAME]).lease(LEASE);
     let Ok(guard) = lock.acquire().await else {
@@ -30,7 +30,7 @@ async fn hold(ctx: Context) {
     }
 }
 
-/// Tries, is stopped for a second in the middle of it, and goes on trying.
+/// Tries, is stopped for a second in the middle of a try, and keeps trying.
 async fn contend(ctx: Context, nth: u32, has_won: Arc<AtomicBool>) {
     let lock = ctx.lock([NAME]).lease(LEASE);
     ctx.sleep(Duration::from_millis(100)).await;
@@ -47,8 +47,9 @@ async fn contend(ctx: Context, nth: u32, has_won: Arc<AtomicBool>) {
     }
 }
 
-/// The contender's first requests to all nodes but the first arrive after the holder has extended, and their replies
-/// before the contender goes on.
+/// Runs a plan in which the contender's first requests to all nodes but the first arrive after the holder has extended,
+/// and
+/// their replies arrive before the contender continues.
 fn stopped_at(nth: u32, seed: u64) -> Run {
     let plan = Plan {
         clients: 2,
@@ -94,9 +95,12 @@ fn stopped_at(nth: u32, seed: u64) -> Run {
     run
 }
 
-/// The contender reads its clock and is stopped. Meanwhile the holder extends, the contender's requests come to the
-/// nodes, which refuse and show the new claim version, and the replies come. Dated by the old reading, the claim version would be a second
-/// older than it is, and the claim would be replaced a second before the holder's lease is over.
+/// The contender reads its clock and is stopped. In the meantime the holder extends, the contender's requests arrive at
+/// the
+/// nodes, which refuse and show the new claim version, and the replies arrive. Dated by the old reading, the claim
+/// version
+/// would seem a second older than it is, and the contender would replace the claim a second before the holder's lease
+/// ends.
 #[test]
 fn a_contender_that_is_stopped_between_its_clock_and_its_replies_replaces_no_live_claim() {
     for nth in 1..=150 {
@@ -110,8 +114,9 @@ fn a_contender_that_is_stopped_between_its_clock_and_its_replies_replaces_no_liv
     }
 }
 
-/// A client that tries again and again is paused in the middle of the try that wins, and its node dies meanwhile. What it tries next fails
-/// in no time: so it looks at its lock for the first time in a step that did not stand still itself, long after its lease.
+/// A client that tries again and again is paused in the middle of the try that wins, and its node dies in the meantime.
+/// Its
+/// next try fails in no time, so its first check of the lock is in a step without a pause, long after its lease.
 #[test]
 fn a_guard_whose_process_stood_still_when_it_was_given_is_none_that_holds_nothing() {
     let text = r#"

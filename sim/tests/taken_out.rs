@@ -1,4 +1,4 @@
-//! Mends of the product that can be taken out again, to see that what they mended is found: each patch still applies.
+//! Fixes of the product that can be reverted, to see that their bugs are found: each patch still applies.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! Faults that come again and again, after a message, or upon a client in a role.
+//! Faults that repeat, follow a message, or strike a client in a role.
 
 use std::rc::Rc;
 
@@ -26,7 +26,7 @@ fn ran(plan: &Plan) -> Run {
     run(&Rc::new(plan.clone()))
 }
 
-/// A fault as a file says it.
+/// Parses a fault as in a file.
 fn read(text: &str) -> Fault {
     toml::from_str(text).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
@@ -196,7 +196,7 @@ fn of_replica(text: &str) -> Fault {
     read(&format!("{text}\nnode = 0\nreplica = 0"))
 }
 
-/// How many holds were won in a stretch of milliseconds.
+/// Returns how many holds were won within this range of milliseconds.
 fn won(run: &Run, from: u64, to: u64) -> usize {
     let stretch = from * 1_000_000..to * 1_000_000;
     let grants = run.history.grants.iter();
@@ -235,7 +235,7 @@ fn a_primary_that_demands_replicas_notices_that_one_is_down() {
 
 #[test]
 fn the_clock_of_a_replica_counts_once_it_is_promoted() {
-    // What its primary granted for 10 s ends at once on a replica that is 20 s ahead.
+    // What its primary granted for 10 s expires at once on a replica that is 20 s ahead.
     let failover = "kind = 'failover'\nat = '500ms'\nnode = 0\nreplica = 0\nrejoin_after = '10ms'";
     for (ahead, breaks) in [("0s", false), ("20s", true)] {
         let step = of_replica(&format!("kind = 'node-step'\nat = '0s'\nby = '{ahead}'"));
@@ -258,7 +258,7 @@ fn a_fault_on_a_node_that_no_client_uses_has_no_effect() {
     let mut plan = single(vec![crash(0), crash(1), step(0), step(1)]);
     plan.nodes.persistence = Persistence::EveryWrite;
     assert_eq!(ran(&plan).effects, [1, 0, 1, 0], "the others are not asked");
-    // Two names are on two of the nodes.
+    // Two names use two of the nodes.
     plan.lock = LockKind::Multi;
     plan.workload.names = 2;
     plan.faults = vec![crash(0), crash(1), crash(2)];

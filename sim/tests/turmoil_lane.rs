@@ -1,5 +1,6 @@
-//! The lane over turmoil: the same plans, through the production adapter and the real Lua, deterministic and of the same
-//! verdict.
+//! The turmoil lane: the same plans through the production adapter and the real Lua scripts, deterministic and with the
+//! same
+//! verdicts.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Output};
@@ -121,7 +122,7 @@ fn cases_of_the_catalog_come_to_the_same_verdict_as_in_the_fast_lane() {
     for id in CHOSEN {
         for mut case in find(id).unwrap().cases {
             case.plan.lane = Lane::Turmoil;
-            // A break is found with the first seeds or not at all; what holds is run for longer by the command line.
+            // A break is found with the first seeds or not at all. Cases that hold run for longer on the command line.
             case.seeds = case.seeds.min(match case.expect.property() {
                 Some(_) => 60,
                 None => 1,

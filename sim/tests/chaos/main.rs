@@ -45,7 +45,7 @@ fn main() {
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
 
-/// Looks until the condition holds.
+/// Polls the condition until it holds.
 fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let began = Instant::now();
     while !condition() {
@@ -63,7 +63,7 @@ fn text(output: &Output) -> String {
     )
 }
 
-/// Some of its processes are stopped when it is killed: SIGKILL ends those, too.
+/// Some of the command's processes are stopped when it is killed. SIGKILL ends those, too.
 fn a_killed_command_leaves_nothing_behind() {
     let marked = Marked::new();
     let storm = [

@@ -1,12 +1,13 @@
-//! A command whose processes and folders can be told from all others.
+//! A command whose processes and folders can be distinguished from all others.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// Where all processes of one command are: each works in a folder of its own. A server overwrites its environment, and the folder of a
-/// process is known for as long as it lives, removed or not.
+/// The parent folder of all processes of one command: each works in its own folder. The environment would not do,
+/// because
+/// a server overwrites it; the working folder of a process is known as long as it lives, even if it was removed.
 pub(super) struct Marked {
     folders: TempDir,
 }
@@ -29,7 +30,7 @@ impl Marked {
         command
     }
 
-    /// The processes that it has started, without corpses.
+    /// Returns the processes that the command has started, without zombies.
     pub(super) fn processes(&self) -> Vec<PathBuf> {
         let all = std::fs::read_dir("/proc").expect("there is /proc");
         let all = all.flatten().map(|entry| entry.path());
@@ -37,12 +38,12 @@ impl Marked {
     }
 
     fn is_ours(&self, process: &Path) -> bool {
-        // A corpse is nowhere.
+        // A zombie has no working folder.
         let works_in = std::fs::read_link(process.join("cwd"));
         works_in.is_ok_and(|folder| folder.starts_with(self.folders.path()))
     }
 
-    /// Whether one of them is stopped.
+    /// Whether one of the processes is stopped.
     pub(super) fn has_stopped(&self) -> bool {
         self.processes().iter().any(|process| {
             let stat = std::fs::read_to_string(process.join("stat")).unwrap_or_default();
@@ -51,7 +52,7 @@ impl Marked {
         })
     }
 
-    /// How many folders there are.
+    /// Returns the number of folders.
     pub(super) fn folders(&self) -> usize {
         std::fs::read_dir(self.folders.path())
             .expect("a folder")

@@ -1,4 +1,4 @@
-//! Many seeds: what comes of them, and the failures that are written.
+//! Runs of many seeds: their results, and the failures that are written.
 
 use std::path::Path;
 
@@ -114,7 +114,7 @@ fn hashes_are_printed_seed_by_seed_and_are_those_of_the_runs() {
     assert_eq!(part.lines().collect::<Vec<_>>(), every_third);
 }
 
-/// The first failure that a campaign finds.
+/// Returns the first failure that a campaign finds.
 pub(super) fn failure(folder: &Path) -> String {
     let out = folder.to_str().expect("a path");
     let explore = ["explore", "--seeds", "0..300", "--faults", "all"];
@@ -168,7 +168,7 @@ fn a_failure_is_shrunk_and_the_small_one_replays() {
     let small = folder.join("small/one.json");
     let small = small.to_str().unwrap();
     let shrunk = sim(&["shrink", &file, "-o", small, "--json", "--runs", "1500"]);
-    // It did what it was asked: the failure is the answer.
+    // The command did what it was told to: the failure is the result.
     assert_eq!(shrunk.status.code(), Some(0), "{}", stderr(&shrunk));
     let told: serde_json::Value = serde_json::from_slice(&shrunk.stdout).unwrap();
     let size = |when: &str, what: &str| told[when][what].as_u64().unwrap();
@@ -203,7 +203,7 @@ fn a_break_that_needs_more_seeds_than_were_given_is_no_failure() {
         "{text}"
     );
     assert!(text.contains("0 as expected, 0 not, 1 not shown"), "{text}");
-    // With all of its own seeds it is missing.
+    // With all of its own seeds, the failure is missing.
     std::fs::write(&file, scenario(2)).unwrap();
     let all = sim(&["scenarios", path, "--seeds", "2"]);
     let text = String::from_utf8(all.stdout).unwrap();

@@ -6,7 +6,7 @@ use std::process::Command;
 use super::exploring::failure;
 use super::{folder, sim, stderr};
 
-/// What stands in backticks in the first cells of a table.
+/// Returns the words in backticks in the first cells of a table.
 fn first_cells(table: &str) -> BTreeSet<String> {
     let rows = table.lines().filter_map(|line| line.strip_prefix("| `"));
     let cells = rows.filter_map(|row| row.split(" | ").next());
@@ -36,7 +36,7 @@ fn a_history_is_exported_as_json_lines() {
     }
     assert!(lines.iter().all(|line| line["invoke"].is_u64()));
 
-    // Every line has what the page says, and no more.
+    // Every line has the fields that the page documents, and no others.
     let page = include_str!("../../../docs/src/simulator.md");
     let section = page
         .split("## Histories for other checkers")
@@ -61,7 +61,7 @@ fn a_history_is_exported_as_json_lines() {
     }
 }
 
-/// Whether every element of a text in XML is closed, in order.
+/// Whether every element of an XML text is closed in order.
 fn is_well_formed(xml: &str) -> bool {
     let mut open = Vec::new();
     for tag in xml.split('<').skip(1) {
@@ -99,7 +99,7 @@ fn a_report_is_one_page_that_needs_nothing_else_and_a_figure_is_one_drawing() {
     ] {
         assert!(page.contains(part), "{part}");
     }
-    // No other address than the name of the format, which nobody loads.
+    // The only address is the name of the format, which is not loaded.
     assert_eq!(
         page.matches("http").count(),
         page.matches("http://www.w3.org/2000/svg").count()
@@ -144,7 +144,7 @@ fn a_reader_that_goes_away_ends_the_output_and_nothing_else() {
         ),
         (&["--help"], 0),
     ] {
-        // Nothing reads what it says, from the beginning.
+        // The read end is closed from the beginning.
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let mut command = Command::new(env!("CARGO_BIN_EXE_quorlock-sim"));

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::long::{printed, short};
 use crate::results::{Figures, Results};
 
-/// What is run with `--quick`. The herd is run whole: fifty processes would be done before they have found their pace.
+/// The cases that run with `--quick`. The herd runs in full: fifty processes would end before reaching a steady state.
 const QUICK: [&str; 8] = [
     "uncontended",
     "distance",
@@ -17,7 +17,7 @@ const QUICK: [&str; 8] = [
     "keeping",
 ];
 
-/// Runs the benchmark: a minute or two.
+/// Runs the benchmark, which takes a minute or two.
 pub(crate) fn figures(name: &'static str) -> Results {
     let quick = format!("{} --quick --json -", QUICK.join(" "));
     let whole = "herd --json -";
@@ -31,7 +31,7 @@ pub(crate) fn figures(name: &'static str) -> Results {
 
 const BENCH: &str = "cargo bench -p quorlock-tests --bench locks --";
 
-/// What the benchmark prints with these arguments: its lines.
+/// Returns the lines that the benchmark prints with these arguments.
 fn report(arguments: &str) -> Vec<Value> {
     let command = format!("{BENCH} {arguments}");
     let words: Vec<&str> = command.split(' ').skip(1).collect();
@@ -44,7 +44,7 @@ fn report(arguments: &str) -> Vec<Value> {
     }
 }
 
-/// A table of each case, and the one of the README.
+/// Returns a table for each case, and the one of the README.
 fn tables(lines: &[Value]) -> Figures {
     let mut cases: Vec<&str> = lines.iter().map(|line| text_of(line, "case")).collect();
     cases.dedup();
@@ -60,7 +60,7 @@ fn tables(lines: &[Value]) -> Figures {
     figures
 }
 
-/// The lines of one case. A column in which no line has anything is left out.
+/// Returns the table of one case. Columns without any value are left out.
 fn table(lines: &[&Value]) -> String {
     const TITLES: [&str; 8] = [
         "", "nodes", "value", "noise", "ours", "bare", "rslock", "besides",
@@ -112,7 +112,7 @@ fn row(line: &Value) -> [String; 8] {
     ]
 }
 
-/// The few lines that the README shows: what it calls them, and which figure of which case they are.
+/// Returns the table of the README: each row's title, and the case and figure that it shows.
 fn summary(lines: &[Value]) -> String {
     const ROWS: [(&str, &str, &str); 7] = [
         (

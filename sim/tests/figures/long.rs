@@ -1,4 +1,4 @@
-//! What takes minutes: each is run again only when it is asked for.
+//! Commands that take minutes. Each runs only when it is requested.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,11 +10,12 @@ use serde_json::Value;
 use crate::locks;
 use crate::results::{Figures, Results, root};
 
-/// One command, by the name of its results.
+/// A command that produces the results of this name.
 type Part = fn(&'static str) -> Results;
 
-/// Runs what is asked for: `all`, or some of these names with commas between. One that fails leaves the others to go on:
-/// its old results stay, and the names of those that failed come back.
+/// Runs the requested commands: `all`, or names separated by commas. If one fails, the others still run: its old
+/// results
+/// stay, and its name is returned.
 #[expect(clippy::print_stderr, reason = "minutes pass")]
 #[expect(clippy::disallowed_methods, reason = "it says how long they were")]
 pub(crate) fn write(asked: &str, commit: &str) -> Vec<String> {
@@ -39,7 +40,7 @@ pub(crate) fn write(asked: &str, commit: &str) -> Vec<String> {
     failed
 }
 
-/// What a command prints, with its progress on the terminal.
+/// Returns what a command prints. Its progress goes to the terminal.
 pub(crate) fn printed(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> String {
     let mut command = Command::new(program);
     command
@@ -65,8 +66,9 @@ pub(crate) fn printed(program: &str, arguments: &[&str], variables: &[(&str, &st
     text
 }
 
-/// How many runs a cell of the matrix has: 1000 are some eight minutes of two cores, half of them for a lock
-/// in the lane over sockets, of which there are four.
+/// Returns how many runs a cell of the matrix has. 1000 take about eight minutes on two cores, half of them for one of
+/// the
+/// four locks in the lane over sockets.
 fn runs() -> String {
     std::env::var("QUORLOCK_MATRIX_RUNS").unwrap_or_else(|_| "1000".to_owned())
 }
@@ -81,7 +83,7 @@ fn matrix(name: &'static str) -> Results {
     printed("cargo", &[&measured[..], &arguments].concat(), &[]);
     let text = std::fs::read_to_string(out.join("matrix.json")).expect("it was written");
     let table: MatrixTable = serde_json::from_str(&text).expect("a table");
-    // The page of what still breaks, and its pictures, are what the command wrote.
+    // The command also wrote the page of what still breaks, and its pictures.
     let pages = root().join("docs/src");
     std::fs::copy(out.join("breaks.md"), pages.join("breaks.md")).expect("the page");
     let pictures = pages.join("breaks");
@@ -104,7 +106,7 @@ fn matrix(name: &'static str) -> Results {
     }
 }
 
-/// The rows and columns of the README.
+/// Returns the table with the rows and columns of the README.
 fn short_table(table: &MatrixTable) -> String {
     let locks = [
         ("SET NX, DEL", "`SET NX`, `DEL`"),
@@ -334,7 +336,7 @@ fn speed(name: &'static str) -> Results {
     }
 }
 
-/// As many digits as mean something.
+/// Formats a value with its significant digits.
 pub(crate) fn short(value: f64) -> String {
     match value.abs() {
         1000.0.. => thousands(value),

@@ -1,9 +1,10 @@
-//! Every figure of the pages that a command prints is printed by it: `docs/results` has what commands printed, with the
-//! command, the version and the commit, and the pages have what stands there.
+//! Every figure on the pages that a command prints comes from that command. `docs/results` has what commands printed,
+//! with
+//! the command, the version and the commit; the pages contain figures from there.
 //!
 //! `cargo test -p quorlock-sim --test figures` runs the quick commands again and compares to the digit.
 //! `docs/regenerate.sh` runs all of them again (`QUORLOCK_FIGURES=all`) and writes results and pages;
-//! `QUORLOCK_FIGURES=quick` writes the quick ones alone.
+//! `QUORLOCK_FIGURES=quick` writes only the quick ones.
 
 #![expect(
     clippy::indexing_slicing,
@@ -18,7 +19,7 @@ mod results;
 
 use results::Results;
 
-/// What is written anew, where anything is.
+/// Returns which figures to write, if any.
 fn asked() -> Option<String> {
     std::env::var("QUORLOCK_FIGURES").ok()
 }

@@ -1,11 +1,12 @@
-//! Pages, and the places in them that have figures: `<!-- figure: file.key -->16.5 %<!-- end -->`, in a line or around
-//! several.
+//! Pages and the places of figures in them: `<!-- figure: file.key -->16.5 %<!-- end -->`, within a line or around
+//! several
+//! lines.
 
 use std::path::PathBuf;
 
 use crate::results::{Figures, root};
 
-/// Every page of the book, and the README.
+/// Returns every page of the book, and the README.
 pub(crate) fn all() -> Vec<(PathBuf, String)> {
     let mut paths = vec![root().join("README.md")];
     for file in std::fs::read_dir(root().join("docs/src")).expect("docs/src") {
@@ -22,8 +23,9 @@ pub(crate) fn all() -> Vec<(PathBuf, String)> {
     paths.into_iter().map(read).collect()
 }
 
-/// The page with these figures in their places, and what is wrong with its marks. A figure that is not there leaves its
-/// place as it is.
+/// Returns the page with these figures in their places, and the errors in its marks. A missing figure leaves its place
+/// as
+/// it is.
 pub(crate) fn filled(page: &str, figures: &Figures) -> (String, Vec<String>) {
     let (mut out, mut wrong) = (String::new(), Vec::new());
     let mut rest = page;
@@ -40,7 +42,7 @@ pub(crate) fn filled(page: &str, figures: &Figures) -> (String, Vec<String>) {
         }
         let text = match figure {
             None => old.to_owned(),
-            // Blank lines, so that what is in between is a block of its own.
+            // Blank lines, so that the figure is a block of its own.
             Some(figure) if old.starts_with('\n') => format!("\n\n{}\n\n", figure.trim()),
             Some(figure) => figure.clone(),
         };

@@ -1,4 +1,4 @@
-//! What takes seconds.
+//! Commands that take seconds.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +14,7 @@ pub(crate) fn all() -> Vec<Results> {
     vec![catalog(), tutorial(), published(), readme()]
 }
 
-/// What the simulator's command prints.
+/// Returns what the simulator's command prints.
 pub(crate) fn sim(arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_quorlock-sim"))
         .args(arguments)
@@ -23,7 +23,7 @@ pub(crate) fn sim(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// How many scenarios and variants there are, and how they are numbered.
+/// Returns how many scenarios and variants there are, and their numbers.
 fn catalog() -> Results {
     let ids: Vec<String> = built_in()
         .expect("it works")
@@ -66,7 +66,7 @@ fn catalog() -> Results {
     }
 }
 
-/// `S1 to S3, S5`.
+/// Formats numbers as ranges: `S1 to S3, S5`.
 fn ranges(prefix: &str, numbers: &[u32]) -> String {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for number in numbers {
@@ -83,7 +83,7 @@ fn ranges(prefix: &str, numbers: &[u32]) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-/// The scenario that the documentation builds, step by step.
+/// Returns the results of the scenario that the documentation builds step by step.
 fn tutorial() -> Results {
     let page = include_str!("../../../docs/src/scenarios.md");
     let blocks = page.split("```toml\n").skip(1);
@@ -126,7 +126,7 @@ fn tutorial() -> Results {
     }
 }
 
-/// The table without its column of times, which differ from run to run.
+/// Returns the table without its column of times, which differ from run to run.
 fn without_times(text: &str) -> String {
     let header = text.lines().next().unwrap_or_default();
     let end = header.find(" time").map_or(0, |at| at + " time".len());
@@ -140,7 +140,7 @@ fn without_times(text: &str) -> String {
     lines.join("\n").trim_end().to_owned()
 }
 
-/// Figures that others have published.
+/// Returns the figures that others have published.
 fn published() -> Results {
     let rows = sim(&["scenarios", "F", "--json"]);
     let rows: Value = serde_json::from_str(&rows).expect("JSON");
@@ -166,7 +166,7 @@ fn published() -> Results {
     }
 }
 
-/// The scenario that the README shows.
+/// Returns the scenario that the README shows.
 fn readme() -> Results {
     let printed = without_times(&sim(&["scenarios", "Q5"]));
     let block = format!("```text\n{printed}\n```");

@@ -1,4 +1,4 @@
-//! What commands printed: `docs/results`, a file for each command.
+//! The recorded output of commands: `docs/results`, one file for each command.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::process::Command;
 
 use serde_json::{Map, Value, json};
 
-/// By key, as they stand in a page.
+/// Figures by key, as they appear on a page.
 pub(crate) type Figures = BTreeMap<String, String>;
 
-/// What one command printed.
+/// The output of one command.
 pub(crate) struct Results {
     pub(crate) name: &'static str,
     pub(crate) command: String,
@@ -20,12 +20,12 @@ fn folder() -> PathBuf {
     root().join("docs/results")
 }
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The commit that is checked out, with a mark if the tree differs from it.
+/// Returns the commit that is checked out, with a mark if the tree differs from it.
 pub(crate) fn commit() -> String {
     let git = |arguments: &[&str]| {
         let output = Command::new("git")
@@ -49,7 +49,7 @@ pub(crate) fn commit() -> String {
 }
 
 impl Results {
-    /// What is kept of a command.
+    /// Reads the recorded results of a command.
     pub(crate) fn read(name: &'static str) -> Option<Results> {
         let text = std::fs::read_to_string(folder().join(format!("{name}.json"))).ok()?;
         let value: Value = serde_json::from_str(&text).expect("results are JSON");
@@ -64,7 +64,7 @@ impl Results {
         })
     }
 
-    /// Keeps it.
+    /// Records the results.
     pub(crate) fn write(&self, commit: &str) {
         let figures: Map<String, Value> = self
             .figures
@@ -83,9 +83,9 @@ impl Results {
     }
 }
 
-/// All figures that are kept in `.json` files, each as `file.key`; `file.command`, `file.version` and `file.commit` besides.
+/// Returns all figures in `.json` files, each as `file.key`, and also `file.command`, `file.version` and `file.commit`.
 ///
-/// Tables beside them (`.csv`) are for readers alone.
+/// Tables beside them (`.csv`) are only for readers.
 pub(crate) fn all() -> Figures {
     let mut all = Figures::new();
     for file in std::fs::read_dir(folder()).expect("docs/results") {

@@ -1,5 +1,6 @@
-//! Clients of a cluster that are wrong: their adapter is the product's, and what it hears is not; and a majority of shards that trusts
-//! promoted replicas.
+//! Flawed clients of a cluster: their adapter is the product's, but its messages are changed. Also, a majority of
+//! shards
+//! that trusts promoted replicas.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -12,7 +13,7 @@ use quorlock_sim::span::SimTime;
 use quorlock_sim::swarm::{Deployment, PlanGenerator};
 use quorlock_sim::variant::Variant;
 
-/// Those that are planted here.
+/// The variants that are planted here.
 pub(super) const PLANTED: [Variant; 1] = [Variant::UnheardMoved];
 
 fn broken(plan: Plan) -> Option<Property> {
@@ -23,7 +24,7 @@ fn broken(plan: Plan) -> Option<Property> {
     }
 }
 
-/// What breaks in drawn plans with something wrong, and without.
+/// Compares what breaks in drawn plans with the flaw and without it.
 fn compare(
     swarm: &PlanGenerator,
     shape: fn(&mut Plan),
@@ -59,7 +60,7 @@ fn swarm(lock: LockKind, faults: &str) -> PlanGenerator {
     }
 }
 
-/// Much happens under one name, whose shard is handed over by hand: nothing is lost.
+/// Uses one name, whose shard is handed over manually: nothing is lost.
 fn by_hand(plan: &mut Plan) {
     use quorlock_sim::fault::{FaultKind, Handover, NodeFault};
     plan.workload.names = 1;
@@ -82,7 +83,7 @@ fn moved_is_not_heard() {
     compare(&swarm, by_hand, wrong, Property::Progress, 0..30);
 }
 
-/// Claims are long on their way to replicas that take over in two of three shards.
+/// Claims take long to reach the replicas, which replace their primaries in two of three shards.
 fn two_at_once(plan: &mut Plan) {
     use quorlock_sim::fault::{Fault, Handover, NodeFault};
     plan.workload.names = 1;

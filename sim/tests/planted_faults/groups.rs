@@ -1,4 +1,4 @@
-//! Clients of Sentinel groups that are wrong: their adapter is the product's, and what it is set up with or hears is not.
+//! Flawed clients of Sentinel groups: their adapter is the product's, but its settings or its messages are changed.
 
 use std::rc::Rc;
 
@@ -10,14 +10,14 @@ use quorlock_sim::span::SimTime;
 use quorlock_sim::swarm::{Deployment, PlanGenerator};
 use quorlock_sim::variant::Variant;
 
-/// Those that are planted here.
+/// The variants that are planted here.
 pub(super) const PLANTED: [Variant; 3] = [
     Variant::Unawaited,
     Variant::UnheardSwitch,
     Variant::DeafClients,
 ];
 
-/// What breaks where a variant runs drawn plans, and where the product does.
+/// Compares what breaks in drawn plans with a variant and with the product.
 fn compare(
     variant: Variant,
     faults: &str,
@@ -47,7 +47,7 @@ fn compare(
         .clone()
         .find(|seed| broken(*seed, variant) == Some(breaks));
     let found = found.unwrap_or_else(|| panic!("{variant}: {breaks} was not broken in {seeds:?}"));
-    // The product in the plans up to there.
+    // The product, in all plans up to that one.
     for seed in seeds.start..=found {
         let broken = broken(seed, Variant::Product);
         assert_eq!(
@@ -57,7 +57,7 @@ fn compare(
     }
 }
 
-/// Much happens under one name, and replication is slow.
+/// Uses one name, with slow replication.
 fn slow_replicas(plan: &mut Plan) {
     plan.workload.names = 1;
     plan.workload.hold_most = SimTime::millis(100);
@@ -67,7 +67,7 @@ fn slow_replicas(plan: &mut Plan) {
     }
 }
 
-/// Sentinels are quick to replace a primary, and slow to put the old one right; no replica is waited for.
+/// Sentinels replace a primary quickly and demote the old one slowly; answers do not wait for replicas.
 fn quick_to_elect(plan: &mut Plan) {
     plan.workload.names = 1;
     plan.workload.lease = SimTime::millis(400);
@@ -83,7 +83,7 @@ fn quick_to_elect(plan: &mut Plan) {
     }
 }
 
-/// Servers change their roles, and connections stay.
+/// Servers change their roles, but connections stay open.
 fn kept_connections(plan: &mut Plan) {
     plan.workload.names = 1;
     plan.nodes.min_replicas = None;

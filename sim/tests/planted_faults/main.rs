@@ -1,8 +1,8 @@
-//! Faults that are planted on purpose must be found: a simulator that cannot fail shows nothing.
+//! Planted faults must be found: a simulator that cannot fail shows nothing.
 //!
-//! Each row is a variant of a lock with one thing wrong, the work and the faults that bring it out, the property that
-//! breaks, and within how many seeds that must be seen. The variant in which nothing is wrong runs the same plans and
-//! must break nothing.
+//! Each row is a variant of a lock with one flaw, the workload and the faults that expose it, the property that breaks,
+//! and
+//! within how many seeds that must be seen. The variant without a flaw runs the same plans and must break nothing.
 
 mod clusters;
 mod groups;
@@ -24,8 +24,9 @@ use self::plans::{
     two_names_for_two, unattended,
 };
 
-/// Those in which nothing is wrong. (`SET NX` refuses a claim to its own owner, who then asks as another one. A win that
-/// came too late is noticed when it is used.)
+/// The variants that must break nothing. `SET NX` refuses a claim to its own owner, which then acquires as another
+/// owner. A
+/// win that came too late is noticed when it is used.
 const RIGHT: [Variant; 4] = [
     Variant::Product,
     Variant::Published,
@@ -43,7 +44,7 @@ fn every_variant_is_planted_or_right() {
     }
 }
 
-/// Each lock with faults inside its assumptions, for so many seeds.
+/// The number of seeds for each lock with faults inside its assumptions.
 const CLEAN_SEEDS: u64 = 100;
 
 #[test]
@@ -64,7 +65,7 @@ fn nothing_is_found_where_nothing_is_wrong() {
     }
 }
 
-/// Each lock with queues or readers, for so many.
+/// The number of seeds for each lock with queues or readers.
 const MODE_SEEDS: u64 = 40;
 
 #[test]
@@ -88,20 +89,20 @@ fn nothing_is_found_about_the_queues_and_readers_of_the_product() {
                 assert!(is_clean, "{workload:?}, {lock:?}, seed {seed}: {verdict:?}");
                 turns += run.history.turns.len() as u64;
             }
-            // What no node answered was not checked either.
+            // Answers must have been given, or nothing was checked.
             assert!(MODE_SEEDS * 100 < turns, "{workload:?}, {lock:?}: {turns}");
         }
     }
 }
 
-/// What is planted, and how it comes to light.
+/// A planted flaw, and how it is exposed.
 struct Planted {
     variant: Variant,
     lock: LockKind,
     workload: WorkloadKind,
-    /// Which kinds of fault are drawn, as on the command line.
+    /// The kinds of faults that are drawn, as on the command line.
     faults: &'static str,
-    /// What is set beside that.
+    /// Further changes of the plan.
     shape: fn(&mut Plan),
     breaks: Property,
     within_seeds: u64,
@@ -171,7 +172,7 @@ macro_rules! planted {
     };
 }
 
-// What is wrong: the variant, the lock, the work, kinds of fault, what is set => what breaks within so many seeds.
+// Variant, lock, workload, kinds of faults, shape of the plan => property that breaks within this many seeds.
 planted! {
     half_of_the_nodes_are_enough: HalfQuorum, Redlock, MutualExclusion, "none", as_drawn => Exclusion within 10;
     a_holder_ignores_its_deadline: ValidityIgnored, Redlock, MutualExclusion, "none", at_the_deadline => Exclusion within 10;

@@ -1,4 +1,4 @@
-//! What is set in a plan, so that it brings out one thing that is wrong.
+//! Shapes of plans, each of which exposes one flaw.
 
 use quorlock_sim::fault::{
     ClientFault, Direction, Fault, FaultKind, LinkFault, NodeFault, ServerError, Trigger,
@@ -6,7 +6,7 @@ use quorlock_sim::fault::{
 use quorlock_sim::plan::{Plan, Watchdog};
 use quorlock_sim::span::{ClockStep, SimTime};
 
-/// Nothing is set beside what was drawn.
+/// Changes nothing.
 pub(super) fn as_drawn(_: &mut Plan) {}
 
 /// All clients want one lock.
@@ -14,7 +14,7 @@ pub(super) fn one_name(plan: &mut Plan) {
     plan.workload.names = 1;
 }
 
-/// Two clients want two names, and both must still be at it in the second half.
+/// Two clients want two names, and both must still make progress in the second half.
 pub(super) fn two_names_for_two(plan: &mut Plan) {
     plan.clients = 2;
     plan.workload.names = 2;
@@ -22,7 +22,7 @@ pub(super) fn two_names_for_two(plan: &mut Plan) {
     plan.progress_within = Some(SimTime::millis(900));
 }
 
-/// Sections last for about a lease, and holders look often whether they may stay.
+/// Sections last for about a lease, and holders often check whether they still hold the lock.
 pub(super) fn at_the_deadline(plan: &mut Plan) {
     one_name(plan);
     let workload = &mut plan.workload;
@@ -34,7 +34,7 @@ pub(super) fn at_the_deadline(plan: &mut Plan) {
     workload.looks = 60;
 }
 
-/// The same, and the wall clock of one client is set back every now and then.
+/// Like [`at_the_deadline`], and the wall clock of one client steps backwards every now and then.
 pub(super) fn set_back(plan: &mut Plan) {
     at_the_deadline(plan);
     plan.faults.extend((1..10).map(|n| {
@@ -48,7 +48,7 @@ pub(super) fn set_back(plan: &mut Plan) {
     }));
 }
 
-/// The same with longer leases, and the replies to one of two clients take their time.
+/// Like [`at_the_deadline`] with longer leases, and slow replies to one of two clients.
 pub(super) fn slow_replies(plan: &mut Plan) {
     at_the_deadline(plan);
     plan.clients = 2;
@@ -111,8 +111,8 @@ pub(super) fn slow_replies_then_none(plan: &mut Plan) {
     }
 }
 
-/// Sections may last for several leases under the watchdog, no client looks before their end, and the first client is cut
-/// off again and again.
+/// Sections may last for several leases under the watchdog, no client checks its lock before their end, and the first
+/// client is cut off again and again.
 pub(super) fn unattended(plan: &mut Plan) {
     one_name(plan);
     plan.clients = 2;
@@ -136,14 +136,14 @@ pub(super) fn unattended(plan: &mut Plan) {
     }
 }
 
-/// The first node forgets what it has again and again; the others do not.
+/// The first node loses its data again and again; the others do not.
 pub(super) fn forgetful(plan: &mut Plan) {
     one_name(plan);
     plan.faults
         .extend((1..7).map(|n| Fault::of_node(SimTime::millis(180 * n), 0, NodeFault::Flush)));
 }
 
-/// What clients wait for is dropped again and again.
+/// Pending operations of clients are dropped again and again.
 pub(super) fn dropped(plan: &mut Plan) {
     one_name(plan);
     for n in 1..10 {
@@ -155,7 +155,7 @@ pub(super) fn dropped(plan: &mut Plan) {
     }
 }
 
-/// For one of three clients, asking a node takes longer than the lease.
+/// For one of three clients, a call takes longer than the lease.
 pub(super) fn far_away(plan: &mut Plan) {
     one_name(plan);
     plan.clients = 3;
@@ -179,7 +179,7 @@ pub(super) fn far_away(plan: &mut Plan) {
     });
 }
 
-/// Every request comes twice, the second time much later.
+/// Every request arrives twice, the second time much later.
 pub(super) fn everything_twice(plan: &mut Plan) {
     one_name(plan);
     plan.faults.push(Fault {
@@ -201,7 +201,7 @@ pub(super) fn nodes(plan: &Plan) -> Vec<u16> {
     (0..plan.nodes.count).collect()
 }
 
-/// Eight clients want a majority of fifteen nodes, and come to each node in another order.
+/// Eight clients want a majority of fifteen nodes, and reach the nodes in different orders.
 pub(super) fn crowd(plan: &mut Plan) {
     plan.clients = 8;
     plan.nodes.count = 15;
@@ -217,13 +217,13 @@ pub(super) fn crowd(plan: &mut Plan) {
     workload.backoff_cap = SimTime::secs(1);
 }
 
-/// The same with more clients.
+/// Like [`crowd`] with more clients.
 pub(super) fn larger_crowd(plan: &mut Plan) {
     crowd(plan);
     plan.clients = 16;
 }
 
-/// The wall clock of one client is ten minutes ahead, that of another as much behind.
+/// The wall clock of one client is ten minutes ahead, and that of another is ten minutes behind.
 pub(super) fn clocks_of_clients_off(plan: &mut Plan) {
     one_name(plan);
     for (client, by) in [(0, 600_000), (1, -600_000)] {
@@ -234,7 +234,7 @@ pub(super) fn clocks_of_clients_off(plan: &mut Plan) {
     }
 }
 
-/// All clients want one lock, and must be at it in the second half yet.
+/// All clients want one lock, and must still make progress in the second half.
 pub(super) fn still_at_it(plan: &mut Plan) {
     one_name(plan);
     plan.clients = 4;
@@ -261,7 +261,7 @@ pub(super) fn refusing(plan: &mut Plan) {
     );
 }
 
-/// Holders of one lock stay for long enough to be renewed, and one of three clients dies again and again.
+/// Holders of one lock stay long enough to be renewed, and one of three clients dies again and again.
 pub(super) fn renewed_and_killed(plan: &mut Plan) {
     one_name(plan);
     plan.clients = 3;
@@ -278,7 +278,7 @@ pub(super) fn renewed_and_killed(plan: &mut Plan) {
     }));
 }
 
-/// Leaders work for about two leases, look often, and stand still for longer than one at times.
+/// Leaders work for about two leases, check often, and are sometimes paused for longer than a lease.
 pub(super) fn led_at_the_deadline(plan: &mut Plan) {
     one_name(plan);
     let workload = &mut plan.workload;
@@ -294,7 +294,7 @@ pub(super) fn led_at_the_deadline(plan: &mut Plan) {
     }));
 }
 
-/// The first client's replies take half a lease, and then nothing it sends arrives: its lease is not renewed.
+/// The first client's replies take half a lease, then its requests are lost: its lease is not renewed.
 pub(super) fn led_by_slow_replies(plan: &mut Plan) {
     slow_replies_then_none(plan);
     let workload = &mut plan.workload;

@@ -1,5 +1,6 @@
-//! The production adapter over turmoil's network, against a simulated server that behaves badly: what becomes of
-//! requests, replies, wake-ups and connections.
+//! The production adapter over turmoil's network, against a simulated server that behaves badly: what happens to
+//! requests,
+//! replies, wake-ups and connections.
 #![allow(
     clippy::disallowed_macros,
     reason = "each choice between two events is biased: the order is fixed"
@@ -21,7 +22,7 @@ use quorlock::transport::{
     Transport,
 };
 
-/// A call is given so long in these tests.
+/// The time-out of a call in these tests.
 const PATIENCE: Duration = office::CALL_TIMEOUT;
 
 #[test]
@@ -62,7 +63,7 @@ fn a_cut_link_costs_one_time_out_and_is_replaced_when_it_is_healed() {
         assert_eq!(error.execution, Execution::Indeterminate);
         assert!(turmoil::elapsed() - began < PATIENCE + Duration::from_millis(10));
         turmoil::repair(office::CLIENT, office::SERVER);
-        // What was on the wire is gone for ever, and so is the connection.
+        // What was on the wire is lost for good, and so is the connection.
         let reply = acquire(&transport, &name, 1).await.unwrap();
         assert!(matches!(
             reply,
@@ -91,7 +92,7 @@ fn a_connection_that_swallows_everything_is_replaced_well_within_the_lease() {
         let swallowed = tokio::task::spawn_local(transport.call(acquire()));
         pass(Duration::from_millis(250)).await;
         turmoil::repair(office::CLIENT, office::SERVER);
-        // Who waits is told, and may ask again: a renewal is not repeated before it has come to its end.
+        // The caller gets an error and may try again: the adapter does not repeat a renewal before it has ended.
         let error = swallowed.await.unwrap().unwrap_err();
         assert_eq!(error.execution, Execution::Indeterminate);
         let took = turmoil::elapsed() - began;
@@ -135,7 +136,7 @@ fn a_server_that_is_slow_keeps_its_connection() {
         let acquire = || Request::Acquire(office::acquire_for(&name, SHORT));
         transport.call(acquire()).await.unwrap();
         for _ in 0..3 {
-            // It stands still, for the connection that is tried as well.
+            // The server is paused for the connection that is tried as well.
             server.holds_replies(true);
             let slow = tokio::task::spawn_local(transport.call(acquire()));
             pass(Duration::from_millis(700)).await;
@@ -143,7 +144,7 @@ fn a_server_that_is_slow_keeps_its_connection() {
             slow.await.unwrap().unwrap();
         }
         transport.call(acquire()).await.unwrap();
-        // Two attempts of 200 ms for each standstill, and none took the place of the first connection.
+        // Two attempts of 200 ms for each pause, none of which replaced the first connection.
         assert!(server.accepted() <= 7, "{}", server.accepted());
     });
 }
@@ -162,7 +163,7 @@ fn a_link_that_is_cut_in_one_direction_is_replaced_too() {
             let error = release(&transport, &name, 1).await.unwrap_err();
             assert_eq!(error.execution, Execution::Indeterminate, "{from} to {to}");
             turmoil::repair_oneway(from, to);
-            // Whether the release was executed, nobody could know: only a server that answers.
+            // The client cannot know whether the release was executed; only the server can answer that.
             let left = inspect(&transport, &name).await.unwrap();
             assert_eq!(
                 left.found != Found::Nothing,
@@ -185,7 +186,7 @@ fn a_wake_up_connection_that_went_silent_is_found_out() {
         turmoil::partition(office::CLIENT, office::SERVER);
         pass(Duration::from_millis(20)).await;
         turmoil::repair(office::CLIENT, office::SERVER);
-        // The server does not know, the client does not know: a ping is lost before either finds out.
+        // Neither the server nor the client notices: a ping is lost before.
         turmoil::partition(office::CLIENT, office::SERVER);
         pass(office::PING + PATIENCE).await;
         turmoil::repair(office::CLIENT, office::SERVER);
@@ -205,7 +206,7 @@ fn a_reply_that_comes_after_its_time_out_is_nobody_else_s() {
         assert_eq!(error.execution, Execution::Indeterminate);
         let next = transport.call(Request::Release(office::release_of(&name, 1)));
         let mut next = next;
-        // It is sent while the reply of before is still held back, and then both come.
+        // It is sent while the previous reply is still held back, and then both replies arrive.
         poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx).is_pending())).await;
         server.holds_replies(false);
         assert_eq!(next.await.unwrap(), Reply::Release(ReleaseReply::FREED));
@@ -235,7 +236,7 @@ fn a_server_that_forgot_its_scripts_gets_them_again() {
     });
 }
 
-/// Asks until there is an answer.
+/// Repeats a request until it succeeds.
 async fn until_ok<T, E, F: Future<Output = Result<T, E>>>(mut ask: impl FnMut() -> F) -> T {
     loop {
         if let Ok(answer) = ask().await {

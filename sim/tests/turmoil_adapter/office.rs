@@ -1,4 +1,4 @@
-//! One host with a simulated server that does what the test says, and one for its client.
+//! One host with a simulated server that the test controls, and one for its client.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ pub(crate) const CALL_TIMEOUT: Duration = Duration::from_millis(200);
 pub(crate) const PING: Duration = Duration::from_millis(100);
 const PORT: u16 = 6379;
 
-/// Where the server's clock begins.
+/// Where the server's clock begins, in seconds since 1970.
 pub(crate) const EPOCH: u64 = 1_767_225_600;
 
 /// Both hosts.
@@ -39,7 +39,7 @@ pub(crate) struct Office {
     desk: Desk,
 }
 
-/// The server in the hands of a test.
+/// The test's handle to the server.
 #[derive(Clone)]
 pub(crate) struct Desk(Rc<RefCell<State>>);
 
@@ -87,12 +87,12 @@ impl Office {
         self.desk.clone()
     }
 
-    /// A transport of its own.
+    /// Returns a new transport.
     pub(crate) fn transport(&self) -> RedisTransport {
         self.transport_with(CALL_TIMEOUT)
     }
 
-    /// A transport of its own, with another bound for a call.
+    /// Returns a new transport with another call time-out.
     pub(crate) fn transport_with(&self, call_timeout: Duration) -> RedisTransport {
         let config = RedisConfig::default()
             .network(Turmoil)
@@ -112,7 +112,7 @@ impl Office {
     }
 }
 
-/// turmoil's network.
+/// The network of turmoil.
 #[derive(Debug)]
 pub(crate) struct Turmoil;
 
@@ -129,12 +129,12 @@ impl Connect for Turmoil {
 }
 
 impl Desk {
-    /// How many connections it has accepted.
+    /// Returns how many connections the server has accepted.
     pub(crate) fn accepted(&self) -> usize {
         self.0.borrow().accepted
     }
 
-    /// How many scripts it was asked to run.
+    /// Returns how many scripts the server was asked to run.
     pub(crate) fn commands(&self) -> usize {
         self.0.borrow().commands
     }
@@ -143,18 +143,18 @@ impl Desk {
         self.0.borrow_mut().server.forget_scripts();
     }
 
-    /// Keeps its replies to itself from now on, or sends them.
+    /// Makes the server hold back its replies, or send them.
     pub(crate) fn holds_replies(&self, holds: bool) {
         self.0.borrow_mut().holds_replies = holds;
         self.ring();
     }
 
-    /// Sends the first half of each reply from now on, and nothing more on that connection.
+    /// Makes the server send only the first half of each reply, and nothing more on that connection.
     pub(crate) fn answers_halves(&self, does: bool) {
         self.0.borrow_mut().answers_halves = does;
     }
 
-    /// Ends every connection.
+    /// Closes every connection.
     pub(crate) fn hangs_up(&self) {
         let mut state = self.0.borrow_mut();
         state
@@ -165,7 +165,7 @@ impl Desk {
         self.ring();
     }
 
-    /// Ends the connections that carry wake-ups.
+    /// Closes the connections that carry wake-ups.
     pub(crate) fn hangs_up_on_listeners(&self) {
         let mut state = self.0.borrow_mut();
         let listeners = state.lines.values_mut().filter(|line| line.listens);
@@ -174,7 +174,7 @@ impl Desk {
         self.ring();
     }
 
-    /// The process ends; it had nothing but its memory.
+    /// Ends the process, which had its data only in memory.
     pub(crate) fn crash(&self) {
         self.0.borrow().is_up.set(false);
         self.0.borrow_mut().server.restart(Dataset::empty());
@@ -225,7 +225,7 @@ impl Desk {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// What is to be sent now; `None` when the connection is to end.
+    /// Returns the bytes to send now; `None` if the connection must be closed.
     fn output(&self, session: SessionId, cx: &Context<'_>) -> Option<Vec<u8>> {
         let mut state = self.0.borrow_mut();
         let holds = state.holds_replies;
@@ -308,7 +308,7 @@ async fn serve(desk: Desk, session: SessionId, mut stream: TcpStream) {
     desk.close(session);
 }
 
-/// Waits until something is so, and says what if it never is.
+/// Waits until a condition holds. Panics with `what` if it never does.
 pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
     for _ in 0..5_000 {
         if is_so() {
@@ -325,7 +325,7 @@ pub(crate) async fn pass(span: Duration) {
     tokio::time::sleep(span).await;
 }
 
-/// A listener that counts.
+/// A listener that counts notifications.
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
     lives: AtomicUsize,
@@ -385,7 +385,7 @@ pub(crate) fn acquire_of(name: &Name, number: u64) -> Acquire {
     }
 }
 
-/// The first owner's request for a lease.
+/// Returns a request of the first owner with this lease.
 pub(crate) fn acquire_for(name: &Name, lease: Duration) -> Acquire {
     Acquire {
         lease: Lease::new(lease).expect("a lease"),

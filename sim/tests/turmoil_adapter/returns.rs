@@ -1,4 +1,5 @@
-//! A waiter in its pause, while no server answers: it asks soon after one does, whatever is left of the pause.
+//! A waiter in its pause while no server answers: it tries again soon after one does, however long its pause would
+//! last.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +12,7 @@ use tokio::task::JoinHandle;
 use crate::office::{Office, pass};
 use crate::town::{Town, fail_over, transport};
 
-/// The clocks and tasks of tokio, and draws that make each pause as long as it can be.
+/// A runtime with the clocks and tasks of tokio, and draws that make each pause as long as possible.
 #[derive(Debug, Default)]
 struct Longest {
     inner: TokioRuntime,
@@ -40,7 +41,7 @@ impl Runtime for Longest {
     }
 }
 
-/// A client whose pauses double without a bound.
+/// Returns a client whose pauses double without a bound.
 fn client(transport: impl Transport) -> Locks {
     let hour = Duration::from_secs(3600);
     let connected = Locks::builder()
@@ -55,7 +56,7 @@ fn client(transport: impl Transport) -> Locks {
     connected.expect("a configuration that can be used")
 }
 
-/// Waits for a name, and says when it got it.
+/// Waits for a name. Returns the guard and the time at which it was acquired.
 fn wait_for(locks: &Locks, name: &str) -> JoinHandle<(Guard, Duration)> {
     let lock = locks.lock(name);
     tokio::task::spawn_local(async move {
@@ -64,13 +65,13 @@ fn wait_for(locks: &Locks, name: &str) -> JoinHandle<(Guard, Duration)> {
     })
 }
 
-/// After a round that timed out the pauses are at most 0.2, 0.4, 0.8, 1.6 and 3.2 s.
+/// The length of an outage. After a round that timed out, the pauses are at most 0.2, 0.4, 0.8, 1.6 and 3.2 s.
 const OUTAGE: Duration = Duration::from_millis(4_500);
 
-/// So soon a waiter is served: a rest of 200 ms between attempts to connect, a spread of 100 ms, and the round trips.
+/// Within this time a waiter is served: 200 ms between attempts to connect, a spread of 100 ms, and the round trips.
 const SOON: Duration = Duration::from_millis(400);
 
-/// The waiter begins before or after the primary stopped, which hangs up or does not.
+/// The waiter begins before or after the primary has stopped, which closes its connections or does not.
 #[test]
 fn a_waiter_is_served_soon_after_a_failover() {
     for (has_used, hangs_up) in [(true, true), (true, false), (false, true), (false, false)] {
@@ -100,7 +101,7 @@ fn a_waiter_is_served_soon_after_a_failover() {
     }
 }
 
-/// A thousand milliseconds is the longest rest between attempts to connect to one server.
+/// The longest time between attempts to connect to one server is 1000 ms.
 #[test]
 fn a_waiter_is_served_soon_after_its_server_was_restarted() {
     let office = Office::open();
@@ -123,7 +124,7 @@ fn a_waiter_is_served_soon_after_its_server_was_restarted() {
     });
 }
 
-/// Twenty waiters for as many names: each asks for its own, and not all in the same moment.
+/// Twenty waiters for twenty names: each sends its own requests, but not all at the same time.
 #[test]
 fn waiters_do_not_rush_to_a_new_primary() {
     let town = Town::open();
@@ -148,14 +149,15 @@ fn waiters_do_not_rush_to_a_new_primary() {
     });
 }
 
-/// It takes connections, and ends them when it is asked for a lock: that is no reason to ask it more often.
+/// The server accepts connections, and closes them on each request for a lock. That must not make requests more
+/// frequent.
 #[test]
 fn a_server_that_hangs_up_at_each_request_is_asked_less_and_less() {
     let town = Town::open();
     let hall = town.hall();
     town.run(async move {
         let locks = client(transport());
-        // A request of twelve words is one for a lock; what gives back what it may have got has fewer.
+        // A request of twelve words is one for a lock; the release of what it may have got has fewer.
         hall.hangs_up_at("a", "*12\r\n$7\r\nEVALSHA");
         let waiter = wait_for(&locks, "x");
         pass(Duration::from_secs(9)).await;

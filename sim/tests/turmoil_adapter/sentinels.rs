@@ -1,5 +1,6 @@
-//! The production adapter behind sentinels: what goes wrong in a failover, in virtual time. Each test is a failure that some
-//! other client has had, or could have.
+//! The production adapter behind sentinels: failures of failovers, in virtual time. Each test is a failure that some
+//! other
+//! client has had, or could have.
 
 use std::time::Duration;
 
@@ -32,7 +33,7 @@ fn the_first_sentinel_may_be_stopped() {
         assert!(is_granted(&reply) && hall.has("a", "x"));
         let took = turmoil::elapsed() - began;
         assert!(took < Duration::from_millis(300), "{took:?}");
-        // The one that answered is asked first next time.
+        // The sentinel that answered is the first one that is queried next time.
         hall.hang_up("a");
         passes(50).await;
         let began = turmoil::elapsed();
@@ -105,7 +106,7 @@ fn a_live_connection_that_says_readonly_is_left() {
         for sentinel in SENTINELS {
             hall.stop(sentinel);
         }
-        // Nothing is heard of it.
+        // No sentinel announces it.
         hall.promote("b");
         hall.demote("a", "b");
         let error = acquire(&transport, &name("y"), 1).await.unwrap_err();
@@ -140,14 +141,14 @@ fn a_primary_that_dies_between_a_script_and_wait_leaves_it_open_what_was_done() 
         fail_over(&hall);
         let error = waiting.await.unwrap().unwrap_err();
         assert_eq!(error.execution, Execution::Indeterminate);
-        // It does not wait for the time-out of the call.
+        // It fails before the time-out of the call.
         assert!(
             turmoil::elapsed() - began < Duration::from_millis(300),
             "{error}"
         );
-        // The replica had it: no other owner has the name.
+        // The replica had the write: no other owner has the name.
         let again = acquire(&transport, &name("y"), 1).await;
-        // Nor does the new primary have a replica that confirms it, so it does not count.
+        // The new primary has no replica that confirms it either, so it does not count.
         let error = again.unwrap_err();
         assert_eq!(error.cause, Cause::NotReplicated);
         assert!(hall.has("b", "y"));
@@ -196,7 +197,7 @@ fn an_old_primary_that_comes_back_and_still_grants_is_not_asked() {
         fail_over(&hall);
         passes(200).await;
         acquire(&ours, &name("fresh"), 1).await.unwrap();
-        // It answers, and says that it is the primary.
+        // The old primary answers, and claims to be the primary.
         hall.resume("a");
         for key in ["x", "fresh"] {
             let reply = acquire(&idle, &name(key), 2).await.unwrap();

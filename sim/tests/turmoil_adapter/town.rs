@@ -1,4 +1,4 @@
-//! Two servers and three sentinels on hosts of their own, for one client: elections are the test's.
+//! Two servers and three sentinels on their own hosts, for one client. The test decides elections.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use crate::office::{CLIENT, EPOCH, Turmoil};
 
 const PORT: u16 = 6379;
 
-/// The servers; the first is the primary at the beginning.
+/// The servers. The first is the primary at the beginning.
 const SERVERS: [&str; 2] = ["a", "b"];
 
 pub(crate) const SENTINELS: [&str; 3] = ["s1", "s2", "s3"];
@@ -28,7 +28,7 @@ pub(crate) struct Town {
     hall: Hall,
 }
 
-/// What a test does to the hosts.
+/// The test's handle to the hosts.
 #[derive(Clone)]
 pub(crate) struct Hall(Rc<Shared>);
 
@@ -40,15 +40,15 @@ struct Shared {
 struct Host {
     server: Server,
     accepted: usize,
-    /// It hears and says nothing, and its connections stay.
+    /// Whether it neither reads nor writes while its connections stay open.
     is_stopped: bool,
     /// It stops when it is sent this word, before it has read it.
     stops_at: Option<&'static str>,
-    /// It ends each connection on which it is sent this word.
+    /// It closes each connection on which it is sent this word.
     hangs_up_at: Option<&'static str>,
-    /// Connections that are to end.
+    /// Connections that must be closed.
     closing: Vec<SessionId>,
-    /// Answers to `WAIT`: the replica has everything at once.
+    /// Connections that are due an answer to `WAIT`: the replica has everything at once.
     confirmed: Vec<SessionId>,
     sessions: Vec<SessionId>,
 }
@@ -115,12 +115,12 @@ pub(crate) fn config() -> RedisConfig {
         .ping_interval(Duration::from_millis(100))
 }
 
-/// A transport to the primary of the group.
+/// Opens a transport to the primary of the group.
 pub(crate) fn transport() -> RedisTransport {
     RedisTransport::open(ADDRESS, config()).expect("an address")
 }
 
-/// The second server becomes the primary, and all sentinels say so.
+/// Makes the second server the primary, announced by all sentinels.
 pub(crate) fn fail_over(hall: &Hall) {
     hall.promote("b");
     for sentinel in SENTINELS {
@@ -152,7 +152,7 @@ impl Hall {
         done
     }
 
-    /// How many connections a host has accepted.
+    /// Returns how many connections a host has accepted.
     pub(crate) fn accepted(&self, host: &str) -> usize {
         self.with(host, |host| host.accepted)
     }
@@ -169,7 +169,7 @@ impl Hall {
         })
     }
 
-    /// Stops a host in its tracks: connections stay, nothing is answered.
+    /// Stops a host: its connections stay open, but it answers nothing.
     pub(crate) fn stop(&self, host: &str) {
         self.with(host, |host| host.is_stopped = true);
     }
@@ -179,7 +179,7 @@ impl Hall {
         self.with(host, |host| host.stops_at = Some(word));
     }
 
-    /// Ends each connection on which a host is sent this word.
+    /// Closes each connection on which a host is sent this word.
     pub(crate) fn hangs_up_at(&self, host: &str, word: &'static str) {
         self.with(host, |host| host.hangs_up_at = Some(word));
     }
@@ -188,17 +188,17 @@ impl Hall {
         self.with(host, |host| host.is_stopped = false);
     }
 
-    /// Ends every connection to a host.
+    /// Closes every connection to a host.
     pub(crate) fn hang_up(&self, host: &str) {
         self.with(host, |host| host.closing = host.sessions.clone());
     }
 
-    /// The replica becomes a primary. The other one knows nothing of it.
+    /// Turns the replica into a primary. The old primary does not learn of it.
     pub(crate) fn promote(&self, host: &str) {
         self.with(host, |host| host.server.promote());
     }
 
-    /// The old primary becomes a replica, and its connections stay.
+    /// Turns the old primary into a replica. Its connections stay open.
     pub(crate) fn demote(&self, host: &'static str, of: &'static str) {
         let mut hosts = self.0.hosts.borrow_mut();
         let mut old = hosts.remove(host).expect("such a host");
@@ -207,12 +207,12 @@ impl Hall {
         hosts.insert(host, old);
     }
 
-    /// A sentinel hears of a new primary, and publishes it.
+    /// Makes a sentinel switch to a new primary, and publish it.
     pub(crate) fn tell(&self, sentinel: &str, primary: &str, epoch: u64) {
         self.with(sentinel, |host| host.server.switch(place(primary), epoch));
     }
 
-    /// What comes out of a connection.
+    /// Handles bytes that a host receives on a connection.
     fn receive(&self, name: &'static str, session: SessionId, bytes: &[u8]) {
         let mut hosts = self.0.hosts.borrow_mut();
         let host = hosts.get_mut(name).expect("such a host");
@@ -293,7 +293,7 @@ async fn serve(hall: Hall, name: &'static str, session: SessionId, mut stream: T
 }
 
 impl Shared {
-    /// Whether the host is stopped, whether the connection ends, and what is sent on it.
+    /// Returns whether the host is stopped, whether the connection must be closed, and the bytes to send on it.
     fn look(&self, name: &str, session: SessionId, read: &[u8]) -> (bool, bool, Vec<u8>) {
         let mut hosts = self.hosts.borrow_mut();
         let host = hosts.get_mut(name).expect("such a host");
