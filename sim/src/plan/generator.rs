@@ -1,7 +1,7 @@
 //! Plans drawn from a seed.
 //!
-//! First it is drawn which kinds of fault exist at all, how often and how long: runs that know few kinds go deeper
-//! than runs that know all. Then the faults are written down one by one, and only that list is run.
+//! The generator first draws which kinds of fault exist, how often and how long: runs with few kinds go deeper than
+//! runs with all. It then writes the faults down one by one, and only that list is run.
 
 mod clusters;
 mod dice;
@@ -24,21 +24,21 @@ use crate::plan::{Lacks, Lane, LockKind, Persistence, Plan, Watchdog, WorkloadKi
 pub(crate) use dice::FaultGenerator;
 use law::{Fixed, Law};
 
-/// From which kinds of fault a plan is drawn.
+/// The kinds of fault from which a plan is drawn.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum FaultChoice {
-    /// None.
+    /// No faults.
     None,
-    /// Those that the stated assumptions of the lock allow, within their bounds.
+    /// Faults that the stated assumptions of the lock allow, within their bounds.
     #[default]
     Inside,
-    /// All.
+    /// Faults of all kinds.
     All,
-    /// These.
+    /// Faults of these kinds.
     Only(Vec<Kind>),
 }
 
-/// The text names no kinds of fault.
+/// Error for a text that names no kinds of fault.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{word:?} is no kind of fault: say inside, all, none, or a list of {}", names().join(","))]
 pub struct UnknownKind {
@@ -88,11 +88,11 @@ impl fmt::Display for FaultChoice {
 }
 
 impl FaultChoice {
-    /// Whether faults of a kind may be drawn for a plan.
+    /// Returns whether faults of a kind may be drawn for a plan.
     fn allows(&self, kind: Kind, plan: &Plan) -> bool {
         let is_possible = match kind {
             Kind::SlowReplication => 0 < plan.nodes.replicas,
-            // Where there are sentinels, they decide.
+            // Where there are sentinels, they decide about failovers.
             Kind::Failover => 0 < plan.nodes.replicas && !plan.nodes.are_groups(),
             Kind::IsolatePrimary => plan.nodes.are_groups(),
             _ if Kind::OF_CLUSTERS.contains(&kind) => plan.nodes.cluster.is_some(),
@@ -111,74 +111,74 @@ impl FaultChoice {
     }
 }
 
-/// Whether the stated assumptions of a lock allow a kind of fault: no node loses data but a minority of those that are
-/// watched, by being restarted; no node's clock is stepped by more than its margin, no machine is suspended behind the
-/// back of its clock.
+/// Returns whether the stated assumptions of a lock allow a kind of fault: only a minority of nodes loses data, by
+/// restarts, and these nodes are watched; no node's clock is stepped by more than its margin; and a machine's clock
+/// counts the time of its suspension.
 fn is_inside(kind: Kind, plan: &Plan) -> bool {
     let is_group = plan.nodes.are_groups();
     if plan.nodes.cluster.is_some() && !clusters::is_inside(kind, plan) {
         return false;
     }
     match kind {
-        // A claim counts when all replicas have it, so no election loses one, whatever leads to it. A promoted replica lets it
-        // expire by its own clock, so the clocks of a group must agree.
+        // A claim counts only once all replicas have it, so no election loses one. A promoted replica expires it by
+        // its own clock, so the clocks of a group must agree.
         Kind::SlowReplication if is_group => true,
         Kind::NodeRate | Kind::NodeStep if is_group => false,
         Kind::NodeStep => SimTime::ZERO < plan.clock_margin(),
-        // Watched nodes may forget, as long as a majority of the token counters survives.
+        // Watched nodes may lose data if a majority of the token counters survives.
         Kind::PowerLoss => {
             let is_majority = plan.lock == LockKind::Redlock && 3 <= plan.nodes.count;
             plan.node_trust() == NodeTrust::Watched && is_majority && !is_group
         }
         Kind::Flush | Kind::Evict | Kind::Failover | Kind::SlowReplication => false,
-        // A renewal does not ask which server it comes to: of two members that lead to one, both confirm.
+        // A renewal does not check which server it reaches: if two members lead to one server, both confirm.
         Kind::Misroute => false,
         _ => true,
     }
 }
 
-/// What a node of a plan is.
+/// What each node of a plan is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Deployment {
-    /// A server, at times with replicas.
+    /// A server, sometimes with replicas.
     #[default]
     Servers,
-    /// A Sentinel group: what leads to elections is drawn, too.
+    /// A Sentinel group. Faults that lead to elections are drawn, too.
     Groups,
-    /// A shard of one cluster: elections and what leads to them are drawn, too, and slots that are moved. To the lock of one node the
-    /// cluster is that node.
+    /// A shard of one cluster. Elections, faults that lead to them, and moves of slots are drawn, too. For the lock
+    /// of one node, the whole cluster is that node.
     Clusters,
 }
 
-/// How many faults of a kind there are at most.
+/// Returns the largest number of faults of a kind.
 fn most_of(kind: Kind) -> u64 {
     match kind {
-        // One step in thousands, and mostly one in which nothing has come meanwhile.
+        // A stop has an effect in few steps: in most of them nothing arrives during the stop.
         Kind::StopInside => 16,
         _ => 4,
     }
 }
 
-/// What a user fixes; the rest is drawn.
+/// The choices that a user fixes. Everything else is drawn.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlanGenerator {
-    /// From which kinds of fault.
+    /// The kinds of fault.
     pub faults: FaultChoice,
-    /// What carries messages. FaultChoice that it lacks are drawn only if they are asked for by name.
+    /// The lane. Faults that it does not support are drawn only if they are requested by name.
     pub lane: Lane,
-    /// What a node is.
+    /// What each node is.
     pub deployment: Deployment,
-    /// Which lock.
+    /// The kind of lock.
     pub lock: LockKind,
-    /// Whose lock.
+    /// The implementation of the lock.
     pub variant: Variant,
-    /// How many nodes; drawn without.
+    /// The number of nodes; `None` to draw it.
     pub nodes: Option<u16>,
-    /// How many clients; drawn without.
+    /// The number of clients; `None` to draw it.
     pub clients: Option<u16>,
-    /// Which work; drawn without.
+    /// The kind of work; `None` to draw it.
     pub workload: Option<WorkloadKind>,
-    /// For how long; the standard 2 s without.
+    /// How long clients work; `None` for the standard 2 s.
     pub duration: Option<SimTime>,
 }
 
@@ -199,10 +199,10 @@ impl Default for PlanGenerator {
 }
 
 impl PlanGenerator {
-    /// Whether its lane has the faults that were asked for by name, and the deployment.
+    /// Checks that the lane supports the faults that were requested by name, and the deployment.
     ///
     /// # Errors
-    /// [`Lacks::Kind`], [`Lacks::Sentinels`], [`Lacks::Cluster`], [`Lacks::SeveralOfCluster`].
+    /// Returns [`Lacks::Kind`], [`Lacks::Sentinels`], [`Lacks::Cluster`] or [`Lacks::SeveralOfCluster`].
     pub fn check(&self) -> Result<(), Lacks> {
         if self.deployment == Deployment::Groups && self.lane == Lane::Fast {
             return Err(Lacks::Sentinels);
@@ -222,7 +222,7 @@ impl PlanGenerator {
         missing.map_or(Ok(()), |kind| Err(Lacks::Kind(*kind)))
     }
 
-    /// The plan that a seed stands for.
+    /// Returns the plan of a seed.
     #[must_use]
     pub fn plan(&self, seed: u64) -> Plan {
         let mut draw = Draw::new(seed, Purpose::Plan, 0);
@@ -248,7 +248,7 @@ impl PlanGenerator {
         let law = self.law(&mut plan);
         let kinds = Kind::ALL.into_iter().filter(|_| law.has_faults());
         for kind in kinds {
-            // Each kind has a stream of its own, so that one kind more changes nothing about the others.
+            // Each kind has its own stream, so that a new kind does not change the faults of the others.
             let mut draw = Draw::new(seed, Purpose::Plan, 1 + kind as u64);
             if self.faults.allows(kind, &plan) && draw.chance(400_000) {
                 let times = draw.between(1, most_of(kind));
@@ -274,8 +274,8 @@ impl PlanGenerator {
             && plan.faults.iter().any(forgets)
             && plan.faults.iter().any(is_set)
         {
-            // A token that a bare majority took is lost with the counter of one of them. Its order then rests on the
-            // nodes' clocks.
+            // A token that only a bare majority accepted is lost with the counter of one of its nodes. The order of
+            // tokens then depends on the nodes' clocks.
             if !plan.not_demanded.contains(&Property::Fencing) {
                 plan.not_demanded.push(Property::Fencing);
             }
@@ -294,7 +294,7 @@ impl PlanGenerator {
         let own = stopped.or_else(|| Law::draw_newcomers(plan.seed));
         let own = own.or_else(|| Law::draw_together(plan.seed));
         let (law, mut draw) = match own.or_else(|| Law::draw_meeting(plan.seed)) {
-            // What is asked for by name is what is drawn.
+            // If kinds are requested by name, no law adds others.
             _ if !has_laws => return Law::Mixed,
             Some(own) => own,
             None => {
@@ -315,7 +315,7 @@ impl PlanGenerator {
         plan.faults
             .retain(|fault| lane.has(fault.kind()) && fault.begins() <= end && is_there(fault));
         for fault in &mut plan.faults {
-            // A plan is refused if a fault outlasts the run.
+            // A plan is rejected if a fault outlasts the run.
             fault.lasts = fault.lasts.min(end.minus(fault.begins()));
         }
         law
@@ -335,7 +335,7 @@ impl PlanGenerator {
         plan.clients = self.clients.unwrap_or(draw.between(2, 4) as u16);
         let may_forget = match self.faults {
             FaultChoice::None => false,
-            // Watched nodes may forget, as long as a majority of the token counters survives.
+            // Watched nodes may lose data if a majority of the token counters survives.
             FaultChoice::Inside => plan.node_trust() == NodeTrust::Watched && 3 <= plan.nodes.count,
             FaultChoice::All | FaultChoice::Only(_) => true,
         };
@@ -368,7 +368,7 @@ impl PlanGenerator {
             .get(draw.index(drawn.len()))
             .copied()
             .unwrap_or_default();
-        // A lock that takes one name from each node has no owner to enter it again.
+        // A lock that acquires one name from each node has no owner that could re-enter it.
         let drawn = match (drawn, self.lock) {
             (WorkloadKind::Reentrant, LockKind::Multi) => WorkloadKind::MutualExclusion,
             _ => drawn,
@@ -398,7 +398,7 @@ impl PlanGenerator {
         workload.looks = draw.between(1, 4) as u16;
     }
 
-    /// Claims on one node are kept for longer than their leases only where that is asked for.
+    /// Draws a margin for locks on one node, where claims outlast their leases only if the plan has one.
     fn margin(&self, plan: &mut Plan, seed: u64) {
         let is_asked_for = !plan.has_remedies()
             && plan.variant.has_product_clients()
@@ -409,7 +409,7 @@ impl PlanGenerator {
         }
     }
 
-    /// What goes wrong at the end of a lease is seen only where a client stays for as long.
+    /// Draws stays of about a lease: only these show what goes wrong at its end.
     fn stays(&self, plan: &mut Plan, seed: u64) {
         let is_drawn = matches!(self.faults, FaultChoice::Inside | FaultChoice::All);
         let mut draw = Draw::new(seed, Purpose::Plan, 1_002);
@@ -419,7 +419,7 @@ impl PlanGenerator {
         }
     }
 
-    /// Clients' wall clocks may show anything, and nodes' too, as long as no fault sets them.
+    /// Draws the initial readings of wall clocks, of clients and of nodes, which may be anything.
     fn clocks(&self, plan: &mut Plan, seed: u64) {
         if self.faults == FaultChoice::None {
             return;

@@ -1,4 +1,4 @@
-//! Clusters, drawn. They have dice of their own, as groups have.
+//! Draws clusters. They have their own random stream, as groups have.
 
 use super::FaultChoice;
 use crate::plan::draw::{Draw, Purpose};
@@ -19,7 +19,7 @@ pub(super) fn add(plan: &mut Plan, faults: &FaultChoice) {
     let demands = draw.chance(200_000);
     let max_lag = SimTime::millis(draw.between(0, 100));
     let is_inside = *faults == FaultChoice::Inside;
-    // What a claim rests on that no election loses: every replica has it, or a majority of shards has elected no other primary.
+    // No election loses a claim that every replica has, or that a majority of shards without an election has.
     nodes.wait = ((is_inside && is_one) || waits).then_some(Wait {
         replicas: nodes.replicas,
         within,
@@ -34,18 +34,19 @@ pub(super) fn add(plan: &mut Plan, faults: &FaultChoice) {
             false => Coverage::Partial,
         },
     });
-    // Nodes are asked one after another within this, the last also if those before swallow the question.
+    // Within this time the client asks one node after another: it must also reach the last one if the others do not
+    // answer.
     plan.network.connect_timeout = SimTime::millis(draw.between(400, 900));
     if is_inside {
         nodes.persistence = Persistence::EveryWrite;
-        // Nodes of a cluster take each other's keys over: their clocks agree.
+        // Nodes of a cluster take over each other's keys: their clocks must agree.
         plan.faults
             .retain(|fault| !matches!(&fault.what, FaultKind::Node { .. }));
     }
 }
 
-/// Whether a kind of fault is allowed in the cluster of a plan: what elections may lose and what is moved are not in one run, because
-/// keys that were moved are on the replicas of their new owner later.
+/// Returns whether a kind of fault is allowed in the cluster of a plan. Elections and moves of slots never occur in
+/// one run: moved keys reach the replicas of their new owner later, so an election could lose them.
 pub(super) fn is_inside(kind: Kind, plan: &Plan) -> bool {
     let elects = Draw::new(plan.seed, Purpose::Clusters, 1).chance(500_000);
     match kind {
@@ -55,7 +56,7 @@ pub(super) fn is_inside(kind: Kind, plan: &Plan) -> bool {
     }
 }
 
-/// A fault of a cluster.
+/// Draws a fault of a cluster.
 pub(super) fn fault(kind: Kind, plan: &Plan, lasts: SimTime, draw: &mut Draw) -> NodeFault {
     if kind == Kind::ClusterFailover {
         return NodeFault::ClusterFailover {
@@ -75,13 +76,13 @@ pub(super) fn fault(kind: Kind, plan: &Plan, lasts: SimTime, draw: &mut Draw) ->
     }
 }
 
-/// The shard that a fault strikes for which any of them was drawn.
+/// Returns the shard that a fault strikes, given a node that was drawn from all.
 pub(super) fn struck(node: u16, plan: &Plan, inside: bool, draw: &mut Draw) -> u16 {
     if plan.is_one_cluster() {
-        // It has all names at first.
+        // At first, node 0 owns the slots of all names.
         return if draw.chance(500_000) { 0 } else { node };
     }
-    // Elections are held by one minority of the shards.
+    // Only one minority of the shards has elections.
     let minority = plan.nodes.count.saturating_sub(1) / 2;
     if inside { node % minority.max(1) } else { node }
 }

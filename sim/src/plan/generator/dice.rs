@@ -1,4 +1,4 @@
-//! One fault of a kind, drawn.
+//! Draws single faults.
 
 use super::clusters;
 use crate::plan::draw::Draw;
@@ -9,22 +9,22 @@ use crate::plan::fault::{
 use crate::plan::time::{ClockStep, SimTime};
 use crate::plan::{Persistence, Plan};
 
-/// Draws one fault.
+/// Draws one fault of a kind.
 pub(crate) struct FaultGenerator<'a> {
     pub(crate) draw: &'a mut Draw,
     pub(crate) plan: &'a Plan,
-    /// Whether the lock's stated assumptions bound it.
+    /// Whether the stated assumptions of the lock bound the fault.
     pub(crate) inside: bool,
 }
 
 impl FaultGenerator<'_> {
-    /// Somewhere in the first 60 % of the run.
+    /// Draws a time in the first 60 % of the run.
     fn at(&mut self) -> SimTime {
         let last = self.plan.duration.as_nanos() / 10 * 6;
         SimTime::micros(self.draw.between(0, last / 1_000))
     }
 
-    /// Mostly short, sometimes longer than a lease.
+    /// Draws a length: mostly short, sometimes longer than a lease.
     fn lasts(&mut self) -> SimTime {
         let lease = self.plan.workload.lease.as_nanos() / 1_000;
         let lasts = match self.draw.between(0, 2) {
@@ -32,7 +32,7 @@ impl FaultGenerator<'_> {
             1 => SimTime::micros(self.draw.between(1_000, lease)),
             _ => SimTime::micros(self.draw.between(lease / 2, 2 * lease)),
         };
-        // It ends within the run.
+        // The fault ends within the run.
         lasts.min(SimTime::nanos(self.plan.duration.as_nanos() / 10 * 4))
     }
 
@@ -44,7 +44,7 @@ impl FaultGenerator<'_> {
         self.draw.index(usize::from(self.plan.nodes.count)) as u16
     }
 
-    /// Nodes that forget are always of the same minority: the counters of a majority survive.
+    /// Maps a node to the minority of nodes that may lose data: the counters of a majority survive.
     fn may_crash(&self, node: u16) -> u16 {
         match self.plan.nodes.persistence {
             Persistence::EveryWrite => node,
@@ -64,7 +64,7 @@ impl FaultGenerator<'_> {
         self.draw.index(usize::from(self.plan.workload.names)) as u16
     }
 
-    /// Some of `0..of`, at least one.
+    /// Draws some of `0..of`, at least one.
     fn some(&mut self, of: u16) -> Vec<u16> {
         let all = self.draw.between(1, (1u64 << of.min(60)) - 1);
         (0..of).filter(|bit| all & (1 << bit) != 0).collect()
@@ -86,7 +86,8 @@ impl FaultGenerator<'_> {
         }
     }
 
-    /// Within the drift allowance two clocks may differ by 1 %, so each may be off by half of that.
+    /// Draws a clock rate. The drift allowance covers a difference of 1 % between two clocks, so each may be off by
+    /// half of that.
     fn rate(&mut self) -> i32 {
         let most = if self.inside { 4_900 } else { 200_000 };
         i32::try_from(self.draw.signed(-most, most)).unwrap_or(0)
@@ -203,8 +204,9 @@ impl FaultGenerator<'_> {
         }
     }
 
-    /// A stop in the middle of a step. What has changed meanwhile is seen in the rest of that step only if it was asked for
-    /// before: by a request that was late. So most stops go on until the end of a fault that delays requests, if there is one.
+    /// Draws a stop in the middle of a step. The rest of that step shows what changed during the stop only through a
+    /// request that was sent before it and is answered late. So most stops last until the end of a fault that delays
+    /// requests, if there is one.
     fn stop(&mut self, client: u16, at: SimTime, lasts: SimTime) -> Fault {
         let nth = self.draw.between(1, 30) as u32;
         let delays = |fault: &&Fault| match fault.what {
@@ -281,7 +283,7 @@ impl FaultGenerator<'_> {
             }
             Kind::FreeBacklog => Fault::of_node(at, node, NodeFault::FreeBacklog),
             Kind::Misroute => {
-                // Another one.
+                // A node other than `node`.
                 let count = self.plan.nodes.count.max(2);
                 let steps = self.draw.between(1, u64::from(count) - 1) as u16;
                 let misroute = NodeFault::Misroute {
@@ -295,7 +297,7 @@ impl FaultGenerator<'_> {
                 Fault::of_node(at, node, NodeFault::Rate { rate_ppm })
             }
             Kind::NodeStep => {
-                // Four of them, on one node and within one lease, stay within the margin.
+                // Four steps, on one node and within one lease, must stay within the margin.
                 let margin = self.plan.clock_margin().as_nanos() / 4_000_000;
                 let most = match self.inside {
                     true => i64::try_from(margin).unwrap_or(i64::MAX).saturating_sub(1),
@@ -354,7 +356,7 @@ impl FaultGenerator<'_> {
                     true => self.clients(),
                     false => Vec::new(),
                 },
-                // Mostly a minority: then there is an election on the other side.
+                // Mostly a minority, so that there is an election on the other side.
                 sentinels: match self.draw.between(0, 9) {
                     _ if self.plan.nodes.cluster.is_some() => Vec::new(),
                     0..=3 => Vec::new(),

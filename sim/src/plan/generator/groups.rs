@@ -1,4 +1,4 @@
-//! Sentinel groups, drawn. They have dice of their own: plans without groups are drawn as if there were none.
+//! Draws Sentinel groups. They have their own random stream, so that plans without groups stay as they were.
 
 use super::FaultChoice;
 use crate::plan::draw::{Draw, Purpose};
@@ -17,7 +17,7 @@ pub(super) fn add(plan: &mut Plan, faults: &FaultChoice) {
     let demands = draw.chance(300_000);
     let max_lag = SimTime::millis(draw.between(0, 100));
     let is_inside = *faults == FaultChoice::Inside;
-    // What a claim rests on that no election loses: every replica has it.
+    // No election loses a claim that every replica has.
     nodes.wait = (is_inside || waits).then_some(Wait {
         replicas: nodes.replicas,
         within,
@@ -38,6 +38,7 @@ pub(super) fn add(plan: &mut Plan, faults: &FaultChoice) {
             false => Connections::Kept,
         },
     });
-    // Sentinels are asked one after another within this, the last also if those before swallow the question.
+    // Within this time the client asks one sentinel after another: it must also reach the last one if the others do
+    // not answer.
     plan.network.connect_timeout = SimTime::millis(draw.between(400, 900));
 }

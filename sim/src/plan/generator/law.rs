@@ -1,7 +1,7 @@
-//! Figures that go together, and bring out what others hide.
+//! Laws: combinations of parameters that show what others hide.
 //!
-//! Where leases of 100 ms meet latencies of milliseconds, the drift of clocks has no room to matter; where a waiter looks
-//! again after 200 ms, a wake-up that is lost is missed by none. Each law gives one of them its chance.
+//! With leases of 100 ms and latencies of milliseconds, clock drift is too small to matter. If a waiter tries again
+//! after 200 ms, a lost wake-up has no effect. Each law makes one such cause matter.
 
 mod connections;
 mod crowds;
@@ -25,64 +25,65 @@ use crate::plan::property::Property;
 use crate::plan::time::SimTime;
 use crate::plan::{LockKind, Plan, Watchdog, WorkloadKind};
 
-/// By what a plan is drawn.
+/// The law by which a plan is drawn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Law {
-    /// Everything small and mixed.
+    /// All times are short, and everything is mixed.
     Mixed,
-    /// Work that is seldom drawn.
+    /// Work of kinds that are rarely drawn otherwise.
     OtherWork,
-    /// Holds of about a lease, which nothing renews: they end at their deadline.
+    /// Holds of about a lease without renewal: they end at their deadline.
     WholeLeases,
-    /// Long leases, quick messages, and clocks at the bounds of the drift that is allowed for.
+    /// Long leases, fast messages, and clocks at the bounds of the allowed drift.
     Clocks,
-    /// Hardly anything goes wrong, and waiters look again too late to help themselves.
+    /// Few faults, and waiters that try again too late to replace a lost wake-up.
     WakeUps,
-    /// A waiter is stopped again and again between a reading of its clock and the replies to what it had asked.
+    /// Stops of a waiter between a reading of its clock and the replies to its requests, again and again.
     Stopped,
-    /// Locks of several clients together, whose nodes come back empty; of one client, both sides of one owner.
+    /// Locks of several clients together, whose nodes lose their data; or, with one client, writing and reading by
+    /// one owner at once.
     Together,
-    /// What calls leave behind matters: leases outlast the run, and faults are short.
+    /// Leases that outlast the run, and short faults: claims that calls leave behind matter.
     Leftovers,
-    /// Holds are renewed for several leases, while one connection of their client after another is late or cut.
+    /// Holds that are renewed for several leases, while one connection of their client after another is slow or cut.
     Connections,
-    /// Holds are renewed for several leases, and what is in the way leaves them time enough: none may be lost.
+    /// Holds that are renewed for several leases, and faults that leave enough time for it: no hold may be lost.
     Lasting,
-    /// Two clients have majorities that share only nodes that forget, or whose clocks are set.
+    /// Two clients whose majorities share only nodes that lose data, or whose clocks are set.
     Sides,
-    /// Many clients want one lock, and nothing goes wrong.
+    /// Many clients that compete for one lock, without faults.
     Crowds,
-    /// The holder is stopped again and again, for longer than its lease, where its work may just end.
+    /// Stops of the holder, again and again, for longer than its lease, where its work may be about to end.
     LastPolls,
-    /// A node comes back without the last renewal that it confirmed.
+    /// A node that is restarted without the last renewal that it confirmed.
     LostRenewals,
-    /// Two addresses of one client lead to one server.
+    /// Two addresses of one client that lead to one server.
     Twins,
-    /// Some clients are set up with longer leases than the others know of.
+    /// Some clients with longer leases than the others know of.
     Longer,
-    /// A node that is said to keep everything comes back with what it had before it was flushed.
+    /// A node that is asserted to keep everything, and is restarted with what it had before a flush.
     OldDisks,
-    /// Requests come once more when their owner is long gone.
+    /// Requests that are duplicated, and arrive again long after their owner has gone.
     Echoes,
-    /// A holder asks a node again that has forgotten a competitor's claim, while the competitor's round goes on.
+    /// A holder that re-acquires a node that has lost a competitor's claim, while the competitor's round continues.
     ReAcquired,
-    /// The first request of a client to a node is under way while that is flushed.
+    /// A client whose first request to a node is in flight while the node is flushed.
     Newcomers,
 }
 
-/// What a user fixes.
+/// The choices that a user fixes; `None` to draw them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fixed {
-    /// Which work.
+    /// The kind of work.
     pub(super) work: Option<WorkloadKind>,
-    /// How many nodes.
+    /// The number of nodes.
     pub(super) nodes: Option<u16>,
-    /// How many clients.
+    /// The number of clients.
     pub(super) clients: Option<u16>,
 }
 
 impl Law {
-    /// The law of a seed.
+    /// Draws the law of a seed.
     pub(super) fn draw(draw: &mut Draw) -> Self {
         let laws = [
             Law::Mixed,
@@ -105,12 +106,12 @@ impl Law {
             .unwrap_or(Law::Mixed)
     }
 
-    /// A stream of its own, so that what is drawn by no law stays as it was.
+    /// Returns the stream of the laws. It is separate, so that parameters which no law draws stay as they were.
     pub(super) fn stream(seed: u64) -> Draw {
         Draw::new(seed, Purpose::Plan, 2_000)
     }
 
-    /// Changes a plan to what the law says; what is fixed stays.
+    /// Changes a plan according to the law. Fixed choices stay.
     pub(super) fn apply(self, plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
         let work = fixed.work;
         match self {
@@ -141,25 +142,25 @@ impl Law {
         }
     }
 
-    /// Whether it is one of the laws under which processes are stopped, which have a stream of their own.
+    /// Draws one of the laws under which processes are stopped, which have their own stream.
     pub(super) fn draw_stopped(seed: u64) -> Option<(Self, Draw)> {
         let mut draw = Draw::new(seed, Purpose::Plan, 2_001);
         draw.chance(100_000).then_some((Law::Stopped, draw))
     }
 
-    /// The same for locks of several clients.
+    /// Draws the law of locks of several clients, which has its own stream.
     pub(super) fn draw_together(seed: u64) -> Option<(Self, Draw)> {
         let mut draw = Draw::new(seed, Purpose::Plan, 2_002);
         draw.chance(100_000).then_some((Law::Together, draw))
     }
 
-    /// The same for newcomers, which need no more than a few seeds.
+    /// Draws the law of newcomers, which has its own stream and needs only a few seeds.
     pub(super) fn draw_newcomers(seed: u64) -> Option<(Self, Draw)> {
         let mut draw = Draw::new(seed, Purpose::Plan, 2_004);
         draw.chance(5_000).then_some((Law::Newcomers, draw))
     }
 
-    /// The same for what is seen where one thing in particular meets another.
+    /// Draws one of the laws whose faults must coincide with one particular event, which have their own stream.
     pub(super) fn draw_meeting(seed: u64) -> Option<(Self, Draw)> {
         let mut draw = Draw::new(seed, Purpose::Plan, 2_003);
         let laws = [
@@ -177,7 +178,7 @@ impl Law {
         draw.chance(250_000).then_some((law, draw))
     }
 
-    /// Whether kinds of fault are drawn beside what it says.
+    /// Returns whether faults are drawn in addition to those of the law.
     pub(super) fn has_faults(self) -> bool {
         matches!(
             self,
@@ -216,7 +217,7 @@ fn other_work(lock: LockKind, draw: &mut Draw) -> WorkloadKind {
         .unwrap_or_default()
 }
 
-/// The margin of a majority: its own, none, or a part of a lease.
+/// Draws the margin of a majority: the default, none, or a part of a lease.
 fn margin(plan: &mut Plan, draw: &mut Draw) {
     if plan.lock == LockKind::Redlock {
         plan.remedies.margin = match draw.between(0, 3) {
@@ -246,8 +247,8 @@ fn whole_leases(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
     margin(plan, draw);
 }
 
-/// Two clients of a majority of three nodes, which want one lock from `begins` on, and no faults of others: the law says what meets what.
-/// Returns whether what is fixed leaves room for that.
+/// Sets up two clients of a majority of three nodes, which compete for one lock from `begins` on, without other
+/// faults: the law places each event. Returns whether the fixed choices allow that.
 fn two_clients(plan: &mut Plan, fixed: Fixed, lease: SimTime, begins: SimTime) -> bool {
     let is_of_three = plan.nodes.count == 3 || fixed.nodes.is_none();
     let is_plain = fixed
@@ -279,7 +280,7 @@ fn clocks(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
     whole_leases(plan, fixed, draw);
     plan.workload.hold_least = SimTime::nanos(plan.workload.lease.as_nanos() / 10 * 9);
     plan.workload.think_most = SimTime::millis(1);
-    // A look each few milliseconds around the deadline.
+    // One check every few milliseconds around the deadline.
     plan.workload.looks = 400;
     plan.workload.poll_cap = SimTime::millis(draw.between(1, 4));
     plan.workload.backoff_cap = SimTime::millis(draw.between(1, 4));
@@ -291,7 +292,7 @@ fn clocks(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
         .network
         .least
         .plus(SimTime::micros(draw.between(0, 100)));
-    // Within the drift allowance two clocks may differ by 1 %, so each may be off by half of that.
+    // The drift allowance covers a difference of 1 % between two clocks, so each may be off by half of that.
     let (clients, nodes) = match draw.between(0, 3) {
         0 => (4_900, -4_900),
         _ => (-4_900, 4_900),

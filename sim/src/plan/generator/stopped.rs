@@ -1,15 +1,15 @@
-//! A waiter that is stopped between a reading of its clock and the replies to what it had asked.
+//! Stops a waiter between a reading of its clock and the replies to its requests.
 //!
-//! A reply that is dated by a reading from before a stop shows what others did meanwhile as if they had done it earlier.
-//! That is seen only where what they did, the stop and the replies meet, and where a holder stays until the end of its
-//! lease: so the stops come again and again, each with requests that are as late.
+//! If the waiter dates a reply by a reading from before the stop, actions of others during the stop appear to be
+//! earlier than they were. That shows only where such an action, the stop and the replies coincide, and where a
+//! holder stays until the end of its lease. So there are many stops, each with requests that are delayed as long.
 
 use crate::plan::draw::Draw;
 use crate::plan::fault::{ClientFault, Direction, Fault, FaultKind, LinkFault, Trigger};
 use crate::plan::time::SimTime;
 use crate::plan::{LockKind, Plan, Watchdog, WorkloadKind};
 
-/// Stops behind later uses of the seam wait too long to meet their replies.
+/// Stops after later uses of the seam wait too long to coincide with their replies.
 const LAST_USE: u64 = 40;
 
 pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
@@ -28,7 +28,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     workload.poll_cap = SimTime::nanos(lease / 2 * 3);
     workload.backoff_cap = SimTime::nanos(lease / 3);
     workload.looks = 20;
-    // Without a margin claims expire by themselves, and what was observed decides nothing.
+    // Without a margin, claims expire by themselves, and the waiter's observations decide nothing.
     if plan.lock != LockKind::Redlock {
         plan.remedies.margin = Some(plan.longest_lease());
     }
@@ -64,7 +64,7 @@ mod tests {
     use crate::plan::fault::Kind;
     use crate::plan::generator::{FaultChoice, PlanGenerator};
 
-    /// Stops that come with late requests of the same client.
+    /// Returns the number of stops that coincide with late requests of the same client.
     fn meetings(lock: LockKind, seed: u64, faults: &str) -> usize {
         let faults = FaultChoice::from_str(faults).unwrap();
         let swarm = PlanGenerator {

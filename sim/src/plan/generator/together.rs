@@ -1,4 +1,4 @@
-//! Locks of several clients together, and both sides of one owner.
+//! Locks of several clients together, and writing and reading by one owner at once.
 
 use crate::plan::draw::Draw;
 use crate::plan::fault::{Fault, NodeFault};
@@ -27,8 +27,8 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     }
 }
 
-/// Nodes come back with nothing, again and again. Their clients watch them, so no lock is granted there until the longest
-/// lease of their own is over. Each has the only counter of its tokens.
+/// Restarts nodes without their data, again and again. Their clients watch them, so such a node grants no lock until
+/// the longest lease of its clients has passed. Each node has the only counter of its tokens.
 fn forget(plan: &mut Plan, draw: &mut Draw) {
     plan.nodes.persistence = Persistence::Memory;
     plan.not_demanded.push(Property::Fencing);

@@ -1,6 +1,7 @@
-//! Holds that are renewed for several leases, while one connection of their client after another is late or cut.
+//! Holds that are renewed for several leases, while one connection of their client after another is slow or cut.
 //!
-//! What a renewal is worth is seen only when it was the last: its reply is late, and then the client is cut off.
+//! The end of a renewal's term matters only if the renewal was the last one: its reply is late, and then the client
+//! is cut off.
 
 use super::margin;
 use crate::plan::draw::Draw;
@@ -8,7 +9,7 @@ use crate::plan::fault::{ClientFault, Direction, Fault, FaultKind, LinkFault};
 use crate::plan::time::SimTime;
 use crate::plan::{LockKind, Plan, Watchdog, WorkloadKind};
 
-/// A member is given 25 ms to answer where leases are short: later replies are not heard.
+/// The largest delay in milliseconds. With short leases a member has 25 ms to answer, and later replies are ignored.
 const LATE: u64 = 23;
 
 pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
@@ -42,13 +43,13 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
         false => Watchdog::Off,
     };
     if draw.chance(300_000) {
-        // At least twice a lease: what extends a hold may ask for that.
+        // At least two leases: extensions of a hold may request that much.
         workload.max_hold = Some(SimTime::millis(lease * 5 / 2));
     }
     workload.hold_least = SimTime::millis(lease / 2);
     workload.hold_most = SimTime::millis(lease * draw.between(1, 5));
     if workload.kind == WorkloadKind::Extending && draw.chance(500_000) {
-        // Nothing but an extension makes it longer, and that comes when the lease is just over.
+        // Only an extension lengthens the hold, and it happens when the lease is just over.
         workload.watchdog = Watchdog::Off;
         workload.max_hold = None;
         workload.hold_least = SimTime::millis(lease * 36 / 10);
@@ -103,7 +104,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     }
 }
 
-/// Requests come once more, or in another order, a good part of a lease later; and waiters do not look in between.
+/// Duplicates or reorders requests by a good part of a lease, while waiters do not try again in between.
 fn overtaken(plan: &mut Plan, draw: &mut Draw) {
     let lease = plan.workload.lease.as_nanos();
     plan.workload.poll_cap = SimTime::nanos(draw.between(lease / 2, 2 * lease));
@@ -133,12 +134,12 @@ fn overtaken(plan: &mut Plan, draw: &mut Draw) {
     });
 }
 
-/// A node that answers late loses the claim and is asked for it again; before that answer comes, the client is cut off from
-/// so many of the others that this node decides, and then from all.
+/// Lets a node with late answers lose the claim, so that it is asked for it again. Before that answer arrives, the
+/// client is cut off from so many of the other nodes that this node decides, and then from all.
 fn asked_again(plan: &mut Plan, draw: &mut Draw, client: u16, worst: u16) {
     let lease = plan.workload.lease.as_nanos();
     if draw.chance(700_000) {
-        // What a claim is kept for beyond its lease hides a term that is too long.
+        // A claim that outlasts its lease would hide a term that is too long.
         plan.remedies.margin = Some(SimTime::ZERO);
     }
     let stays = lease + plan.clock_margin().as_nanos();
@@ -172,7 +173,7 @@ fn asked_again(plan: &mut Plan, draw: &mut Draw, client: u16, worst: u16) {
     }
 }
 
-/// For about a lease a client hears nothing of one node, of all others, or of all.
+/// Draws a cut of about a lease between a client and one node, all other nodes, or all nodes.
 fn cut(plan: &Plan, draw: &mut Draw, client: u16, worst: u16) -> Fault {
     let all = 0..plan.nodes.count;
     let nodes = match draw.between(0, 3) {

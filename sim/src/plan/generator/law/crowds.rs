@@ -1,7 +1,7 @@
-//! Many clients that want one lock, while nothing goes wrong: it is acquired soon after each release.
+//! Many clients that compete for one lock without faults: it is acquired soon after each release.
 //!
-//! Where few compete, a random pause or a fixed order of the nodes is enough to tell them apart, and the other is missed by
-//! none. Many need both; and where all latencies are alike, nothing but the pause keeps two of them from meeting again.
+//! With few competitors, either a random pause or a fixed order of the nodes is enough to separate them. Many need
+//! both. Where all latencies are alike, only the pause keeps two clients from colliding again.
 
 use super::Fixed;
 use crate::plan::draw::Draw;
@@ -9,7 +9,7 @@ use crate::plan::fault::{Direction, Fault, FaultKind, LinkFault};
 use crate::plan::time::SimTime;
 use crate::plan::{LockKind, Plan, Watchdog, WorkloadKind};
 
-/// A round that asks the first node before the rest, a release and a few pauses of competitors.
+/// Enough for a round that asks the first node before the rest, a release, and a few pauses of competitors.
 const FREE: SimTime = SimTime::millis(600);
 
 pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
@@ -48,11 +48,11 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     }
 }
 
-/// Each client is as far from the nodes as every other, and nearest to another of them: where two begin at once, each comes
-/// first to a node of its own.
+/// Puts each client near one node, a different one for consecutive clients, and equally far from the others: if two
+/// clients begin at once, each reaches its own node first.
 fn each_near_another_node(plan: &mut Plan, draw: &mut Draw) {
     let further = SimTime::micros(draw.between(500, 3_000));
-    // Of a majority of three, both that are left have to grant.
+    // With three nodes and the first one cut off, both of the others must grant.
     let is_first_gone = plan.lock == LockKind::Redlock && plan.nodes.count == 3;
     let first = u16::from(is_first_gone && draw.chance(500_000));
     for client in 0..plan.clients {
@@ -68,7 +68,8 @@ fn each_near_another_node(plan: &mut Plan, draw: &mut Draw) {
         plan.faults.push(lasting(plan, vec![client], nodes, fault));
     }
     if first == 1 {
-        // No order of two nodes lets one of many pass: only their pauses do, and these grow up to a second.
+        // With two nodes left, asking in order does not select one of many clients: only their pauses do, and these
+        // grow up to a second.
         plan.free_within = None;
         let all = (0..plan.clients).collect();
         plan.faults
@@ -76,7 +77,7 @@ fn each_near_another_node(plan: &mut Plan, draw: &mut Draw) {
     }
 }
 
-/// From the beginning to the end.
+/// Returns a fault of links that lasts for the whole run.
 fn lasting(plan: &Plan, clients: Vec<u16>, nodes: Vec<u16>, fault: LinkFault) -> Fault {
     Fault {
         when: SimTime::ZERO.into(),

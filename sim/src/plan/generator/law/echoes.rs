@@ -1,7 +1,8 @@
-//! Requests that come once more when their owner is long gone, in whatever order.
+//! Requests that are duplicated, and arrive again in any order long after their owner has gone.
 //!
-//! An acquire that comes again makes a claim that no client relies on, and a renewal behind it finds it. What they do to the
-//! token counter is seen where clients' clocks do not push that on: one that is far ahead of the others has had the lock.
+//! A duplicated acquire creates a claim that no client relies on, and a duplicated renewal after it finds that claim.
+//! Their effect on the token counter shows only where the clocks of clients do not raise the counter themselves: so
+//! one client, whose clock is far ahead, has held the lock before.
 
 use crate::plan::draw::Draw;
 use crate::plan::fault::{ClientFault, Direction, Fault, FaultKind, LinkFault};
@@ -22,7 +23,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     workload.watchdog = Watchdog::On;
     workload.hold_least = SimTime::nanos(lease / 2);
     workload.hold_most = SimTime::nanos(lease);
-    // What comes again finds the lock free.
+    // Duplicates arrive while the lock is free.
     workload.think_least = SimTime::nanos(lease);
     workload.think_most = SimTime::nanos(4 * lease);
     workload.poll_cap = SimTime::nanos(lease / 3);
@@ -32,7 +33,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
         .network
         .least
         .plus(SimTime::micros(draw.between(0, 2_000)));
-    // Of the clocks of the clients, the first is ahead of all.
+    // The clock of the first client is ahead of all others.
     for client in 0..plan.clients {
         let by = match client {
             0 => ClockStep::millis(draw.signed(10_000, 50_000)),

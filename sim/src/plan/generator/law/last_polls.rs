@@ -1,17 +1,18 @@
-//! Holders that are stopped for longer than their lease, at any use of the seam: at times in the poll in which their work ends.
+//! Stops of holders for longer than their lease, at any use of the seam: sometimes in the poll in which their work
+//! ends.
 //!
-//! What is done in that poll is done behind the end of the lease. It is seen if a waiter has the lock by then: so claims are
-//! kept for no longer than their leases, and waiters look often.
+//! What the holder does in that poll happens after the end of its lease. That shows if a waiter has acquired the lock
+//! by then: so claims do not outlast their leases, and waiters try often.
 
 use crate::plan::draw::Draw;
 use crate::plan::fault::{ClientFault, ClientTarget, Fault};
 use crate::plan::time::SimTime;
 use crate::plan::{Plan, WorkloadKind};
 
-/// Few looks, so that many of the polls of the work are its last.
+/// Few checks, so that many polls of the work are its last.
 const LOOKS: u16 = 4;
 
-/// Stops behind later uses of the seam are not over before the next one.
+/// Stops after later uses of the seam would not end before the next stop.
 const LAST_USE: u64 = 30;
 
 pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {

@@ -1,8 +1,8 @@
-//! Holds that are renewed, and that nothing need end.
+//! Holds that are renewed, with faults that need not end any of them.
 //!
-//! A client is cut off for less than half of a lease at a time. A renewal is sent each third of a lease, and again after a
-//! fifteenth if it failed, so one comes through before the lease ends. Of three nodes one may lose the claim, and is asked for
-//! it again: so the hold stands when another node is gone for good.
+//! A client is cut off for less than half of a lease at a time. A renewal is sent each third of a lease, and again a
+//! fifteenth later if it failed, so one succeeds before the lease ends. Of three nodes one may lose the claim and is
+//! asked for it again, so that the hold survives the later loss of another node.
 
 use crate::plan::draw::Draw;
 use crate::plan::fault::{Direction, Fault, FaultKind, LinkFault, NodeFault};
@@ -31,20 +31,21 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
         .network
         .least
         .plus(SimTime::micros(draw.between(0, 1_000)));
-    // A call that is not answered ends well before the next try.
+    // A call without an answer ends well before the next try.
     plan.network.call_timeout = SimTime::millis(lease / 30);
     plan.network.connect_timeout = SimTime::millis(lease / 30);
     plan.nodes.persistence = Persistence::EveryWrite;
     plan.duration = plan.duration.max(SimTime::millis(lease * 12));
     plan.holds_last = true;
-    // What was set at the beginning, and how fast clocks run, stays.
+    // Faults that were drawn before, of initial clock readings and rates, stay.
     let is_majority = plan.lock == LockKind::Redlock && plan.nodes.count == 3;
     match draw.between(0, 3) {
         0 => {}
         1 | 2 if is_majority => {
-            // A claim expires on the first node while its client is cut off from it; then it is asked for again, and after
-            // that the second is gone. The first hold has to live to see all of it. In between are four tries, as a client that waits
-            // may have the first node for a moment, while it asks the others.
+            // The claim expires on the first node while its client is cut off from it. Then the node is asked for it
+            // again, and after that the second node fails. The first hold must live to see all of that. There is time
+            // for four tries in between, because a waiting client may have the first node briefly while it asks the
+            // others.
             plan.workload.hold_least = SimTime::millis(lease * 8);
             plan.workload.hold_most = SimTime::millis(lease * 10);
             let kept = plan.clock_margin().as_nanos() / 1_000_000;
@@ -82,7 +83,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     }
 }
 
-/// No client hears of these nodes.
+/// Cuts all clients off from these nodes.
 fn cut(plan: &Plan, nodes: Vec<u16>, at: SimTime, lasts: SimTime) -> Fault {
     let what = FaultKind::Link {
         clients: (0..plan.clients).collect(),

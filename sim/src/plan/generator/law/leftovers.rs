@@ -1,21 +1,21 @@
-//! What calls leave behind: claims of given-up, failed and dropped ones.
+//! Claims that calls leave behind: given-up, failed and dropped ones.
 //!
-//! A lease outlasts the run, so a claim that is not released keeps everybody out. Faults are short, and calls end soon: the
-//! product has the time to clean up.
+//! A lease outlasts the run, so a claim that is not released excludes all clients until the end. Faults are short,
+//! and calls end soon: the product has enough time to clean up.
 
 use crate::plan::draw::Draw;
 use crate::plan::fault::{ClientFault, Direction, Fault, FaultKind, InFlight, LinkFault};
 use crate::plan::time::SimTime;
 use crate::plan::{LockKind, Plan, WorkloadKind};
 
-/// Releases are tried again after 200, 600, 1,200 and 2,000 ms. Faults last for 500 ms at most, and there are three of
-/// them: one of the tries succeeds.
+/// The longest time for which the lock may go without being acquired. Releases are retried after 200, 600, 1,200 and
+/// 2,000 ms. Faults last at most 500 ms, and there are at most three of them: one of the tries succeeds.
 const IDLE: SimTime = SimTime::millis(4_000);
 
-/// The last of these faults has begun by 2,000 ms, and is over then.
+/// When all faults have ended: the last one begins by 2,000 ms and lasts at most 500 ms.
 const QUIET: SimTime = SimTime::millis(2_500);
 
-/// From then on a minority is gone.
+/// When a minority of the nodes fails for good.
 const GONE: SimTime = SimTime::millis(2_600);
 
 pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
@@ -75,7 +75,8 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
         let fault = short(plan, draw);
         plan.faults.push(fault);
     }
-    // One that enters a hold again is not told that it may by fewer nodes than it takes to hold.
+    // Only for kinds of work that enter each hold once: a re-entry needs as many nodes as the hold itself, and those
+    // may be gone.
     let is_entered_once = matches!(
         plan.workload.kind,
         WorkloadKind::MutualExclusion | WorkloadKind::TryStorm | WorkloadKind::Crowd
@@ -87,8 +88,10 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     keep_in_order(plan);
 }
 
-/// Where messages overtake each other, none is late by more than a third of a call's time. A client that gives up a call releases on
-/// the same connection: should the acquire come behind that release, its claim would stand for a lease, which no real connection does.
+/// Where messages overtake each other, limits their delay to a third of a call's time-out.
+///
+/// A client that gives up a call sends the release on the same connection. If the acquire arrived after that release,
+/// its claim would stay for a lease, but no real connection reorders the two.
 fn keep_in_order(plan: &mut Plan) {
     let overtakes = |fault: &Fault| {
         let what = &fault.what;
@@ -113,8 +116,8 @@ fn keep_in_order(plan: &mut Plan) {
     }
 }
 
-/// A claim that a client has left on a minority of nodes keeps others out only where they need just these: so, when all else
-/// is over, as many nodes as can be spared are gone for good.
+/// Cuts off as many nodes as can be spared, for good, after all other faults. A claim that was left on a minority of
+/// nodes excludes other clients only if they need exactly these nodes.
 fn lose_a_minority(plan: &mut Plan, draw: &mut Draw) {
     let count = plan.nodes.count;
     let first = draw.index(usize::from(count)) as u16;
@@ -126,7 +129,7 @@ fn lose_a_minority(plan: &mut Plan, draw: &mut Draw) {
         fault: LinkFault::Cut,
     };
     if draw.chance(600_000) {
-        // One of those that stay is slow, and a release may come to it before the acquire that it is to undo.
+        // One of the remaining nodes is slow, so that a release may reach it before the acquire that it undoes.
         let late = (first + count - 1) % count;
         let most = SimTime::nanos(plan.network.call_timeout.as_nanos() / 3);
         let what = FaultKind::Link {
@@ -147,11 +150,11 @@ fn lose_a_minority(plan: &mut Plan, draw: &mut Draw) {
         lasts: plan.duration.minus(GONE),
         what,
     });
-    // It is over with the run.
+    // The cut lasts to the end of the run, so progress counts from when the other faults have ended.
     plan.healed_at = Some(QUIET);
 }
 
-/// One client and a node or all of them do not hear of each other for a moment.
+/// Draws a short fault between one client and one node or all nodes.
 fn short(plan: &Plan, draw: &mut Draw) -> Fault {
     let all = 0..plan.nodes.count;
     let node = draw.index(usize::from(plan.nodes.count)) as u16;
@@ -176,7 +179,7 @@ fn short(plan: &Plan, draw: &mut Draw) -> Fault {
             (direction, SimTime::millis(500), fault)
         }
         3 => {
-            // A call that has timed out is followed by a release on the same connection, which nothing overtakes there.
+            // After a call's time-out the client sends a release on the same connection, where nothing overtakes it.
             let most = SimTime::nanos(plan.network.call_timeout.as_nanos() / 3);
             (direction, SimTime::millis(500), LinkFault::Reorder { most })
         }

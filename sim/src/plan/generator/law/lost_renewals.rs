@@ -1,8 +1,9 @@
-//! A node comes back without the last renewal that it confirmed, and its holder is cut off from it.
+//! A node that is restarted without the last renewal that it confirmed, while its holder is cut off from it.
 //!
-//! The claim stands there as it stood before that renewal. A contender that has seen it so before, and took what it sees now
-//! for the same, would replace it before the lease of the renewal is over. On one node it is told by the errors of the node
-//! that what it has seen means nothing any more; where the node inherits its marker, by another process.
+//! The node then has the claim as it was before that renewal. Suppose that a contender observed it in that state
+//! before, and takes it for unchanged since: it would replace the claim before the lease of the renewal ends. On one
+//! node, the node's errors tell the contender that its observation is void; where the node inherits its marker, the
+//! new process does.
 
 use super::Fixed;
 use crate::plan::draw::Draw;
@@ -11,10 +12,10 @@ use crate::plan::property::Property;
 use crate::plan::time::SimTime;
 use crate::plan::{AssertedRestarts, LockKind, Persistence, Plan, Watchdog, WorkloadKind};
 
-/// Each client begins to ask at this time, but for those that are paused until later.
+/// When clients begin, except those that are paused until `LATER`.
 const BEGINS: SimTime = SimTime::millis(1);
 
-/// The other clients begin then.
+/// When the other clients begin.
 const LATER: SimTime = SimTime::millis(30);
 
 pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
@@ -45,7 +46,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     workload.think_least = BEGINS;
     workload.think_most = BEGINS;
     workload.looks = 100;
-    // A contender asks while the node is down, and mostly not between the renewal and its loss.
+    // A contender asks while the node is down, and rarely between the renewal and its loss.
     workload.poll_cap = SimTime::millis(15);
     workload.backoff_cap = SimTime::millis(5);
     plan.remedies.margin = Some(SimTime::millis(3 * lease));
@@ -55,7 +56,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
         .network
         .least
         .plus(SimTime::micros(draw.between(0, 300)));
-    // A node that is down is noticed while it is.
+    // Clients notice that a node is down while it is down.
     plan.network.call_timeout = SimTime::millis(10);
     plan.network.connect_timeout = SimTime::millis(10);
     plan.healed_at = Some(plan.duration);
@@ -76,33 +77,34 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     }
     lose(plan, draw, comes_back);
     if plan.lock == LockKind::Redlock {
-        // The first client holds by the first node and the second, the others by the first and the third.
+        // The first client holds the lock by the first and the second node, the others by the first and the third.
         plan.faults.push(from_the_beginning(plan, vec![0], 2));
         let others = (1..plan.clients).collect();
         plan.faults.push(from_the_beginning(plan, others, 1));
     }
 }
 
-/// What a node is when it comes back.
+/// The state of the node after its restart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ComesBack {
-    /// The one that it was, for all that its clients know.
+    /// The same node, as far as its clients can tell.
     Same,
-    /// A process that inherits the marker of the one before.
+    /// A new process that inherits the marker of the one before.
     Inheriting,
-    /// Without claims and marker: it is watched.
+    /// An empty node without claims and marker: it is watched.
     Empty,
 }
 
-/// The first client is the first to hold. Its node confirms a renewal and loses it, and then they do not hear of each other for
-/// a lease. All that is written before that and lost is of this hold.
+/// Lets the first client hold the lock first. Its node confirms a renewal and loses it, and then the two are cut off
+/// from each other for a lease. Everything that is written before and lost belongs to this hold.
 fn lose(plan: &mut Plan, draw: &mut Draw, comes_back: ComesBack) {
     let lease = plan.workload.lease.as_nanos();
     for client in 1..plan.clients {
         let pause = Fault::of_client(SimTime::ZERO, client, ClientFault::Pause);
         plan.faults.push(pause.lasting(LATER));
     }
-    // A hold is won a round trip, or two, after its client has begun, and renewed each third of a lease from then on.
+    // A hold is won one or two round trips after its client has begun, and is renewed each third of a lease from then
+    // on.
     let trips = 6 * plan.network.most.as_nanos();
     let renewed = BEGINS.as_nanos() + lease / 3 * draw.between(1, 5) + trips;
     let at = SimTime::nanos(renewed + draw.between(0, 1_500_000));
@@ -110,7 +112,7 @@ fn lose(plan: &mut Plan, draw: &mut Draw, comes_back: ComesBack) {
     let brief = SimTime::micros(50);
     let (fault, away) = match comes_back {
         ComesBack::Same => (NodeFault::PowerLoss { loses }, SimTime::millis(40)),
-        // The contenders hear that it was away, or only that it is another process.
+        // The contenders notice that the node was down, or only that it is another process.
         ComesBack::Inheriting => {
             plan.remedies.restarts = AssertedRestarts::KeepEverything;
             let away = match draw.chance(600_000) {
@@ -119,8 +121,8 @@ fn lose(plan: &mut Plan, draw: &mut Draw, comes_back: ComesBack) {
             };
             (NodeFault::PowerLoss { loses }, away)
         }
-        // What they ask may be older than the process that it comes to, and than the renewal: one of them has marked the process
-        // when the request of another comes, which is late.
+        // The contenders' requests may be older than the process that they reach, and than the renewal: one contender
+        // has already marked the process when the delayed request of another arrives.
         ComesBack::Empty => {
             plan.nodes.persistence = Persistence::Memory;
             plan.workload.poll_cap = SimTime::millis(2);
@@ -133,7 +135,7 @@ fn lose(plan: &mut Plan, draw: &mut Draw, comes_back: ComesBack) {
             let others: Vec<u16> = (2..plan.clients).collect();
             let late = link(others, 0, Direction::ToNode, late);
             plan.faults.push(late.lasting(at.plus(by)));
-            // What is under way on a connection is lost with the process at its end.
+            // A crash loses the requests in flight on its connections; a flush does not.
             match draw.chance(500_000) {
                 true => (NodeFault::Crash, brief),
                 false => (NodeFault::Flush, SimTime::ZERO),

@@ -1,8 +1,9 @@
-//! A client that has never asked a node before, and whose first request finds it flushed.
+//! A client whose first request to a node arrives after the node was flushed.
 //!
-//! A holds by the first node and the second. B's request to the first one is on the way for longer than A's, so it left before A's
-//! claim was made, and comes when that has been flushed. B marks the node, and watches it for one longest lease from the reply on. Should
-//! it watch from the request on, it would count the node while A still relies on it, and with the third one both had a majority.
+//! A holds the lock by the first and the second node. B's request to the first node is slower than A's: it left
+//! before A's claim was made, and arrives after that claim was flushed. B marks the node, and watches it for one
+//! longest lease from the reply on. If it watched from the request on, it would count the node while A still relies
+//! on it, and with the third node both would have a majority.
 
 use super::re_acquired::link;
 use super::{Fixed, sides, two_clients};
@@ -12,11 +13,11 @@ use crate::plan::property::Property;
 use crate::plan::time::SimTime;
 use crate::plan::{Plan, Watchdog};
 
-/// A member of a round is given a twentieth of it, and the drift that is allowed for, twice, is 84 ms: B's request may be late by
-/// more than that.
+/// Long enough for B's delay. A member has a twentieth of a round to answer, and twice the allowed drift is 84 ms:
+/// B's request may be later than that.
 const LEASE: SimTime = SimTime::secs(4);
 
-/// When B asks first.
+/// When B sends its first request.
 const BEGINS: SimTime = SimTime::millis(1);
 
 pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
@@ -33,7 +34,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     plan.network.least = SimTime::micros(draw.between(100, 300));
     plan.network.most = plan.network.least;
     plan.network.call_timeout = SimTime::millis(draw.between(220, 500));
-    // The node that both have in common loses its counter.
+    // The node that both sides share loses its counter.
     plan.not_demanded.push(Property::Fencing);
     let (a, b) = (0, 1);
     let end = plan.duration;

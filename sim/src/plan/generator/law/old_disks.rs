@@ -1,8 +1,8 @@
-//! A node comes back with what it had before it was flushed.
+//! A node that is restarted with what it had before it was flushed.
 //!
-//! Its disk keeps everything, the operator says, so a process that finds a confirmed marker inherits it. But this marker is of a watch
-//! before the last one, as on a copy of a disk: the claims of all holds since are missing. All clients have seen the later
-//! watch by then, and none of them lets the node inherit.
+//! The operator asserts that the disk keeps everything, so a process with a confirmed marker inherits it. But this
+//! marker belongs to the watch before the last one, as on a copy of a disk: the claims of all holds since then are
+//! missing. All clients have observed the later watch by then, and none of them may let the node inherit.
 
 use super::{Fixed, sides, whole_leases};
 use crate::plan::draw::Draw;
@@ -33,7 +33,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
         .plus(SimTime::micros(draw.between(0, 1_000)));
     plan.healed_at = Some(plan.duration);
     plan.progress_within = Some(SimTime::ZERO);
-    // The counter of tokens goes back with the disk, and what the sides have in common is this node.
+    // The counter of tokens goes back with the disk, and this node is the one that both sides share.
     plan.not_demanded
         .extend([Property::Progress, Property::Fencing]);
     for client in 0..plan.clients {
@@ -49,7 +49,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
         });
     }
     let flushed = draw.between(lease, 2 * lease);
-    // The watch takes a lease. After that all clients that want the lock ask again, and see its end.
+    // The watch takes a lease. After it, all clients that compete for the lock ask again, and see that it has ended.
     let back = flushed + draw.between(4 * lease, 7 * lease);
     let loses = SimTime::nanos(back - flushed / 2);
     let flush = Fault::of_node(SimTime::nanos(flushed), 0, NodeFault::Flush);

@@ -1,8 +1,9 @@
-//! A holder asks a node again that has forgotten a competitor's claim, while the competitor's round goes on.
+//! A holder that re-acquires a node that has lost a competitor's claim, while the competitor's round continues.
 //!
-//! A holds by the second node and the third, and hears no more of the third. B is granted the first node, and its request to the
-//! third is late. The first node is restarted without B's claim and grants itself to A. When A's claim on the third is over, B is
-//! granted that, too: should the first one count for A, both would have a majority.
+//! A holds the lock by the second and the third node, and is then cut off from the third. The first node grants B,
+//! whose request to the third is delayed. The first node is restarted without B's claim and grants A. When A's claim
+//! on the third node expires, that node grants B, too. If the grant of the first node counted for A, both would have
+//! a majority.
 
 use super::{Fixed, sides, two_clients};
 use crate::plan::draw::Draw;
@@ -10,10 +11,11 @@ use crate::plan::fault::{ClientFault, Direction, Fault, FaultKind, LinkFault, No
 use crate::plan::time::SimTime;
 use crate::plan::{Persistence, Plan, Watchdog};
 
-/// A member of a round is given a twentieth of it: B's request may be late by nearly 200 ms.
+/// Long enough for B's delay: a member has a twentieth of a round to answer, so B's request may be nearly 200 ms
+/// late.
 const LEASE: SimTime = SimTime::secs(4);
 
-/// When A begins to ask.
+/// When A begins.
 const BEGINS: SimTime = SimTime::millis(1);
 
 pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
@@ -30,14 +32,14 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     workload.backoff_cap = SimTime::millis(5);
     plan.network.least = SimTime::micros(draw.between(100, 300));
     plan.network.most = plan.network.least;
-    // A call of A that brings no reply is followed by the next one a fifteenth of a lease later: one of them is under way when
-    // the node is restarted, or none. A call of B lasts for a round.
+    // After a call of A without a reply, the next one follows a fifteenth of a lease later: when the node is
+    // restarted, one of them is in flight, or none. A call of B lasts for a round.
     let call = SimTime::millis(draw.between(220, 500));
     plan.network.call_timeout = call;
     plan.network.connect_timeout = call;
     let (a, b) = (0, 1);
     let end = plan.duration;
-    // The claim of A on the third node is over a lease after it was made.
+    // The claim of A on the third node expires a lease after it was made.
     let over = BEGINS.plus(LEASE).plus(plan.network.most);
     let restarted = over.minus(SimTime::millis(draw.between(80, 120)));
     let asks = restarted.minus(SimTime::millis(draw.between(10, 60)));
@@ -55,7 +57,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     ]);
 }
 
-/// What is wrong between a client and a node from one time to another.
+/// Returns a fault between a client and a node from one time to another.
 pub(super) fn link(client: u16, node: u16, from: SimTime, to: SimTime, fault: LinkFault) -> Fault {
     let direction = match fault {
         LinkFault::HoldBack => Direction::ToNode,

@@ -1,7 +1,7 @@
-//! Clients on two sides, whose majorities share only nodes that forget, or whose clocks are set.
+//! Clients on two sides, whose majorities share only nodes that lose data, or whose clocks are set.
 //!
-//! Of three nodes one side reaches the first and the second, the other the first and the third. So each grant that the
-//! first node should not have given, or should not count, gives the lock to both.
+//! Of three nodes, one side reaches the first and the second, the other the first and the third. So a single wrong
+//! grant by the first node, or a grant that should not count, gives the lock to both sides.
 
 use super::{Fixed, connections, whole_leases};
 use crate::plan::draw::Draw;
@@ -27,15 +27,15 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     plan.workload.backoff_cap = SimTime::millis(draw.between(2, 20));
     plan.duration = plan.duration.max(SimTime::secs(3));
     plan.healed_at = Some(plan.duration);
-    // Each side may be kept out for as long as the other is lucky, and both by a quarantine.
+    // Each side may be excluded while the other keeps winning, and both during a quarantine.
     plan.not_demanded.push(Property::Progress);
     let lease = plan.workload.lease.as_nanos();
     plan.network.call_timeout = SimTime::nanos(lease).plus(SimTime::millis(draw.between(0, 400)));
     if draw.chance(400_000) {
-        // What is under way may be older than the process that it comes to. A member is given 25 ms to answer.
+        // Requests in flight may be older than the process that they reach. A member has 25 ms to answer.
         let least = plan.network.least;
         plan.network.most = least.plus(SimTime::millis(draw.between(2, 9)));
-        // Competitors that try again before a round has ended split the votes for ever.
+        // Competitors that try again before a round has ended would split the votes forever.
         plan.workload.backoff_cap = SimTime::nanos(plan.network.most.as_nanos() * 4);
         plan.workload.poll_cap = plan.workload.backoff_cap;
     }
@@ -62,14 +62,14 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     }
 }
 
-/// Shared nodes are restarted without what they had, again and again.
+/// Restarts shared nodes without their data, again and again.
 fn restart(plan: &mut Plan, draw: &mut Draw, shared: u16) {
     plan.nodes.persistence = Persistence::Memory;
     let lease = plan.workload.lease.as_nanos();
     let last = plan.duration.as_nanos() / 10 * 9;
     let mut at = draw.between(0, 3 * lease);
     while at < last {
-        // Where there are several, each of them has to forget before one side has a majority more.
+        // If there are several shared nodes, each of them must lose its data before another side has a majority.
         for node in 0..shared {
             let lasts = SimTime::micros(draw.between(100, 20_000));
             let crash = Fault::of_node(SimTime::nanos(at), node, NodeFault::Crash);
@@ -79,7 +79,7 @@ fn restart(plan: &mut Plan, draw: &mut Draw, shared: u16) {
     }
 }
 
-/// The clocks of shared nodes are set forward, within the margin.
+/// Sets the clocks of shared nodes forwards, within the margin.
 fn set(plan: &mut Plan, draw: &mut Draw, shared: u16) {
     let margin = plan.clock_margin().as_nanos() / 1_000_000;
     if margin == 0 {

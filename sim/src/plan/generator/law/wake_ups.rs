@@ -1,7 +1,7 @@
-//! Waiters that look again too late to help themselves.
+//! Waiters that try again too late to replace a lost wake-up.
 //!
-//! Clients think for longer than a lock may stand idle. So one that is not woken finds the lock idle for too long: no other
-//! client comes by in time, takes the lock and wakes it after all.
+//! Clients think for longer than a lock may stay idle. So if a waiter is not woken, the lock stays idle for too long:
+//! no other client acquires the lock in time and wakes the waiter by its release.
 
 use crate::plan::draw::Draw;
 use crate::plan::fault::{
@@ -11,8 +11,8 @@ use crate::plan::fault::{
 use crate::plan::time::SimTime;
 use crate::plan::{LockKind, Plan, WorkloadKind};
 
-/// Where nothing goes wrong, a lock that is waited for is acquired at least as often as this. A hold takes up to 500 ms of
-/// it; pauses after split votes take most.
+/// The longest time for which a lock may go without being acquired while a client waits and nothing goes wrong. A
+/// hold takes up to 500 ms of it; pauses after split votes take most.
 const IDLE: SimTime = SimTime::secs(2);
 
 pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
@@ -27,7 +27,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     let workload = &mut plan.workload;
     workload.names = 1;
     workload.lease = SimTime::millis(draw.between(4_000, 10_000));
-    // What is given back while a waiter subscribes is seen only where holds are as short as that takes.
+    // A release while a waiter subscribes happens only where holds are as short as a subscription takes.
     workload.hold_least = match draw.between(0, 1) {
         0 => SimTime::millis(draw.between(1, 10)),
         _ => SimTime::millis(draw.between(200, 400)),
@@ -69,8 +69,8 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     }
 }
 
-/// The connections of all others end when the first client releases: what the nodes publish reaches none of them, and they are
-/// told of it when they listen again.
+/// Resets the connections of all other clients when the first client releases: they receive nothing of what the nodes
+/// publish, and are only notified when they listen again.
 fn lose_subscriptions(plan: &mut Plan, draw: &mut Draw) {
     let what = FaultKind::Link {
         clients: (1..plan.clients).collect(),
@@ -98,7 +98,7 @@ fn lose_subscriptions(plan: &mut Plan, draw: &mut Draw) {
     }
 }
 
-/// A client ends with its lock held, and no wake-up says when its claim expires.
+/// Crashes a client while it holds the lock, so that no wake-up announces that its claim expires.
 fn crash(plan: &mut Plan, draw: &mut Draw) {
     let lease = SimTime::millis(draw.between(500, 1_000));
     plan.workload.lease = lease;
@@ -106,7 +106,7 @@ fn crash(plan: &mut Plan, draw: &mut Draw) {
     plan.workload.hold_most = SimTime::millis(800);
     let mut stays = lease.plus(plan.clock_margin());
     if plan.has_remedies() && draw.chance(600_000) {
-        // The claim is replaced when it was seen for a lease, long before it expires.
+        // The claim is replaced once it was observed for a lease, long before it expires.
         plan.remedies.margin = Some(SimTime::secs(20));
         stays = lease.plus(lease);
     }
