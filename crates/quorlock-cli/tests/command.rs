@@ -1,4 +1,4 @@
-//! The command `quorlock` as users have it: real processes, on real servers.
+//! Runs the command `quorlock` as users do: real processes, on real servers.
 
 #![expect(
     clippy::unwrap_used,
@@ -23,8 +23,9 @@ mod command {
     pub(crate) mod told;
 }
 
-/// Begins again with signals as a terminal has them. A shell starts what it puts into the background with INT and QUIT
-/// ignored, nohup with HUP, and the command leaves ignored what it finds ignored: signals that the tests send would be lost.
+/// Restarts this process with the signals that a terminal sets. A shell starts a background process with INT and QUIT
+/// ignored, and nohup with HUP ignored. The command leaves signals ignored that are ignored at its start, so signals
+/// that the tests send would be lost.
 #[cfg(target_os = "linux")]
 fn take_signals_as_they_are_by_default() {
     use std::os::unix::process::CommandExt as _;

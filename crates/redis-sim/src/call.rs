@@ -1,4 +1,4 @@
-//! A command on its way to the data, from a connection or from a script.
+//! The call of a command, from a connection or from a script.
 
 use crate::data::Data;
 use crate::number;
@@ -6,17 +6,17 @@ use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::value::{Collection, Value};
 
-/// The answer of a command.
+/// The result of a command.
 pub(crate) type Answer = Result<Reply, Refusal>;
 
-/// A command that needs keys, clock and channels: a script can call it, too.
+/// The function of a command that needs keys, clock and channels. A script can call it, too.
 pub(crate) type OnData = fn(&mut Call<'_>) -> Answer;
 
-/// What is known of a command before it is executed.
+/// The properties of a command that are checked before it is executed.
 #[derive(Debug)]
 pub(crate) struct Shape {
     pub(crate) name: &'static str,
-    /// The number of its words, itself included; a negative number says at least.
+    /// Number of its words, including its name. A negative number is a minimum.
     pub(crate) arity: i32,
     pub(crate) flags: &'static [Flag],
 }
@@ -26,7 +26,7 @@ impl Shape {
         self.flags.contains(&flag)
     }
 
-    /// Whether it can have this number of words.
+    /// Returns whether it can have this number of words.
     pub(crate) fn takes(&self, words: usize) -> bool {
         let words = i32::try_from(words).unwrap_or(i32::MAX);
         if self.arity < 0 {
@@ -41,33 +41,33 @@ impl Shape {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ScriptCommand {
     pub(crate) shape: &'static Shape,
-    /// The function that does it, unless it needs a connection.
+    /// Function that executes it, unless it needs a connection.
     pub(crate) run: Option<OnData>,
 }
 
-/// Finds a command by its name.
+/// A function that finds a command by its name.
 pub(crate) type Lookup = fn(&[u8]) -> Option<ScriptCommand>;
 
-/// Who may use a command when.
+/// A condition on the use of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Flag {
-    /// It changes keys: no replica takes it.
+    /// The command changes keys: replicas refuse it.
     Write,
-    /// It may need memory.
+    /// The command may need memory.
     Grows,
-    /// No script may use it.
+    /// Scripts may not use the command.
     NotInScripts,
-    /// Also while data is loaded.
+    /// The command is allowed while data is being loaded.
     WhileLoading,
-    /// Also while a script does not end.
+    /// The command is allowed while a script does not end.
     WhileBusy,
-    /// Also before logging in.
+    /// The command is allowed before logging in.
     BeforeLogin,
-    /// Also on a connection of RESP2 that has subscriptions.
+    /// The command is allowed on a RESP2 connection that has subscriptions.
     WhileSubscribed,
 }
 
-/// A command on its way to the data.
+/// The call of a command.
 #[derive(Debug)]
 pub(crate) struct Call<'a> {
     pub(crate) data: &'a mut Data,
@@ -76,17 +76,18 @@ pub(crate) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// A word of the command, itself the first. Its arity was checked: one that is not there is empty.
+    /// Returns a word of the command; word 0 is its name. The arity was checked, so a missing word is an optional one,
+    /// and empty.
     pub(crate) fn word(&self, at: usize) -> &'a [u8] {
         self.words.get(at).map_or(b"", Vec::as_slice)
     }
 
-    /// The words from here on.
+    /// Returns the words from this index on.
     pub(crate) fn words_from(&self, at: usize) -> &'a [Vec<u8>] {
         self.words.get(at..).unwrap_or_default()
     }
 
-    /// Whether a word is this one, in whatever case.
+    /// Compares a word with this one, ignoring case.
     pub(crate) fn word_is(&self, at: usize, word: &str) -> bool {
         self.word(at).eq_ignore_ascii_case(word.as_bytes())
     }
@@ -118,7 +119,7 @@ impl<'a> Call<'a> {
             .transpose()
     }
 
-    /// Changes a collection, which is made if need be.
+    /// Changes a collection, which is created if needed.
     pub(crate) fn edit<C: Collection, R>(
         &mut self,
         key: &[u8],
@@ -128,7 +129,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// A place in a sequence, from its end if negative.
+/// Converts an index, which counts from the end of the sequence if it is negative.
 pub(crate) fn place(at: i64, len: usize) -> i64 {
     if at < 0 {
         at.saturating_add(i64::try_from(len).unwrap_or(i64::MAX))
@@ -137,7 +138,7 @@ pub(crate) fn place(at: i64, len: usize) -> i64 {
     }
 }
 
-/// The range from `from` to `to`, both included and from the end if negative.
+/// Returns the range from `from` to `to`, both included, and counting from the end if negative.
 pub(crate) fn range(from: i64, to: i64, len: usize) -> std::ops::Range<usize> {
     let from = usize::try_from(place(from, len).max(0)).unwrap_or(usize::MAX);
     let to = usize::try_from(place(to, len).saturating_add(1).max(0)).unwrap_or(usize::MAX);

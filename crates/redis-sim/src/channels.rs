@@ -1,4 +1,4 @@
-//! Who listens to what.
+//! Subscriptions and published messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,13 +6,13 @@ use crate::glob;
 use crate::reply::Reply;
 use crate::session::SessionId;
 
-/// The subscriptions of all sessions, and messages that are yet to be written to them.
+/// The subscriptions of all sessions, and messages that have not been written to them yet.
 #[derive(Debug, Default)]
 pub(crate) struct Channels {
     exact: Listeners,
     patterns: Listeners,
     shards: Listeners,
-    /// How many subscriptions each session has.
+    /// Number of subscriptions of each session.
     counts: BTreeMap<SessionId, usize>,
     outbox: Vec<(SessionId, Reply)>,
 }
@@ -24,7 +24,7 @@ type Listeners = BTreeMap<Vec<u8>, BTreeSet<SessionId>>;
 pub(crate) enum Named {
     Exactly,
     ByPattern,
-    /// On the node that has the slot of the channel.
+    /// A channel of a shard, on the node that has its slot.
     InShard,
 }
 
@@ -58,14 +58,14 @@ impl Channels {
         }
     }
 
-    /// What a session is subscribed to.
+    /// Returns the channels or patterns that a session is subscribed to.
     pub(crate) fn of(&mut self, session: SessionId, named: Named) -> Vec<Vec<u8>> {
         let all = self.listeners(named).iter();
         let own = all.filter(|(_, listeners)| listeners.contains(&session));
         own.map(|(channel, _)| channel.clone()).collect()
     }
 
-    /// How many subscriptions a session has.
+    /// Returns the number of subscriptions of a session.
     pub(crate) fn count(&self, session: SessionId) -> usize {
         self.counts.get(&session).copied().unwrap_or(0)
     }
@@ -80,7 +80,7 @@ impl Channels {
         self.outbox.retain(|(other, _)| *other != session);
     }
 
-    /// Sends a message; returns to how many.
+    /// Publishes a message. Returns the number of receivers.
     pub(crate) fn publish(&mut self, channel: &[u8], payload: &[u8]) -> usize {
         let before = self.outbox.len();
         for session in self.exact.get(channel).into_iter().flatten() {
@@ -100,7 +100,7 @@ impl Channels {
         self.outbox.len() - before
     }
 
-    /// Sends a message to those who listen on this node alone; returns to how many.
+    /// Publishes a message on a channel of a shard, on this node only. Returns the number of receivers.
     pub(crate) fn publish_in_shard(&mut self, channel: &[u8], payload: &[u8]) -> usize {
         let before = self.outbox.len();
         for session in self.shards.get(channel).into_iter().flatten() {
@@ -110,7 +110,7 @@ impl Channels {
         self.outbox.len() - before
     }
 
-    /// Ends what is listened to on this node, but for channels that it still has, and says so.
+    /// Ends the subscriptions to channels of shards that are no longer on this node, and notifies their sessions.
     pub(crate) fn leave_shards(&mut self, is_here: impl Fn(&[u8]) -> bool) {
         let gone = self.shards.keys().filter(|channel| !is_here(channel));
         for channel in gone.cloned().collect::<Vec<_>>() {
@@ -128,17 +128,17 @@ impl Channels {
         std::mem::take(&mut self.outbox)
     }
 
-    /// Channels with listeners by name.
+    /// Returns the channels that have listeners by name.
     pub(crate) fn names(&self) -> impl Iterator<Item = &Vec<u8>> {
         self.exact.keys()
     }
 
-    /// How many listen to this channel by name.
+    /// Returns the number of listeners to this channel by name.
     pub(crate) fn listeners_of(&self, channel: &[u8]) -> usize {
         self.exact.get(channel).map_or(0, BTreeSet::len)
     }
 
-    /// How many patterns have listeners.
+    /// Returns the number of patterns that have listeners.
     pub(crate) fn patterns(&self) -> usize {
         self.patterns.len()
     }

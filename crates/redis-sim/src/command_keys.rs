@@ -1,11 +1,11 @@
-//! Which words of a command are keys.
+//! Finds the words of a command that are keys.
 
 use crate::number;
 
-/// Commands about channels of shards, which lie in slots as keys do.
+/// Commands with channels of shards, which belong to slots as keys do.
 const OF_CHANNELS: [&str; 3] = ["spublish", "ssubscribe", "sunsubscribe"];
 
-/// Commands whose words are all keys.
+/// Commands whose arguments are all keys.
 const OF_MANY: [&str; 7] = [
     "del",
     "exists",
@@ -16,7 +16,7 @@ const OF_MANY: [&str; 7] = [
     "unlink",
 ];
 
-/// Commands about no key.
+/// Commands without keys.
 const OF_NONE: [&str; 34] = [
     "asking",
     "auth",
@@ -54,7 +54,7 @@ const OF_NONE: [&str; 34] = [
     "unsubscribe",
 ];
 
-/// The keys of a command that is called by this name, in lower case.
+/// Returns the keys of a command, whose name is in lower case.
 pub(crate) fn of<'a>(name: &str, words: &'a [Vec<u8>]) -> Vec<&'a [u8]> {
     let behind = words.get(1..).unwrap_or_default();
     let words: Vec<&[u8]> = behind.iter().map(Vec::as_slice).collect();
@@ -72,7 +72,7 @@ pub(crate) fn of<'a>(name: &str, words: &'a [Vec<u8>]) -> Vec<&'a [u8]> {
     }
 }
 
-/// Whether it is about channels of shards.
+/// Returns whether the command has channels of shards instead of keys.
 pub(crate) fn are_channels(name: &str) -> bool {
     OF_CHANNELS.contains(&name)
 }

@@ -1,17 +1,17 @@
 //! Conditions in which a server refuses requests.
 
-/// A condition in which a server answers requests with an error instead of executing them, as far as Redis does so.
+/// A condition in which a server answers requests with an error instead of executing them, where Redis does so.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Condition {
     /// `READONLY`: the server is configured as a replica.
     ReadOnly,
-    /// `LOADING`: the server reads its data from disk.
+    /// `LOADING`: the server is reading its data from disk.
     Loading,
-    /// `OOM`: the memory of the server is used up.
+    /// `OOM`: the server has reached its memory limit.
     OutOfMemory,
-    /// `BUSY`: a script does not end.
+    /// `BUSY`: the server is running a script that does not end.
     Busy,
-    /// `NOREPLICAS`: fewer replicas follow the server than `min-replicas-to-write` demands.
+    /// `NOREPLICAS`: fewer replicas follow the server than `min-replicas-to-write` requires.
     FewReplicas,
 }

@@ -1,4 +1,4 @@
-//! What one node has: its keys, its clock, its role, who listens.
+//! The state of one node: its keys, its clock, its role, its channels.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -16,13 +16,13 @@ use crate::watch::{Place, Watch};
 pub struct WallMicros(pub u64);
 
 impl WallMicros {
-    /// So many seconds after 1970 began.
+    /// Returns the time this many seconds after the beginning of 1970.
     #[must_use]
     pub const fn from_secs(secs: u64) -> Self {
         WallMicros(secs.saturating_mul(1_000_000))
     }
 
-    /// So many milliseconds after 1970 began.
+    /// Returns the time this many milliseconds after the beginning of 1970.
     #[must_use]
     pub const fn from_millis(millis: u64) -> Self {
         WallMicros(millis.saturating_mul(1_000))
@@ -37,12 +37,12 @@ impl WallMicros {
     }
 }
 
-/// All keys of a node, as a disk or a replica has them.
+/// All keys of a node, as stored on a disk or a replica.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Dataset(Vec<Keyspace>);
 
 impl Dataset {
-    /// No keys.
+    /// Returns a dataset without keys.
     #[must_use]
     pub fn empty() -> Self {
         Dataset(vec![Keyspace::default(); DATABASES])
@@ -60,10 +60,10 @@ impl Dataset {
     }
 }
 
-/// How many databases there are to `SELECT` from.
+/// The number of databases that can be selected.
 pub(crate) const DATABASES: usize = 16;
 
-/// One thing that changed, as a primary tells its replicas. See [`Server::apply`](crate::Server::apply).
+/// A change that a primary sends to its replicas. See [`Server::apply`](crate::Server::apply).
 #[derive(Clone, PartialEq, Debug)]
 pub struct Effect(Change);
 
@@ -74,14 +74,14 @@ enum Change {
     Empty(usize),
 }
 
-/// Whether a node takes writes.
+/// Whether a node accepts writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Role {
     Primary,
     Replica,
 }
 
-/// What a node has and is. Scripts and commands share it.
+/// The state of a node. Scripts and commands share it.
 #[derive(Debug)]
 pub(crate) struct Data {
     keys: Dataset,
@@ -90,31 +90,31 @@ pub(crate) struct Data {
     pub(crate) condition: Option<Condition>,
     pub(crate) channels: Channels,
     pub(crate) ids: Ids,
-    /// What replicas have yet to be told, if there are any.
+    /// Changes that the replicas have not received yet; `None` if changes are not recorded.
     pub(crate) effects: Option<Vec<Effect>>,
-    /// How many replicas follow it.
+    /// Number of replicas that follow the node.
     pub(crate) replicas: usize,
     pub(crate) backlog: Backlog,
-    /// How much has ever changed.
+    /// Number of changes so far.
     pub(crate) offset: u64,
-    /// How many connections there are.
+    /// Number of connections.
     pub(crate) clients: usize,
-    /// When the process began, once it has been told the time.
+    /// When the process started; `None` until the time is first set.
     pub(crate) started: Option<WallMicros>,
-    /// What it watches, if it is a sentinel.
+    /// Group that the node watches, if it is a sentinel.
     pub(crate) watch: Option<Watch>,
-    /// The primary before, while a sentinel that names another one has not published `+switch-master` yet.
+    /// Former primary, while a sentinel already names another one and has not published `+switch-master` yet.
     pub(crate) former_primary: Option<Place>,
-    /// What it knows of its cluster, if it is a node of one.
+    /// Slot table, if the node belongs to a cluster.
     pub(crate) slots: Option<SlotTable>,
 }
 
-/// A key and what is under it, on the way from one node of a cluster to another.
+/// A key and its value, in transfer from one node of a cluster to another.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Moved {
     key: Vec<u8>,
     value: Value,
-    /// For how many milliseconds it is still kept: the clocks of two nodes may differ.
+    /// Remaining TTL in milliseconds. It is not an absolute time, because the clocks of two nodes may differ.
     left: Option<i64>,
 }
 
@@ -139,7 +139,7 @@ impl Data {
         }
     }
 
-    /// Another process, with these keys.
+    /// Replaces the process by another one with these keys.
     pub(crate) fn restart(&mut self, keys: Dataset) {
         self.ids.restart();
         *self = Data {
@@ -147,7 +147,7 @@ impl Data {
             now: self.now,
             ids: self.ids.clone(),
             watch: self.watch.take(),
-            // A node that begins answers no requests before it has heard the others.
+            // A node that has just started answers no requests before it has contacted the others.
             slots: self.slots.take().map(|slots| SlotTable {
                 state: ClusterState::Fail,
                 ..slots
@@ -173,8 +173,8 @@ impl Data {
         }
     }
 
-    /// So many replicas follow it from now on. The first one finds a history that no replica has followed, and the server
-    /// begins another one, if it has no backlog that says otherwise.
+    /// Sets the number of replicas. The first replica finds a history that no replica has followed. Without a backlog
+    /// for that history, the server begins a new one.
     pub(crate) fn set_replicas(&mut self, many: usize) {
         if 0 < many && self.backlog == Backlog::Missing {
             self.backlog = Backlog::Active;
@@ -198,13 +198,13 @@ impl Data {
         self.keys = keys;
     }
 
-    /// What stands under a key. A key whose time is over is not there, even while a replica waits to be told so.
+    /// Returns the entry of a key. An expired key does not exist, even while a replica still waits for its deletion.
     pub(crate) fn entry(&self, db: usize, key: &[u8]) -> Option<&Entry> {
         let entry = self.keys.database(db)?.get(key)?;
         (!entry.is_over(self.now.millis())).then_some(entry)
     }
 
-    /// The keys that are there.
+    /// Returns the keys that have not expired, and their entries.
     pub(crate) fn entries(&self, db: usize) -> impl Iterator<Item = (&Vec<u8>, &Entry)> {
         let now = self.now.millis();
         let keys = self.keys.database(db).into_iter().flat_map(Keyspace::iter);
@@ -217,7 +217,7 @@ impl Data {
         self.changed(db, key);
     }
 
-    /// Whether it was there.
+    /// Removes a key. Returns whether it existed.
     pub(crate) fn remove(&mut self, db: usize, key: &[u8]) -> bool {
         let was_there = self.entry(db, key).is_some();
         if self.keys.database_mut(db).remove(key).is_some() {
@@ -226,7 +226,7 @@ impl Data {
         was_there
     }
 
-    /// Takes out one of these keys.
+    /// Removes one key that the predicate selects, and returns it for the transfer.
     pub(crate) fn hand_over(&mut self, is_meant: impl Fn(&[u8]) -> bool) -> Option<Moved> {
         let mut meant = self.entries(0).filter(|(key, _)| is_meant(key));
         let (key, entry) = meant.next()?;
@@ -243,7 +243,7 @@ impl Data {
         self.put(0, &moved.key, moved.value, expires);
     }
 
-    /// Whether a script may publish on these channels of shards here.
+    /// Returns whether a script may publish on these channels of shards here.
     pub(crate) fn are_near(&self, channels: &[&[u8]]) -> bool {
         let slots = self.slots.as_ref();
         slots.is_none_or(|slots| {
@@ -253,7 +253,7 @@ impl Data {
         })
     }
 
-    /// Whether a script may use the keys of a command here.
+    /// Returns whether a script may use the keys of a command here.
     pub(crate) fn are_local(&self, keys: &[&[u8]]) -> bool {
         let slots = self.slots.as_ref();
         slots.is_none_or(|slots| {
@@ -262,7 +262,7 @@ impl Data {
         })
     }
 
-    /// Whether it is there.
+    /// Sets the expiry of a key. Returns whether the key exists.
     pub(crate) fn set_expiry(&mut self, db: usize, key: &[u8], expires: Option<i64>) -> bool {
         let is_there = self.entry(db, key).is_some();
         if is_there {
@@ -272,7 +272,7 @@ impl Data {
         is_there
     }
 
-    /// Changes a collection, which is made if need be, and goes when it is empty.
+    /// Changes a collection. It is created if needed, and removed when it is empty.
     pub(crate) fn edit<C: Collection, R>(
         &mut self,
         db: usize,
@@ -308,7 +308,7 @@ impl Data {
         }
     }
 
-    /// A primary deletes what is over; a replica waits to be told.
+    /// Deletes expired keys on a primary. A replica waits for the deletion by its primary.
     pub(crate) fn expire(&mut self) {
         if self.role == Role::Replica {
             return;
@@ -341,7 +341,7 @@ impl Data {
         }
     }
 
-    /// Does what a primary did.
+    /// Applies a change of the primary.
     pub(crate) fn apply(&mut self, effect: &Effect) {
         let change = effect.0.clone();
         match &change {
@@ -362,20 +362,20 @@ impl Data {
     }
 }
 
-/// What replicas that were away could be told instead of everything.
+/// Whether the node has recent changes stored, so that a replica that was away need not copy everything.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Backlog {
     Missing,
     Active,
 }
 
-/// The numbers by which a process, and a history of writes, are told from others.
+/// The random ids of a process and of its history of writes.
 #[derive(Clone, Debug)]
 pub(crate) struct Ids {
     random: Xoshiro256PlusPlus,
     pub(crate) run_id: String,
     pub(crate) replication_id: String,
-    /// Of the primary that this node followed before it was promoted.
+    /// Replication id of the primary that this node followed before it was promoted.
     pub(crate) former_id: Option<String>,
 }
 
@@ -390,20 +390,20 @@ impl Ids {
         }
     }
 
-    /// A process that starts again is another one.
+    /// Draws all ids again: a restarted process is another one.
     pub(crate) fn restart(&mut self) {
         self.run_id = forty_digits(&mut self.random);
         self.replication_id = forty_digits(&mut self.random);
         self.former_id = None;
     }
 
-    /// Writes are counted anew, and what was before is forgotten.
+    /// Begins a new history of writes, and forgets the former one.
     pub(crate) fn begin_history(&mut self) {
         self.replication_id = forty_digits(&mut self.random);
         self.former_id = None;
     }
 
-    /// A replica that was promoted begins a history of its own.
+    /// Begins a new history, as a promoted replica does, and keeps the id of the former one.
     pub(crate) fn promote(&mut self) {
         let new = forty_digits(&mut self.random);
         self.former_id = Some(std::mem::replace(&mut self.replication_id, new));

@@ -1,4 +1,4 @@
-//! What a command is: its shape, and the function that does it.
+//! The definition of a command: its shape, and the function that executes it.
 
 use crate::call::{Flag, OnData, Shape};
 use crate::node::Node;
@@ -7,19 +7,19 @@ use crate::reply::Reply;
 use crate::request::Words;
 use crate::session::{Awaited, SessionId};
 
-/// One command.
+/// A command and the function that executes it.
 #[derive(Debug)]
 pub(crate) struct Command {
     pub(crate) shape: Shape,
     pub(crate) run: Run,
 }
 
-/// What a command needs to be done.
+/// The function that executes a command, by what it needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Run {
-    /// Keys, clock and channels: a script can call it, too.
+    /// A command that needs keys, clock and channels. A script can call it, too.
     OnData(OnData),
-    /// A connection.
+    /// A command that needs a connection.
     OnConnection(OnConnection),
 }
 
@@ -46,7 +46,7 @@ pub(crate) const fn write(name: &'static str, arity: i32, run: OnData) -> Comman
     on_data(name, arity, &[Flag::Write], run)
 }
 
-/// A command that writes, and may need memory.
+/// Returns a command that writes, and may need memory.
 pub(crate) const fn grow(name: &'static str, arity: i32, run: OnData) -> Command {
     on_data(name, arity, &[Flag::Write, Flag::Grows], run)
 }

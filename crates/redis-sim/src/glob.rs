@@ -1,4 +1,4 @@
-//! Patterns of keys and channels: `*`, `?`, `[a-c]`, `[^a]`, and `\` before what stands for itself.
+//! Patterns for keys and channels: `*`, `?`, `[a-c]`, `[^a]`, and `\` before a literal character.
 
 pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     match pattern {
@@ -22,7 +22,7 @@ pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     }
 }
 
-/// Whether a byte is in a class, and what follows its `]`.
+/// Returns whether a byte is in a class, and the text after the class's `]`.
 fn in_class(class: &[u8], byte: u8) -> (bool, &[u8]) {
     let (mut rest, negated) = match class {
         [b'^', rest @ ..] => (rest, true),

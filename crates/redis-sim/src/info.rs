@@ -1,13 +1,13 @@
-//! `INFO`.
+//! The text of `INFO`.
 
 use std::fmt::Write;
 
 use crate::data::{Backlog, Data, Role};
 
-/// The version whose behaviour is followed.
+/// The version of Redis that the server imitates.
 pub(crate) const VERSION: &str = "7.0.15";
 
-/// Where a replica says that its primary is: there is no network here.
+/// The address that a replica reports for its primary. There is no network here, so it is fixed.
 pub(crate) const PRIMARY: (&str, u16) = ("primary", 6379);
 
 const SECTIONS: [&str; 6] = [
@@ -19,7 +19,7 @@ const SECTIONS: [&str; 6] = [
     "keyspace",
 ];
 
-/// The sections that are asked for, in their own order; all without a word.
+/// Returns the requested sections, in their own order; all sections if none is requested.
 pub(crate) fn text(data: &Data, words: &[Vec<u8>]) -> String {
     let is_wanted = |section: &str| {
         let says = |word: &Vec<u8>| {

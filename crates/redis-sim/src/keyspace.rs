@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::value::Value;
 
-/// A value, and until when it is kept.
+/// A value and its expiry.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Entry {
     pub(crate) value: Value,
-    /// Milliseconds of the node's wall clock since 1970; at this time the key is still there.
+    /// Expiry in milliseconds of the node's wall clock since 1970. At this time the key still exists.
     pub(crate) expires: Option<i64>,
 }
 
@@ -22,17 +22,17 @@ impl Entry {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Keyspace {
     entries: BTreeMap<Vec<u8>, Entry>,
-    /// When keys expire, the first of them first.
+    /// Expiry times and their keys, in order.
     deadlines: BTreeSet<(i64, Vec<u8>)>,
 }
 
 impl Keyspace {
-    /// What is kept under a key, even if its time is over.
+    /// Returns the entry of a key, even if it has expired.
     pub(crate) fn get(&self, key: &[u8]) -> Option<&Entry> {
         self.entries.get(key)
     }
 
-    /// To change a value, not its expiry.
+    /// Returns the value of a key for changes. Its expiry stays.
     pub(crate) fn value_mut(&mut self, key: &[u8]) -> Option<&mut Value> {
         self.entries.get_mut(key).map(|entry| &mut entry.value)
     }
@@ -54,7 +54,7 @@ impl Keyspace {
         Some(old)
     }
 
-    /// Whether there is such a key.
+    /// Sets the expiry of a key. Returns whether the key exists.
     pub(crate) fn set_expiry(&mut self, key: &[u8], expires: Option<i64>) -> bool {
         let Some(entry) = self.entries.get_mut(key) else {
             return false;
@@ -73,13 +73,13 @@ impl Keyspace {
         }
     }
 
-    /// A key whose time is over.
+    /// Returns an expired key, if there is one.
     pub(crate) fn first_over(&self, now_millis: i64) -> Option<Vec<u8>> {
         let (expires, key) = self.deadlines.first()?;
         (*expires < now_millis).then(|| key.clone())
     }
 
-    /// In the order of the keys.
+    /// Returns all entries, in the order of their keys.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Vec<u8>, &Entry)> {
         self.entries.iter()
     }

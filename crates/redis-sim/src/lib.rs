@@ -1,9 +1,8 @@
 //! A Redis 7 server without sockets and clocks: bytes and times go in, bytes come out.
 //!
-//! [`Server`] is one node. The caller opens a session for each connection, hands over what arrives together with the
-//! time of the node's own wall clock, and takes the output:
+//! [`Server`] is one node. The caller opens a session for each connection, passes in the bytes that arrive together
+//! with the time of the node's own wall clock, and takes the output:
 //!
-//! ```
 //! use redis_sim::{Server, WallMicros};
 //!
 //! let mut server = Server::new(1);
@@ -12,24 +11,24 @@
 //! assert_eq!(server.take_output(session), b"+OK\r\n$1\r\n1\r\n");
 //! ```
 //!
-//! It speaks RESP2 and RESP3, answers as Redis 7.0 does, word for word, and runs the same Lua scripts. A run depends on
-//! the seed and the input alone, so a test that fails can be repeated to the byte. It knows strings, hashes, lists,
-//! sets, sorted sets, publish and subscribe, transactions, scripts, expiry and replicas; an unknown command gets the
-//! error that Redis has for it. It is no server for production: its keys live in one thread, and nothing is written to
-//! a disk.
+//! The server speaks RESP2 and RESP3, gives the same answers as Redis 7.0, byte for byte, and runs the same Lua
+//! scripts. A run depends only on the seed and the input, so a failing test can be repeated exactly. The server
+//! supports strings, hashes, lists, sets, sorted sets, publish and subscribe, transactions, scripts, expiry and
+//! replicas. An unknown command gets the same error as from Redis. It is not a server for production: it runs in one
+//! thread and writes nothing to disk.
 //!
-//! A replica is a second [`Server`] that [follows](Server::follow) the first and is told each [`Effect`]. A disk is
-//! a [`Dataset`] that the caller keeps and hands to [`Server::restart`]. A sentinel is a [`Server`] that [watches](Server::watching):
-//! it says what it was told, and holds no election of its own. So does a node of a cluster, which
-//! is a [`Server`] that [knows](Server::know_slots) who owns which slots.
+//! A replica is a second [`Server`] that [follows](Server::follow) the first and receives each [`Effect`]. A disk is a
+//! [`Dataset`] that the caller keeps and passes to [`Server::restart`]. A sentinel is a [`Server`] that
+//! [watches](Server::watching) a group: it reports what the caller has set, and holds no elections. A node of a cluster
+//! is a [`Server`] that [knows](Server::know_slots) which node owns which slots; it holds no elections either.
 //!
-//! Modules stand in floors; each uses only those above it in this table.
+//! The modules are arranged in floors. Each uses only those above it in this table.
 //!
 //! | floor | modules |
 //! |---|---|
 //! | bytes, values, errors | `number`, `glob`, `reply`, `refusal`, `request`, `value`, `keyspace`, `condition`, `watch`, `slots`, `command_keys` |
 //! | what a node has | `session`, `channels`, `data`, `info` |
-//! | a command on its way to the data; Lua | `call`, `script` |
+//! | the call of a command; Lua | `call`, `script` |
 //! | a node as its commands see it | `node`, `definition` |
 //! | the commands, by family and by name | `command`, `table` |
 //! | the server | `server` |

@@ -1,4 +1,4 @@
-//! One node as its commands see it: what it has, its scripts, its connections.
+//! One node as its commands see it: its data, its scripts, its connections.
 
 use std::cell::{RefCell, RefMut};
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use crate::request::Trust;
 use crate::script::Scripts;
 use crate::session::{Awaited, Session, SessionId};
 
-/// What a node has and is.
+/// The state of a node and its connections.
 #[derive(Debug)]
 pub(crate) struct Node {
     data: Rc<RefCell<Data>>,
@@ -21,7 +21,7 @@ pub(crate) struct Node {
     sessions: BTreeMap<SessionId, Session>,
     last_session: u64,
     password: Option<Password>,
-    /// Connections that have begun to wait for replicas since this was asked last.
+    /// Connections that have begun to wait for replicas since the caller last took them.
     pub(crate) awaited: Vec<Awaited>,
 }
 
@@ -59,7 +59,7 @@ impl Node {
         id
     }
 
-    /// Does nothing if the session has ended before.
+    /// Closes a session. Does nothing if it is closed already.
     pub(crate) fn close_session(&mut self, session: SessionId) {
         self.sessions.remove(&session);
         let mut data = self.data.borrow_mut();
@@ -67,7 +67,7 @@ impl Node {
         data.clients = self.sessions.len();
     }
 
-    /// Another process begins, with these keys and no connections or scripts.
+    /// Replaces the process by another one with these keys and no connections or scripts.
     pub(crate) fn restart(&mut self, keys: Dataset) {
         self.sessions.clear();
         self.awaited.clear();
@@ -75,12 +75,12 @@ impl Node {
         self.data.borrow_mut().restart(keys);
     }
 
-    /// The session, if it is open.
+    /// Returns the session, if it is open.
     pub(crate) fn find_session(&self, session: SessionId) -> Option<&Session> {
         self.sessions.get(&session)
     }
 
-    /// The session, if it is open.
+    /// Returns the session for changes, if it is open.
     pub(crate) fn find_session_mut(&mut self, session: SessionId) -> Option<&mut Session> {
         self.sessions.get_mut(&session)
     }
@@ -103,7 +103,7 @@ impl Node {
         self.sessions.keys().copied().collect()
     }
 
-    /// Connections that wait for replicas wait in vain: their server has become a replica, and ends them.
+    /// Closes the connections that wait for replicas, with an error, because the server has become a replica.
     pub(crate) fn end_waits(&mut self) {
         self.awaited.clear();
         let refusal = Reply::from(Refusal::UNBLOCKED);
@@ -114,7 +114,7 @@ impl Node {
         }
     }
 
-    /// Writes to a connection, now.
+    /// Writes a reply to a connection.
     pub(crate) fn say(&mut self, session: SessionId, reply: &Reply) {
         if let Some(state) = self.sessions.get_mut(&session) {
             state.write(reply);
@@ -132,7 +132,7 @@ impl Node {
         self.password.is_some()
     }
 
-    /// Without a password any will do.
+    /// Returns whether the password is right. If the server has none, any password is.
     pub(crate) fn takes_password(&self, given: &[u8]) -> bool {
         self.password
             .as_ref()

@@ -1,6 +1,6 @@
 //! Numbers as Redis reads and writes them.
 
-/// A whole number: digits, perhaps after a `-`, and nothing else; no zeros before others, no `-0`.
+/// Parses an integer: digits, optionally after a `-`, and nothing else; no leading zeros, no `-0`.
 pub(crate) fn parse_int(text: &[u8]) -> Option<i64> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     let is_plain = match digits {
@@ -14,14 +14,14 @@ pub(crate) fn parse_int(text: &[u8]) -> Option<i64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// A score: a number in any of the ways of C, also `inf`, but not `nan`.
+/// Parses a score: a number in any format of C, including `inf` but not `nan`.
 pub(crate) fn parse_double(text: &[u8]) -> Option<f64> {
     let text = std::str::from_utf8(text).ok()?;
     let number: f64 = text.parse().ok()?;
     (!number.is_nan()).then_some(number)
 }
 
-/// As C writes with `%.17g`, but `inf`, `-inf` and `nan` like this everywhere.
+/// Formats a number as C does with `%.17g`, except that `inf`, `-inf` and `nan` are the same on all systems.
 pub(crate) fn double(number: f64) -> String {
     const DIGITS: usize = 17;
     if number.is_nan() {
@@ -55,7 +55,7 @@ pub(crate) fn double(number: f64) -> String {
     }
 }
 
-/// Without zeros at the end of what follows the point.
+/// Removes trailing zeros after the decimal point.
 fn short(digits: &str) -> &str {
     if digits.contains('.') {
         digits.trim_end_matches('0').trim_end_matches('.')
@@ -64,14 +64,14 @@ fn short(digits: &str) -> &str {
     }
 }
 
-/// What is left of a number of Lua's in an integer: what follows the point is cut off.
+/// Converts a number of Lua to an integer by dropping its fraction.
 #[expect(clippy::cast_possible_truncation, reason = "the bounds are checked")]
 pub(crate) fn truncated(number: f64) -> i64 {
     const BOUND: f64 = 9_223_372_036_854_775_808.0;
     if (-BOUND..BOUND).contains(&number) {
         number as i64
     } else {
-        // As the processors do on which Redis mostly runs.
+        // Out of range, the result is that of the processors on which Redis mostly runs.
         i64::MIN
     }
 }

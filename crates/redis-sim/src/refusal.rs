@@ -1,10 +1,10 @@
-//! Why a request is not done.
+//! The errors with which requests are refused.
 
 use std::borrow::Cow;
 
 use crate::reply::Reply;
 
-/// An error that a command answers with.
+/// An error reply to a command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Refusal(pub(crate) Cow<'static, str>);
 
@@ -39,12 +39,12 @@ impl Refusal {
         Refusal(Cow::Borrowed(text))
     }
 
-    /// Another node has the slot.
+    /// Returns the redirection to the node that owns the slot.
     pub(crate) fn moved(slot: u16, host: &str, port: u16) -> Self {
         Refusal(format!("MOVED {slot} {host}:{port}").into())
     }
 
-    /// Another node has the keys already.
+    /// Returns the redirection to the node that the keys were moved to.
     pub(crate) fn ask(slot: u16, host: &str, port: u16) -> Self {
         Refusal(format!("ASK {slot} {host}:{port}").into())
     }
@@ -59,7 +59,7 @@ impl Refusal {
         Refusal(format!("ERR unknown subcommand '{}'. Try {family} HELP.", word(1)).into())
     }
 
-    /// No command has this name: the first words are repeated.
+    /// Returns the error for an unknown command, which repeats the first words.
     pub(crate) fn unknown_command(words: &[Vec<u8>]) -> Self {
         const MOST: usize = 128;
         let cut = |word: &[u8], most: usize| {

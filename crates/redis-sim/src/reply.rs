@@ -1,4 +1,4 @@
-//! What a server answers, and how that is written in RESP2 and RESP3.
+//! Replies, and how they are written in RESP2 and RESP3.
 
 use std::borrow::Cow;
 
@@ -12,11 +12,11 @@ pub(crate) enum Protocol {
     Resp3,
 }
 
-/// An answer. RESP2 has no word for some of them, and says them with others.
+/// A reply. RESP2 has no type for some of them, and writes them as others.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Reply {
     Status(Cow<'static, [u8]>),
-    /// The text begins with the code of the error.
+    /// An error. Its text begins with the code of the error.
     Error(Vec<u8>),
     Int(i64),
     Double(f64),
@@ -27,7 +27,7 @@ pub(crate) enum Reply {
     NilArray,
     Array(Vec<Reply>),
     Map(Vec<(Reply, Reply)>),
-    /// Not the answer to a command: a message.
+    /// A message that is not the reply to a command.
     Push(Vec<Reply>),
 }
 
@@ -42,7 +42,7 @@ impl Reply {
         Reply::Bulk(text.as_ref().to_vec())
     }
 
-    /// How many there are of something.
+    /// Returns a count as an integer.
     pub(crate) fn count(count: usize) -> Self {
         Reply::Int(i64::try_from(count).unwrap_or(i64::MAX))
     }
@@ -88,7 +88,7 @@ fn all(kind: u8, replies: &[Reply], protocol: Protocol, out: &mut Vec<u8>) {
     }
 }
 
-/// A line has no line ends in it.
+/// Writes a line. Line ends in its text are replaced.
 fn line(kind: u8, text: &[u8], out: &mut Vec<u8>) {
     out.push(kind);
     out.extend(text.iter().map(|byte| match byte {

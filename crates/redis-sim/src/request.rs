@@ -1,30 +1,30 @@
-//! What a client sends: arrays of strings, or lines that a person typed.
+//! Requests of clients: arrays of strings, or lines that a person typed.
 
 /// A command and its arguments.
 pub(crate) type Words = Vec<Vec<u8>>;
 
-/// What the beginning of some bytes is.
+/// The result of parsing the beginning of some bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Parsed {
-    /// Not a whole request yet.
+    /// The request is not complete yet.
     Incomplete,
-    /// A request, perhaps of no words, and its length.
+    /// A request, which may have no words, and its length in bytes.
     Request(Words, usize),
-    /// No request: what is wrong with it. The connection is of no use any more.
+    /// The bytes are not a request, for this reason. The connection cannot be used any more.
     Broken(String),
 }
 
-/// How long a line may be.
+/// The longest line, in bytes.
 const LONGEST_LINE: usize = 64 * 1024;
-/// How long a word may be.
+/// The longest word, in bytes.
 const LONGEST_WORD: i64 = 512 * 1024 * 1024;
-/// How many words a request may have.
+/// The largest number of words in a request.
 const MOST_WORDS: i64 = i32::MAX as i64;
-/// The same before the client has logged in.
+/// The largest number of words before the client has logged in.
 const STRANGERS_WORDS: i64 = 10;
 const STRANGERS_WORD: i64 = 16_384;
 
-/// Whether a client has shown a password, if there is one.
+/// Whether a client has presented the password, if there is one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Trust {
     Known,
@@ -71,7 +71,7 @@ fn word(bytes: &[u8], trust: Trust) -> Partial<(Vec<u8>, usize)> {
         return Ok(None);
     };
     if *kind != b'$' {
-        // As Redis does, only once the line is complete.
+        // Like Redis, reports the error only once the line is complete.
         let Some(_) = header(bytes, "bulk count")? else {
             return Ok(None);
         };
@@ -94,7 +94,8 @@ fn word(bytes: &[u8], trust: Trust) -> Partial<(Vec<u8>, usize)> {
     Ok(Some((word, end + 2)))
 }
 
-/// A number up to the end of its line, and where the next line begins. The number is `None` if it is none.
+/// Parses a number up to the end of its line. Returns the number, or `None` if it is invalid, and where the next line
+/// begins.
 fn header(bytes: &[u8], what: &str) -> Partial<(Option<i64>, usize)> {
     let Some(end) = bytes.iter().position(|byte| *byte == b'\r') else {
         if LONGEST_LINE < bytes.len() {
@@ -109,7 +110,7 @@ fn header(bytes: &[u8], what: &str) -> Partial<(Option<i64>, usize)> {
     Ok(Some((crate::number::parse_int(digits), end + 2)))
 }
 
-/// A line as a person types it.
+/// Parses a line as a person types it.
 fn typed(bytes: &[u8]) -> Parsed {
     let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
         if LONGEST_LINE < bytes.len() {
@@ -125,8 +126,8 @@ fn typed(bytes: &[u8]) -> Parsed {
     }
 }
 
-/// Words between blanks; a word in quotes may contain blanks. `None` if a quote is not closed, or is closed in the
-/// middle of a word.
+/// Splits a line into words at blanks; a word in quotes may contain blanks. Returns `None` if a quote is not closed, or
+/// is closed in the middle of a word.
 fn split(mut line: &[u8]) -> Option<Words> {
     let mut words = Vec::new();
     loop {
@@ -141,7 +142,7 @@ fn split(mut line: &[u8]) -> Option<Words> {
                     .iter()
                     .position(|byte| byte.is_ascii_whitespace() || b"\"'".contains(byte));
                 let (word, rest) = line.split_at(end.unwrap_or(line.len()));
-                // A word may go on in quotes.
+                // A word may continue in quotes.
                 match rest.first() {
                     Some(quote @ (b'"' | b'\'')) => {
                         let (more, rest) = quoted(rest.get(1..)?, *quote)?;
@@ -156,7 +157,7 @@ fn split(mut line: &[u8]) -> Option<Words> {
     }
 }
 
-/// Up to the closing quote, which a blank must follow.
+/// Parses up to the closing quote, which a blank must follow.
 fn quoted(mut line: &[u8], quote: u8) -> Option<(Vec<u8>, &[u8])> {
     let mut word = Vec::new();
     loop {

@@ -1,7 +1,7 @@
-//! Lua, as a server runs it.
+//! The Lua interpreter of a server.
 //!
-//! One interpreter for each server; a script is compiled once and known by its digest. `shim.lua` is what a script
-//! sees of the server.
+//! Each server has one interpreter. A script is compiled once and known by its digest. `shim.lua` is the environment of
+//! scripts.
 
 mod convert;
 
@@ -21,37 +21,37 @@ use crate::reply::Reply;
 
 const SHIM: &str = include_str!("script/shim.lua");
 
-/// By this name errors tell where in a script they happened.
+/// The name under which error messages refer to a script.
 const CHUNK: &str = "@user_script";
 
-/// After so many instructions a script is looked at,
+/// The number of instructions between two checks of a script.
 const STRIDE: u32 = 100_000;
-/// and after so many looks it is stopped: a second or two of real time.
+/// The number of checks after which a script is stopped: a second or two of real time.
 const MOST_STRIDES: u32 = 1_000;
 
-/// How much memory the scripts of a server may take.
+/// The largest memory of the scripts of a server, in bytes.
 const MOST_BYTES: usize = 256 * 1024 * 1024;
 
-/// The scripts that a server knows, and the interpreter that runs them.
+/// The scripts that a server has stored, and the interpreter that runs them.
 pub(crate) struct Scripts {
     lua: Lua,
     running: Rc<Running>,
-    /// Where `KEYS` and `ARGV` are put.
+    /// Table that receives `KEYS` and `ARGV`.
     globals: Table,
     environment: Table,
     run: Function,
     known: BTreeMap<String, Function>,
 }
 
-/// What the functions that a script calls share with the server.
+/// The state that the functions of scripts share with the server.
 struct Running {
     data: Rc<RefCell<Data>>,
     lookup: Lookup,
     db: Cell<usize>,
-    /// A command of this script has written: a server without memory lets the others pass.
+    /// Whether a command of this script has written. A server without memory then admits the others.
     has_written: Cell<bool>,
     strides: Cell<u32>,
-    /// What the server raised last.
+    /// The error that the server raised last.
     raised: RefCell<Option<Table>>,
 }
 
@@ -62,7 +62,7 @@ impl fmt::Debug for Scripts {
 }
 
 impl Scripts {
-    /// Scripts find their commands by `lookup`.
+    /// Returns the scripts of a server. They find their commands by `lookup`.
     pub(crate) fn new(data: Rc<RefCell<Data>>, lookup: Lookup) -> Self {
         let running = Rc::new(Running {
             data,
@@ -102,7 +102,7 @@ impl Scripts {
         self.known.clear();
     }
 
-    /// Compiles a script, if it is not known yet, and returns its digest.
+    /// Compiles a script, unless it is stored already, and returns its digest.
     pub(crate) fn load(&mut self, text: &[u8]) -> Result<String, Refusal> {
         let digest = digest(text);
         if !self.knows(&digest) {
@@ -117,7 +117,7 @@ impl Scripts {
         Ok(digest)
     }
 
-    /// Runs a known script, whose digest is in lower case.
+    /// Runs a stored script. Its digest is in lower case.
     pub(crate) fn run(
         &self,
         digest: &str,
@@ -159,7 +159,7 @@ impl Scripts {
     }
 }
 
-/// What `shim.lua` is given.
+/// Returns the functions that `shim.lua` receives.
 fn native(lua: &Lua, running: &Rc<Running>) -> mlua::Result<Table> {
     let native = lua.create_table()?;
     let shared = Rc::clone(running);
@@ -198,7 +198,7 @@ fn native(lua: &Lua, running: &Rc<Running>) -> mlua::Result<Table> {
     Ok(native)
 }
 
-/// Source and line of the innermost function that a script has on the stack.
+/// Returns source and line of the innermost function of a script on the stack.
 fn place(lua: &Lua) -> (Option<String>, Option<usize>) {
     const DEEPEST: usize = 16;
     let at = |level| {
@@ -213,13 +213,13 @@ fn place(lua: &Lua) -> (Option<String>, Option<usize>) {
 }
 
 impl Running {
-    /// An object that the shim takes for this table.
+    /// Stores the table and returns an error that the shim replaces by it.
     fn raise(&self, error: Table) -> mlua::Error {
         *self.raised.borrow_mut() = Some(error);
         mlua::Error::runtime("raised")
     }
 
-    /// A script that does not end is stopped, whatever it does to go on.
+    /// Counts a check, and stops a script that does not end, even if it catches errors.
     fn stride(&self) -> mlua::Result<VmState> {
         let strides = self.strides.get() + 1;
         self.strides.set(strides);
@@ -231,7 +231,7 @@ impl Running {
         Ok(VmState::Continue)
     }
 
-    /// Executes a command of a script.
+    /// Executes a command that a script called.
     fn execute(&self, words: &[Value]) -> Reply {
         let refused = |text: &'static str| Refusal::of(text).into();
         if words.is_empty() {
@@ -296,7 +296,7 @@ impl Running {
     }
 }
 
-/// What a client is told of an error that a script did not catch.
+/// Returns the reply for an error that a script did not catch.
 fn failure(error: &Value, digest: &str) -> Reply {
     let field = |name: &str| {
         let table = error.as_table()?;

@@ -16,18 +16,18 @@ use crate::table;
 
 /// A Redis server without sockets and clocks.
 ///
-/// It lives in one thread. Time is an argument: a server never goes on by itself.
+/// It runs in one thread. Time is an argument: a server never acts without a call.
 #[derive(Debug)]
 pub struct Server(Node);
 
 impl Server {
-    /// A primary without keys. The seed decides by what identities it goes, and nothing else.
+    /// Returns a primary without keys. The seed determines its identities, and nothing else.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Server(Node::new(Data::new(seed), table::find_for_script))
     }
 
-    /// The same with the identity of another process: what it answers by it is the same then.
+    /// Returns the same server with the identity of another process, so that answers that depend on it are equal.
     #[must_use]
     pub fn with_identity(self, run_id: &str, replication_id: &str) -> Self {
         {
@@ -38,26 +38,26 @@ impl Server {
         self
     }
 
-    /// The same with a password, which every connection must show.
+    /// Returns the same server with a password, which every connection must present.
     #[must_use]
     pub fn with_password(mut self, password: &str) -> Self {
         self.0.set_password(password);
         self
     }
 
-    /// A client connects.
+    /// Opens a connection.
     pub fn open_session(&mut self) -> SessionId {
         self.0.open_session()
     }
 
-    /// The connection has ended; what is yet to be sent is lost. Does nothing if it had before.
+    /// Closes a connection; output that was not taken is lost. Does nothing if it is closed already.
     pub fn close_session(&mut self, session: SessionId) {
         self.0.close_session(session);
     }
 
-    /// Bytes arrive on a connection at this time of the node's clock, in pieces of any size. Every request that is
-    /// complete is executed; what is said about it waits in the outputs: that of this session, and those of sessions
-    /// that listen to what was published.
+    /// Receives bytes on a connection, at this time of the node's clock, in pieces of any size. Executes every request
+    /// that is complete. The replies are added to the output of this session, and published messages to the outputs of
+    /// the sessions that listen to them.
     pub fn receive(&mut self, session: SessionId, now: WallMicros, bytes: &[u8]) {
         self.tick(now);
         let Some(state) = self.0.find_session_mut(session) else {
@@ -89,8 +89,8 @@ impl Server {
         }
     }
 
-    /// The clock has come so far. A primary deletes the keys whose time is over, and tells its replicas: real servers
-    /// do that ten times a second. [`receive`](Self::receive) does it, too.
+    /// Sets the clock. A primary deletes expired keys and records this for its replicas; real servers do so ten times a
+    /// second. [`receive`](Self::receive) does it, too.
     pub fn tick(&mut self, now: WallMicros) {
         let mut data = self.0.data();
         data.now = now;
@@ -98,7 +98,7 @@ impl Server {
         data.expire();
     }
 
-    /// The output that waits for a connection, in order; empty if there is nothing, or no such connection.
+    /// Takes the pending output of a connection, in order. Returns nothing if there is none or no such connection.
     pub fn take_output(&mut self, session: SessionId) -> Vec<u8> {
         let state = self.0.find_session_mut(session);
         state
@@ -106,14 +106,15 @@ impl Server {
             .unwrap_or_default()
     }
 
-    /// The connections on which there is something to be sent.
+    /// Returns the connections that have pending output.
     pub fn sessions_with_output(&self) -> impl Iterator<Item = SessionId> {
         let all = self.0.all_sessions();
         all.filter(|(_, state)| !state.output.is_empty())
             .map(|(id, _)| id)
     }
 
-    /// Whether the server closes the connection, once its output is sent: the client said `QUIT`, or no request.
+    /// Returns whether the server closes the connection once its output is sent: the client sent `QUIT`, or bytes that
+    /// are not a request.
     #[must_use]
     pub fn is_closing(&self, session: SessionId) -> bool {
         self.0
@@ -121,53 +122,55 @@ impl Server {
             .is_none_or(|state| state.is_closing)
     }
 
-    /// All keys as they are now: what a disk keeps that is written before every answer, or a snapshot.
+    /// Returns all keys as they are now: the contents of a disk that is written before every answer, or of a snapshot.
     #[must_use]
     pub fn dataset(&self) -> Dataset {
         self.0.data().dataset().clone()
     }
 
-    /// The process has ended, and another one begins with these keys: all connections, scripts and subscriptions are
-    /// gone, and it goes by another identity. It is a primary, takes no notice of replicas, and no trouble is left.
+    /// Ends the process and starts another one with these keys. All connections, scripts and subscriptions are gone,
+    /// and the server has another identity. It is a primary without replicas, in no [`Condition`].
     ///
-    /// Memory only is [`Dataset::empty`], everything is its own [`dataset`](Self::dataset).
+    /// For a server without persistence, pass [`Dataset::empty`]; for one that keeps everything, its own
+    /// [`dataset`](Self::dataset).
     pub fn restart(&mut self, keys: Dataset) {
         self.0.restart(keys);
     }
 
-    /// Puts these keys in the place of all that it has, unnoticed by connections and replicas.
+    /// Replaces all keys, without effects on connections and replicas.
     pub fn replace(&mut self, keys: Dataset) {
         self.0.data().replace(keys);
     }
 
-    /// `FLUSHALL`.
+    /// Removes all keys, as `FLUSHALL` does.
     pub fn flush(&mut self) {
         self.0.data().empty_all();
     }
 
-    /// Evicts one key of the first database. Returns whether it was there.
+    /// Evicts a key from the first database. Returns whether it existed.
     pub fn evict(&mut self, key: &[u8]) -> bool {
         self.0.data().remove(0, key)
     }
 
-    /// `SCRIPT FLUSH`.
+    /// Removes all scripts, as `SCRIPT FLUSH` does.
     pub fn forget_scripts(&mut self) {
         self.0.scripts.forget();
     }
 
-    /// From now on, requests are answered with this error as far as Redis does so; without one, normally again.
+    /// Sets the condition. From now on the server answers requests with its error where Redis does so; with `None` it
+    /// answers normally again.
     pub fn set_condition(&mut self, condition: Option<Condition>) {
         self.0.data().condition = condition;
     }
 
-    /// Begins to write down what changes. A replica is a server that [follows](Self::follow), and is then told every
+    /// Begins to record changes. A replica is a server that [follows](Self::follow), and then receives every
     /// [effect](Self::take_effects).
     pub fn replicate(&mut self) {
         self.0.data().effects.get_or_insert_default();
     }
 
-    /// What has changed since this was asked last, in order; nothing unless [replicated](Self::replicate). What one
-    /// request changed should reach a replica as a whole.
+    /// Takes the changes since the last call, in order; none unless they are [recorded](Self::replicate). The changes
+    /// of one request should reach a replica together.
     pub fn take_effects(&mut self) -> Vec<Effect> {
         let mut data = self.0.data();
         data.effects
@@ -176,25 +179,27 @@ impl Server {
             .unwrap_or_default()
     }
 
-    /// So many replicas follow it from now on: `INFO` says so. A server without a backlog draws its `master_replid` anew
-    /// when the first one comes, and forgets what it was before; a backup (`redis-cli --rdb`) is such a replica.
+    /// Sets the number of replicas that follow the server, which `INFO` reports. A server without a backlog draws a new
+    /// `master_replid` when the first one comes, and forgets its former one; a backup (`redis-cli --rdb`) is such a
+    /// replica.
     pub fn set_replicas(&mut self, many: usize) {
         self.0.data().set_replicas(many);
     }
 
-    /// Frees the backlog of a server without replicas, as Redis does when the last one has been away for
-    /// `repl-backlog-ttl`: `master_replid` is drawn anew.
+    /// Frees the backlog of a server without replicas, as Redis does when the last replica has been away for
+    /// `repl-backlog-ttl`. The server draws a new `master_replid`.
     pub fn free_backlog(&mut self) {
         self.0.data().free_backlog();
     }
 
-    /// Becomes a replica that has all that the primary has now. It refuses writes, and expires nothing by itself.
+    /// Makes the server a replica with all keys that the primary has now. A replica refuses writes, and deletes no
+    /// expired keys without an effect from its primary.
     pub fn follow(&mut self, primary: &Server) {
         self.0.data().follow(&primary.0.data());
         self.0.end_waits();
     }
 
-    /// Does what its primary did, if it is a replica.
+    /// Applies a change of the primary, if the server is a replica.
     pub fn apply(&mut self, effect: &Effect) {
         let mut data = self.0.data();
         if data.role == Role::Replica {
@@ -202,19 +207,19 @@ impl Server {
         }
     }
 
-    /// Becomes a primary, with a history of its own; from now on its own clock says when keys expire.
+    /// Makes the server a primary with its own history. From now on its own clock determines when keys expire.
     pub fn promote(&mut self) {
         self.0.data().promote();
     }
 
-    /// Connections that have begun to wait for replicas (`WAIT`) since this was asked last. Only a server whose writes are
-    /// [taken down](Self::replicate) lets them wait; any other one answers at once that no replica has confirmed.
+    /// Takes the connections that have begun to wait for replicas (`WAIT`) since the last call. Only a server whose
+    /// changes are [recorded](Self::replicate) lets them wait; any other answers at once that no replica has confirmed.
     pub fn take_awaited(&mut self) -> Vec<Awaited> {
         std::mem::take(&mut self.0.awaited)
     }
 
-    /// So many replicas have what a connection waited for, or it has waited long enough: that is its answer, and what came on
-    /// it meanwhile is executed. Does nothing for a connection that does not wait.
+    /// Answers a waiting connection: this many replicas have confirmed, or it has waited long enough. Requests that
+    /// arrived on it in the meantime are executed. Does nothing for a connection that does not wait.
     pub fn confirm(&mut self, session: SessionId, now: WallMicros, replicas: usize) {
         let state = self.0.find_session_mut(session);
         let Some(state) = state.filter(|state| state.is_blocked) else {
@@ -225,13 +230,14 @@ impl Server {
         self.receive(session, now, b"");
     }
 
-    /// How much it has ever written, or been told by its primary: of two replicas, the one with more is more recent.
+    /// Returns the number of changes that the server has ever made or received from its primary. Of two replicas, the
+    /// one with the larger number is more recent.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.0.data().offset
     }
 
-    /// The identity of the process, as `INFO` says it.
+    /// Returns the identity of the process, as `INFO` reports it.
     #[must_use]
     pub fn run_id(&self) -> String {
         self.0.data().ids.run_id.clone()
@@ -244,7 +250,7 @@ impl Server {
             return;
         }
         let admitted = self.admit(session, &words);
-        // It is about the next request alone.
+        // `ASKING` applies only to the next request.
         self.0.session(session).asks = false;
         let reply = match admitted {
             Err(refusal) => {
@@ -266,7 +272,7 @@ impl Server {
         }
     }
 
-    /// Finds the command, if it may be used here and now.
+    /// Returns the command, if it may be executed now on this connection.
     fn admit(&self, session: SessionId, words: &[Vec<u8>]) -> Result<&'static Command, Refusal> {
         let found = words.first().and_then(|name| table::find(name));
         let command = found.ok_or_else(|| Refusal::unknown_command(words))?;
@@ -316,7 +322,7 @@ impl Server {
         Ok(command)
     }
 
-    /// Executes a command that was admitted, and delivers what it published.
+    /// Executes an admitted command, and delivers the messages that it published.
     fn run(&mut self, session: SessionId, words: &[Vec<u8>]) -> Option<Reply> {
         let command = words.first().and_then(|name| table::find(name))?;
         let answer = match command.run {
@@ -334,7 +340,7 @@ impl Server {
             Next::ExecuteAll(commands) => {
                 let replies = commands.iter().filter_map(|words| self.run(session, words));
                 let replies = replies.collect();
-                // A transaction does not wait.
+                // Commands in a transaction do not wait.
                 if std::mem::take(&mut self.0.session(session).is_blocked) {
                     self.0.awaited.retain(|awaited| awaited.session != session);
                 }
@@ -349,7 +355,7 @@ impl Server {
         reply
     }
 
-    /// Writes what was published to those who listen.
+    /// Writes published messages to the sessions that listen.
     fn deliver(&mut self) {
         let messages = self.0.data().channels.take_messages();
         for (listener, message) in messages {
@@ -373,7 +379,7 @@ impl Server {
         answer
     }
 
-    /// Among messages of RESP2, an answer looks like one.
+    /// Formats the reply to `PING`. On a RESP2 connection with subscriptions it has the form of a message.
     fn pong(&mut self, session: SessionId, reply: Reply) -> Reply {
         let is_old = self.0.session(session).protocol == Protocol::Resp2;
         if !is_old || self.0.data().channels.count(session) == 0 {
@@ -405,7 +411,7 @@ const OF_SENTINELS: [&str; 13] = [
     "unsubscribe",
 ];
 
-/// What is not put off by `MULTI`.
+/// Commands that `MULTI` does not queue.
 const ENDS_TRANSACTION: [&str; 5] = ["discard", "exec", "multi", "quit", "reset"];
 
 #[cfg(test)]

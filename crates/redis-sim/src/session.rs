@@ -1,27 +1,27 @@
-//! One connection, seen from the server.
+//! One connection, as the server sees it.
 
 use std::time::Duration;
 
 use crate::reply::{Protocol, Reply};
 use crate::request::{Trust, Words};
 
-/// A connection to a server. No two of one server are the same, also after a restart.
+/// The id of a connection to a server. It is unique for one server, even across restarts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SessionId(pub(crate) u64);
 
-/// A connection that waits for replicas (`WAIT`): it is answered when the server is [told](crate::Server::confirm) how many
-/// have confirmed.
+/// A connection that waits for replicas (`WAIT`). It is answered when the caller [reports](crate::Server::confirm) how
+/// many have confirmed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Awaited {
-    /// The connection.
+    /// Connection that waits.
     pub session: SessionId,
-    /// It waits until so many replicas have what was written so far.
+    /// Number of replicas that must have all writes so far.
     pub replicas: usize,
-    /// It waits no longer than this; without, for ever.
+    /// The longest wait; `None` means for ever.
     pub within: Option<Duration>,
 }
 
-/// What a server knows about a connection.
+/// The state of a connection.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) protocol: Protocol,
@@ -30,23 +30,23 @@ pub(crate) struct Session {
     pub(crate) name: Vec<u8>,
     /// Commands that wait for `EXEC`.
     pub(crate) queued: Option<Queued>,
-    /// The output is the last; then the server closes the connection.
+    /// Whether the server closes the connection after the present output.
     pub(crate) is_closing: bool,
-    /// It waits for replicas: what comes on it waits, too.
+    /// Whether it waits for replicas. Requests that arrive in the meantime wait, too.
     pub(crate) is_blocked: bool,
-    /// It has said `ASKING` before its next request.
+    /// Whether it has sent `ASKING` before its next request.
     pub(crate) asks: bool,
-    /// It is the caller's own, which is sent to no other node of a cluster.
+    /// Whether it belongs to the caller and is never redirected to another node of a cluster.
     pub(crate) is_operator: bool,
     pub(crate) input: Vec<u8>,
     pub(crate) output: Vec<u8>,
 }
 
-/// Commands since `MULTI`.
+/// The commands since `MULTI`.
 #[derive(Debug, Default)]
 pub(crate) struct Queued {
     pub(crate) commands: Vec<Words>,
-    /// One of them was refused: none will be executed.
+    /// Whether one of them was refused, so that none will be executed.
     pub(crate) is_spoilt: bool,
 }
 

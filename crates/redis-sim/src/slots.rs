@@ -1,4 +1,4 @@
-//! What a node of a cluster knows of its slots.
+//! The slots of a cluster, as one node sees them.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,18 @@ use crc::{CRC_16_XMODEM, Crc};
 
 use crate::watch::Place;
 
-/// How many slots a cluster has.
+/// The number of slots of a cluster.
 const SLOTS: u16 = 16_384;
 
 const CRC: Crc<u16> = Crc::<u16>::new(&CRC_16_XMODEM);
 
-/// The slot of a key or of a channel of a shard.
+/// Returns the slot of a key or of a channel of a shard.
 #[must_use]
 pub fn slot_of_key(key: &[u8]) -> u16 {
     CRC.checksum(tag(key).unwrap_or(key)) % SLOTS
 }
 
-/// What stands between the first `{` and the next `}`, unless that is nothing.
+/// Returns the text between the first `{` and the next `}`, unless it is empty.
 fn tag(key: &[u8]) -> Option<&[u8]> {
     let begin = key.iter().position(|byte| *byte == b'{')? + 1;
     let behind = key.get(begin..)?;
@@ -25,52 +25,52 @@ fn tag(key: &[u8]) -> Option<&[u8]> {
     behind.get(..end).filter(|tag| !tag.is_empty())
 }
 
-/// What one node knows of the slots of its cluster. It believes what it was told last, and holds no election.
+/// One node's view of the slots of its cluster. It is what the caller set last; the node holds no elections.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SlotTable {
-    /// Where the node itself listens.
+    /// Address of the node itself.
     pub own: Place,
-    /// Who owns which slots.
+    /// Ranges of slots and their owners.
     pub shares: Vec<SlotShare>,
-    /// Slots whose keys are being moved away from it, and to where (`CLUSTER SETSLOT MIGRATING`).
+    /// Slots whose keys are being moved away from the node, and the target (`CLUSTER SETSLOT MIGRATING`).
     pub leaving: BTreeMap<u16, Place>,
-    /// Slots whose keys are being moved to it (`CLUSTER SETSLOT IMPORTING`).
+    /// Slots whose keys are being moved to the node, and the source (`CLUSTER SETSLOT IMPORTING`).
     pub arriving: BTreeMap<u16, Place>,
-    /// What `cluster_state` says.
+    /// State of the cluster, as `cluster_state` reports it.
     pub state: ClusterState,
 }
 
 /// Consecutive slots of one owner.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SlotShare {
-    /// The first slot.
+    /// First slot of the range.
     pub first: u16,
-    /// The last slot.
+    /// Last slot of the range.
     pub last: u16,
-    /// Where the owner listens.
+    /// Address of the owner.
     pub owner: Place,
-    /// Where its replicas listen.
+    /// Addresses of the owner's replicas.
     pub replicas: Vec<Place>,
 }
 
 /// Whether a node of a cluster answers requests about keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ClusterState {
-    /// It does.
+    /// The node answers requests.
     Ok,
-    /// It hears no majority, or some slots have no owner that is up: it answers `CLUSTERDOWN`.
+    /// The node reaches no majority, or some slots have no owner that is up. It answers `CLUSTERDOWN`.
     Fail,
 }
 
 impl SlotTable {
-    /// The owner of a slot.
+    /// Returns the owner of a slot.
     pub(crate) fn owner(&self, slot: u16) -> Option<&Place> {
         let mut shares = self.shares.iter();
         let share = shares.find(|share| (share.first..=share.last).contains(&slot));
         share.map(|share| &share.owner)
     }
 
-    /// Whether a script may use a key here that is there or missing.
+    /// Returns whether a script may use a key here, given whether the key is missing.
     pub(crate) fn is_local(&self, key: &[u8], is_missing: bool) -> bool {
         let slot = slot_of_key(key);
         match self.owner(slot) {
@@ -79,7 +79,7 @@ impl SlotTable {
         }
     }
 
-    /// Whether the node, or its primary, owns a slot.
+    /// Returns whether the node, or its primary, owns a slot.
     pub(crate) fn serves(&self, slot: u16) -> bool {
         let mut shares = self.shares.iter();
         let share = shares.find(|share| (share.first..=share.last).contains(&slot));
@@ -91,7 +91,7 @@ impl SlotTable {
 mod tests {
     use super::*;
 
-    /// As `CLUSTER KEYSLOT` says on redis-server 7.0.15.
+    /// The expected slots are from `CLUSTER KEYSLOT` of redis-server 7.0.15.
     #[test]
     fn slots_are_those_of_redis() {
         for (key, slot) in [

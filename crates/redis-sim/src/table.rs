@@ -1,4 +1,4 @@
-//! Every command, by name.
+//! The table of all commands, by name.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -31,7 +31,7 @@ static TABLE: LazyLock<BTreeMap<&'static str, &'static Command>> = LazyLock::new
     all.map(|command| (command.shape.name, command)).collect()
 });
 
-/// The command of this name, in whatever case it is written.
+/// Returns the command with this name, in upper or lower case.
 pub(crate) fn find(name: &[u8]) -> Option<&'static Command> {
     let mut lower = [0; 32];
     let lower = lower.get_mut(..name.len())?;
@@ -40,7 +40,7 @@ pub(crate) fn find(name: &[u8]) -> Option<&'static Command> {
     TABLE.get(std::str::from_utf8(lower).ok()?).copied()
 }
 
-/// The same for scripts.
+/// Returns the command with this name for a script.
 pub(crate) fn find_for_script(name: &[u8]) -> Option<ScriptCommand> {
     let command = find(name)?;
     let run = match command.run {

@@ -1,4 +1,4 @@
-//! What stands under a key.
+//! The values of keys.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// As the command `TYPE` says it.
+    /// Returns the name of its type, as the command `TYPE` reports it.
     pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Value::Text(_) => "string",
@@ -24,7 +24,7 @@ impl Value {
         }
     }
 
-    /// A collection without elements is no key at all.
+    /// Returns whether it is an empty collection, whose key does not exist.
     pub(crate) fn is_gone(&self) -> bool {
         match self {
             Value::Text(_) => false,
@@ -36,7 +36,7 @@ impl Value {
     }
 }
 
-/// One type of collection.
+/// A type of collection.
 pub(crate) trait Collection: Default {
     fn of(value: &Value) -> Option<&Self>;
     fn of_mut(value: &mut Value) -> Option<&mut Self>;
@@ -63,7 +63,7 @@ macro_rules! collections {
 
 collections!(Hash, List, Set, SortedSet);
 
-/// Fields with their values, in the order in which they came, as Redis keeps a small hash.
+/// Fields and their values, in the order of insertion, as Redis stores a small hash.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Hash(Vec<(Vec<u8>, Vec<u8>)>);
 
@@ -73,7 +73,7 @@ impl Hash {
             .find_map(|(key, value)| (key == field).then_some(value))
     }
 
-    /// Whether the field is new.
+    /// Sets a field. Returns whether it is new.
     pub(crate) fn set(&mut self, field: &[u8], value: Vec<u8>) -> bool {
         if let Some((_, old)) = self.0.iter_mut().find(|(key, _)| key == field) {
             *old = value;
@@ -83,7 +83,7 @@ impl Hash {
         true
     }
 
-    /// Whether it was there.
+    /// Removes a field. Returns whether it existed.
     pub(crate) fn remove(&mut self, field: &[u8]) -> bool {
         let at = self.0.iter().position(|(key, _)| key == field);
         at.map(|at| self.0.remove(at)).is_some()
@@ -102,7 +102,7 @@ impl Hash {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct List(pub(crate) VecDeque<Vec<u8>>);
 
-/// Elements, each once, in the order in which they came.
+/// Distinct elements, in the order of insertion.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Set(Vec<Vec<u8>>);
 
@@ -111,7 +111,7 @@ impl Set {
         self.0.iter().any(|other| other == member)
     }
 
-    /// Whether it is new.
+    /// Adds an element. Returns whether it is new.
     pub(crate) fn add(&mut self, member: &[u8]) -> bool {
         let is_new = !self.contains(member);
         if is_new {
@@ -120,7 +120,7 @@ impl Set {
         is_new
     }
 
-    /// Whether it was there.
+    /// Removes an element. Returns whether it existed.
     pub(crate) fn remove(&mut self, member: &[u8]) -> bool {
         let at = self.0.iter().position(|other| other == member);
         at.map(|at| self.0.remove(at)).is_some()
@@ -135,7 +135,7 @@ impl Set {
     }
 }
 
-/// Members by score, those of one score in the order of their bytes.
+/// Members in the order of their scores; members with the same score are in the order of their bytes.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct SortedSet(Vec<(f64, Vec<u8>)>);
 
@@ -145,7 +145,7 @@ impl SortedSet {
             .find_map(|(score, other)| (other == member).then_some(*score))
     }
 
-    /// Gives a member this score, whether it is new or not.
+    /// Sets the score of a member, which is added if it is new.
     pub(crate) fn set(&mut self, member: &[u8], score: f64) {
         self.remove(member);
         let is_before =
@@ -154,18 +154,18 @@ impl SortedSet {
         self.0.insert(at, (score, member.to_vec()));
     }
 
-    /// Whether it was there.
+    /// Removes a member. Returns whether it existed.
     pub(crate) fn remove(&mut self, member: &[u8]) -> bool {
         let at = self.rank(member);
         at.map(|at| self.0.remove(at)).is_some()
     }
 
-    /// How many are before it.
+    /// Returns the number of members before it; `None` if it does not exist.
     pub(crate) fn rank(&self, member: &[u8]) -> Option<usize> {
         self.iter().position(|(_, other)| other == member)
     }
 
-    /// In order.
+    /// Returns all members and their scores, in order.
     pub(crate) fn iter(
         &self,
     ) -> impl DoubleEndedIterator<Item = &(f64, Vec<u8>)> + ExactSizeIterator {

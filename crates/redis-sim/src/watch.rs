@@ -1,17 +1,17 @@
-//! What a sentinel knows of the one group that it watches.
+//! The group that a sentinel watches.
 
-/// Where a process listens: host and port.
+/// The address of a process: host and port.
 pub type Place = (String, u16);
 
-/// A group that a sentinel watches, as far as it says something about it.
+/// The state of the group that a sentinel watches.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Watch {
-    /// What the group is called.
+    /// Name of the group.
     pub name: String,
-    /// Which server it names as the primary.
+    /// Server that the sentinel names as the primary.
     pub primary: Place,
-    /// Of the configuration: it grows with each failover.
+    /// Epoch of the configuration, which grows with each failover.
     pub epoch: u64,
-    /// The other sentinels that it knows.
+    /// Other sentinels that it knows.
     pub sentinels: Vec<Place>,
 }

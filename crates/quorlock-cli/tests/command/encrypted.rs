@@ -1,4 +1,4 @@
-//! Servers that are spoken to under TLS.
+//! Servers that are reached under TLS.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// A server that lets in those with a certificate of its authority and a password.
+    /// Starts a server that admits clients with a certificate of its authority and a password.
     fn start() -> Bench {
         let folder = Folder::new();
         let authority = Authority::new();
@@ -50,7 +50,7 @@ impl Bench {
         format!("rediss://localhost:{}", self.server.tls_port())
     }
 
-    /// The paths of the authority, the certificate and the key.
+    /// Returns the paths of the authority, the certificate and the key.
     fn paths(&self) -> [String; 3] {
         let ca = text(&self.folder.file("ca.pem"));
         [ca, text(&self.files.certificate), text(&self.files.key)]
@@ -97,7 +97,7 @@ async fn certificates_come_from_the_command_line_the_environment_or_the_file() {
         let (code, printed, said) = end_of(&mut command);
         assert_eq!((code, printed.as_str()), (0, "held a\n"), "{said}");
     }
-    // The list asks by itself.
+    // `list` has its own connections.
     let list = format!("quorlock list --config {}", text(&config));
     let path = Path::new(env!("CARGO_BIN_EXE_quorlock")).parent().unwrap();
     let path = format!("{}:{}", text(path), std::env::var("PATH").unwrap());

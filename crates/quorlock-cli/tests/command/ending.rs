@@ -1,8 +1,8 @@
-//! The process group has ended before a server may give the lock away, whatever is killed or stopped.
+//! The process group has ended before a server may give the lock to another, whatever is killed or stopped.
 //!
-//! What a test measures: the server is asked first and the processes are looked at after that. A claim that is gone and a
-//! group that lives are a violation, however long the test was held up in between. Where the server cannot be asked, the
-//! end of its claim is taken on `CLOCK_BOOTTIME`, from what it last said.
+//! How the tests measure: a test reads the state of the server first and that of the processes afterwards. If the claim
+//! is gone and the group is alive, the promise is broken, however long the test was delayed in between. Where the
+//! server cannot be read, the end of its claim is computed on `CLOCK_BOOTTIME` from its last answer.
 
 use std::process::{Child, Stdio};
 
@@ -32,22 +32,22 @@ server_tests![
     a_minority_that_is_gone_ends_nothing,
 ];
 
-/// A lease that is short, and long enough for a machine that is busy.
+/// A short lease that is long enough for a busy machine.
 const LEASE: &str = "2s";
 
-/// The command and a child of it; neither heeds TERM. Their numbers are left in files.
+/// The command and a child of it; both ignore TERM. Their process ids are left in files.
 const STUBBORN: &str = "trap '' TERM
 sh -c 'trap \"\" TERM; echo $$ >child; while :; do sleep 1; done' &
 echo $$ >command
 while :; do sleep 1; done";
 
-/// Nanoseconds on the clock that counts suspended time.
+/// Returns the nanoseconds on the clock that counts suspended time.
 fn boottime() -> u64 {
     let time = clock_gettime(ClockId::Boottime);
     u64::try_from(time.tv_sec).unwrap() * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap()
 }
 
-/// A run whose command is up.
+/// A run whose command has started.
 struct Running {
     wrapper: Child,
     folder: Folder,
@@ -74,7 +74,7 @@ impl Running {
         running
     }
 
-    /// Asks the server until the claim has gone, and says whether the group had gone by then.
+    /// Polls the server until the claim is gone, and checks that the group had ended by then.
     fn goes_before_the_claim_on(&self, server: &Server) {
         wait_until("the claim is gone", || {
             let is_gone = server.command::<i64>(&["EXISTS", "a"]) == 0;
@@ -92,7 +92,7 @@ impl Running {
     }
 }
 
-/// When the claim ends on the server, if nothing renews it: not later than this.
+/// Returns the latest time at which the claim ends on the server, if it is not renewed.
 fn end_of_claim(server: &Server) -> u64 {
     let left: u64 = server.command(&["PTTL", "a"]);
     boottime() + left * 1_000_000
@@ -135,7 +135,7 @@ async fn a_guardian_that_is_stopped_is_replaced_by_the_wrapper() {
     let running = Running::stubborn(&server);
     send(guardian_of(&running.wrapper), Signal::STOP);
     server.pause();
-    // It is not renewed from now on, and its lease is no longer than this.
+    // From now on the lock is not renewed, and its lease is no longer than this.
     let end = boottime() + 2_000_000_000;
     let gone = goes(&running);
     assert!(gone <= end, "{} ms too late", (gone - end) / 1_000_000);
@@ -143,7 +143,7 @@ async fn a_guardian_that_is_stopped_is_replaced_by_the_wrapper() {
     assert_eq!(running.code().0, Some(76));
 }
 
-/// When the group was seen to have gone.
+/// Returns when the group was found to have ended.
 fn goes(running: &Running) -> u64 {
     wait_for("the group is gone", || {
         let now = boottime();
@@ -187,12 +187,12 @@ async fn a_server_that_is_stopped_ends_the_command() {
     server.resume();
 }
 
-/// Stops the server between two renewals, and says when its claim ends.
+/// Stops the server between two renewals, and returns when its claim ends.
 fn end_of_claim_after_pause(server: &Server) -> u64 {
     loop {
         let before = end_of_claim(server);
         server.pause();
-        // Had it been renewed since it was asked, the claim would end later.
+        // If it had been renewed in the meantime, the claim would end later.
         server.resume();
         let after = end_of_claim(server);
         server.pause();
@@ -217,7 +217,7 @@ async fn a_command_that_ignores_term_is_killed() {
     let server = Server::start();
     let running = Running::stubborn(&server);
     server.command::<i64>(&["DEL", "a"]);
-    // Its wrapper learns of it at the next renewal, and ends it then.
+    // The wrapper learns of the loss at the next renewal, and ends the command then.
     wait_until("the group ends", || !lives(running.group));
     assert_eq!(running.code().0, Some(76));
 }
@@ -247,7 +247,7 @@ async fn a_command_that_is_stopped_holds_on_and_is_killed_in_time() {
     let server = Server::start();
     let running = Running::stubborn(&server);
     send(running.group, Signal::STOP);
-    // It is renewed all the same: nothing says that the work is over.
+    // The lock is renewed nevertheless, because nothing shows that the work is over.
     let first = end_of_claim(&server);
     wait_until("it is renewed", || {
         first + 500_000_000 < end_of_claim(&server)
@@ -318,11 +318,11 @@ async fn a_minority_that_is_gone_ends_nothing() {
     let script = "trap 'exit 5' USR1; echo $$ >command; while :; do sleep 0.01; done";
     let running = Running::start(&servers[0], &words, script);
     servers[0].kill();
-    // Two leases later it would have ended, were it not renewed.
+    // Without renewals it would have ended after two leases.
     let until = boottime() + 4_000_000_000;
     wait_until("two leases have gone by", || until < boottime());
     assert!(lives(running.group));
-    // With a second one gone there is no majority.
+    // Without a second server there is no majority.
     servers[1].pause();
     let end = boottime() + 2_000_000_000;
     let gone = goes(&running);

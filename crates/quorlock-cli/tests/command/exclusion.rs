@@ -1,4 +1,4 @@
-//! A hundred at once.
+//! A hundred commands at once.
 
 use std::process::{Child, Stdio};
 
@@ -12,7 +12,7 @@ server_tests![
     what_others_hold_is_left_alone
 ];
 
-/// A folder cannot be made twice: a second command inside ends with 99.
+/// A folder cannot be created twice, so a second command inside ends with 99.
 const ALONE: &str = "mkdir inside || exit 99
 echo $QUORLOCK_FENCING_TOKEN >>tokens
 rmdir inside";

@@ -1,4 +1,4 @@
-//! Every way to end, by its code.
+//! Every exit code, and the ways to it.
 
 use std::process::Stdio;
 
@@ -267,7 +267,7 @@ async fn settings_and_logins_that_are_wrong_are_78() {
 async fn a_lock_that_was_lost_is_76_also_after_a_0() {
     let server = Server::start();
     let cli = format!("redis-cli -p {}", server.port());
-    // It ends with 0 before the wrapper has asked again.
+    // The command ends with 0 before the wrapper has renewed again.
     let (code, _, said) = end_of(&mut run(
         &server,
         &["a"],
@@ -278,12 +278,12 @@ async fn a_lock_that_was_lost_is_76_also_after_a_0() {
         said.contains("the lock was lost while the command ran"),
         "{said}"
     );
-    // It would go on for a long time.
+    // The command would run for a long time.
     let script = format!("{cli} del a >/dev/null; sleep 100");
     let (code, _, said) = end_of(&mut run(&server, &["--lease", "1s", "a"], &script));
     assert_eq!(code, 76, "{said}");
     assert!(said.contains("the command is ended"), "{said}");
-    // It does not care for TERM, sees that the pipe is closed, and ends with 0.
+    // The command ignores TERM, sees that the pipe is closed, and ends with 0.
     let script = format!("trap '' TERM; {cli} del a >/dev/null; cat <&$QUORLOCK_FD; exit 0");
     for policy in ["ignore", "term"] {
         let words = ["--lease", "1s", "--on-loss", policy, "a"];

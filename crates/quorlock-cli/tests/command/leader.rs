@@ -1,6 +1,6 @@
-//! `quorlock leader`: a command whenever this process leads, and never beside another leader's.
+//! `quorlock leader`: a command runs whenever this process leads, and never at the same time as another leader's.
 //!
-//! What is measured is measured as in `ending`: the server is asked first, and the processes are looked at after that.
+//! The tests measure as in `ending`: they read the state of the server first and that of the processes afterwards.
 
 use std::process::{Child, Command, Stdio};
 
@@ -27,7 +27,7 @@ server_tests![
     mistakes_of_usage_and_settings_end_it,
 ];
 
-/// `quorlock leader` with these words before the `--`, and this script for a shell behind it.
+/// Returns `quorlock leader` with these words before the `--`, and this script for a shell after it.
 fn leader(server: &Server, words: &[&str], script: &str) -> Command {
     let mut command = quorlock_on(server);
     command
@@ -37,10 +37,10 @@ fn leader(server: &Server, words: &[&str], script: &str) -> Command {
     command
 }
 
-/// Says its number and its term, and stays.
+/// A script that records its process id and its term, and keeps running.
 const STAYS: &str = "echo $$ >>groups; echo $QUORLOCK_TERM >>terms; while :; do sleep 0.05; done";
 
-/// A candidate in a folder of its own.
+/// A candidate with its own folder.
 struct Candidate {
     wrapper: Child,
     folder: Folder,
@@ -55,21 +55,21 @@ impl Candidate {
         Candidate { wrapper, folder }
     }
 
-    /// The terms in which its command ran so far.
+    /// Returns the terms in which its command has run so far.
     fn terms(&self) -> Vec<u64> {
         let text = self.folder.read("terms");
-        // The last line may be half written.
+        // The last line may be incomplete.
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         whole.lines().map(|term| term.parse().unwrap()).collect()
     }
 
-    /// Waits until its command has been run so many times, and says in which term it ran last.
+    /// Waits until its command has been run this many times, and returns the term of the last time.
     fn leads(&self, times: usize) -> u64 {
         wait_until("it leads", || times <= self.terms().len());
         self.terms()[times - 1]
     }
 
-    /// The process group of its first command.
+    /// Returns the process group of its first command.
     fn group(&self) -> Pid {
         self.folder.pid("groups")
     }
@@ -78,26 +78,26 @@ impl Candidate {
         pid_of(&self.wrapper)
     }
 
-    /// How it ends: the code, and what it said.
+    /// Waits for its end. Returns the exit code and the messages.
     fn end(mut self) -> (Option<i32>, String) {
         let stderr = self.wrapper.stderr.take().expect("it is piped");
         let said = std::io::read_to_string(stderr).expect("it is text");
         (self.wrapper.wait().expect("it ends").code(), said)
     }
 
-    /// Tells it to end, and waits until it has.
+    /// Sends it TERM, and waits until it has ended.
     fn stop(self) {
         send(self.pid(), Signal::TERM);
         self.end();
     }
 }
 
-/// Whether the name is free.
+/// Returns whether the name is free.
 fn is_free(server: &Server) -> bool {
     server.command::<i64>(&["EXISTS", "a"]) == 0
 }
 
-/// Who has the name.
+/// Returns the owner of the name.
 fn owner(server: &Server) -> Option<String> {
     let owners: Vec<String> = server.command(&["HKEYS", "a"]);
     owners.into_iter().next()
@@ -161,7 +161,7 @@ async fn a_leader_that_is_stopped_has_no_command_when_another_leads() {
     let term = second.leads(1);
     assert!(last < term);
     last = term;
-    // It goes on as a candidate, and leads when the other one is gone.
+    // It is still a candidate, and leads when the other one is gone.
     send(first.pid(), Signal::CONT);
     second.stop();
     assert!(last < first.leads(2));
@@ -169,7 +169,7 @@ async fn a_leader_that_is_stopped_has_no_command_when_another_leads() {
     assert!(is_free(&server));
 }
 
-/// A folder cannot be made twice: a second command inside leaves a mark.
+/// A folder cannot be created twice, so a second command inside leaves a mark.
 const ALONE: &str = "mkdir inside || { echo overlap >>overlaps; exit 1; }
 echo $QUORLOCK_TERM >>terms
 rmdir inside";
@@ -274,7 +274,7 @@ async fn hup_is_for_the_command() {
     candidate.leads(1);
     send(candidate.pid(), Signal::HUP);
     assert_eq!(candidate.folder.line("heard"), "again");
-    // The command heeds it and ends later: that is another matter, and it runs again.
+    // The command handles HUP and ends later for another reason, so it runs again.
     std::fs::write(candidate.folder.file("end"), "").unwrap();
     candidate.leads(2);
     candidate.stop();
@@ -291,7 +291,7 @@ async fn once_ends_with_the_code_of_the_command() {
         let ended = end_of(&mut leader(&server, &["--once", "a"], &script));
         assert_eq!(ended, (code, String::new(), String::new()));
     }
-    // A term that is lost is not the end.
+    // A lost term does not end the process.
     let words = ["--once", "--lease", "1s", "a"];
     let script = "echo $QUORLOCK_TERM >>terms; test \"$(wc -l <terms)\" -gt 1 && exit 4
         while :; do sleep 0.05; done";
@@ -339,7 +339,7 @@ async fn mistakes_of_usage_and_settings_end_it() {
     }
     let (code, _, said) = end_of(quorlock().args(["leader", "a", "--", "true"]));
     assert_eq!(code, 78, "{said}");
-    // A key that is no lock: waiting does not cure it.
+    // The key is not a lock, which waiting does not change.
     server.command::<()>(&["SET", "a", "text"]);
     let (code, _, said) = end_of(&mut leader(&server, &["a"], "true"));
     assert_eq!(code, 78, "{said}");

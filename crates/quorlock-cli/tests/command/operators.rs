@@ -1,4 +1,4 @@
-//! What operators ask.
+//! The commands for operators.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
@@ -82,7 +82,7 @@ async fn force_release_frees_a_name() {
     assert!(printed.starts_with("a: freed on 0 of 1 nodes"), "{printed}");
 }
 
-/// The names that a list has.
+/// Returns the names in the output of `list`.
 fn names(server: &Server, words: &[&str]) -> Vec<String> {
     let mut list = quorlock_on(server);
     let (code, printed, said) = end_of(list.args(["list", "--json"]).args(words));
@@ -94,7 +94,7 @@ fn names(server: &Server, words: &[&str]) -> Vec<String> {
 
 async fn list_has_what_is_held_and_nothing_else() {
     let server = Server::start();
-    // Things of other programs, and many of them: more than one step of SCAN.
+    // Keys of other programs, so many that SCAN needs more than one step.
     let mut many = vec!["MSET".to_owned()];
     many.extend((0..2_000).flat_map(|n| [format!("text/{n}"), "x".to_owned()]));
     server.command::<()>(&many.iter().map(String::as_str).collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! The recipes, run as they are written on their page. The programs that they call have stand-ins.
+//! Runs the recipes as they are written on their page. The programs that they call are replaced by stand-ins.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
@@ -27,7 +27,7 @@ server_tests![
 const PAGE: &str = include_str!("../../../../docs/src/recipes.md");
 const COMMAND: &str = include_str!("../../../../docs/src/command.md");
 
-/// A folder with programs, which are found before others.
+/// A folder with programs that are found before others.
 struct Host {
     folder: Folder,
 }
@@ -54,7 +54,7 @@ impl Host {
         format!("{}:{path}", self.folder.path().display())
     }
 
-    /// A shell with this script, as cron runs its lines.
+    /// Returns a shell with this script, as cron runs its lines.
     fn sh(&self, server: &Server, script: &str) -> Command {
         let mut command = Command::new("sh");
         command
@@ -67,7 +67,7 @@ impl Host {
     }
 }
 
-/// What the line of a crontab runs: it begins with five times.
+/// Returns the command in a line of a crontab, which begins with five times.
 fn of_crontab(says: &str) -> String {
     let line = block(PAGE, says).trim();
     let words: Vec<&str> = line.splitn(6, ' ').collect();
@@ -79,7 +79,7 @@ fn of_crontab(says: &str) -> String {
 
 async fn of_many_hosts_one_makes_the_report() {
     let server = Server::start();
-    // The report takes until all hosts have tried.
+    // The report is not finished before all hosts have tried.
     let host = Host::new().with(
         "make-report",
         "echo report >>reports; while ! [ -e tried ]; do sleep 0.01; done",
@@ -149,7 +149,7 @@ async fn a_backup_that_comes_late_moves_no_pointer() {
     assert_eq!(code, 0, "{said}");
     let second = latest();
     assert!(first < second);
-    // One that was held up for a day.
+    // A backup that was delayed for a day.
     let (code, _, said) = backup(Some("17"));
     assert_eq!(
         (code, said.as_str()),
@@ -159,7 +159,7 @@ async fn a_backup_that_comes_late_moves_no_pointer() {
     assert_eq!(std::fs::read_dir(&store).unwrap().count(), 2);
 }
 
-/// The values of a key of a unit.
+/// Returns the values of a key in a unit.
 fn of_unit<'a>(unit: &'a str, key: &str) -> Vec<&'a str> {
     let lines = unit.lines();
     let values = lines.filter_map(|line| line.strip_prefix(key)?.strip_prefix('='));
@@ -195,7 +195,7 @@ async fn a_unit_of_systemd_runs_the_report() {
     assert_eq!(of_unit(block(PAGE, "ini timer"), "OnCalendar").len(), 1);
 }
 
-/// The container of a Kubernetes manifest on the page, at the end of this path.
+/// Returns the container of a Kubernetes manifest on the page, at the end of this path.
 fn container(says: &str, path: &[&str]) -> YamlOwned {
     let mut documents = YamlOwned::load_from_str(block(PAGE, says)).expect("it is YAML");
     let mut yaml = documents.remove(0);
@@ -208,7 +208,7 @@ fn container(says: &str, path: &[&str]) -> YamlOwned {
     containers[0].clone()
 }
 
-/// What a container runs, with its environment, on this host; `file` stands for the password that is mounted.
+/// Returns the command of a container, with its environment, for this host; `file` replaces the mounted password.
 fn of_pod(host: &Host, server: &Server, container: &YamlOwned, file: &str) -> Command {
     let words = container
         .as_mapping_get("command")
@@ -333,7 +333,7 @@ async fn the_settings_of_the_page_are_settings() {
             "exists",
             "app:a",
         ]);
-    // The server has no password: it says so, and what is wrong is not the file.
+    // The server has no password and answers with that error, so the file is not what is wrong.
     let (code, _, said) = end_of(&mut command);
     assert_eq!(code, 78, "{said}");
     server.command::<()>(&["CONFIG", "SET", "requirepass", "s3cret"]);
@@ -374,7 +374,7 @@ async fn a_loop_ends_at_the_loss() {
     assert_eq!(host.folder.read("saved"), "saved\n");
 }
 
-/// The table cannot be made again here, where there is no etcd: this holds its rows against the script.
+/// The table cannot be measured here, where there is no etcd. This checks its rows against the script.
 async fn the_table_names_every_occasion_that_the_script_tries() {
     let script = include_str!("../../../../docs/compare/command.sh");
     for occasion in [

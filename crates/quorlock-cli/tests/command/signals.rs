@@ -1,4 +1,4 @@
-//! Signals go to the command, and end a wait.
+//! Signals are passed to the command, and end a wait.
 
 use std::process::Stdio;
 
@@ -110,7 +110,7 @@ async fn what_nohup_ignores_stays_ignored() {
 async fn a_group_that_is_stopped_goes_on() {
     let server = Server::start();
     let folder = Folder::new();
-    // It starts no other program while it waits: between `vfork` and `exec` a shell does not stop.
+    // The script starts no other program while it waits: a shell does not stop between `vfork` and `exec`.
     let script = "mkfifo end; echo $$ >command; read -r line <end; exit 3";
     let mut command = run(&server, &["a"], script);
     let mut wrapper = command.current_dir(folder.path()).spawn().unwrap();

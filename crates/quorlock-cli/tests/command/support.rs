@@ -1,4 +1,4 @@
-//! Starting `quorlock`, and seeing what becomes of the processes.
+//! Starts `quorlock`, and observes its processes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use quorlock_tests::server::Server;
 use quorlock_tests::wait::{wait_for, wait_until};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process_group};
 
-/// The command, with nothing in its environment that a test has not put there.
+/// Returns the command, with nothing in its environment that a test has not set.
 pub(crate) fn quorlock() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quorlock"));
     for name in [
@@ -25,14 +25,14 @@ pub(crate) fn quorlock() -> Command {
     command
 }
 
-/// The command, for the locks of this server.
+/// Returns the command for the locks of this server.
 pub(crate) fn quorlock_on(server: &Server) -> Command {
     let mut command = quorlock();
     command.env("QUORLOCK_NODES", server.address());
     command
 }
 
-/// `quorlock run` with these words before the `--`, and this script for a shell behind it.
+/// Returns `quorlock run` with these words before the `--`, and this script for a shell after it.
 pub(crate) fn run(server: &Server, words: &[&str], script: &str) -> Command {
     let mut command = quorlock_on(server);
     command
@@ -42,7 +42,7 @@ pub(crate) fn run(server: &Server, words: &[&str], script: &str) -> Command {
     command
 }
 
-/// Runs it to its end: the code, what it printed, what it said.
+/// Runs the command to its end. Returns the exit code, stdout and stderr.
 pub(crate) fn end_of(command: &mut Command) -> (i32, String, String) {
     let output: Output = command.output().expect("quorlock runs");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -50,7 +50,7 @@ pub(crate) fn end_of(command: &mut Command) -> (i32, String, String) {
     (code, text(&output.stdout), text(&output.stderr))
 }
 
-/// Holds the lock `name` by another `quorlock run`, until this is dropped.
+/// Holds the lock `name` by another `quorlock run`, until it is dropped.
 pub(crate) struct HeldElsewhere {
     child: Child,
 }
@@ -73,7 +73,7 @@ impl Drop for HeldElsewhere {
     }
 }
 
-/// A folder in which scripts leave their words for a test.
+/// A folder in which scripts leave files for a test.
 pub(crate) struct Folder {
     dir: tempfile::TempDir,
 }
@@ -94,12 +94,12 @@ impl Folder {
         self.dir.path().join(name)
     }
 
-    /// What stands in the file; nothing if there is none.
+    /// Returns the contents of the file; empty if there is none.
     pub(crate) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.file(name)).unwrap_or_default()
     }
 
-    /// The first line of a file, when it is complete.
+    /// Waits for the first complete line of a file.
     pub(crate) fn line(&self, name: &str) -> String {
         wait_for(name, || {
             let text = self.read(name);
@@ -108,25 +108,25 @@ impl Folder {
         })
     }
 
-    /// The number that stands there, when it does.
+    /// Waits for the process id in a file.
     pub(crate) fn pid(&self, name: &str) -> Pid {
         let line = self.line(name);
         Pid::from_raw(line.trim().parse().expect("a number")).expect("not zero")
     }
 }
 
-/// The process of a child.
+/// Returns the process id of a child.
 pub(crate) fn pid_of(child: &Child) -> Pid {
     let pid = i32::try_from(child.id()).expect("process ids are small");
     Pid::from_raw(pid).expect("process ids are not zero")
 }
 
-/// Sends a signal to a process that is there.
+/// Sends a signal to a process that exists.
 pub(crate) fn send(pid: Pid, signal: Signal) {
     kill_process(pid, signal).expect("the process is there");
 }
 
-/// Whether anything of a process group is left that is not dead.
+/// Returns whether a process of this group exists that is not a zombie.
 pub(crate) fn lives(group: Pid) -> bool {
     if test_kill_process_group(group) == Err(rustix::io::Errno::SRCH) {
         return false;
@@ -134,12 +134,12 @@ pub(crate) fn lives(group: Pid) -> bool {
     processes().any(|process| process.group == group && process.state != 'Z')
 }
 
-/// Whether a process is there and not dead.
+/// Returns whether a process exists and is not a zombie.
 pub(crate) fn is_alive(pid: Pid) -> bool {
     stat(pid.as_raw_nonzero().get()).is_some_and(|process| process.state != 'Z')
 }
 
-/// What the system says of a process.
+/// The state of a process, from `/proc`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Process {
     pub(crate) pid: Pid,
@@ -148,7 +148,7 @@ pub(crate) struct Process {
     pub(crate) group: Pid,
 }
 
-/// All processes.
+/// Returns all processes.
 pub(crate) fn processes() -> impl Iterator<Item = Process> {
     let entries = fs::read_dir("/proc").expect("there is /proc");
     entries.filter_map(|entry| {
@@ -157,7 +157,7 @@ pub(crate) fn processes() -> impl Iterator<Item = Process> {
     })
 }
 
-/// What the system says of this process, if it is there.
+/// Returns the state of this process, if it exists.
 pub(crate) fn stat(pid: i32) -> Option<Process> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, fields) = stat.rsplit_once(") ")?;
@@ -171,7 +171,7 @@ pub(crate) fn stat(pid: i32) -> Option<Process> {
     })
 }
 
-/// The guardian of this wrapper: its child.
+/// Returns the guardian of this wrapper, which is its child.
 pub(crate) fn guardian_of(wrapper: &Child) -> Pid {
     let wrapper = pid_of(wrapper).as_raw_nonzero().get();
     wait_for("the guardian", || {

@@ -1,4 +1,4 @@
-//! The terminal is the command's while it runs. On a pseudo-terminal, as a shell with jobs has one.
+//! The command has the terminal while it runs. Tested on a pseudo-terminal, with a shell that has job control.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -23,7 +23,7 @@ server_tests![
     in_a_pipeline_the_rest_keeps_the_terminal,
 ];
 
-/// A shell with jobs, at a terminal of its own.
+/// A shell with job control, on its own terminal.
 struct Terminal {
     keyboard: File,
     screen: Arc<Mutex<String>>,
@@ -42,7 +42,7 @@ impl Terminal {
         let tty = rustix::fs::open(name.as_c_str(), flags, Mode::empty()).unwrap();
         let end = || Stdio::from(OwnedFd::try_clone(&tty).unwrap());
         let folder = Folder::new();
-        // A session of its own, of which this is the terminal.
+        // The shell gets a new session, of which this is the terminal.
         let mut command = Command::new("setsid");
         let path = std::path::Path::new(env!("CARGO_BIN_EXE_quorlock"));
         let path = format!(
@@ -89,7 +89,7 @@ impl Terminal {
         self.keyboard.write_all(text.as_bytes()).unwrap();
     }
 
-    /// Waits until the screen shows the text, and forgets what was before and that.
+    /// Waits until the screen shows the text, and removes everything up to the end of the text.
     fn shows(&self, text: &str) {
         let mut seen = String::new();
         wait_until(text, || {
@@ -105,7 +105,7 @@ impl Terminal {
         });
     }
 
-    /// What the last command ended with.
+    /// Returns the exit code of the last command.
     fn code(&mut self) -> String {
         self.types("echo $? >code\n");
         let code = self.folder.line("code");
@@ -164,8 +164,9 @@ async fn control_z_stops_the_job_and_fg_lets_it_go_on() {
 async fn a_job_that_stays_stopped_is_ended_with_its_lease() {
     let server = Server::start();
     let mut terminal = Terminal::new(&server);
-    // A shell that starts other programs may be between `vfork` and `exec` when it is told to stop: then its child stops
-    // before it is another program, and the shell, which waits for that, does not. No shell notices, with or without a lock.
+    // A shell that starts other programs may be between `vfork` and `exec` when it is stopped. Then its child stops
+    // before it is another program, and the shell, which waits for the child, does not stop. Shells do not detect this,
+    // with or without a lock.
     terminal.types("quorlock run --lease 2s a -- sh -c 'echo $$ >command; exec sleep 1000'\n");
     let command = terminal.folder.pid("command");
     terminal.types("\x1a");
@@ -182,7 +183,7 @@ async fn a_job_that_stays_stopped_is_ended_with_its_lease() {
 async fn the_terminal_is_given_back_after_a_kill() {
     let server = Server::start();
     let mut terminal = Terminal::new(&server);
-    // It leaves the terminal without echo.
+    // The command leaves the terminal without echo.
     terminal.types("quorlock run a -- sh -c 'stty -echo; kill -9 $$'\n");
     assert_eq!(terminal.code(), "137");
     terminal.types("stty -a | grep -o ' -*echo ' >echo\n");

@@ -1,4 +1,4 @@
-//! What the command gets, and what others can see.
+//! The environment and input of the command, and what others can see of it.
 
 use std::io::Write as _;
 use std::os::unix::net::UnixDatagram;
@@ -39,7 +39,7 @@ async fn stdin_and_stdout_are_the_commands() {
     let output = child.wait_with_output().unwrap();
     writes.join().unwrap().unwrap();
     assert!(output.stdout == text.to_uppercase().as_bytes());
-    // What is not read stays for who comes after it.
+    // Input that the command does not read is left for the next program.
     let mut command = std::process::Command::new("sh");
     let script = format!(
         "{q} run a -- sh -c 'read -r one; echo $one'; cat",
@@ -99,7 +99,7 @@ async fn the_pipe_is_at_its_end_when_the_lock_is_lost_and_not_before() {
         .spawn()
         .unwrap();
     folder.pid("command");
-    // It is renewed again and again meanwhile.
+    // The lock is renewed several times in the meantime.
     for _ in 0..3 {
         wait_until("a third of the lease is over", || left(&server) < 750);
         wait_until("it is renewed", || 850 < left(&server));
@@ -110,7 +110,7 @@ async fn the_pipe_is_at_its_end_when_the_lock_is_lost_and_not_before() {
     assert_eq!(wrapper.wait().unwrap().code(), Some(76));
 }
 
-/// Milliseconds that are left of the claim.
+/// Returns the remaining TTL of the claim, in milliseconds.
 fn left(server: &Server) -> i64 {
     server.command(&["PTTL", "a"])
 }

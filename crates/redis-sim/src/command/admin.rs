@@ -1,4 +1,4 @@
-//! What a server says about itself.
+//! Commands about the server itself.
 
 use crate::call::{Answer, Call, Flag};
 use crate::data::Role;
@@ -69,7 +69,7 @@ fn role(call: &mut Call<'_>) -> Answer {
     }))
 }
 
-/// Only the caller that runs the server can name the primary that it follows.
+/// Executes `REPLICAOF NO ONE`. Any other primary is refused, because only the caller that runs the server can set it.
 fn follow(call: &mut Call<'_>) -> Answer {
     if !call.word_is(1, "no") || !call.word_is(2, "one") {
         return Err(Refusal::of(
@@ -80,7 +80,7 @@ fn follow(call: &mut Call<'_>) -> Answer {
     Ok(Reply::OK)
 }
 
-/// Clients that ask for the table of commands do without it.
+/// Executes `COMMAND` with empty results, which clients accept.
 fn commands(call: &mut Call<'_>) -> Answer {
     Ok(match call.word(1).to_ascii_lowercase().as_slice() {
         b"" => Reply::Array(Vec::new()),
@@ -90,7 +90,7 @@ fn commands(call: &mut Call<'_>) -> Answer {
     })
 }
 
-/// What a client may want to know before it trusts the server.
+/// Parameters that clients read before they trust the server.
 const PARAMETERS: [(&str, &str); 6] = [
     ("appendonly", "no"),
     ("databases", "16"),

@@ -1,4 +1,4 @@
-//! A connection: who is at its other end, and what is spoken on it.
+//! Commands about the connection: its login, its name and its protocol.
 
 use crate::call::Flag;
 use crate::channels::Named;
@@ -222,7 +222,7 @@ fn describe(node: &mut Node, session: SessionId) -> String {
     )
 }
 
-/// As if the connection was new.
+/// Resets the connection to the state of a new one.
 fn reset(node: &mut Node, session: SessionId) -> Reply {
     node.data().channels.forget(session);
     let trust = node.first_trust();

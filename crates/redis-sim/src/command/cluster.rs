@@ -1,4 +1,4 @@
-//! What clients ask a node of a cluster.
+//! Commands for the nodes of a cluster.
 
 use crate::call::{Answer, Call, Flag};
 use crate::definition::{Command, Next, on_connection, on_data};
@@ -49,7 +49,7 @@ fn share(share: &SlotShare) -> Reply {
     Reply::Array(parts)
 }
 
-/// Host, port, id and nothing more.
+/// Returns host, port and id of a node, without metadata.
 fn place((host, port): &Place) -> Reply {
     let id = format!("{host}:{port}");
     Reply::Array(vec![

@@ -1,4 +1,4 @@
-//! Hashes.
+//! Commands for hashes.
 
 use crate::call::{Answer, Call};
 use crate::command::keys;
@@ -64,7 +64,7 @@ fn list(call: &mut Call<'_>, part: fn(&Pair) -> &Vec<u8>) -> Answer {
     ))
 }
 
-/// How many fields are new.
+/// Sets fields. Returns how many of them are new.
 fn set(call: &mut Call<'_>, name: &str) -> Result<usize, Refusal> {
     let pairs = call.words_from(2).chunks_exact(2);
     if !pairs.remainder().is_empty() {

@@ -1,4 +1,4 @@
-//! Keys of any type, and when they expire.
+//! Commands for keys of any type, and their expiry.
 
 pub(super) mod expiry;
 
@@ -79,14 +79,14 @@ fn keys(call: &mut Call<'_>) -> Answer {
     Ok(Reply::Array(keys.collect()))
 }
 
-/// What is left out of a scan.
+/// The filter of a scan.
 struct Filter<'a> {
     pattern: &'a [u8],
     kind: Option<Vec<u8>>,
 }
 
 impl<'a> Filter<'a> {
-    /// The options, which begin after the cursor.
+    /// Parses the options, which begin after the cursor.
     fn of(call: &Call<'a>, cursor: usize) -> Result<Self, Refusal> {
         if call.int(cursor).is_err() {
             return Err(Refusal::of("ERR invalid cursor"));
@@ -111,7 +111,7 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// Everything at once: no cursor leads further.
+/// Returns the result of a scan: all elements at once, with the cursor 0.
 fn found(replies: impl Iterator<Item = Reply>) -> Answer {
     let replies = Reply::Array(replies.collect());
     Ok(Reply::Array(vec![Reply::bulk("0"), replies]))

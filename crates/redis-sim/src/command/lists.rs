@@ -1,4 +1,4 @@
-//! Lists.
+//! Commands for lists.
 
 use crate::call::{Answer, Call, place, range};
 use crate::definition::{Command, grow, read, write};
@@ -106,7 +106,7 @@ fn pop(call: &mut Call<'_>, end: End) -> Answer {
     })
 }
 
-/// From the end if the count is negative; all if it is zero.
+/// Executes `LREM`, which removes from the end if the count is negative, and all if it is zero.
 fn remove(call: &mut Call<'_>) -> Answer {
     let (key, count, element) = (call.word(1), call.int(2)?, call.word(3));
     if call.collection::<List>(key)?.is_none() {

@@ -1,4 +1,4 @@
-//! Messages to those that listen.
+//! Commands for publishing and subscribing.
 
 use crate::call::{Answer, Call, Flag};
 use crate::channels::Named;
@@ -56,7 +56,7 @@ fn subscribe(node: &mut Node, session: SessionId, words: &[Vec<u8>], named: Name
     Next::Nothing
 }
 
-/// From all, if none is named.
+/// Unsubscribes from the given channels, or from all if none is given.
 fn unsubscribe(node: &mut Node, session: SessionId, words: &[Vec<u8>], named: Named) -> Next {
     let mut channels = words.get(1..).unwrap_or_default().to_vec();
     if channels.is_empty() {
@@ -72,7 +72,7 @@ fn unsubscribe(node: &mut Node, session: SessionId, words: &[Vec<u8>], named: Na
     Next::Nothing
 }
 
-/// Tells how many subscriptions there are now.
+/// Writes the confirmation with the present number of subscriptions.
 fn confirm(node: &mut Node, session: SessionId, words: &[Vec<u8>], channel: Reply) {
     let name = words
         .first()

@@ -1,4 +1,4 @@
-//! Scripts.
+//! Commands for scripts.
 
 use crate::call::Flag;
 use crate::definition::{Command, Next, on_connection};
@@ -32,7 +32,7 @@ fn digest_of(word: Option<&Vec<u8>>) -> String {
     String::from_utf8_lossy(word).to_ascii_lowercase()
 }
 
-/// How many keys there are among the arguments.
+/// Returns the number of keys among the arguments.
 fn count(words: &[Vec<u8>]) -> Result<usize, Refusal> {
     let said = words.get(2).and_then(|word| number::parse_int(word));
     let said = said.ok_or(Refusal::NOT_AN_INTEGER)?;

@@ -1,4 +1,4 @@
-//! What clients ask a sentinel.
+//! Commands for sentinels.
 
 use crate::call::{Answer, Call, Flag};
 use crate::definition::{Command, on_data};
@@ -38,7 +38,7 @@ fn sentinel(call: &mut Call<'_>) -> Answer {
     }
 }
 
-/// The group, if it has this name.
+/// Returns the group, if it has this name.
 fn found<'a>(watch: &'a Watch, name: &[u8]) -> Option<&'a Watch> {
     (watch.name.as_bytes() == name).then_some(watch)
 }
@@ -47,7 +47,7 @@ fn place((host, port): &Place) -> Reply {
     Reply::Array(vec![Reply::bulk(host), Reply::bulk(port.to_string())])
 }
 
-/// The fields that clients look at, in the order of Redis.
+/// Returns the fields that clients read, in the order of Redis.
 fn primary(watch: &Watch) -> Reply {
     fields(&[
         ("name", watch.name.clone()),

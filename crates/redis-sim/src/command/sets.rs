@@ -1,4 +1,4 @@
-//! Sets.
+//! Commands for sets.
 
 use crate::definition::{Command, grow, read, write};
 use crate::reply::Reply;

@@ -1,4 +1,4 @@
-//! Sorted sets.
+//! Commands for sorted sets.
 
 use crate::call::{Answer, Call, range};
 use crate::definition::{Command, grow, read, write};
@@ -78,7 +78,7 @@ fn remove(call: &mut Call<'_>, remove: impl FnOnce(&mut SortedSet) -> usize) -> 
     call.edit(key, remove).map(Reply::count)
 }
 
-/// Between which scores, each included or not.
+/// A range of scores, with each end included or excluded.
 struct Bounds {
     least: (f64, Edge),
     most: (f64, Edge),
@@ -119,7 +119,7 @@ impl Bounds {
     }
 }
 
-/// Members, with their scores if wanted.
+/// Returns members, with their scores if requested.
 fn members<'a>(found: impl Iterator<Item = &'a (f64, Vec<u8>)>, with_scores: bool) -> Reply {
     let mut replies = Vec::new();
     for (score, member) in found {
@@ -131,7 +131,7 @@ fn members<'a>(found: impl Iterator<Item = &'a (f64, Vec<u8>)>, with_scores: boo
     Reply::Array(replies)
 }
 
-/// `ZRANGE` by rank.
+/// Executes `ZRANGE` by rank.
 fn slice(call: &mut Call<'_>) -> Answer {
     let with_scores = match call.words_from(4) {
         [] => false,
@@ -171,7 +171,7 @@ fn slice_by_score(call: &mut Call<'_>) -> Answer {
     Ok(members(found.skip(offset).take(count), with_scores))
 }
 
-/// What `ZADD` is told before the scores.
+/// The options of `ZADD`, which precede the scores.
 #[derive(Default)]
 struct ZaddOptions {
     only_new: bool,
@@ -183,7 +183,7 @@ struct ZaddOptions {
 }
 
 impl ZaddOptions {
-    /// With the place of the first score.
+    /// Parses the options. Also returns the index of the first score.
     fn of(call: &Call<'_>) -> Result<(Self, usize), Refusal> {
         let mut options = ZaddOptions::default();
         let mut at = 2;
@@ -227,7 +227,7 @@ impl ZaddOptions {
         Ok((options, at))
     }
 
-    /// The score that a member gets, if it is to get one.
+    /// Returns the new score of a member; `None` if it is not to change.
     fn score(&self, old: Option<f64>, given: f64) -> Result<Option<f64>, Refusal> {
         let new = if self.adds_up {
             sum(old, given)?

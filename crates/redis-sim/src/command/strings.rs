@@ -1,4 +1,4 @@
-//! Strings and counters.
+//! Commands for strings and counters.
 
 use crate::call::{Answer, Call};
 use crate::command::keys::expiry;
@@ -83,7 +83,7 @@ fn set_new(call: &mut Call<'_>) -> Answer {
     Ok(Reply::Int(1))
 }
 
-/// `SETEX`, `PSETEX`.
+/// Executes `SETEX` and `PSETEX`.
 fn set_for(call: &mut Call<'_>, unit: i64) -> Answer {
     let name = if unit == 1 { "psetex" } else { "setex" };
     let expires = lifetime(call.int(2)?, unit, call.now_millis(), name)?;
@@ -91,21 +91,21 @@ fn set_for(call: &mut Call<'_>, unit: i64) -> Answer {
     Ok(Reply::OK)
 }
 
-/// When something ends that lasts this long, which must be in the future of 1970.
+/// Returns the expiry of a key with this lifetime, which must be positive.
 fn lifetime(lasts: i64, unit: i64, since: i64, name: &str) -> Result<i64, Refusal> {
     let lasts = if lasts <= 0 { None } else { Some(lasts) };
     let ends = lasts.and_then(|lasts| lasts.checked_mul(unit)?.checked_add(since));
     ends.ok_or_else(|| expiry::invalid(name))
 }
 
-/// Whether a key must be there, or must not.
+/// A condition on the existence of the key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Only {
     IfNew,
     IfThere,
 }
 
-/// What follows the value of `SET`.
+/// The options of `SET`, which follow the value.
 #[derive(Default)]
 struct Options {
     only: Option<Only>,
@@ -175,7 +175,7 @@ fn append(call: &mut Call<'_>) -> Answer {
     Ok(Reply::count(len))
 }
 
-/// Another text, until the same time.
+/// Replaces the text of a key and keeps its expiry.
 fn replace(call: &mut Call<'_>, key: &[u8], text: Vec<u8>) {
     let expires = call
         .data

@@ -1,4 +1,4 @@
-//! Commands that are executed together.
+//! Commands for transactions.
 
 use crate::call::Flag;
 use crate::definition::{Command, Next, on_connection};

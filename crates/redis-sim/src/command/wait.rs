@@ -1,4 +1,4 @@
-//! `WAIT`: a connection waits until replicas have what was written.
+//! `WAIT`: a connection waits until replicas have its writes.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::session::{Awaited, SessionId};
 
 pub(crate) const COMMANDS: &[Command] = &[on_connection("wait", 3, &[Flag::NotInScripts], wait)];
 
-/// A server that tells no replica what it writes has no replicas that could confirm, and is not kept waiting for any.
+/// Executes `WAIT`. A server that does not record its changes has no replicas that could confirm, and answers at once.
 fn wait(node: &mut Node, session: SessionId, words: &[Vec<u8>]) -> Result<Next, Refusal> {
     if node.data().role == Role::Replica {
         return Err(Refusal::of(

@@ -1,14 +1,14 @@
-//! From Lua to the server and back.
+//! Conversions between values of Lua and replies.
 
 use mlua::{Lua, Table, Value};
 
 use crate::number;
 use crate::reply::Reply;
 
-/// How deeply a script's answer may be nested.
+/// How deeply the result of a script may be nested.
 const DEEPEST: u32 = 200;
 
-/// The words of a command; `None` if one is neither text nor a number.
+/// Returns the words of a command; `None` if one of them is neither text nor a number.
 pub(super) fn words(values: &[Value]) -> Option<Vec<Vec<u8>>> {
     let word = |value: &Value| {
         Some(match value {
@@ -21,13 +21,13 @@ pub(super) fn words(values: &[Value]) -> Option<Vec<Vec<u8>>> {
     values.iter().map(word).collect()
 }
 
-/// Lua 5.1 has doubles only.
+/// Formats an integer as Lua 5.1 does, which has only doubles.
 #[expect(clippy::cast_precision_loss, reason = "it came from a double")]
 fn whole(number: i64) -> Vec<u8> {
     number::double(number as f64).into_bytes()
 }
 
-/// What a script gets for a reply.
+/// Converts a reply to the value that a script receives.
 pub(super) fn value(lua: &Lua, reply: &Reply) -> mlua::Result<Value> {
     let text = |bytes: &[u8]| lua.create_string(bytes).map(Value::String);
     let with_field = |name: &str, bytes: &[u8]| {
@@ -68,7 +68,7 @@ fn array<'a>(
     Ok(Value::Table(table))
 }
 
-/// What a client gets for what a script returned.
+/// Converts the result of a script to the reply that the client receives.
 pub(super) fn reply(value: &Value) -> Reply {
     nested(value, DEEPEST)
 }
@@ -104,7 +104,7 @@ fn of_table(table: &Table, depth: u32) -> Reply {
         return Reply::Map(pairs.collect());
     }
     let mut replies = Vec::new();
-    // It ends at the first hole.
+    // The array ends at the first nil.
     for at in 1.. {
         match table.raw_get(at).unwrap_or(Value::Nil) {
             Value::Nil => break,

@@ -1,10 +1,10 @@
--- What a script sees, and how it is run. The server's functions come in by `native`.
+-- The environment of scripts, and how they are run. The functions of the server are in `native`.
 --
--- native.call(...), native.pcall(...)  execute a command; the first raises what the second returns
--- native.raised()                      the table that stands for the error that the server raised last
--- native.is_stopped()                  whether the script has run for too long, and must not go on
+-- native.call(...), native.pcall(...)  execute a command; the first raises the error that the second returns
+-- native.raised()                      the table for the error that the server raised last
+-- native.is_stopped()                  whether the script has run for too long and must not continue
 -- native.place()                       source and line of the script that is running
--- native.sha1hex(text)
+-- native.sha1hex(text)                 the SHA-1 digest of a text, in hexadecimal
 --
 -- Returns the table of globals, in which the server puts KEYS and ARGV, the environment of scripts, and the function
 -- that runs one: it returns true and a result, or false and a table {err, source, line}.
@@ -13,7 +13,7 @@ local pcall, xpcall, loadstring, setfenv = pcall, xpcall, loadstring, setfenv
 
 local function readonly() error('Attempt to modify a readonly table', 2) end
 
--- What scripts share must stay as it is: one would see what another did.
+-- Libraries that scripts share are read-only: otherwise one script would see the changes of another.
 local function sealed(library)
   return setmetatable({}, { __index = library, __newindex = readonly, __metatable = false })
 end
@@ -32,25 +32,25 @@ for _, name in ipairs {
   globals[name] = _G[name]
 end
 
--- Random numbers would differ from run to run, and compiled code is not checked.
+-- Random numbers would differ from run to run, and compiled code is not verified.
 math.random, math.randomseed, string.dump = nil, nil, nil
 globals.math, globals.string, globals.table = sealed(math), sealed(string), sealed(table)
 local of_strings = getmetatable('')
 of_strings.__index, of_strings.__metatable = globals.string, false
 
--- An error of the server's comes as an object of its own.
+-- The server's errors arrive as userdata, and are replaced by their tables.
 local function translated(err)
   if type(err) ~= 'userdata' then return err end
   return native.raised() or { err = 'ERR ' .. tostring(err) }
 end
 
--- A script that is stopped cannot catch that.
+-- A script cannot catch the error that stops it.
 local function unless_stopped(ok, ...)
   if not ok and native.is_stopped() then error('stopped', 0) end
   return ok, ...
 end
 
--- Who catches an error of a command is given its text.
+-- A script that catches the error of a command receives its text.
 local function caught(ok, ...)
   if ok then return true, ... end
   local err = translated((...))
@@ -70,7 +70,7 @@ function globals.loadstring(text, name)
   return chunk and setfenv(chunk, environment), err
 end
 
--- A reply of this kind says that there was an error: the first word is its code.
+-- Returns an error reply. The first word of its text is the code of the error.
 local function error_reply(...)
   local text = ...
   if select('#', ...) ~= 1 or type(text) ~= 'string' then
@@ -95,7 +95,7 @@ globals.redis = sealed {
   sha1hex = native.sha1hex,
   error_reply = error_reply,
   status_reply = status_reply,
-  -- There is no log, and nothing but effects is ever replicated.
+  -- There is no log, and only effects are ever replicated.
   log = function() end,
   replicate_commands = function() return true end,
   set_repl = function() end,

@@ -1,4 +1,4 @@
-//! A server as a node of a cluster: which requests it executes, and where it sends the others.
+//! A server as a node of a cluster: which requests it executes, and where it redirects the others.
 
 use super::Server;
 use crate::command_keys;
@@ -8,8 +8,8 @@ use crate::session::SessionId;
 use crate::slots::{ClusterState, SlotTable, slot_of_key};
 
 impl Server {
-    /// It is a node of a cluster that knows this from now on. Who listens to channels of a shard that is not its own any more is told
-    /// so (`sunsubscribe`).
+    /// Makes the server a node of a cluster with this table. Sessions that listen to channels of a shard that it no
+    /// longer serves are unsubscribed and notified (`sunsubscribe`).
     pub fn know_slots(&mut self, table: SlotTable) {
         let mut data = self.0.data();
         let Data {
@@ -21,29 +21,29 @@ impl Server {
         self.deliver();
     }
 
-    /// A connection of the caller's own: it is sent nowhere else, whatever it asks about.
+    /// Opens a connection for the caller. Its requests are never redirected, whatever keys they use.
     pub fn open_operator(&mut self) -> SessionId {
         let session = self.open_session();
         self.0.session(session).is_operator = true;
         session
     }
 
-    /// Takes one key of a slot out of the first database, to be [given](Self::take_in) to another node (`MIGRATE`).
+    /// Removes one key of a slot from the first database, for [transfer](Self::take_in) to another node (`MIGRATE`).
     pub fn hand_over(&mut self, now: WallMicros, slot: u16) -> Option<Moved> {
         self.tick(now);
         self.0.data().hand_over(|key| slot_of_key(key) == slot)
     }
 
-    /// Has from now on what another node has [handed over](Self::hand_over).
+    /// Adds a key that another node has [handed over](Self::hand_over).
     pub fn take_in(&mut self, now: WallMicros, moved: Moved) {
         self.tick(now);
         self.0.data().take_in(moved);
     }
 
-    /// Whether a request about these keys is executed here.
+    /// Checks that a request with these keys is executed here.
     ///
     /// # Errors
-    /// Where it is executed instead, or why nowhere.
+    /// The redirection to the node that executes it, or the reason why none does.
     pub(super) fn check_slot(
         &self,
         data: &Data,

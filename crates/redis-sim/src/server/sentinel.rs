@@ -1,17 +1,18 @@
-//! A server as a sentinel: what it is told of elections.
+//! A server as a sentinel, and the results of elections that it receives.
 
 use super::Server;
 use crate::watch::{Place, Watch};
 
 impl Server {
-    /// The same as a sentinel: it has the commands that clients ask sentinels, and no keys.
+    /// Returns the same server as a sentinel. It has the commands that clients send to sentinels, and no keys.
     #[must_use]
     pub fn watching(self, watch: Watch) -> Self {
         self.0.data().watch = Some(watch);
         self
     }
 
-    /// A sentinel names another primary from now on, and publishes `+switch-master`. A server that is no sentinel does nothing.
+    /// Makes a sentinel name another primary from now on and publish `+switch-master`. Does nothing on a server that is
+    /// not a sentinel.
     pub fn switch(&mut self, primary: Place, epoch: u64) {
         let mut data = self.0.data();
         let former = data.former_primary.take();
@@ -28,9 +29,9 @@ impl Server {
         self.deliver();
     }
 
-    /// The sentinel that has made another server the primary names it from now on, and publishes `+promoted-slave`. The others
-    /// [hear](Self::switch) of it later, and so does a client that listens to `+switch-master`. A server that is no sentinel does
-    /// nothing.
+    /// Makes the sentinel that promoted another server name it as the primary from now on and publish
+    /// `+promoted-slave`. The other sentinels [learn](Self::switch) of it later, and so do clients that listen to
+    /// `+switch-master`. Does nothing on a server that is not a sentinel.
     pub fn promoted(&mut self, primary: Place, epoch: u64) {
         let mut data = self.0.data();
         let Some(watch) = &mut data.watch else {

@@ -1,4 +1,4 @@
-//! What does not need a real server to be compared with: time, replicas, restarts.
+//! Tests that need no real server to compare with: time, replicas, restarts.
 
 use super::*;
 use crate::watch::{Place, Watch};
@@ -9,7 +9,7 @@ fn after(millis: u64) -> WallMicros {
     WallMicros(START.0 + 1_000 * millis)
 }
 
-/// A client of its own, for one request.
+/// Sends one request on a new connection.
 fn ask(server: &mut Server, now: WallMicros, line: &str) -> String {
     let session = server.open_session();
     server.receive(session, now, format!("{line}\r\n").as_bytes());
@@ -18,7 +18,7 @@ fn ask(server: &mut Server, now: WallMicros, line: &str) -> String {
     said
 }
 
-/// Tells a replica all that its primary did.
+/// Sends a replica all changes of its primary.
 fn tell(replica: &mut Server, primary: &mut Server) {
     for effect in primary.take_effects() {
         replica.apply(&effect);
@@ -50,7 +50,7 @@ fn a_step_of_the_clock_expires_keys_at_once_and_time_goes_on_while_the_server_is
     server.restart(keys);
     assert_eq!(ask(&mut server, after(50_000), "EXISTS a b"), ":1\r\n");
     assert_eq!(ask(&mut server, after(50_000), "PTTL b"), ":10000\r\n");
-    // It lives longer by what the clock is set back.
+    // It lives longer by the time that the clock was set back.
     assert_eq!(ask(&mut server, after(0), "PTTL b"), ":60000\r\n");
 }
 
@@ -96,7 +96,7 @@ fn a_replica_hides_what_is_over_and_deletes_it_when_it_is_told() {
     tell(&mut replica, &mut primary);
     assert_eq!(ask(&mut replica, after(200), "GET a"), "$-1\r\n");
     assert_eq!(ask(&mut replica, after(200), "EXISTS a"), ":0\r\n");
-    // Its clock is set back: the key was never gone.
+    // The replica's clock is set back: the key has never been deleted there.
     assert_eq!(ask(&mut replica, after(0), "GET a"), "$1\r\n1\r\n");
     primary.tick(after(200));
     tell(&mut replica, &mut primary);
@@ -122,15 +122,15 @@ fn a_promoted_replica_has_what_had_reached_it_and_a_history_of_its_own() {
     assert_ne!(id(&mut replica), id(&mut primary));
     assert_eq!(ask(&mut replica, START, "EXISTS old a b"), ":2\r\n");
     assert_eq!(ask(&mut replica, START, "SET c 1"), "+OK\r\n");
-    // Expiry is its own affair now.
+    // From now on it expires keys by its own clock.
     replica.tick(after(200));
     assert_eq!(ask(&mut replica, after(0), "EXISTS a"), ":0\r\n");
-    // What the old primary says does not concern it any more.
+    // Changes of the old primary no longer have an effect.
     tell(&mut replica, &mut primary);
     assert_eq!(ask(&mut replica, START, "EXISTS b"), ":0\r\n");
 }
 
-/// What `INFO` says of the server: its identity, that of a former primary, and whether it has a backlog.
+/// Returns the ids that `INFO` reports: its own, that of a former primary, and whether there is a backlog.
 fn history(server: &mut Server) -> [String; 3] {
     let info = ask(server, START, "INFO replication");
     ["master_replid:", "master_replid2:", "repl_backlog_active:"].map(|field| {
@@ -139,7 +139,7 @@ fn history(server: &mut Server) -> [String; 3] {
     })
 }
 
-/// As Redis 7.0.15 was seen to do it.
+/// The expected values were observed on Redis 7.0.15.
 #[test]
 fn a_first_replica_and_a_freed_backlog_change_the_identity_of_a_running_server() {
     let mut server = Server::new(1);

@@ -1,4 +1,5 @@
-//! `WAIT` and `min-replicas-to-write`, which need replicas and so cannot be compared with one real server.
+//! Tests of `WAIT` and `min-replicas-to-write`, which need replicas and so cannot be compared with a single real
+//! server.
 
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ fn a_connection_waits_for_replicas_and_what_comes_behind_waits_too() {
     assert_eq!(server.take_output(session), b"");
     server.confirm(session, now, 1);
     assert_eq!(server.take_output(session), b":1\r\n$1\r\n1\r\n+OK\r\n");
-    // In a transaction it does not wait, and a replica has none to wait for.
+    // In a transaction `WAIT` does not wait. A replica has no replicas to wait for.
     server.receive(session, now, b"MULTI\r\nWAIT 1 0\r\nEXEC\r\nPING\r\n");
     assert!(server.take_output(session).ends_with(b"+PONG\r\n"));
     assert_eq!(server.take_awaited(), []);

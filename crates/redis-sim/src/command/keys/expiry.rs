@@ -1,14 +1,14 @@
-//! When a key expires: always an absolute time of the node's wall clock.
+//! The expiry of keys, which is always an absolute time of the node's wall clock.
 
 use crate::call::{Answer, Call};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 
-/// How a time is written.
+/// How a command states a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Writing {
     name: &'static str,
-    /// In milliseconds.
+    /// Unit in milliseconds.
     unit: i64,
     is_from_now: bool,
 }
@@ -38,7 +38,7 @@ pub(crate) fn invalid(name: &str) -> Refusal {
     Refusal(format!("ERR invalid expire time in '{name}' command").into())
 }
 
-/// `EXPIRE` and its kin.
+/// Executes `EXPIRE` and its variants.
 pub(crate) fn set(call: &mut Call<'_>, writing: Writing) -> Answer {
     let conditions = Conditions::of(call)?;
     let since = if writing.is_from_now {
@@ -66,7 +66,7 @@ pub(crate) fn set(call: &mut Call<'_>, writing: Writing) -> Answer {
     Ok(Reply::Int(1))
 }
 
-/// What must be so of the expiry there is.
+/// Conditions on the present expiry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Conditions {
     none: bool,
@@ -109,7 +109,7 @@ impl Conditions {
         Ok(conditions)
     }
 
-    /// No expiry counts as the latest there is.
+    /// Returns whether the expiry may change. A key without expiry counts as one that expires last.
     fn allow(self, old: Option<i64>, new: i64) -> bool {
         !(self.none && old.is_some()
             || self.some && old.is_none()
@@ -118,7 +118,7 @@ impl Conditions {
     }
 }
 
-/// `PERSIST`.
+/// Executes `PERSIST`.
 pub(crate) fn drop(call: &mut Call<'_>) -> Answer {
     let key = call.word(1);
     let entry = call.data.entry(*call.db, key);
@@ -129,7 +129,7 @@ pub(crate) fn drop(call: &mut Call<'_>) -> Answer {
     Ok(Reply::Int(1))
 }
 
-/// -2 without a key, -1 without an expiry.
+/// Returns the expiry, or the reply -2 without a key and -1 without an expiry.
 fn expires(call: &Call<'_>) -> Result<i64, Reply> {
     let entry = call
         .data
@@ -138,7 +138,7 @@ fn expires(call: &Call<'_>) -> Result<i64, Reply> {
     entry.expires.ok_or(Reply::Int(-1))
 }
 
-/// `TTL`, `PTTL`. Seconds are rounded to the nearest.
+/// Executes `TTL` and `PTTL`. Seconds are rounded to the nearest.
 pub(crate) fn left(call: &Call<'_>, unit: i64) -> Reply {
     expires(call).map_or_else(
         |none| none,
@@ -146,7 +146,7 @@ pub(crate) fn left(call: &Call<'_>, unit: i64) -> Reply {
     )
 }
 
-/// `EXPIRETIME`, `PEXPIRETIME`.
+/// Executes `EXPIRETIME` and `PEXPIRETIME`.
 pub(crate) fn at(call: &Call<'_>, unit: i64) -> Reply {
     expires(call).map_or_else(
         |none| none,

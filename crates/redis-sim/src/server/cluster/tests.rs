@@ -1,4 +1,4 @@
-//! What a node of a cluster answers, word for word as redis-server 7.0.15 does.
+//! Compares the replies of a node of a cluster with those of redis-server 7.0.15, byte for byte.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ fn place(host: &str) -> Place {
     (host.to_owned(), 6379)
 }
 
-/// Two nodes: a has the first half of the slots, b the second one.
+/// A table of two nodes: a has the first half of the slots, b the second.
 fn table(own: &str) -> SlotTable {
     let share = |first, last, owner: &str| SlotShare {
         first,
@@ -42,7 +42,7 @@ impl Talk {
         Talk { server, session }
     }
 
-    /// The answer to a command line, whose words may be in double quotes.
+    /// Returns the reply to a command line, whose words may be in double quotes.
     fn say(&mut self, line: &str) -> String {
         let now = WallMicros::from_secs(1_700_000_000);
         let bytes = format!("{line}\r\n").into_bytes();
