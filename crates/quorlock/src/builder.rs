@@ -292,7 +292,7 @@ impl LocksBuilder {
     /// Checks that a token counter outlives the claims.
     fn check_retention(&self, margin: Duration) -> Result<(), ConfigError> {
         match self.token_retention {
-            // A counter that expires while A's claim lives is started anew from a wall clock, and B, the next owner,
+            // A counter that expires while A's claim lives is restarted from a wall clock, and B, the next owner,
             // may get a smaller token than A.
             Some(retention) if retention <= self.longest_lease.saturating_add(margin) => {
                 Err(ConfigError::TokenRetention {
@@ -345,6 +345,8 @@ impl LocksBuilder {
 
     pub(crate) fn build(self, mut nodes: Vec<Arc<dyn Transport>>) -> Result<Locks, ConfigError> {
         let config = self.check()?;
+        // First-member order: all clients must agree on the first member. If A asked node 1 first and B node 3, both
+        // would win their first member and split the votes again.
         nodes.sort_by(|a, b| a.address().cmp(b.address()));
         distinct(nodes.iter().map(|node| node.address()))?;
         let runtime = self

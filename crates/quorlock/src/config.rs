@@ -39,6 +39,8 @@ impl Config {
                 longest: self.longest_lease,
             });
         }
+        // A round in which one member is silent lasts for the member time-out. If that is as long as the lease, A's
+        // grants by the other members have expired by then, and A can never win.
         if let Some(member_timeout) = self.member_timeout
             && length <= member_timeout
         {
@@ -48,6 +50,7 @@ impl Config {
                 lease: length,
             });
         }
+        // The first lease alone would exceed the longest hold.
         if let Some(max_hold) = self.max_hold
             && max_hold < length
         {

@@ -154,6 +154,7 @@ impl EmbeddedNode {
             state.running = ProcessStatus::Dead;
             std::mem::take(&mut state.queued)
         };
+        // Wake without the mutex: a woken task may poll another call on this thread, which locks it.
         for (_, slot) in lost {
             slot.fill(Err(TransportError::indeterminate(
                 Cause::Closed,
@@ -340,6 +341,7 @@ impl NodeShared {
             };
             (applied, listeners)
         };
+        // Without the mutex: a listener may wake a task that sends its next request on this thread.
         for (listener, wake) in listeners {
             listener.wake(wake);
         }

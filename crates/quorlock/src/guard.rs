@@ -118,7 +118,7 @@ impl Guard {
         }
     }
 
-    /// Whether the lock is held, computed like [`Guard::validity`].
+    /// Returns `true` if the lock is held, computed like [`Guard::validity`].
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.hold.status(self.client.now()) == Status::Held

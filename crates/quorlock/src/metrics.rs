@@ -26,57 +26,58 @@ macro_rules! metrics {
 }
 
 metrics! {
-    /// Histogram, seconds: from the call to its end, for every acquisition that was waited for to the end. Label `outcome`: `acquired`,
+    /// Histogram, seconds: the duration of every acquisition that was not dropped. Label `outcome`: `acquired`,
     /// `contended`, `no_quorum`, `too_slow`, `closed`, `refused` (any other error).
     WAIT_SECONDS = "quorlock_wait_seconds", Kind::Histogram;
 
-    /// Histogram, seconds: from the begin of the round that won a lock to its release or loss.
+    /// Histogram, seconds: from the beginning of the round that won a lock to its release or loss.
     HOLD_SECONDS = "quorlock_hold_seconds", Kind::Histogram;
 
     /// Histogram, seconds: one round of requests to all members. Label `outcome`: `won`, `refused` (others hold the lock), `failed`.
     ROUND_SECONDS = "quorlock_round_seconds", Kind::Histogram;
 
-    /// Gauge: holds that this process has now, without those that were leaked.
+    /// Gauge: holds of this process now, without leaked ones.
     HOLDS = "quorlock_holds", Kind::Gauge;
 
-    /// Gauge: acquisitions under way now, those that wait among them.
+    /// Gauge: acquisitions in progress now, including those that wait.
     WAITERS = "quorlock_waiters", Kind::Gauge;
 
-    /// Gauge: 1 while the votes of a node do not count, else 0; not there before the node has been quarantined once. Label
-    /// `address`. Clients of one process that share a node share it.
+    /// Gauge: 1 while the votes of a node do not count, otherwise 0; absent until the node is quarantined for the
+    /// first time. Label `address`. Clients of one process that share a node share it.
     QUARANTINED = "quorlock_node_quarantined", Kind::Gauge;
 
     /// Counter: rounds that were lost because others hold the lock (contention).
     REFUSED_ROUNDS = "quorlock_refused_rounds_total", PLAIN;
 
-    /// Counter: those refused rounds in which some nodes granted: competitors split the votes.
+    /// Counter: refused rounds in which some nodes granted, because competitors split the votes.
     SPLIT_VOTES = "quorlock_split_votes_total", PLAIN;
 
     /// Counter: rounds that were lost because too few nodes answered, or too slowly, or too many are quarantined.
     FAILED_ROUNDS = "quorlock_failed_rounds_total", PLAIN;
 
-    /// Counter: rounds that were won whose nodes had handed out different tokens, which takes one more round trip.
+    /// Counter: won rounds whose nodes had handed out different tokens, which takes one more round trip.
     RAISED_TOKENS = "quorlock_raised_tokens_total", PLAIN;
 
     /// Counter: holds that were lost. Label `kind`: `expired`, `taken`, `unreachable`, `closed`.
     LOST = "quorlock_lost_total", Kind::Counter("kind", &["expired", "taken", "unreachable", "closed"]);
 
-    /// Counter: elections that a candidate of this process has won.
+    /// Counter: elections won by candidates of this process.
     ELECTIONS = "quorlock_elections_total", PLAIN;
 
     /// Counter: renewals (of up to a hundred claims each) that a node did not answer.
     RENEWAL_FAILURES = "quorlock_renewal_failures_total", PLAIN;
 
-    /// Counter: claims of which a node said at a renewal that they are gone.
+    /// Counter: claims that a node reported gone at a renewal.
     CLAIMS_GONE = "quorlock_claims_gone_total", PLAIN;
 
-    /// Counter: releases that too few nodes confirmed; they go on in the background.
+    /// Counter: releases that too few nodes confirmed; they continue in the background.
     RELEASES_UNCONFIRMED = "quorlock_releases_unconfirmed_total", PLAIN;
 
     /// Counter: how often a node was quarantined, or the reason for it changed.
     QUARANTINES = "quorlock_quarantines_total", PLAIN;
 
-    /// Counter: claims that were cleaned up in the background, one for each node: of lost rounds, dropped guards and lost holds.
+    /// Counter: claims that were cleaned up in the background, one per node, of lost rounds, dropped guards and lost
+    /// holds.
     ORPHANS_CLEANED = "quorlock_orphans_cleaned_total", PLAIN;
 }
 

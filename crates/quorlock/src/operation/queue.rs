@@ -360,6 +360,8 @@ impl Waiters for Queues {
                 };
                 (waiters, attempt)
             };
+            // Without the mutex: the drop releases grants and drops calls, which may wake this queue, and that locks
+            // it.
             drop(attempt);
             waiters.iter().for_each(|waiter| waiter.wake());
         }

@@ -41,6 +41,7 @@ impl Alarm {
                 None
             }
         };
+        // Without the mutex: the waker may poll the keeper's task on this thread, which reads the alarm.
         if let Some(waker) = waker {
             waker.wake();
         }

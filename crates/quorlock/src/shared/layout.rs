@@ -131,6 +131,8 @@ impl Layout {
 
     fn new(mut parts: Vec<Group>, parties: Vec<Arc<Party>>) -> Self {
         if 1 < parts.len() {
+            // One order for all clients. If A took X and then Y, and B took Y and then X, each would hold one and
+            // wait for the other.
             parts.sort_by(Group::order);
             parts.dedup_by(|a, b| a.order(b).is_eq());
         }

@@ -183,9 +183,14 @@ impl NodeHandle {
     /// name.
     pub(crate) fn ask(&self, name: Option<&Name>) -> Question {
         let mut known = self.known.lock();
+        // Under the mutex, so that times agree with the order of requests and replies. A reply to a request that was
+        // made before trust was withdrawn must not restore it.
         let now = self.now();
         let sent = Sent(now);
         let name = name.filter(|_| self.has_versions());
+        // Take-over: a request may replace only a version that was shown unchanged for a lease before this moment, in
+        // which the request has not left yet. If A renews from here on, the version on the node changes, and the
+        // request fails.
         let replaces = name.and_then(|name| known.observed.replaceable(now, name));
         let Some(watch) = &self.watch else {
             return Question {
@@ -296,6 +301,9 @@ impl NodeHandle {
             return (answer, None);
         };
         let (counts, change) = known.hear(watch, now, sent, *shown);
+        // The marker: node 1 restarts empty and grants B what it had granted to A. With 4 and 5 B would have a
+        // majority, like A with 1, 2 and 3. So this grant does not count. A claim that an existing hold finds there
+        // again was not lost.
         let answer = match reply {
             AcquireReply::Granted { freshness, .. }
                 if counts == Counts::No

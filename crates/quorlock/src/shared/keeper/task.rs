@@ -258,6 +258,7 @@ impl KeeperTask {
 
     /// Sends a renewal or re-acquire to a member of a hold. The lane must have counted it.
     fn ask(&mut self, hold: Arc<Hold>, member: MemberId, now: Time, batches: &mut Batches) {
+        // `now` is from before the request, so the new term ends before the node's claim does.
         let Some((ask, stated)) = hold.ask(now, member) else {
             let node = hold.layout.place(member).node.clone();
             self.lanes.ended(&node, 1);

@@ -113,6 +113,8 @@ impl Watch {
             trust.handle_single(shown.process);
         }
         let mut counts = trust.handle_shown(now, sent.0, shown);
+        // Two addresses lead to one server. If both counted, A would win two of three members by this server alone,
+        // and its failure would take both votes away at once.
         if counts == Counts::Yes && trust.trusted() != trusted && !self.is_alone(shown.process) {
             trust.handle_twin(now, shown.process);
             counts = Counts::No;
