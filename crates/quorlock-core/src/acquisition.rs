@@ -122,13 +122,13 @@ impl Acquisition {
         self.is_listening = true;
     }
 
-    /// Handles the fact that this client has had the lock while this many others want it.
+    /// Prepares for contention: this client has had the lock, and this many other clients want it.
     ///
     /// The first round already uses first-member order, so that one of the competitors passes. The next `others`
     /// releases are left to the other clients, so that each of them can acquire the lock first.
     ///
     /// A server notifies its subscribers in a fixed order. Without this rule the first two of ten clients would
-    /// alternate as holders and the other eight would starve.
+    /// alternate as holders, and the other eight would starve.
     pub fn expect_crowd(&mut self, others: u32) {
         self.deference = others;
         if 1 < self.members.len() {
@@ -285,9 +285,9 @@ impl Acquisition {
         Step::Listen(until)
     }
 
-    /// Sleeps until `at`, or shorter if members have published that the name is free.
+    /// Sleeps until `at`, or for less time if members have published that the name is free.
     ///
-    /// Once a first member has published, the acquisition waits for the others no longer than a round takes, because a
+    /// Once one member has published, the acquisition waits for the others no longer than a round takes, because a
     /// message may be lost. In first-member order a single message mostly comes from a competitor that gives back its
     /// grants. Afterwards the lock is free, or a holder has the other members. The acquisition asks again after a few
     /// round trips, and less and less often if the lock is held.
@@ -337,10 +337,10 @@ impl Acquisition {
         } else if self.contention.is_contended()
             && (because == Because::Woken || !self.is_postponed || is_first_free)
         {
-            // A has 1 and 2, B has 3 and 4, and 5 is down: both give back, ask again and meet again. If every
-            // competitor asks the first member before the rest, exactly one of them passes. But if that member refused
-            // and has not published since, it may be held for long by an owner without a majority, and must not keep
-            // the competitors from a majority that is free.
+            // First-member order: A has 1 and 2, B has 3 and 4, and 5 is down. Both give back, ask again and collide
+            // again. If every competitor asks the first member before the rest, exactly one of them passes. But if that
+            // member refused and has not published since, an owner without a majority may hold it for long. That must
+            // not keep the competitors from a majority that is free.
             Order::FirstMember
         } else {
             Order::Parallel
@@ -349,7 +349,7 @@ impl Acquisition {
         Step::Ask(order)
     }
 
-    /// Handles that the subscriptions to all members are live.
+    /// Records that the subscriptions to all members are live.
     pub fn handle_live(&mut self) {
         if !matches!(self.step, Step::Listen(_)) {
             return;
@@ -378,7 +378,7 @@ impl Acquisition {
         }
     }
 
-    /// Handles that a member that could not be reached can be reached again. `random` is any 64 random bits.
+    /// Records that a member that could not be reached can be reached again. `random` is any 64 random bits.
     pub fn handle_return(&mut self, now: Time, random: u64) {
         match self.step {
             // Node 1 comes back while the round still waits for node 2. The round fails because it saw both as down,

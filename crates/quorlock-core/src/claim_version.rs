@@ -19,8 +19,9 @@ use crate::time::Time;
 pub struct ClockMargin {
     /// How much longer than its lease the node keeps the claim, in milliseconds.
     pub margin_millis: u64,
-    /// The number of the request among the requests of its owner. No two requests of an owner have the same number; the
-    /// node keeps the largest that it executed.
+    /// The number of the request among the requests of its owner. The node keeps the largest that it executed. No two
+    /// requests of an owner have the same number, and a later statement of the lease has a larger one. Otherwise a
+    /// renewal for 1 s could replace the version of an extension for 5 s, and B would replace the claim after 1 s.
     pub number: u64,
 }
 
@@ -81,7 +82,7 @@ impl Seen {
         seen
     }
 
-    /// Returns when the holder has certainly stopped to rely on the claim, unless another claim version is shown
+    /// Returns when the holder has certainly stopped relying on the claim, unless another claim version is shown
     /// before.
     fn ends(self) -> Time {
         // The observation counts from the receipt of the first refusal that showed this version, and not from the last

@@ -14,7 +14,8 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// The shortest lease: 5 ms. Two drift allowances (see [`Lease::drift`]) would use up most of a shorter one.
+    /// The shortest lease: 5 ms. Below it, two drift allowances (see [`Lease::drift`]) would leave almost nothing to
+    /// rely on.
     pub const SHORTEST: Duration = Duration::from_millis(5);
 
     /// Returns a lease of this length, rounded up to whole milliseconds.

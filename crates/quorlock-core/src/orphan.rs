@@ -36,7 +36,7 @@ enum ReplyStatus {
 enum ReleaseStatus {
     /// To be sent at this time.
     Due(Time),
-    /// Sent. The value tells whether the acquire had been answered before.
+    /// Sent. The value states whether the acquire had been answered before.
     Sent(ReplyStatus),
     /// It found nothing, but the node may execute the acquire later.
     Overtook,

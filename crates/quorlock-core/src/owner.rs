@@ -63,7 +63,8 @@ impl fmt::Debug for ClientId {
 
 /// The owner of a claim: a client, and a number that the client uses for one round only.
 ///
-/// On the wire it is `<uuid>:<number>`, the format of Redisson's `<client uuid>:<thread id>`.
+/// A number is never reused: otherwise the late release of a lost round would end the claim of the next one. On the
+/// wire an owner is `<uuid>:<number>`, the format of Redisson's `<client uuid>:<thread id>`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OwnerId {
     /// Client that makes the claim.

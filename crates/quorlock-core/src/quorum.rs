@@ -205,7 +205,7 @@ pub enum Vote {
     Granted,
     /// The member definitely did not grant.
     Refused,
-    /// The member did not answer, or its answer does not tell whether it granted.
+    /// The member did not answer, or its answer does not show whether it granted.
     Failed,
 }
 

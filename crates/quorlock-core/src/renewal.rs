@@ -256,8 +256,8 @@ impl Renewal {
         Heeded::Yes
     }
 
-    /// Returns whether a request was sent before the member left, so that its answer tells nothing about the member's
-    /// present state.
+    /// Returns whether a request was sent before the member left. Its answer reveals nothing about the member's present
+    /// state.
     fn is_old(&self, member: MemberId, sent: Time) -> bool {
         let left = member.get(&self.members).and_then(|kept| kept.left);
         left.is_some_and(|left| sent <= left)

@@ -143,7 +143,7 @@ impl Trust {
         self.due = Time::NEVER;
     }
 
-    /// Handles that another address of the same quorum shows the same process. One of the two must not count, or one
+    /// Records that another address of the same quorum shows the same process. One of the two must not count, or one
     /// server would have two votes.
     pub fn handle_twin(&mut self, now: Time, process: Process) {
         self.state = State::Twin(process);
@@ -151,7 +151,7 @@ impl Trust {
         self.due = Time::NEVER;
     }
 
-    /// Handles that no other address leads to this process any more. If one did, the votes of the process count again
+    /// Records that no other address leads to this process any more. If one did, the votes of the process count again
     /// from its next reply.
     ///
     /// For example, the slots of A and B, two shards of one cluster, are on one primary, and B does not count. Then A's

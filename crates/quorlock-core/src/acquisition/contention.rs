@@ -33,12 +33,12 @@ impl Contention {
         };
     }
 
-    /// Handles that the name became free and another client was quicker.
+    /// Records that the name became free and another client was quicker.
     pub(super) fn handle_outrun(&mut self) {
         *self = Contention::Contended(self.last_vote());
     }
 
-    /// Handles that the first member does not answer. Asking it before the rest would only cost time.
+    /// Records that the first member does not answer. Asking it before the rest would only cost time.
     pub(super) fn handle_silent_first_member(&mut self) {
         *self = match self.last_vote() {
             Refusal::Whole => Contention::Alone,

@@ -50,7 +50,7 @@ impl Courtesy {
         Some(now + pause.min(LONGEST))
     }
 
-    /// Handles that the lock was still free after a pause.
+    /// Records that the lock was still free after a pause.
     pub fn handle_vain(&mut self) {
         let most = MOST_IN_VAIN + MOST_SKIPPED;
         self.in_vain = self.in_vain.saturating_add(1).min(most);
@@ -58,7 +58,7 @@ impl Courtesy {
         self.to_skip = (1 << power) - 1;
     }
 
-    /// Handles that another client had taken the lock after a pause.
+    /// Records that another client had taken the lock after a pause.
     pub fn handle_taken(&mut self) {
         *self = Courtesy::default();
     }

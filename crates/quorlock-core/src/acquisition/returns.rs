@@ -29,17 +29,17 @@ impl Returns {
         }
     }
 
-    /// Handles that a member has come back.
+    /// Records that a member has come back.
     pub(super) fn handle_return(&mut self) {
         self.has_news = true;
     }
 
-    /// Handles the beginning of a round, which asks the members that came back before it.
+    /// Begins a round, which asks the members that came back before it.
     pub(super) fn begin_round(&mut self) {
         self.has_news = false;
     }
 
-    /// Handles that a quorum answered: the pauses start from the shortest again.
+    /// Starts from the shortest pause again, because a quorum answered.
     pub(super) fn reset(&mut self) {
         self.pauses.reset();
     }

@@ -25,7 +25,7 @@ impl Silence {
 
     /// Updates the mute members from a round that was lost.
     pub(super) fn handle_loss(&mut self, members: impl Iterator<Item = MemberId>, round: &Round) {
-        // A round that was lost for another reason tells nothing about the members that it did not wait for.
+        // A round that was lost for another reason reveals nothing about the members that it did not wait for.
         self.mute
             .retain(|member| round.sent(*member).is_none() || round.is_unanswered(*member));
         if self.mute.iter().any(|member| round.is_silent(*member)) {

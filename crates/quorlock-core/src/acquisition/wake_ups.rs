@@ -23,7 +23,7 @@ pub(super) enum WakeUpTally {
 }
 
 impl WakeUps {
-    /// Handles the beginning of a round. Messages from before it tell nothing about the state that it will find.
+    /// Begins a round. Earlier messages reveal nothing about the state that it will find.
     pub(super) fn begin_round(&mut self) {
         self.woken.clear();
     }

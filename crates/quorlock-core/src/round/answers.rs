@@ -26,7 +26,7 @@ pub enum Answer {
     Queued(Ttl),
     /// The name is locked in this other mode.
     OtherMode(Mode),
-    /// No reply came; the value tells whether the request may have been executed.
+    /// No reply came; the value states whether the request may have been executed.
     Failed(Execution),
 }
 

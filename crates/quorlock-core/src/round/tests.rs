@@ -110,8 +110,8 @@ fn a_split_vote_is_not_up_to_a_member_that_was_silent_before() {
     }
 }
 
-/// One of three nodes refuses, and both others may be dead. That tells nothing about a holder, so the round is not lost
-/// as refused.
+/// One of three nodes refuses, and both others may be dead. That does not prove that there is a holder, so the round is
+/// not lost as refused.
 #[test]
 fn a_refusal_alone_does_not_end_a_round_whose_others_were_silent_before() {
     let ids: Vec<_> = Members::new([Threshold::majority(3)]).all().collect();
