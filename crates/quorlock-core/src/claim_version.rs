@@ -86,8 +86,8 @@ impl Seen {
     /// before.
     fn ends(self) -> Time {
         // The observation counts from the receipt of the first refusal that showed this version, and not from the last
-        // one: A's term counts from when A sent the request, which is earlier. The drift is added because B's clock may
-        // be the faster one.
+        // one: A's term counts from when A sent the request, which is earlier. The drift is a second allowance, for a
+        // fast clock of B; A's term already leaves one out of the lease.
         let lease = Duration::from_millis(self.version.lease_millis);
         self.since + lease + drift(lease)
     }

@@ -2,7 +2,7 @@
 //!
 //! A node that restarted without its data, was flushed, or took over from another node has forgotten claims that their
 //! holders rely on. Its uptime is not evidence: a promoted replica, a flush and a step of its clock can each make it
-//! wrong. Therefore the clients keep a marker on every node: a key that names the process that it was written on. If
+//! misleading. Therefore the clients keep a marker on every node: a key that names the process that it was written on. If
 //! the marker is missing or names another process, claims may be missing too.
 
 use crate::failure::Cause;
@@ -68,15 +68,15 @@ pub enum Restarts {
     MayForget,
     /// The node has every write that it acknowledged, and no other server ever takes over its address. A process that
     /// is asked to mark itself ([`Act::Mark`], [`Act::MarkFresh`]) and finds the confirmed marker of the previous
-    /// process adopts it, unless there is evidence against the statement: the node must not have a replica or have been
-    /// one ([`Lineage::Own`]), and the marker must have the nonce of [`Check::known`] if that names one.
+    /// process adopts it, unless there is evidence against the statement: the node must have no replica and must not
+    /// have been one ([`Lineage::Own`]), and the marker must have the nonce of [`Check::known`] if that names one.
     KeepEverything,
 }
 
 /// The origin of a node's data.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Lineage {
-    /// All data was written to this node: it has no replicas, and was not a replica as far as it knows.
+    /// All data was written to this node: it has no replicas, and has never been a replica as far as it knows.
     #[default]
     Own,
     /// The node has replicas, or took over from a primary (its `master_replid2` is not zero).
