@@ -23,7 +23,7 @@ impl Preload {
     /// Compiles the library.
     pub(super) fn compile() -> Result<Preload, String> {
         let folder = tempfile::Builder::new().prefix("quorlock-chaos-").tempdir();
-        let dir = folder.map_err(|error| format!("no folder for it: {error}"))?;
+        let dir = folder.map_err(|error| format!("no temporary folder: {error}"))?;
         let source = dir.path().join("preload.c");
         std::fs::write(&source, SOURCE).map_err(|error| error.to_string())?;
         let compiled = dir.path().join("preload.so");

@@ -76,6 +76,8 @@ impl ModelClient {
 
     /// Returns the reading of the clock that deadlines are compared with.
     pub(super) fn clock(&self) -> Time {
+        // Monotonic unless flawed: after a backward step of the wall clock, A would believe in its lock beyond the TTL
+        // of its claims, while B wins them.
         if self.has(Flaw::WallClock) {
             Time::from_millis(self.runtime().wall_clock().0)
         } else {
@@ -109,6 +111,8 @@ impl ModelClient {
                 number: 0,
             };
         }
+        // A fresh number for each round: otherwise a late release of A's first round would remove the claim of its
+        // second round, which A holds.
         if !self.has(Flaw::OneNumber) {
             self.rounds.set(self.rounds.get() + 1);
         }

@@ -41,6 +41,7 @@ async fn confirm(hold: &ModelHold, count: u32, lease: Lease) -> Result<(), Confi
         let Some(answer) = asking.next(deadline).await else {
             break;
         };
+        // A fresh grant does not count: the claim was missing, and B may have held the name in the meantime.
         if let Ok(Reply::Acquire(AcquireReply::Granted {
             freshness: Freshness::AlreadyYours,
             ..

@@ -54,6 +54,7 @@ impl ModelGuard {
                     return Poll::Ready(None);
                 }
                 if let Poll::Ready(output) = work.as_mut().poll(cx) {
+                    // The poll may have taken longer than the lease: then the output was produced without the lock.
                     return Poll::Ready(self.hold.is_held().then_some(output));
                 }
                 let left = self.hold.valid_until().since(self.hold.client.clock());

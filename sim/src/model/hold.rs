@@ -98,6 +98,8 @@ impl ModelHold {
             false => self.client.clock() < until,
         };
         let mut state = self.state.borrow_mut();
+        // For good: B may have won, worked and released while A's claims were expired. A renewal that succeeds later
+        // must not let A continue with what it read before.
         if !is_in_time && !self.client.has(Flaw::FreshGrantRenews) {
             state.is_lost = true;
         }
@@ -110,6 +112,7 @@ impl ModelHold {
             return;
         }
         if let Some(place) = self.state.borrow_mut().terms.get_mut(member) {
+            // Answers can arrive out of order, and an older one must not shorten the term.
             *place = (*place).max(Some(term));
         }
     }

@@ -84,6 +84,8 @@ impl Layout {
             let pairs = self.members.iter().zip(values);
             let own = pairs.filter(|(member, _)| member.group == group);
             let mut own: Vec<T> = own.filter_map(|(_, value)| *value).collect();
+            // Descending, so that the threshold-th term ends the hold: A holds 1, 2 and 3 of 5, and once its claim on 3
+            // has expired, B can win 3, 4 and 5.
             own.sort_unstable_by(|a, b| b.cmp(a));
             let nth = self.needed.get(group)?.checked_sub(1)?;
             own.get(nth).copied()
@@ -111,6 +113,7 @@ fn needed(client: &ModelClient, of: usize) -> usize {
     if client.has(Flaw::HalfIsEnough) {
         (of / 2).max(1)
     } else {
+        // Any two majorities share a member. With 2 of 4, A could hold 1 and 2 while B holds 3 and 4.
         of / 2 + 1
     }
 }

@@ -149,6 +149,8 @@ impl ModelLock {
                 .hear(&self.client, WakeUpKind::Free, Time::NEVER)
                 .await;
         }
+        // The first wait only lasts until the subscription is live. A release between the refusal and the subscription
+        // sends no message to this waiter, which would otherwise sleep for the rest of the TTL.
         let until = if is_new {
             let lease = Lease::new(self.client.plan.workload.lease.as_duration());
             let lease = lease.expect("the plan was checked");
@@ -166,6 +168,7 @@ impl ModelLock {
     /// Pauses between rounds. No message ends the pause, unless the variant has that flaw.
     async fn pause(&self, waiting: &mut Option<ModelWaiter>, pause: Duration) {
         let until = self.client.now() + pause;
+        // A wake-up reaches all waiters at the same time. If it ended their pauses, they would split the members again.
         if self.client.has(Flaw::WakeEndsBackOff) {
             let waiting = waiting.get_or_insert_with(|| ModelWaiter::new(&self.layout));
             waiting.hear(&self.client, WakeUpKind::Free, until).await;

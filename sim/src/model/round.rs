@@ -95,12 +95,14 @@ impl Round {
         }
         let terms = self.terms();
         let valid_until = self.layout.threshold_th(&terms);
+        // A slow round can outlast its own lease: A's claims on 1 and 2 of 3 have expired, and B may already hold both.
         if self.is_too_late(valid_until) {
             return RoundOutcome::Failed;
         }
         let Some(tokens) = token::of(self).await else {
             return RoundOutcome::Failed;
         };
+        // Checked again, because raising a token takes another round trip, in which the claims may expire.
         if self.is_too_late(valid_until) {
             return RoundOutcome::Failed;
         }
@@ -186,6 +188,8 @@ impl Round {
                 slack_millis: u64::MAX,
             };
         }
+        // The wall clock as the floor: a node that lost its counter would otherwise hand out 1 again, and the store
+        // would reject the newer holder.
         Fence::Mint {
             floor: self.client.runtime().wall_clock(),
             slack_millis: SLACK_MILLIS,
@@ -225,6 +229,8 @@ impl Round {
         let now = self.client.clock();
         let term = |vote: &Vote| match vote {
             Vote::Granted(..) if from_reply => Some(self.lease.term(now)),
+            // Not from the reply: the node's TTL began before it. A would still believe in its lock when the node has
+            // granted the name to B.
             Vote::Granted(_, sent) => Some(self.lease.term(*sent)),
             _ => None,
         };
@@ -267,6 +273,8 @@ impl Round {
     fn may_hold(&self, vote: Vote) -> bool {
         match vote {
             Vote::Granted(..) => true,
+            // The request may still be executed. If A did not release it, the claim would keep B out for a lease
+            // although no client holds it.
             Vote::Pending | Vote::Failed(Execution::Indeterminate) => {
                 !self.client.has(Flaw::SilenceIsRefusal)
             }

@@ -34,6 +34,8 @@ pub(super) async fn watch(hold: Rc<ModelHold>) {
 
 /// Records a member's answer to a renewal. A confirmation counts from when its request was sent.
 fn handle(hold: &ModelHold, answer: &MemberReply, latest_pass: Time) {
+    // From when the answered request was sent. Credited to a later one, the term would outlast the node's TTL, and B
+    // could win the name while A believes in it.
     let since = if hold.client.has(Flaw::LatestPassCredited) {
         latest_pass
     } else if hold.client.has(Flaw::ExtensionCountsFromReply) {
@@ -42,6 +44,7 @@ fn handle(hold: &ModelHold, answer: &MemberReply, latest_pass: Time) {
         answer.sent
     };
     let is_ours = match &answer.reply {
+        // A member without the claim does not count: B may have held the name there in the meantime.
         Ok(Reply::Renew(replies)) => matches!(**replies, [RenewReply::AlreadyYours { .. }]),
         // Only the variant that accepts any grant as a renewal sends acquires here.
         Ok(Reply::Acquire(reply)) => matches!(reply, AcquireReply::Granted { .. }),

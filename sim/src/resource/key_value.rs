@@ -61,7 +61,7 @@ pub enum StoreError {
     /// The token is smaller than one that the store has seen for the key, so another client has acquired the lock
     /// since.
     /// Nothing was done.
-    #[error("the token is older than {}, which the store has seen: the lock is another client's", largest.0)]
+    #[error("the token is older than {}, which the store has seen: another client has acquired the lock since", largest.0)]
     Stale {
         /// The largest token that the store has seen for the key.
         largest: Token,

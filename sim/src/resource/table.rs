@@ -80,7 +80,7 @@ pub enum TransactionError {
     },
     /// The token is smaller than one that was committed, so another client has acquired the lock since. Nothing was
     /// written.
-    #[error("the token is older than {}, which was committed: the lock is another client's", largest.0)]
+    #[error("the token is older than {}, which was committed: another client has acquired the lock since", largest.0)]
     Stale {
         /// The largest token that was committed.
         largest: Token,

@@ -38,10 +38,10 @@ pub(crate) fn leave() {
 #[expect(
     clippy::print_stderr,
     clippy::exit,
-    reason = "the process cannot go on, and no caller learns of it"
+    reason = "the process cannot continue, and no caller learns of it"
 )]
 fn say_and_exit() -> ! {
     let (seed, now) = with(|world| (world.plan.seed, world.now()));
-    eprintln!("error: the run of seed {seed} does not end: a client goes on and on at {now} ns");
+    eprintln!("error: the run of seed {seed} does not end: a client keeps running at {now} ns");
     std::process::exit(3);
 }

@@ -30,6 +30,7 @@ pub(super) async fn of(round: &Round) -> Option<Vec<Token>> {
             Agreement::Propose(_) if round.client.has(Flaw::MaximumIsToken) => {
                 handed_out.into_iter().flatten().max()?
             }
+            // With the largest value as the token, A could have 6 of 6 and 2, and the later B 3 of 3 and 2.
             Agreement::Propose(token) => raise(round, group, token).await?,
         };
         tokens.push(token);
