@@ -1,4 +1,4 @@
-//! The embedded node does what the specification says.
+//! The embedded node behaves as the specification does.
 
 use std::cell::RefCell;
 
@@ -28,7 +28,7 @@ fn the_embedded_node_agrees_with_the_specification_on_every_sequence() {
         .assert_each_occurred(cases.count as usize / 50);
 }
 
-/// What the adapter may send as one call, the embedded node is asked at the same moment.
+/// The embedded node gets at one moment what the adapter may send as one call.
 #[test]
 fn requests_of_one_moment_are_executed_by_the_embedded_node_as_if_each_came_by_itself() {
     let (names, now, cases) = (many_names(), wall_clock(), Cases::from_environment());

@@ -7,7 +7,7 @@ use quorlock_tests::page::{block, masked};
 
 const README: &str = include_str!("../../README.md");
 
-/// What is said of an example, and a line that it prints when that is so.
+/// An example's command, and a line that it prints if it works.
 const EXAMPLES: [(&str, &str); 5] = [
     (
         "quick_start",
@@ -19,7 +19,7 @@ const EXAMPLES: [(&str, &str); 5] = [
     ("lost_lock", "they never both held it"),
 ];
 
-/// As a reader of the README does, in the folder of the checkout.
+/// Runs it as a reader of the README does, in the folder of the checkout.
 fn cargo_run(example: &str) -> Output {
     let mut command = Command::new(env!("CARGO"));
     command.args(["run", "--quiet", "--example", example]);

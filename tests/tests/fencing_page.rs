@@ -1,4 +1,4 @@
-//! The SQL of the page about fencing, run as it is written there, on SQLite.
+//! Runs the SQL of the page about fencing, as written there, on SQLite.
 
 use quorlock_tests::page::block;
 use rusqlite::{Connection, named_params};
@@ -66,7 +66,8 @@ fn fenced_read(database: &Connection, token: i64) -> Option<String> {
     row.map(|row| row.get(0).unwrap())
 }
 
-/// Two writers in the order of the page's table: what became of the old holder's update, and what is there at the end.
+/// Runs two writers in the order of the page's table. Returns the outcome of the old holder's update, and the final
+/// value.
 fn two_writers(read: fn(&Connection, i64) -> Option<String>) -> (usize, String) {
     let database = database("sql table");
     assert_eq!(write(&database, "a", 7), 1);
@@ -102,14 +103,14 @@ fn an_update_in_one_statement_needs_no_read() {
         );
         changed.unwrap()
     };
-    // The late update comes first: it is kept. Then it is too late, and says so.
+    // If the late update comes first, it is kept. Otherwise it is too late, and reports that.
     assert_eq!(append(", b", 7), 1);
     assert_eq!(append(", c", 9), 1);
     assert_eq!(append(", late", 7), 0);
     assert_eq!(body(&database), "a, b, c");
 }
 
-/// Two connections to one file, as two services would have.
+/// Opens two connections to one file, as two services would.
 #[test]
 fn a_transaction_of_an_older_hold_is_rolled_back() {
     let folder = tempfile::tempdir().unwrap();

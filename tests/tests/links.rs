@@ -1,20 +1,20 @@
-//! Links between the pages of the documentation: each leads to a file that is there, and to a heading of it.
+//! Links between the pages of the documentation: each leads to an existing file, and to a heading in it.
 //!
-//! Links to other sites are not followed, as tests do not leave the machine.
+//! Links to other sites are not followed, because tests do not use the network.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-/// What a page links to, and the identifiers of its headings.
+/// The links of a page, and the identifiers of its headings.
 #[derive(Default)]
 struct Page {
     links: Vec<String>,
     headings: Vec<String>,
 }
 
-/// The identifier that mdBook and forges give a heading of this text.
+/// Returns the identifier that mdBook and forges give to a heading with this text.
 fn identifier(heading: &str) -> String {
     let kept = heading.trim().chars().filter_map(|character| {
         if character.is_whitespace() {
@@ -98,7 +98,7 @@ fn every_link_leads_to_a_file_and_a_heading() {
     assert!(100 < followed, "only {followed} links");
 }
 
-/// What would make the test above blind: a link that leads nowhere is found.
+/// Checks the test above: it finds a link that leads nowhere.
 #[test]
 fn identifiers_are_those_of_mdbook() {
     for (heading, expected) in [

@@ -1,4 +1,4 @@
-//! What the pages of the documentation say of the code, held against the code.
+//! Compares statements about the code on the pages of the documentation with the code.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +10,7 @@ const ERRORS: &str = concat!(
 );
 const RENEWAL: &str = include_str!("../../crates/quorlock-core/src/renewal.rs");
 
-/// The variants of an enum, read in its source.
+/// Returns the variants of an enum, read in its source.
 fn variants<'a>(source: &'a str, name: &str) -> Vec<&'a str> {
     let begin = format!("pub enum {name} {{\n");
     let (_, body) = source.split_once(&begin).expect("the enum");
@@ -21,7 +21,7 @@ fn variants<'a>(source: &'a str, name: &str) -> Vec<&'a str> {
     names.collect()
 }
 
-/// The first cells of the guide's tables.
+/// Returns the first cells of the guide's tables.
 fn first_cells() -> String {
     let rows = GUIDE.lines().filter_map(|line| line.strip_prefix("| "));
     let cells = rows.filter_map(|row| row.split(" | ").next());
@@ -74,7 +74,7 @@ fn the_code_of_every_page_is_compiled() {
     );
 }
 
-/// Each of the ten decisions stands where the page says, with its reason beside it.
+/// Each of the ten decisions is made where the page says, with its reason next to it.
 #[test]
 fn each_decision_is_made_where_the_architecture_says() {
     let page = include_str!("../../docs/src/architecture.md");

@@ -1,4 +1,4 @@
-//! What holds for every schedule of visits and faults, on embedded nodes in virtual time.
+//! Properties of every schedule of visits and faults, on embedded nodes in virtual time.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use quorlock::{EmbeddedNode, Guard, Lock, Locks, Persistence, Token};
 use tokio::time::{sleep, timeout};
 
-/// Somebody wants the lock.
+/// A client that wants the lock.
 #[derive(Clone, Debug)]
 struct Visit {
     client: usize,
@@ -104,7 +104,7 @@ fn plan() -> impl Strategy<Value = Plan> {
     })
 }
 
-/// Every guard that is out, and the token of the last grant.
+/// Every live guard, and the token of the last grant.
 #[derive(Default)]
 struct Witness {
     guards: Vec<(usize, Arc<Guard>)>,
@@ -135,7 +135,7 @@ async fn attend(number: usize, visit: Visit, lock: Lock, witness: Arc<Mutex<Witn
         Some(lease) => lock.lease(Duration::from_millis(lease)),
         None => lock,
     };
-    // Out of patience, it drops the acquisition wherever that is.
+    // Out of patience, it drops the acquisition at whatever point that is.
     let patience = Duration::from_millis(visit.patience_millis);
     let Ok(acquired) = timeout(patience, lock.acquire()).await else {
         return;
@@ -201,7 +201,7 @@ async fn run(plan: Plan) -> usize {
     }
     assert!(!watching.is_finished(), "the watch has seen two holders");
     watching.abort();
-    // Calls that hang time out, releases that failed are tried again, leaked leases end.
+    // Hanging calls time out, failed releases are retried, leaked leases end.
     sleep(Duration::from_secs(10)).await;
     for node in &nodes {
         assert_eq!(node.names(), [], "left on {node:?}");
@@ -217,7 +217,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// At most one guard says that it is held, tokens grow from grant to grant, and nothing is held at the end.
+    /// At most one guard is held at a time, tokens grow from grant to grant, and nothing is held at the end.
     #[test]
     fn one_holder_at_a_time_growing_tokens_and_nothing_left(plan in plan()) {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -229,7 +229,7 @@ proptest! {
     }
 }
 
-/// The property is not vacuous: where nothing fails, everybody with patience is let in.
+/// Checks that the property is not vacuous: without faults, every client with patience is granted the lock.
 #[tokio::test(start_paused = true)]
 async fn everybody_is_let_in_where_nothing_fails() {
     let visit = |number: usize| Visit {

@@ -1,4 +1,4 @@
-//! The conformance files of the protocol say of a node in memory what is true, and of the page what stands on it.
+//! Runs the conformance files of the protocol on nodes in memory, and compares their rules with those of the page.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use quorlock_tests::requests::wall_clock;
 
 const PAGE: &str = include_str!("../../docs/src/protocol.md");
 
-/// Runs all files; how many sequences were run.
+/// Runs all files. Returns how many sequences ran.
 async fn all_agree<B: Bench>(bench: impl Fn(&[Name]) -> B) -> usize {
     let mut run = 0;
     for (topic, sequences) in read() {
@@ -23,7 +23,7 @@ async fn all_agree<B: Bench>(bench: impl Fn(&[Name]) -> B) -> usize {
     run
 }
 
-/// The names in a sequence, and the one that has no need to be said.
+/// Returns the names in a sequence, and the default name.
 fn names(sequence: &Sequence) -> Vec<Name> {
     let names: BTreeSet<_> = sequence.names().into_iter().collect();
     let usual = Name::new("orders/42").unwrap();
@@ -51,7 +51,7 @@ async fn the_embedded_node_does_what_the_files_say() {
     assert!(100 <= run, "{run}");
 }
 
-/// A file cites rules by their numbers, in which each rule of a node stands at the beginning of a line of the page.
+/// A file cites rules by their numbers. On the page, each rule of a node begins a line with its number.
 #[test]
 fn each_rule_of_a_node_is_shown_by_a_file_and_each_that_is_cited_stands_on_the_page() {
     let rules = PAGE.lines().filter_map(|line| line.strip_prefix("- **"));
@@ -77,7 +77,7 @@ fn each_rule_of_a_node_is_shown_by_a_file_and_each_that_is_cited_stands_on_the_p
             }
         }
     }
-    // What clients do among themselves no sequence of requests to one node can show.
+    // No sequence of requests to one node can show the rules between clients.
     let of_nodes = rules.iter().filter(|rule| !rule.starts_with('C'));
     let not_shown: Vec<_> = of_nodes
         .filter(|rule| !cited.contains_key(**rule))

@@ -1,4 +1,4 @@
-//! The simulated server on a real port, driven by the product and by others.
+//! Tests the simulated server on a real port, used by the product and by other clients.
 
 use std::cell::RefCell;
 use std::process::Command;
@@ -95,7 +95,7 @@ fn redis_cli_talks_to_it() {
     assert!(cli(&["INFO", "server"]).unwrap().contains("redis_version:"));
 }
 
-/// What a node says to this, whatever the state of its connections.
+/// Returns a node's answer to this, whatever the state of its connections.
 fn ask<T: redis::FromRedisValue>(port: u16, words: &[&str]) -> redis::RedisResult<T> {
     let client = redis::Client::open(format!("redis://127.0.0.1:{port}/"))?;
     let mut command = redis::Cmd::new();

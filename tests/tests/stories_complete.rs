@@ -1,9 +1,9 @@
-//! Every bug story has its test: a function whose name begins with the number of the story.
+//! Every bug story has a test: a function whose name begins with the number of the story.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// All of them.
+/// The numbers of all stories.
 fn stories() -> impl Iterator<Item = u32> {
     1..=30
 }
@@ -36,7 +36,7 @@ fn read_folder(folder: &Path, told: &mut BTreeSet<u32>) {
     }
 }
 
-/// The number in a line like `async fn story_07_a_failed_round_leaves_no_keys() {`.
+/// Returns the number in a line like `async fn story_07_a_failed_round_leaves_no_keys() {`.
 fn story_of(line: &str) -> Option<u32> {
     let line = line.trim_start();
     let line = line.strip_prefix("pub(crate) ").unwrap_or(line);

@@ -1,4 +1,4 @@
-//! The example of a service: two processes of it, as far as their clients and connections go, on one database.
+//! Tests the example of a service: two processes of it, each with its own client and connections, on one database.
 
 #[path = "../examples/transfers.rs"]
 #[allow(unreachable_pub, reason = "an example is a program of its own")]
@@ -11,7 +11,7 @@ use quorlock::{EmbeddedNode, Locks};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Starts a service, and says where it listens.
+/// Starts a service. Returns its address.
 async fn start(locks: Locks, database: &Path) -> String {
     let bank = Bank {
         locks,
@@ -23,7 +23,7 @@ async fn start(locks: Locks, database: &Path) -> String {
     address
 }
 
-/// The code and the body of the answer.
+/// Returns the code and the body of the answer.
 async fn post(address: &str, body: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!(
@@ -81,7 +81,7 @@ async fn two_services_lose_no_transfer() {
                 expected[at(from)] -= 7;
                 expected[at(to)] += 7;
             }
-            // From one account to itself, no money left, or others were there for two seconds.
+            // From one account to itself, no money left, or other clients held an account for two seconds.
             400 | 409 | 503 => {}
             _ => panic!("{code} {body}"),
         }
@@ -107,7 +107,7 @@ async fn a_hold_that_was_overtaken_writes_nothing() {
         async move { example::write(database, &fence, transfer, &Balances { from, to }).await }
     };
     write(8, 70, 130).await.unwrap();
-    // Only one of its two names was taken meanwhile: neither account is written.
+    // Only one of its two names was acquired by another client in the meantime: neither account is written.
     let late = write(7, 1, 1).await;
     assert!(matches!(late, Err(Refusal::TooLate)), "{late:?}");
     assert_eq!(balance(&database, "alice"), 70);

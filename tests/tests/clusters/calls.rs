@@ -33,7 +33,7 @@ async fn a_renewal_of_names_on_all_shards_has_each_answer_in_its_place() {
     let mut expected = Vec::new();
     for (number, name) in names.iter().enumerate() {
         let token = requests::take(&transport, name, 1).await;
-        // Every third is asked for by another owner.
+        // Another owner requests every third name.
         let owner = if number % 3 == 0 { 2 } else { 1 };
         claims.push(requests::claim(name, owner, token));
         expected.push(match owner {
@@ -63,7 +63,7 @@ async fn nodes_that_send_a_request_back_and_forth_are_an_error_soon() {
     let (node, other) = (&cluster.nodes()[a], &cluster.nodes()[b]);
     let own: String = node.command(&["CLUSTER", "MYID"]);
     let others: String = other.command(&["CLUSTER", "MYID"]);
-    // One says that the other has it, which says that the first has it.
+    // The first node names the second as the owner, and the second names the first.
     node.command::<()>(&["CLUSTER", "SETSLOT", &slot, "NODE", &others]);
     let began = Instant::now();
     let error = ask(&transport, &name).await.unwrap_err();
@@ -110,7 +110,7 @@ async fn a_slot_without_an_owner_is_an_error_until_it_has_one() {
             (Cause::Cluster, Execution::Definite)
         );
     }
-    // The rest is served.
+    // The other slots are served.
     requests::take(&transport, &requests::name(&elsewhere), 1).await;
     let node = &cluster.nodes()[primary];
     node.command::<()>(&["CLUSTER", "ADDSLOTS", &slot]);

@@ -1,4 +1,4 @@
-//! How a cluster is found, and what is said when it is not.
+//! Tests how a cluster is found, and the errors if it is not.
 
 use std::time::{Duration, Instant};
 
@@ -45,7 +45,7 @@ async fn a_first_node_that_is_dead_or_stopped_does_no_harm() {
     let cluster = cluster().await;
     let (mut dead, silent) = (Server::start(), Server::start());
     dead.kill();
-    // It takes connections, and answers nothing.
+    // It accepts connections, and answers nothing.
     silent.pause();
     let last = cluster.nodes().last().unwrap();
     for seeds in [[&dead, &silent, last], [&silent, &dead, last]] {
@@ -86,7 +86,7 @@ async fn what_is_no_cluster_is_told_by_name() {
     }
 }
 
-/// A cluster of one node, which owns every slot.
+/// Starts a cluster of one node, which owns every slot.
 fn alone(options: &[&str]) -> Server {
     let node = Server::start_in_cluster(options);
     own_all_slots(&node);
@@ -117,7 +117,7 @@ async fn a_login_that_is_wrong_is_told_without_it() {
     assert!(!format!("{locks:?}").contains("right"));
 }
 
-/// What a plain lock needs of a server by itself.
+/// The rights that a plain lock needs on a single server.
 const RIGHTS: &str = "~* &redisson_lock__channel:* +evalsha +eval +exists +pttl +hmget +hset +pexpire +get +set +del +time \
                       +publish +subscribe +unsubscribe +ping";
 
@@ -182,7 +182,7 @@ async fn a_cluster_is_spoken_to_under_tls() {
         &believed,
         "--tls-auth-clients",
         "no",
-        // Without it nodes name their other ports to clients that speak TLS.
+        // Without it, nodes announce their other ports to clients that speak TLS.
         "--tls-cluster",
         "yes",
     ]);

@@ -1,4 +1,4 @@
-//! What becomes of holds and waiters when a replica takes the place of its primary.
+//! Tests holds and waiters when a replica takes the place of its primary.
 
 use std::time::{Duration, Instant};
 
@@ -19,11 +19,11 @@ server_tests![
 /// Longer than a failover.
 const LEASE: Duration = Duration::from_secs(60);
 
-/// So soon a waiter has a free name when the replica has been promoted: other nodes hear of it, the client asks them every 100 ms
-/// to 200 ms, the waiter asks within another 100 ms, and the machine may be busy.
+/// The bound on a waiter's grant after the promotion of the replica. Other nodes learn of it, the client queries them
+/// every 100 ms to 200 ms, the waiter asks within another 100 ms, and the machine may be busy.
 const SOON: Duration = Duration::from_secs(2);
 
-/// A failover may lose what the replica had not: here it has it.
+/// A failover may lose what the replica lacks. Here it has everything.
 async fn replicated(cluster: &Cluster, replica: usize, name: &str, guard: &Guard) {
     let replica = &cluster.nodes()[replica];
     replica.command::<()>(&["READONLY"]);

@@ -1,4 +1,4 @@
-//! In which ways releases are published and heard on a cluster: Redisson has two, and knows one of them at a time.
+//! Tests the ways in which releases are published and received on a cluster: Redisson has two, and uses one at a time.
 
 use std::time::{Duration, Instant};
 
@@ -19,14 +19,14 @@ server_tests![
     a_user_who_may_not_listen_to_shards_hears_the_rest,
 ];
 
-/// Longer than a test: nothing but a message wakes a waiter.
+/// Longer than a test: only a message wakes a waiter.
 const LEASE: Duration = Duration::from_secs(60);
 
 fn channel(name: &str) -> String {
     format!("redisson_lock__channel:{{{name}}}")
 }
 
-/// How many listen at a node, in the one way and in the other.
+/// Returns how many listeners a node has in each of the two ways.
 fn listeners(node: &Server, name: &str) -> (u32, u32) {
     let many = |word: &str| {
         let told = node.try_command::<(String, u32)>(&["PUBSUB", word, &channel(name)]);
@@ -69,7 +69,7 @@ async fn a_release_is_heard_in_whichever_way_it_is_published() {
     }
 }
 
-/// A connection of another make that listens to a channel.
+/// A connection of another client that listens to a channel.
 fn listener(node: &Server, verb: &str, name: &str) -> redis::Connection {
     let mut connection = node.connect().unwrap();
     connection.set_read_timeout(Some(BOUND)).unwrap();

@@ -47,7 +47,7 @@ async fn a_waiter_is_woken_by_a_release_on_each_shard() {
     let (ours, theirs) = (client(&cluster).await, client(&cluster).await);
     for primary in cluster.primaries() {
         let name = cluster.name_on(primary, "woken/");
-        // Without a wake-up the waiter would sleep for as long as that.
+        // Without a wake-up, the waiter would sleep for this long.
         let guard = ours.lock(&name).lease(6 * BOUND).acquire().await;
         let guard = guard.unwrap_or_else(|error| panic!("{error}"));
         let lock = theirs.lock(&name).wait(BOUND);
@@ -81,7 +81,7 @@ async fn several_names_on_all_shards_are_taken_together() {
     }
     guard.extend(2 * LEASE).await.unwrap();
     guard.release().await.unwrap();
-    // One of them is taken: the rest is given back.
+    // One of them is held: the others are released.
     let one = theirs.lock(&names[1]).acquire().await.unwrap();
     assert!(all.try_acquire().await.unwrap().is_none());
     let waiting = all.clone().wait(BOUND);
@@ -191,7 +191,7 @@ async fn a_name_whose_keys_would_lie_apart_is_refused_with_the_tag_to_use() {
         let guard = locks.lock(instead).acquire().await.unwrap();
         guard.release().await.unwrap();
     }
-    // A prefix counts like a part of the name.
+    // A prefix counts as part of the name.
     let tagged = settings().key_prefix("{app}:");
     let tagged = tagged.connect(cluster.address()).await.unwrap();
     let guard = tagged.lock("a}b").acquire().await.unwrap();

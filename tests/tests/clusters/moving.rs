@@ -1,4 +1,4 @@
-//! What becomes of holds and waiters when their slot moves to another node.
+//! Tests holds and waiters when their slot moves to another node.
 
 use std::time::Duration;
 
@@ -64,18 +64,18 @@ async fn a_slot_moves_key_by_key_while_a_name_is_held_and_waited_for() {
     listens(&cluster, from, &name).await;
 
     cluster.begin_move(slot, from, to);
-    // All of its keys are where they were.
+    // All of its keys are still at the old node.
     guard.extend(2 * LEASE).await.unwrap();
     let granted = third.lock(&name).try_acquire().await;
     assert!(!matches!(granted, Ok(Some(_))), "{granted:?}");
     cluster.move_keys(from, to, &[&name]);
-    // One is here, the other there: no node can execute it, and the hold goes on.
+    // One key is at each node: no node can execute the request, and the hold continues.
     guard.extend(2 * LEASE).await.unwrap_err();
     assert!(guard.is_held());
     let granted = third.lock(&name).try_acquire().await;
     assert!(!matches!(granted, Ok(Some(_))), "{granted:?}");
     cluster.move_keys(from, to, &[&token]);
-    // Both are there, and the slot is still here.
+    // Both keys have moved, and the slot has not.
     guard.extend(2 * LEASE).await.unwrap();
     assert!(cluster.keys_of(from, slot).is_empty());
     let granted = third.lock(&name).try_acquire().await;
@@ -89,7 +89,7 @@ async fn a_slot_moves_key_by_key_while_a_name_is_held_and_waited_for() {
     assert!(before < next.fencing_token());
     assert_eq!(claimed_at(&cluster, &name, &next), [to]);
 
-    // Who waits now listens there.
+    // The waiter now listens there.
     let lock = ours.lock(&name).wait(BOUND);
     let waiter = tokio::spawn(async move { lock.acquire().await });
     listens(&cluster, to, &name).await;
@@ -98,7 +98,7 @@ async fn a_slot_moves_key_by_key_while_a_name_is_held_and_waited_for() {
     cluster.move_slot(slot, to, from);
 }
 
-/// The claim and the token of A, who reads, have been moved, and A's own lease has not: B may not write.
+/// A reads. Its claim and the token have moved, and A's own lease has not: B must not be granted the name to write.
 async fn a_reader_keeps_writers_out_while_its_keys_are_moved() {
     let cluster = cluster().await;
     let (ours, theirs) = (client(&cluster).await, client(&cluster).await);
@@ -142,7 +142,7 @@ async fn a_renewal_follows_the_keys_of_its_name() {
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
     assert_eq!(keys.len(), 2);
     cluster.move_keys(from, to, &keys);
-    // The slot is on its way for longer than a lease.
+    // The slot is being moved for longer than a lease.
     let (mut renewals, mut least) = (0, guard.validity());
     until("it is renewed four times", || {
         let left = guard.validity();
@@ -172,7 +172,7 @@ async fn waiters_of_many_names_are_served_while_slots_move() {
         handovers.push(tokio::spawn(async move {
             let mut before = None;
             for _ in 0..100 {
-                // While its keys are moved a name is granted to no client.
+                // While its keys are being moved, a name is granted to no client.
                 let guard = loop {
                     if let Ok(guard) = lock.acquire().await {
                         break guard;
@@ -181,7 +181,7 @@ async fn waiters_of_many_names_are_served_while_slots_move() {
                 assert!(before < Some(guard.fencing_token()));
                 before = Some(guard.fencing_token());
                 tokio::task::yield_now().await;
-                // It may be in the middle of a move; the keeper sees to the rest.
+                // The release may come in the middle of a move; the keeper does the rest.
                 let _ = guard.release().await;
             }
         }));

@@ -1,4 +1,4 @@
-//! The one cluster of these tests, for one test after the other.
+//! The cluster that these tests share, one test at a time.
 
 use std::sync::OnceLock;
 
@@ -8,7 +8,7 @@ use quorlock_tests::cluster::Cluster;
 use quorlock_tests::wait::until;
 use tokio::sync::{Mutex, MutexGuard};
 
-/// The cluster, for this test alone, with all of its processes in place.
+/// Returns the cluster for this test alone, with all of its processes running.
 pub(crate) async fn cluster() -> MutexGuard<'static, Cluster> {
     static CLUSTER: OnceLock<Mutex<Cluster>> = OnceLock::new();
     let cluster = CLUSTER.get_or_init(|| Mutex::new(Cluster::start()));
@@ -17,12 +17,12 @@ pub(crate) async fn cluster() -> MutexGuard<'static, Cluster> {
     cluster
 }
 
-/// A client of the cluster.
+/// Returns a client of the cluster.
 pub(crate) async fn client(cluster: &Cluster) -> Locks {
     patient_client(&cluster.address()).await
 }
 
-/// The numbers of the nodes at which the claim of this guard stands. (A replica sends readers elsewhere, so only owners
+/// Returns the indices of the nodes that have the claim of this guard. (A replica redirects readers, so only owners
 /// answer.)
 pub(crate) fn claimed_at(cluster: &Cluster, name: &str, guard: &Guard) -> Vec<usize> {
     let owner = guard.owner_id().to_string();

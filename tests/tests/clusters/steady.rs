@@ -1,4 +1,4 @@
-//! What the address of a cluster costs while nothing happens.
+//! Measures what the address of a cluster costs without faults.
 
 use quorlock_tests::clients::settings;
 use quorlock_tests::server::Server;
@@ -9,7 +9,7 @@ use super::stage::{client, cluster};
 
 server_tests![in_the_steady_state_a_lock_costs_what_it_costs_at_a_plain_address];
 
-/// How many calls of scripts a node has executed, or has refused and sent elsewhere.
+/// Returns how many script calls a node has executed, or has refused and redirected.
 fn scripts(node: &Server) -> u64 {
     let stats: String = node.command(&["INFO", "commandstats"]);
     let mut lines = stats.lines();
@@ -32,12 +32,13 @@ async fn in_the_steady_state_a_lock_costs_what_it_costs_at_a_plain_address() {
     for client in &clients {
         took(client).await;
     }
-    // One call for an acquire and one for a release, at one node: none is sent on by another.
+    // One call for an acquire and one for a release, at one node: no other node redirects one.
     let before = executed();
     took(&clients[1]).await;
     let calls = executed().into_iter().zip(before);
     let calls: Vec<u64> = calls.map(|(after, before)| after - before).collect();
     assert_eq!(calls.iter().sum::<u64>(), 2 * u64::from(LOCKS), "{calls:?}");
-    // A figure, and no bar: the nodes of a cluster have replicas, which a machine with two processors has little room for.
+    // A figure without a bar: the nodes of a cluster have replicas, and a machine with two processors has little room for
+    // them.
     measure(&clients).await.print("the address of a cluster");
 }

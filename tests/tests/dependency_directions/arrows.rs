@@ -1,20 +1,20 @@
-//! Which file of a crate takes a name from which other one, read from the text of its modules.
+//! Finds which file of a crate takes a name from which other one, by reading the text of its modules.
 //!
 //! An arrow is a `use`, or a path in the code that begins with `crate::`, `super::`, `self::` or the name of a child
-//! module. A name that a module hands on (`pub use`) is taken from where it is defined. A module and the files that it
-//! is split into are one room: what a child takes from its own parents by `super::` is no arrow. Tests are passed over.
+//! module. A name that a module re-exports (`pub use`) is taken from where it is defined. A module and the files that it
+//! is split into are one room: what a child takes from its own parents by `super::` is no arrow. Tests are skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// A module's place in its crate: `["link", "probe"]`; of `lib.rs` nothing.
+/// A module's place in its crate: `["link", "probe"]`; empty for `lib.rs`.
 type Module = Vec<String>;
 
 /// One file of a crate.
 struct File {
-    /// From the crate's `src` on: `link/probe.rs`.
+    /// Path below the crate's `src`: `link/probe.rs`.
     path: String,
-    /// Without comments, literals and tests, line by line as it was.
+    /// The text without comments, literals and tests, with its lines unchanged.
     code: String,
 }
 
@@ -39,7 +39,7 @@ struct Named {
 }
 
 impl Tree {
-    /// The files under a crate's `src`.
+    /// Reads the files under a crate's `src`.
     pub(crate) fn read(src: &Path) -> Tree {
         let mut tree = Tree::default();
         let mut folders = vec![src.to_path_buf()];
@@ -64,11 +64,11 @@ impl Tree {
         tree
     }
 
-    /// Adds a file; one of tests alone is left out.
+    /// Adds a file, unless it contains only tests.
     pub(crate) fn add(&mut self, path: &str, text: &str) {
         let module = path.trim_end_matches(".rs").trim_end_matches("/mod");
         let module: Module = match module {
-            // Beside a library it is a program that uses it.
+            // Beside a library, `main.rs` is a program that uses it.
             "main" if self.0.contains_key(&Vec::new()) => vec!["main".to_owned()],
             "lib" | "main" => Vec::new(),
             module => module.split('/').map(str::to_owned).collect(),
@@ -101,7 +101,7 @@ impl Tree {
         arrows
     }
 
-    /// The module that defines what a path names, if it is one of the crate.
+    /// Returns the module that defines the name of a path, if it is in the crate.
     fn target(&self, from: &Module, segments: &[String], hops: usize) -> Option<Module> {
         let mut at: Module = match segments.first()?.as_str() {
             "crate" => Vec::new(),
@@ -128,7 +128,7 @@ impl Tree {
             }
             rest.next();
         }
-        // A cycle of names that are handed on cannot compile; the bound is for a text that does not.
+        // A cycle of re-exported names cannot compile; the bound is for a text that does not compile.
         if let Some(name) = rest.next().filter(|_| hops < 8)
             && let Some(handed_on) = self.handed_on(&at, name)
         {
@@ -137,7 +137,7 @@ impl Tree {
         Some(at)
     }
 
-    /// From where a module has a name that it hands on.
+    /// Returns where a module takes a re-exported name from.
     fn handed_on(&self, module: &Module, name: &str) -> Option<Vec<String>> {
         let named = self.named(module, self.0.get(module)?);
         let mut handed_on = named.into_iter().filter(|named| named.is_handed_on);
@@ -190,7 +190,7 @@ impl Tree {
     }
 }
 
-/// Reads one tree of a `use`, from `at` to behind its end.
+/// Reads one tree of a `use`, from `at` to its end.
 fn read_use(
     words: &[(usize, String)],
     mut at: usize,
@@ -251,12 +251,12 @@ fn is_name(word: &str) -> bool {
     word.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
-/// The text without comments, literals and what is compiled for tests alone, every line where it was.
+/// Removes comments, literals and code that is compiled only for tests. Lines stay where they are.
 pub(crate) fn code_of(text: &str) -> String {
     without_tests(&without_words(text))
 }
 
-/// The words of a text with their lines: names, `::`, and every other mark by itself.
+/// Returns the words of a text with their lines: names, `::`, and each other mark by itself.
 pub(crate) fn words(code: &str) -> Vec<(usize, String)> {
     let mut words = Vec::new();
     for (index, text) in code.lines().enumerate() {
@@ -278,7 +278,7 @@ pub(crate) fn words(code: &str) -> Vec<(usize, String)> {
     words
 }
 
-/// The text without comments and literals, every line where it was.
+/// Removes comments and literals. Lines stay where they are.
 fn without_words(text: &str) -> String {
     let mut code = String::with_capacity(text.len());
     let mut rest = text;
@@ -308,7 +308,7 @@ fn without_words(text: &str) -> String {
     code
 }
 
-/// The length of a raw string that begins here.
+/// Returns the length of a raw string that begins here.
 fn raw_literal(text: &str) -> Option<usize> {
     let inner = text.strip_prefix("br").or(text.strip_prefix('r'))?;
     let hashes = inner.len() - inner.trim_start_matches('#').len();
@@ -318,7 +318,7 @@ fn raw_literal(text: &str) -> Option<usize> {
     Some(text.len() - body.len() + length)
 }
 
-/// The length of a string that begins here.
+/// Returns the length of a string that begins here.
 fn literal(text: &str) -> usize {
     let mut is_escaped = false;
     for (at, c) in text.char_indices().skip(1) {
@@ -332,7 +332,7 @@ fn literal(text: &str) -> usize {
     text.len()
 }
 
-/// The length of a character that begins here; of a lifetime nothing but its quote.
+/// Returns the length of a character literal that begins here; for a lifetime, only that of its quote.
 fn character(text: &str) -> usize {
     let inner = &text[1..];
     if let Some(escaped) = inner.strip_prefix('\\') {
@@ -347,7 +347,7 @@ fn character(text: &str) -> usize {
     }
 }
 
-/// The code without what is compiled for tests alone, every line where it was.
+/// Removes code that is compiled only for tests. Lines stay where they are.
 fn without_tests(code: &str) -> String {
     const MARK: &str = "#[cfg(test)]";
     let mut kept = String::with_capacity(code.len());

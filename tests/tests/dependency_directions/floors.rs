@@ -1,12 +1,12 @@
-//! The floors of each crate: what stands above what. No `use` runs upwards, and no files import each other in a circle.
+//! The floors of each crate: which files may use which. No `use` runs upwards, and no files import each other in a circle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::arrows::{Arrow, Tree};
 
-/// The floors of a crate from the top down, each a few files or folders (`link/`). A longer path goes before a shorter
-/// one: `subscription/registry.rs` may stand on another floor than the rest of `subscription/`.
+/// The floors of a crate from the top down, each a few files or folders (`link/`). A longer path takes precedence:
+/// `subscription/registry.rs` may be on another floor than the rest of `subscription/`.
 type Floors = &'static [&'static [&'static str]];
 
 const CORE: Floors = &[
@@ -40,7 +40,7 @@ const CORE: Floors = &[
 
 const ADAPTER: Floors = &[
     &["lib.rs"],
-    // What fuzz targets and tests call.
+    // Called by fuzz targets and tests.
     &["fuzzed.rs"],
     &["fuzzed/"],
     &["check.rs", "check/"],
@@ -57,7 +57,7 @@ const ADAPTER: Floors = &[
     &["route/"],
     &["route.rs"],
     &["server.rs"],
-    // A Sentinel group, which is asked and listened to over connections.
+    // A Sentinel group, which is queried and listened to on connections.
     &["group.rs"],
     &["group/"],
     // Connections: which is current, the wake-ups of one.
@@ -74,7 +74,7 @@ const ADAPTER: Floors = &[
         "subscription/registry/",
         "target.rs",
     ],
-    // What a user says, and what goes over the wire.
+    // The user's settings, and the data on the wire.
     &["tag.rs"],
     &["config.rs", "script.rs", "script/"],
     &["source/"],
@@ -105,7 +105,7 @@ const SIMULATED_REDIS: Floors = &[
     &["definition.rs"],
     &["node.rs", "script.rs", "script/"],
     &["call.rs", "info.rs"],
-    // What is stored.
+    // Stored data.
     &["data.rs", "channels.rs", "session.rs"],
     &["keyspace.rs", "refusal.rs", "request.rs"],
     // Values and texts.
@@ -123,7 +123,7 @@ const SIMULATED_REDIS: Floors = &[
 
 const PRODUCT: Floors = &[
     &["lib.rs"],
-    // The face: how locks are made, acquired and held.
+    // The user's interface: how locks are made, acquired and held.
     &["connect.rs"],
     &["builder.rs"],
     &["locks.rs"],
@@ -150,7 +150,7 @@ const PRODUCT: Floors = &[
     // What the locks of one client share.
     &["shared/client.rs"],
     &["shared/keeper.rs", "shared/keeper/"],
-    // What operators are told: above what is stored, which tells nothing.
+    // Reports to operators, above the stored state, which reports nothing.
     &["telemetry.rs"],
     &["telemetry/span.rs"],
     &["shared/hold.rs", "shared/hold/", "shared/rests.rs"],
@@ -164,7 +164,7 @@ const PRODUCT: Floors = &[
         "shared/under.rs",
         "shared/waiters.rs",
     ],
-    // The ground. The embedded node stands on nothing else.
+    // The ground. The embedded node uses nothing else.
     &["config.rs", "embedded.rs", "embedded/"],
     &[
         "error.rs",
@@ -181,10 +181,10 @@ const PRODUCT: Floors = &[
 const COMMAND: Floors = &[
     &["main.rs"],
     &["lib.rs"],
-    // What fuzz targets and tests call.
+    // Called by fuzz targets and tests.
     &["fuzzed.rs"],
     &["cli.rs"],
-    // What is done.
+    // The commands.
     &["leader.rs"],
     &[
         "elsewhere.rs",
@@ -205,7 +205,7 @@ const COMMAND: Floors = &[
         "run/timing.rs",
     ],
     &["run/clock.rs"],
-    // Which servers, and how it all ends.
+    // Which servers a command uses, and its exit.
     &["connect.rs"],
     &["settings.rs", "voice.rs"],
     &["failure.rs", "span.rs"],
@@ -214,14 +214,14 @@ const COMMAND: Floors = &[
 const SIMULATOR: Floors = &[
     &["main.rs"],
     &["lib.rs"],
-    // What fuzz targets and tests call.
+    // Called by fuzz targets and tests.
     &["fuzzed.rs", "fuzzed/"],
-    // The command line, many runs, and runs as pictures.
+    // The command line, many runs, and pictures of runs.
     &["cli.rs", "cli/"],
-    // Tests of a user's own.
+    // Tests of a user's own code.
     &["property_test.rs", "property_test/"],
     &["study.rs", "study/"],
-    // The same on real servers: one run of it, what strikes them, and the processes that are struck.
+    // The same on real servers: one run, its faults, and the processes that they hit.
     &["chaos.rs"],
     &["chaos/cell.rs"],
     &["chaos/conductor.rs"],
@@ -242,9 +242,9 @@ const SIMULATOR: Floors = &[
     ],
     &["chaos/"],
     &["report.rs", "report/"],
-    // One run: its verdict, what clients do, and what the product holds in its hands.
+    // One run: its verdict, what clients do, and the product's seams.
     &["simulation.rs"],
-    // What a lock protects.
+    // The resource that a lock protects.
     &["resource.rs", "resource/"],
     &["client.rs", "client/"],
     &["model.rs", "model/"],
@@ -253,26 +253,26 @@ const SIMULATOR: Floors = &[
     &["seam.rs", "seam/"],
     // Servers on real ports, and the lane over simulated TCP.
     &["serve.rs", "serve/", "turmoil.rs", "turmoil/"],
-    // The loop: how a run begins, what happens next, and how it ends.
+    // The loop: the beginning of a run, its next event, and its end.
     &["engine.rs", "engine/"],
-    // What joins two parts of the world.
+    // Connections between two parts of the world.
     &["engine/faults.rs", "engine/faults/"],
     &["engine/nodes.rs", "engine/record.rs"],
     &["engine/nodes/"],
     &["engine/network.rs", "engine/network/"],
     &["engine/clients.rs", "engine/clients/", "engine/record/"],
-    // The state of one run, the parts of it, and what they are called by.
+    // The state of one run, its parts, and their identifiers.
     &["world.rs"],
     &["world/"],
     &["world/by_id.rs", "world/clock.rs", "world/slab.rs"],
     &["world/id.rs"],
-    // What must hold, what happened, and what is run.
+    // Properties, the history, and the plan.
     &["checker.rs", "checker/"],
     &["history.rs", "history/"],
     &["plan.rs", "plan/"],
 ];
 
-/// The crates that stand on floors.
+/// The crates that have floors.
 const CRATES: [(&str, Floors); 6] = [
     ("crates/quorlock-cli", COMMAND),
     ("crates/quorlock", PRODUCT),
@@ -282,7 +282,7 @@ const CRATES: [(&str, Floors); 6] = [
     ("sim", SIMULATOR),
 ];
 
-/// What is wrong with a crate's arrows, a line each.
+/// Returns the errors in a crate's arrows, one line each.
 fn faults(tree: &Tree, floors: Floors) -> Vec<String> {
     let mut faults = Vec::new();
     for path in tree.paths() {
@@ -316,7 +316,7 @@ fn faults(tree: &Tree, floors: Floors) -> Vec<String> {
     faults
 }
 
-/// On which floor a file stands, from the top down.
+/// Returns the floor of a file, counted from the top.
 fn floor(floors: Floors, path: &str) -> Option<usize> {
     let has = |place: &&str| place == &path || (place.ends_with('/') && path.starts_with(place));
     let by_place = floors.iter().enumerate().flat_map(|(floor, places)| {
@@ -328,7 +328,7 @@ fn floor(floors: Floors, path: &str) -> Option<usize> {
     by_place.max().map(|(_, floor)| floor)
 }
 
-/// The sets of files each of which reaches every other one.
+/// Returns the sets of files that all reach each other.
 fn circles(arrows: &BTreeSet<Arrow>) -> BTreeSet<BTreeSet<&str>> {
     let mut next: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for arrow in arrows {
@@ -370,7 +370,7 @@ fn no_arrow_of_a_crate_runs_upwards_or_in_a_circle() {
     }
 }
 
-/// Two floors: a face, and what it is made of.
+/// Two floors: an interface, and its parts.
 const PLANTED: Floors = &[&["face.rs"], &["ground/", "lib.rs"]];
 
 fn planted(files: &[(&str, &str)]) -> Vec<String> {

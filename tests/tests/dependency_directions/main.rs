@@ -1,5 +1,5 @@
-//! Dependencies run one way: quorlock-core <- quorlock-redis <- quorlock <- the command, the simulator <- the tests. Inside
-//! a crate they run one way, too: from floor to floor.
+//! Dependencies run one way: quorlock-core <- quorlock-redis <- quorlock <- the command, the simulator <- the tests.
+//! Inside a crate they also run one way: from floor to floor.
 
 mod arrows;
 mod floors;
@@ -92,7 +92,7 @@ fn texts(value: &Value) -> Vec<String> {
     value.as_array().expect("a list").iter().map(text).collect()
 }
 
-/// Those of a package's dependencies that are members of the workspace.
+/// Returns the dependencies of a package that are members of the workspace.
 fn ours<'a>(
     workspace: &'a BTreeMap<String, Package>,
     package: &'a str,
@@ -119,7 +119,7 @@ fn the_core_depends_on_nothing_at_all() {
 fn the_adapter_knows_only_the_core() {
     assert_eq!(
         ours(&workspace(), "quorlock-redis", &ANY_KIND),
-        // The schedules of its threads, for tests alone.
+        // The schedules of its threads, only for tests.
         BTreeSet::from(["quorlock-core", "quorlock-explore"])
     );
 }
@@ -183,7 +183,8 @@ fn only_the_adapter_the_command_chaos_and_the_tests_speak_to_redis() {
         .map(|(name, _)| name.as_str());
     assert_eq!(
         speakers.collect::<Vec<_>>(),
-        // The command looks for names by SCAN, which is no request of a lock; chaos strikes servers, and breaks the locks of others.
+        // The command finds names by SCAN, which is no request of a lock. Chaos stops servers, and breaks the locks of
+        // other libraries.
         [
             "quorlock-cli",
             "quorlock-redis",

@@ -1,8 +1,8 @@
-//! What stands in a crate's public signatures, read from their text.
+//! Finds the types in a crate's public signatures, by reading their text.
 //!
-//! Public are functions, fields, constants and aliases that are marked `pub`, all of a `pub` trait or enum, what a module
-//! hands on by `pub use`, and the traits of a public type. Everything marked `pub` in these crates can be reached: a lint
-//! sees to that.
+//! Public are functions, fields, constants and aliases with `pub`, everything in a `pub` trait or enum, what a module
+//! re-exports by `pub use`, and the traits of a public type. Everything with `pub` in these crates is reachable: a lint
+//! checks that.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,14 +12,14 @@ use crate::arrows::{code_of, words};
 /// One word of the code with its line.
 type Word = (usize, String);
 
-/// Where a public signature has a type of another crate: the line, and what stands there from its first word on.
+/// A type of another crate in a public signature: the line, and the text from the signature's first word on.
 #[derive(PartialEq, Eq, Debug)]
 struct Shown {
     line: usize,
     signature: String,
 }
 
-/// The places at which a file's public signatures name a type of `krate`. `exported` are the crate's public types.
+/// Returns where a file's public signatures name a type of `krate`. `exported` are the crate's public types.
 fn shown(text: &str, krate: &str, exported: &BTreeSet<String>) -> Vec<Shown> {
     let words = words(&code_of(text));
     let names = names_from(&words, krate);
@@ -54,7 +54,7 @@ fn shown(text: &str, krate: &str, exported: &BTreeSet<String>) -> Vec<Shown> {
     shown
 }
 
-/// The crate's own name, what a file takes from it, and its aliases for that.
+/// Returns the crate's own name, what a file takes from it, and the file's aliases for that.
 fn names_from(words: &[Word], krate: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::from([krate.to_owned()]);
     for at in 0..words.len() {
@@ -78,7 +78,7 @@ fn names_from(words: &[Word], krate: &str) -> BTreeSet<String> {
     names
 }
 
-/// From `at` to the end of a signature: `{` or `;`, or the `,` or bracket behind a field.
+/// Returns the text from `at` to the end of a signature: `{` or `;`, or the `,` or bracket after a field.
 fn item(words: &[Word], at: usize) -> Vec<Word> {
     let is_use = words.get(at + 1).is_some_and(|(_, word)| word == "use");
     let mut depth = 0_usize;
@@ -90,7 +90,7 @@ fn item(words: &[Word], at: usize) -> Vec<Word> {
             "," | ")" | "]" | "}" if depth == 0 => break,
             "(" | "[" | "{" | "<" => depth += 1,
             ")" | "]" | "}" => depth = depth.saturating_sub(1),
-            // The end of an arrow is no bracket.
+            // The `>` of an arrow is no bracket.
             ">" if taken.last().is_none_or(|(_, before): &Word| before != "-") => {
                 depth = depth.saturating_sub(1);
             }
@@ -101,14 +101,14 @@ fn item(words: &[Word], at: usize) -> Vec<Word> {
     taken
 }
 
-/// From `at` to the `{` of its block.
+/// Returns the text from `at` to the `{` of its block.
 fn header(words: &[Word], at: usize) -> &[Word] {
     let rest = &words[at..];
     let end = rest.iter().position(|(_, word)| word == "{");
     &rest[..end.unwrap_or(rest.len())]
 }
 
-/// From `at` to the end of its block.
+/// Returns the text from `at` to the end of its block.
 fn block(words: &[Word], at: usize) -> Vec<Word> {
     let mut depth = 0_usize;
     let mut taken = Vec::new();
@@ -124,7 +124,7 @@ fn block(words: &[Word], at: usize) -> Vec<Word> {
     taken
 }
 
-/// The header of an `impl` of a trait, with the signatures of its functions and types.
+/// Returns the header of a trait's `impl`, with the signatures of its functions and types.
 fn of_impl(words: &[Word], at: usize) -> Vec<Word> {
     let mut taken = header(words, at).to_vec();
     let block = block(words, at);
@@ -136,7 +136,7 @@ fn of_impl(words: &[Word], at: usize) -> Vec<Word> {
     taken
 }
 
-/// The public types of a crate, by what its `lib.rs` hands on.
+/// Returns the public types of a crate, which its `lib.rs` re-exports.
 fn exported(lib: &str) -> BTreeSet<String> {
     let words = words(&code_of(lib));
     let mut exported = BTreeSet::new();
@@ -149,7 +149,7 @@ fn exported(lib: &str) -> BTreeSet<String> {
     exported
 }
 
-/// The files under a folder.
+/// Returns the files under a folder.
 fn files(src: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut folders = vec![src.to_path_buf()];
@@ -192,7 +192,7 @@ fn a_type_of_the_redis_crate_is_public_only_where_a_name_says_so() {
     );
 }
 
-/// Public enums, and structs with public fields, that do not say `#[non_exhaustive]`.
+/// Returns public enums, and structs with public fields, without `#[non_exhaustive]`.
 fn complete_types(text: &str) -> BTreeSet<String> {
     let words = words(&code_of(text));
     let mut complete = BTreeSet::new();
@@ -209,7 +209,7 @@ fn complete_types(text: &str) -> BTreeSet<String> {
                     complete.insert(next(2).to_owned());
                 }
             }
-            // The attributes of an item end with it.
+            // The attributes of an item end with the item.
             "{" | "}" | ";" => may_grow = false,
             _ => {}
         }
@@ -217,10 +217,11 @@ fn complete_types(text: &str) -> BTreeSet<String> {
     complete
 }
 
-/// Everything in a request must reach the node: a transport that passed over a part that it does not know would
-/// break what is promised of a lock, and has to be changed when there is one. So are values that say everything there is.
+/// Types that are exhaustive on purpose. Everything in a request must reach the node: a transport that ignored an unknown
+/// part would break a promise of the lock, so it must be changed when there is a new one. The others are values with a
+/// complete set of parts.
 const COMPLETE: [&str; 29] = [
-    // Requests, and what is in them.
+    // Requests and their parts.
     "Access",
     "Acquire",
     "Act",
@@ -238,7 +239,7 @@ const COMPLETE: [&str; 29] = [
     "Request",
     "Restarts",
     "Retention",
-    // What a node shows of itself, and the specification of one.
+    // What a node reports about itself, and the specification of a node.
     "Applied",
     "Held",
     "Lineage",
@@ -247,9 +248,9 @@ const COMPLETE: [&str; 29] = [
     "MarkerState",
     "Shown",
     "ShownMarker",
-    // Kinds of locks: each place that treats them has to say what it does with a new one.
+    // Kinds of locks: each place that handles them must decide what to do with a new one.
     "Mode",
-    // These are all that there can be.
+    // No other values are possible.
     "Execution",
     "Freshness",
     "Ttl",
@@ -264,7 +265,7 @@ fn public_types_that_may_grow_say_so() {
     for krate in ["quorlock", "quorlock-core", "quorlock-redis"] {
         let src = crates.join(krate).join("src");
         let lib = std::fs::read_to_string(src.join("lib.rs")).expect("UTF-8");
-        // Of the core only what the product hands on is for users.
+        // Users use only those parts of the core that the product re-exports.
         let public = if krate == "quorlock-core" {
             handed_on.clone()
         } else {

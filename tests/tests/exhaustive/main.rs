@@ -1,8 +1,10 @@
-//! Every order of events of a small world: the machines of `quorlock-core` under variants of Redlock, of which
-//! some have a remedy.
+//! Explores every order of events of a small world: the machines of `quorlock-core` under variants of Redlock, some of
+//! which have a remedy.
 //!
-//! Three nodes, two clients, a lease of three ticks, one round for each client. What must hold is searched to the end;
-//! what must break gives its shortest trace. In the suite time ends after four ticks (three where nodes restart); with
+//! There are three nodes, two clients, a lease of three ticks, and one round for each client. A property that must hold
+//! is searched to the end; one that must break gives its shortest trace. In the suite, time ends after four ticks (three
+//! if nodes restart); with `QUORLOCK_EXHAUSTIVE=long` after eight. `--nocapture` prints the numbers of states and the
+//! traces.
 //! `QUORLOCK_EXHAUSTIVE=long` after eight. `--nocapture` prints the numbers of states and the traces.
 
 mod model;
@@ -24,7 +26,7 @@ fn ticks(variant: &Variant) -> u8 {
     }
 }
 
-/// The page has the figures of the suite, unless they are being written anew or time ends later.
+/// The page has the figures of the suite, unless they are being regenerated or time ends later.
 fn assert_page_says(row: &str) {
     let is_written = std::env::var("QUORLOCK_FIGURES").is_ok();
     if !is_written && std::env::var("QUORLOCK_EXHAUSTIVE").is_err() {
@@ -40,7 +42,7 @@ fn check(id: &str) {
     let checker = checked.clone().checker().spawn_bfs().join();
     let (states, ticks) = (checker.unique_state_count(), checked.ticks);
     let told = format!("{id} ({}), {ticks} ticks", variant.title);
-    // A world in which nobody ever meets anybody would hold, too.
+    // A world in which clients never compete would pass, too.
     assert!(checker.discovery(CONTENTION).is_some(), "{told}: vacuous");
     match (checker.discovery(EXCLUSION), variant.expected) {
         (None, Expected::Holds) => {

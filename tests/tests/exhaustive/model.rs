@@ -1,11 +1,12 @@
 //! Two clients and three nodes: the machines of the core, stepped one event at a time in every order.
 //!
-//! A step is a request that comes to its node and is answered, a request that is lost, a client that looks what its
-//! round has come to, one that gives back, a tick of time, or a fault. What a client does between two steps takes no
-//! time; a pause is a client that takes no step while time passes. A client that is told "not yet" may look again.
+//! A step is a request that is executed and answered, a request that is lost, a client that checks its round, one that
+//! releases, a tick of time, or a fault. What a client does between two steps takes no time; a paused client takes no
+//! step while time passes. A client whose round is pending may check it again.
 //!
-//! No client takes over a claim whose claim version stands still. Three things keep the world small, and lose nothing: of nodes to which nothing has happened yet, one stands for all;
-//! the run begins with the first request; and it ends when one of the two will never hold anything any more.
+//! No client takes over a claim whose claim version does not change. Three things keep the world small without loss.
+//! Untouched nodes are alike, so one stands for all. The run begins with the first request. It ends when one of the two
+//! clients can never hold anything again.
 
 mod search;
 
@@ -32,9 +33,9 @@ pub(crate) const CLIENTS: usize = 2;
 /// A lease, in ticks.
 pub(crate) const LEASE: u8 = 3;
 const TICK: Duration = Duration::from_secs(1);
-/// Two clients never take themselves for the holder at a time.
+/// The two clients are never both holders, according to themselves.
 pub(crate) const EXCLUSION: &str = "exclusion";
-/// Somebody asks while another holds, and gets a part of what he needs.
+/// A client asks while another one holds, and gets some of the members that it needs.
 pub(crate) const CONTENTION: &str = "contention";
 
 /// What is checked, and how far.
@@ -66,16 +67,16 @@ impl Checked {
     }
 }
 
-/// Everything at one moment.
+/// The complete state at one moment.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct State {
     /// The true time.
     tick: u8,
     nodes: [Server; NODES],
     clients: [Client; CLIENTS],
-    /// To how many nodes anything has happened: the first ones.
+    /// Number of nodes that were touched, which are the first ones.
     touched: usize,
-    /// Requests under way.
+    /// Requests in flight.
     wire: BTreeSet<Message>,
     jumps_left: u8,
     crashes_left: u8,
@@ -84,15 +85,15 @@ pub(crate) struct State {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Server {
     keys: Node,
-    /// By how many ticks its clock is ahead.
+    /// By how many ticks the client's clock is ahead.
     ahead: u8,
-    /// When it ended, if it is down.
+    /// When the node ended, if it is down.
     down_since: Option<u8>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Client {
-    /// By how many ticks its clock is behind.
+    /// By how many ticks the client's clock is behind.
     behind: u8,
     /// The number of its latest round, from 1.
     number: u8,
@@ -126,13 +127,13 @@ enum What {
 pub(crate) enum Action {
     /// A client begins a round.
     Start(usize),
-    /// A request is executed, and its answer heard.
+    /// A request is executed, and its reply arrives.
     Deliver(Message),
-    /// A request is lost, and its client hears nothing but that.
+    /// A request is lost, and its client learns only that.
     Lose(Message),
-    /// A client looks what its round has come to.
+    /// A client checks its round.
     Look(usize),
-    /// A client gives back what it holds.
+    /// A client releases its hold.
     GiveBack(usize),
     /// Time passes.
     Tick,
@@ -142,12 +143,12 @@ pub(crate) enum Action {
     Jump(usize),
     /// A node ends.
     Crash(usize),
-    /// It is there again.
+    /// The node starts again.
     Restart(usize),
 }
 
 impl Variant {
-    /// How a node keeps a claim beyond its lease.
+    /// Returns for how long a node keeps a claim beyond its lease.
     fn keep(&self) -> Option<ClockMargin> {
         let margin = TICK * u32::from(self.margin);
         (0 < self.margin).then_some(ClockMargin {
@@ -174,7 +175,7 @@ impl State {
         WallMillis(1_000_000 + ticks * TICK.as_millis() as u64)
     }
 
-    /// Whether steps of this node are tried: nodes to which nothing has happened are alike, and one stands for all.
+    /// Whether steps of this node are tried: untouched nodes are alike, and one stands for all.
     fn is_known(&self, node: usize) -> bool {
         node <= self.touched
     }
@@ -183,7 +184,7 @@ impl State {
         self.touched = self.touched.max(node + 1);
     }
 
-    /// Whether a client will never hold anything any more. Then two at a time never will.
+    /// Whether a client can never hold anything again. Then two at a time never will.
     fn is_done(&self, checked: &Checked, client: usize) -> bool {
         let Client { number, doing, .. } = &self.clients[client];
         let is_over = match doing {
@@ -198,7 +199,7 @@ impl State {
         is_over && *number == checked.rounds
     }
 
-    /// Whether a client takes itself for the holder now.
+    /// Whether a client considers itself the holder now.
     fn believes(&self, variant: &Variant, client: usize) -> bool {
         match &self.clients[client].doing {
             Doing::Holding { hold, .. } => {
@@ -209,7 +210,7 @@ impl State {
         }
     }
 
-    /// Whether some node has granted the round of a client.
+    /// Whether a node has granted the round of a client.
     fn has_a_part(&self, checked: &Checked, client: usize) -> bool {
         match &self.clients[client].doing {
             Doing::Asking(round) => checked.ids.iter().any(|id| round.has_granted(*id)),
@@ -269,7 +270,7 @@ impl State {
         }
     }
 
-    /// The answer to an acquire comes to its client, which may have given up that round.
+    /// Delivers the reply to an acquire to its client, which may have given up that round.
     fn answered(&mut self, checked: &Checked, message: Message, answer: Answer) {
         let now = self.client_time(message.client);
         let member = checked.ids[message.node];
@@ -288,7 +289,7 @@ impl State {
         }
     }
 
-    /// What the round has come to: won, given up, or nothing yet.
+    /// Returns the state of the round: won, given up, or pending.
     fn look(&mut self, checked: &Checked, client: usize) {
         let now = self.client_time(client);
         let Doing::Asking(round) = &mut self.clients[client].doing else {
@@ -324,7 +325,7 @@ impl State {
         }));
     }
 
-    /// Forgets what can make no difference any more, so that states that differ in nothing else are one.
+    /// Removes what can make no difference any more, so that states that differ only in that become equal.
     fn tidy(&mut self, checked: &Checked) {
         for node in 0..NODES {
             let at = self.node_time(node);

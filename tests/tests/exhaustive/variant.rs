@@ -1,15 +1,15 @@
-//! The variants of Redlock that are checked, and what must come of each.
+//! The variants of Redlock that are checked, and the expected outcome of each.
 
 use crate::model::LEASE;
 
-/// What may go wrong, and which checks are left out.
+/// The possible faults, and the checks that are left out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Variant {
     pub(crate) id: &'static str,
     pub(crate) title: &'static str,
     /// Whether a round that took longer than its lease is lost.
     pub(crate) round_is_checked: bool,
-    /// Whether a holder looks at its deadline when it uses the lock.
+    /// Whether a holder checks its deadline when it uses the lock.
     pub(crate) deadline_is_checked: bool,
     /// Whether the clock of a client may stand still, for any number of ticks.
     pub(crate) a_clock_stops: bool,
@@ -25,14 +25,14 @@ pub(crate) struct Variant {
     pub(crate) expected: Expected,
 }
 
-/// What a node has after a restart, and when it comes.
+/// What a node has after a restart, and when it starts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Restart {
-    /// Nothing, at any time.
+    /// No data, at any time.
     Empty,
-    /// Nothing, at least a lease later.
+    /// No data, at least a lease later.
     EmptyAfterLease,
-    /// Everything, at any time.
+    /// All data, at any time.
     Complete,
 }
 
@@ -42,10 +42,10 @@ pub(crate) enum Expected {
     Breaks,
 }
 
-/// By how many ticks the clock of a node jumps: what was granted before has expired, whenever that was.
+/// By how many ticks the clock of a node jumps: every earlier claim has expired then.
 pub(crate) const JUMP: u8 = LEASE + 1;
 
-/// The protocol as it is, with nothing that goes wrong but the time that it takes.
+/// Returns the protocol as it is, without faults; steps take time.
 const RIGHT: Variant = Variant {
     id: "V-C",
     title: "clocks are right, the holder looks at its deadline",
@@ -60,7 +60,7 @@ const RIGHT: Variant = Variant {
     expected: Expected::Holds,
 };
 
-/// And messages are lost.
+/// Adds the loss of messages.
 const LOSSY: Variant = Variant {
     id: "V-D",
     title: "V-C, and any request may be lost",

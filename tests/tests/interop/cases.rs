@@ -1,4 +1,4 @@
-//! One side has a lock, the other wants it.
+//! One side has a lock, and the other one wants it.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -12,18 +12,18 @@ use super::party::{Party, Released};
 use super::stage::{LONG, Side, Stage, Version, WATCHDOG};
 use super::table::case;
 
-/// So soon a waiter has what the other side gives back.
+/// The bound on the time from a release to the grant of the other side's waiter.
 pub(crate) const SOON: Duration = Duration::from_secs(1);
 
 /// A lease that a test waits for.
 const SHORT: Duration = Duration::from_secs(1);
 
-/// Redis reckons in milliseconds, by a clock of its own.
+/// Redis counts in milliseconds, with its own clock.
 const ROUNDING: Duration = Duration::from_millis(5);
 
 const OK: &str = "ok";
 
-/// The tests of this file.
+/// Returns the tests of this file.
 pub(crate) fn trials(version: &'static Version) -> Vec<Trial> {
     let mut trials = Vec::new();
     for mode in Mode::ALL {
@@ -63,7 +63,7 @@ async fn excludes(stage: Stage) -> String {
     OK.into()
 }
 
-/// Says how long the slowest waiter took to have it, from the moment when the holder was told to give it back.
+/// Prints how long the slowest waiter took to get the lock after the holder was told to release it.
 async fn wakes_a_waiter(stage: Stage) -> String {
     let mut longest = Duration::ZERO;
     for (stage, rival) in stage.with_rivals() {
@@ -105,7 +105,7 @@ async fn counts_entries(stage: Stage) -> String {
     OK.into()
 }
 
-/// Waits until `party` can see that every claim stands at this count, or those on a majority of the servers.
+/// Waits until `party` sees every claim at this count, or those on a majority of the servers.
 async fn until_counts_are(party: &Party, mode: Mode, count: u64) {
     let begun = Instant::now();
     loop {
@@ -182,18 +182,18 @@ async fn is_freed_by_force(stage: Stage) -> String {
     OK.into()
 }
 
-/// How long a lock will be held that nobody renews.
+/// How long a lock that is not renewed will be held.
 #[derive(Debug)]
 pub(crate) struct Held {
     seen: Instant,
-    /// So long its holder relies on it. Ours gives back what it does not rely on any more.
+    /// For how long its holder relies on it. Our client releases what it no longer relies on.
     validity: Duration,
-    /// So long its claim stands.
+    /// For how long its claim stays.
     ttl: Duration,
 }
 
 impl Held {
-    /// What is left now. Whose validity is not known relies on the claim.
+    /// Returns the remaining times. A party whose validity is not known relies on the claim.
     pub(crate) fn now(stage: &Stage, validity: Option<Duration>) -> Held {
         let seen = Instant::now();
         let ttl = stage.left();
@@ -205,7 +205,7 @@ impl Held {
         }
     }
 
-    /// Checks that it was over when somebody came in.
+    /// Checks that the hold was over when the other party came in.
     pub(crate) fn assert_was_not_entered_before(&self, entered: Instant) {
         assert!(
             self.seen + self.validity <= entered,
@@ -213,7 +213,7 @@ impl Held {
         );
     }
 
-    /// Checks that it was over when somebody came in, and that nobody waited much longer than that.
+    /// Checks that the hold was over when the other party came in, and that no party waited much longer.
     fn assert_is_outlived_by(&self, entered: Instant) {
         self.assert_was_not_entered_before(entered);
         assert!(
@@ -223,7 +223,7 @@ impl Held {
     }
 }
 
-/// Whoever has it next, has the larger token.
+/// The next holder has the larger token.
 async fn tokens_grow(stage: Stage) -> String {
     let mut one = stage.holder().await;
     let mut other = stage.rival(stage.mode).await;
@@ -239,7 +239,7 @@ async fn tokens_grow(stage: Stage) -> String {
     OK.into()
 }
 
-/// Readers of both sides read at once, and a writer of either waits for all of them.
+/// Readers of both sides read at once, and a writer of either side waits for all of them.
 async fn is_shared(stage: Stage) -> String {
     let (mut one, mut other) = (stage.holder().await, stage.rival(Mode::Read).await);
     let mut writer = stage.rival(Mode::Write).await;
@@ -257,7 +257,7 @@ async fn is_shared(stage: Stage) -> String {
     OK.into()
 }
 
-/// Who has waited longest has it next, on whichever side.
+/// The longest waiting party is next, on whichever side.
 async fn keeps_the_order(stage: Stage) -> String {
     const WAITERS: usize = 6;
     let mut holder = stage.holder().await;
@@ -286,7 +286,7 @@ async fn keeps_the_order(stage: Stage) -> String {
     OK.into()
 }
 
-/// Waits for the lock, and says when it had it.
+/// Waits for the lock. Returns when it was granted.
 pub(crate) async fn wait_for_it(mut party: Party) -> (Party, Instant) {
     party.acquire(LONG).await;
     (party, Instant::now())

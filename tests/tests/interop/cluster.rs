@@ -15,13 +15,13 @@ use tokio::time::timeout;
 use super::jvm::{Answer, Jvm};
 use super::stage::{Side, Version, settings};
 
-/// The modes of sharded subscriptions. Before 3.22 Redisson has but one way, whatever it is told.
+/// The modes of sharded subscriptions. Before 3.22, Redisson has only one way, whatever its setting.
 const MODES: [&str; 2] = ["AUTO", "OFF"];
 
-/// A waiter that is woken has the lock by then; one that is not sleeps for much longer.
+/// A waiter that is woken has the lock by then; one that is not sleeps much longer.
 const SOON: Duration = Duration::from_secs(2);
 
-/// The tests of this file.
+/// Returns the tests of this file.
 pub(crate) fn trials(version: &'static Version) -> Vec<Trial> {
     let trials = MODES.into_iter().flat_map(|mode| {
         let title = |side: Side| {
@@ -36,7 +36,7 @@ pub(crate) fn trials(version: &'static Version) -> Vec<Trial> {
     trials.collect()
 }
 
-/// One cluster for all versions, for one test after the other.
+/// The cluster of all versions, for one test at a time.
 async fn cluster() -> MutexGuard<'static, Cluster> {
     static CLUSTER: OnceLock<Mutex<Cluster>> = OnceLock::new();
     let cluster = CLUSTER.get_or_init(|| Mutex::new(Cluster::start()));
@@ -75,7 +75,7 @@ impl Theirs {
         self.jvm.ask(&self.thread, words).await
     }
 
-    /// What it says at last: after a failover Redisson throws until it has heard of it.
+    /// Returns its last answer: after a failover, Redisson throws until it knows the new primary.
     async fn says_at_last(&self, verb: &str, lease: &str) -> String {
         let begun = Instant::now();
         loop {
@@ -87,14 +87,14 @@ impl Theirs {
     }
 }
 
-/// A name on the first primary, and that one's number.
+/// Returns a name on the first primary, and the index of that primary.
 fn place(cluster: &Cluster, version: &Version, mode: &str, side: Side) -> (String, usize) {
     let primary = cluster.primaries()[0];
     let prefix = format!("interop/{}/{mode}/{}/", version.number, side.word());
     (cluster.name_on(primary, &prefix), primary)
 }
 
-/// Has the replica take the place of the primary when it has the claim.
+/// Promotes the replica of a primary once it has the claim.
 fn fail_over(cluster: &Cluster, primary: usize) -> usize {
     tokio::task::block_in_place(|| {
         let acknowledged: u32 = cluster.nodes()[primary].command(&["WAIT", "1", "5000"]);

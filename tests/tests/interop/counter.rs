@@ -1,4 +1,4 @@
-//! Both sides count up one number under one lock.
+//! Both sides increment one number under one lock.
 
 use std::time::{Duration, Instant};
 
@@ -13,22 +13,22 @@ use super::party::{Party, Released};
 use super::stage::{LONG, Side, Stage, Version, locks_at, servers};
 use super::table::case;
 
-/// So far they count.
+/// The number at which they stop.
 const LIMIT: u64 = 2_000;
 
-/// So many threads of the JVM, and so many tasks of ours.
+/// The number of threads of the JVM, and of our tasks.
 const EACH: usize = 4;
 
-/// Who has added one leaves the name alone for so long, and for so many times as long as it has just held it: four of one
-/// side then do not keep it all the time, however quick they are, and something is left for the four others. (The plain
-/// layout is not fair: without this, the side whose wake-up is slower under load gets next to nothing.)
+/// How long a party pauses after an increment, and how many times the length of its hold. Without the pause, four fast
+/// parties of one side keep the lock all the time, and the four others get next to nothing: the plain layout is not fair,
+/// and the side whose wake-up is slower under load loses.
 const BETWEEN_WRITES: Duration = Duration::from_millis(10);
 const BETWEEN_WRITES_PER_HOLD: u32 = 4;
 
-/// Those who read leave those who write some time. (Redisson's layout prefers nobody, so readers can keep writers out.)
+/// Readers pause to let writers in. (Redisson's layout prefers no party, so readers can keep writers out.)
 const BETWEEN_READS: Duration = Duration::from_millis(50);
 
-/// The tests of this file. Both sides begin at once.
+/// Returns the tests of this file. Both sides begin at the same time.
 pub(crate) fn trials(version: &'static Version) -> Vec<Trial> {
     let stages = Mode::ALL
         .into_iter()
@@ -37,7 +37,7 @@ pub(crate) fn trials(version: &'static Version) -> Vec<Trial> {
     trials.collect()
 }
 
-/// Says which part of the increments was the JVM's.
+/// Prints the JVM's share of the increments.
 async fn no_increment_is_lost(stage: Stage) -> String {
     let server = &servers()[0];
     let number = format!("{}number", stage.name);
@@ -84,12 +84,12 @@ async fn no_increment_is_lost(stage: Stage) -> String {
     format!("{} % JVM", theirs * 100 / LIMIT)
 }
 
-/// What one of them does all the time.
+/// What a party does all the time.
 #[derive(Clone, Copy)]
 enum Part {
     /// Adds one under a lock of this mode.
     Writes(Mode),
-    /// Looks under the read lock whether anybody writes.
+    /// Checks under the read lock whether a writer is inside.
     Reads,
 }
 
@@ -109,7 +109,7 @@ impl Part {
     }
 }
 
-/// What those of one side do. Of a read lock there must be somebody to be kept out, too.
+/// What the parties of one side do. For a read lock, there must also be writers to exclude.
 fn parts(mode: Mode) -> [Part; EACH] {
     let write = Part::Writes(Mode::Write);
     match mode {

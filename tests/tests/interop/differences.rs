@@ -1,6 +1,6 @@
-//! Where Redisson itself is wrong, or we differ: what it does, and what we do.
+//! Cases in which Redisson itself is wrong, or we differ: its behaviour, and ours.
 //!
-//! Those that begin with W and a number are told in `docs/src/redisson.md` under that name.
+//! Those that begin with W and a number are described in `docs/src/redisson.md` under that name.
 
 mod fair;
 mod leases;
@@ -17,7 +17,7 @@ use super::mode::Mode;
 use super::party::Party;
 use super::stage::{Side, Stage, Version, locks_at, servers};
 
-/// The tests of these files.
+/// Returns the tests of these files.
 pub(crate) fn trials(version: &'static Version) -> Vec<Trial> {
     macro_rules! trials {
         ($($file:ident::$test:ident),* $(,)?) => {
@@ -55,7 +55,7 @@ impl Stage {
         Party::rust(&locks_at(mode.addresses()).await, mode, &self.name)
     }
 
-    /// At which count a plain lock is held.
+    /// The count at which a plain lock is held.
     fn count(&self) -> Option<u32> {
         claim_of(&servers()[0], &self.name).map(|(_, count)| count)
     }

@@ -1,4 +1,4 @@
-//! A JVM that does with Redisson's locks what it is told, line by line: see `tests/interop/redisson`.
+//! A JVM that executes commands for Redisson's locks, line by line: see `tests/interop/redisson`.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,14 +14,14 @@ use tokio::sync::oneshot;
 
 use super::stage::WATCHDOG;
 
-/// With this variable set, a missing JVM is a failure and not a reason to ignore the tests.
+/// If this variable is set, a missing JVM is a failure instead of a reason to ignore the tests.
 const WANTED: &str = "QUORLOCK_REQUIRE_REDISSON";
 
 pub(crate) fn is_wanted() -> bool {
     std::env::var_os(WANTED).is_some_and(|value| !value.is_empty())
 }
 
-/// A JVM with clients of one version of Redisson. It ends with the test process, and gives nothing back.
+/// A JVM with clients of one version of Redisson. It ends with the test process, and releases nothing.
 #[derive(Debug)]
 pub(crate) struct Jvm {
     process: Mutex<Child>,
@@ -33,7 +33,7 @@ pub(crate) struct Jvm {
 
 type Unanswered = Mutex<BTreeMap<u64, oneshot::Sender<Answer>>>;
 
-/// What it says: a value, or what went wrong.
+/// Its answer: a value, or an error.
 pub(crate) type Answer = Result<String, Exception>;
 
 /// What a call of Redisson threw.
@@ -44,7 +44,7 @@ pub(crate) struct Exception {
 }
 
 impl Jvm {
-    /// Starts one.
+    /// Starts a JVM.
     pub(crate) fn start(version: &str) -> Jvm {
         let folder = PathBuf::from(concat!(
             env!("CARGO_MANIFEST_DIR"),
@@ -55,7 +55,7 @@ impl Jvm {
             .expect("run tests/interop/run.sh, which gets Redisson");
         let errors = tempfile::tempfile().expect("a temporary file");
         let mut process = Command::new("java")
-            // It lives for seconds only: what makes it start soon is worth more than what makes it run fast later.
+            // It runs only for seconds: options for a fast start are worth more than those for speed later.
             .args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m"])
             .arg("-cp")
             .arg(format!(
@@ -83,7 +83,7 @@ impl Jvm {
         }
     }
 
-    /// Has a thread do something. Threads are made when they are first named.
+    /// Makes a thread do something. A thread is created when it is first named.
     pub(crate) async fn ask(&self, thread: &str, words: impl AsRef<str>) -> Answer {
         let id = self.asked.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
@@ -104,7 +104,7 @@ impl Jvm {
         process.wait().expect("it is gone");
     }
 
-    /// The beginning of what it has complained about.
+    /// Returns the beginning of its error output.
     fn errors(&self) -> String {
         let mut text = vec![0; 16 * 1024];
         let length = self.errors.read_at(&mut text, 0).unwrap_or(0);
@@ -121,12 +121,12 @@ impl Drop for Jvm {
     }
 }
 
-/// Passes answers on until there are no more; then whoever still waits for one is told by the loss of its sender.
+/// Passes answers on until there are no more. A caller that still waits then sees that its sender is gone.
 fn listen(output: ChildStdout, unanswered: &Unanswered) {
     for line in BufReader::new(output).lines().map_while(Result::ok) {
         let (id, answer) = parse(&line).unwrap_or_else(|| panic!("what does it mean: {line}"));
         if let Some(sender) = unanswered.lock().unwrap().remove(&id) {
-            // Who does not wait any more does not want to know.
+            // A caller that no longer waits does not need the answer.
             let _ = sender.send(answer);
         }
     }

@@ -1,4 +1,4 @@
-//! A holder that is killed.
+//! Tests a holder that is killed.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -15,11 +15,11 @@ use super::party::{Party, Released};
 use super::stage::{Side, Stage, Version, WATCHDOG, locks_at};
 use super::table::case;
 
-/// With this variable set to a mode, a name and addresses, this program takes that lock, says so, and waits to be
+/// If this variable is set to a mode, a name and addresses, this program acquires that lock, reports it, and waits to be
 /// killed.
 const HOLD: &str = "QUORLOCK_INTEROP_HOLDS_A_LOCK";
 
-/// The tests of this file.
+/// Returns the tests of this file.
 pub(crate) fn trials(version: &'static Version) -> Vec<Trial> {
     let mut trials = Vec::new();
     for mode in Mode::ALL {
@@ -35,7 +35,7 @@ pub(crate) fn trials(version: &'static Version) -> Vec<Trial> {
     trials
 }
 
-/// The other side of these tests.
+/// Runs the other side of these tests.
 pub(crate) fn hold_a_lock_if_asked() {
     let Ok(what) = std::env::var(HOLD) else {
         return;
@@ -57,13 +57,13 @@ pub(crate) fn hold_a_lock_if_asked() {
     unreachable!("this process is killed before its input ends");
 }
 
-/// Somebody in a process of his own, who holds the lock.
+/// A holder of the lock in its own process.
 enum Victim {
     Jvm(Jvm),
     Rust(Process),
 }
 
-/// It ends with the test.
+/// The process ends with the test.
 struct Process(Child);
 
 impl Drop for Process {
@@ -141,8 +141,8 @@ async fn is_free_in_the_end(stage: Stage) -> String {
     "ok".into()
 }
 
-/// Whether the waiter is one that sleeps until it is woken: before 3.32 a waiter for Redisson's fair lock reckons how
-/// long to sleep from the TTL that stood there when it came, and that is over.
+/// Whether the waiter sleeps until it is woken. Before 3.32, a waiter for Redisson's fair lock computes its sleep from
+/// the TTL at its arrival, which has passed.
 fn oversleeps(stage: &Stage) -> bool {
     stage.mode == Mode::Fair && stage.first == Side::Rust && stage.is_before((3, 32))
 }

@@ -28,7 +28,7 @@ impl Mode {
         Mode::Red,
     ];
 
-    /// What the driver calls it.
+    /// The driver's name for it.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Mode::Reentrant => "reentrant",
@@ -41,7 +41,7 @@ impl Mode {
         }
     }
 
-    /// The locks on the same names that it excludes, and is excluded by.
+    /// The locks on the same names that exclude it, and that it excludes.
     pub(crate) fn rivals(self) -> &'static [Mode] {
         match self {
             Mode::Reentrant => &[Mode::Reentrant, Mode::Fenced],
@@ -54,7 +54,7 @@ impl Mode {
         }
     }
 
-    /// What it locks, where a test calls it `name`.
+    /// The names that it locks, if a test calls it `name`.
     pub(crate) fn names(self, name: &str) -> Vec<String> {
         match self {
             Mode::Multi => vec![name.to_owned(), format!("{name}/too")],
@@ -62,18 +62,18 @@ impl Mode {
         }
     }
 
-    /// On which servers.
+    /// The servers that it is locked on.
     pub(crate) fn servers(self) -> &'static [Server] {
         let many = if self == Mode::Red { 3 } else { 1 };
         &servers()[..many]
     }
 
-    /// How many claims its holder has at least: one under each name, or on a majority of the servers.
+    /// The least number of claims of its holder: one under each name, or on a majority of the servers.
     pub(crate) fn needed(self) -> usize {
         self.names("").len() * (self.servers().len() / 2 + 1)
     }
 
-    /// Where they are.
+    /// Where the claims are.
     pub(crate) fn addresses(self) -> Vec<String> {
         self.servers().iter().map(Server::address).collect()
     }
@@ -89,7 +89,7 @@ impl Mode {
         )
     }
 
-    /// Ours.
+    /// Our lock.
     pub(crate) fn lock(self, owner: &Owner, name: &str) -> Result<Lock, ConfigError> {
         Ok(match self {
             Mode::Reentrant | Mode::Fenced | Mode::Red => owner.lock(name),

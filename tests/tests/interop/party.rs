@@ -1,4 +1,4 @@
-//! Somebody who takes locks and gives them back, on one side or the other.
+//! A party that acquires and releases locks, on one side or the other.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use quorlock::{Found, Guard, Lock, Locks, Lost, Owner, ReleaseError};
 use super::jvm::{Answer, Exception, Jvm};
 use super::mode::Mode;
 
-/// One identity, with one lock: a thread of the JVM, or an [`Owner`] of ours.
+/// One identity with one lock: a thread of the JVM, or an [`Owner`] of ours.
 #[derive(Debug)]
 pub(crate) enum Party {
     Jvm(JvmParty),
@@ -34,7 +34,7 @@ pub(crate) struct RustParty {
     guards: Vec<Guard>,
 }
 
-/// Looks whether a party waits for a release, while it is busy with that.
+/// Checks whether a party waits for a release, while the party is busy with that.
 #[derive(Clone, Debug)]
 pub(crate) enum Watch {
     Jvm(&'static Jvm, String),
@@ -42,10 +42,10 @@ pub(crate) enum Watch {
 }
 
 impl Watch {
-    /// Whether it sleeps, as far as that is not seen on the server.
+    /// Whether it sleeps, as far as that cannot be seen on the server.
     ///
-    /// A thread of the JVM that has subscribed tries once more and goes to sleep then. What is published in between can
-    /// pass it by. Ours has subscribed before it tries again, and hears all of it.
+    /// A thread of the JVM that has subscribed tries once more and then goes to sleep. It can miss a message in between.
+    /// Our client has subscribed before it tries again, and receives all messages.
     pub(crate) async fn sees_it_sleep(&self) -> bool {
         match self {
             Watch::Jvm(jvm, thread) => jvm.ask(thread, "sleeps").await.unwrap() == "true",
@@ -54,16 +54,16 @@ impl Watch {
     }
 }
 
-/// What came of giving something back.
+/// The outcome of a release.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Released {
     Yes,
-    /// It was not the caller's any more.
+    /// The lock was not the caller's any more.
     NotHeld,
 }
 
 impl Party {
-    /// A new thread, with its connections made.
+    /// Creates a thread, with its connections made.
     pub(crate) async fn jvm(jvm: &'static Jvm, mode: Mode, name: &str) -> Party {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let thread = format!("thread-{}", NEXT.fetch_add(1, Ordering::Relaxed));
@@ -77,7 +77,7 @@ impl Party {
         Party::Jvm(party)
     }
 
-    /// A new owner.
+    /// Creates an owner.
     pub(crate) fn rust(locks: &Locks, mode: Mode, name: &str) -> Party {
         Party::Rust(RustParty {
             locks: locks.clone(),
@@ -88,7 +88,7 @@ impl Party {
         })
     }
 
-    /// The same identity with another lock on the name.
+    /// Returns the same identity with another lock on the name.
     pub(crate) fn also(&self, mode: Mode) -> Party {
         match self {
             Party::Jvm(party) => Party::Jvm(JvmParty {
@@ -105,7 +105,7 @@ impl Party {
         }
     }
 
-    /// Looks at it while it waits.
+    /// Observes it while it waits.
     pub(crate) fn watch(&self) -> Watch {
         match self {
             Party::Jvm(party) => Watch::Jvm(party.jvm, party.thread.clone()),
@@ -115,7 +115,7 @@ impl Party {
 
     /// Waits until it has the lock, for this lease or, without one, with the watchdog.
     ///
-    /// Says the token, where it is told one.
+    /// Returns the token, if it gets one.
     pub(crate) async fn acquire(&mut self, lease: Option<Duration>) -> Option<u64> {
         match self {
             Party::Jvm(party) => {
@@ -147,7 +147,7 @@ impl Party {
         }
     }
 
-    /// Gives back one entry.
+    /// Releases one entry.
     pub(crate) async fn release(&mut self) -> Released {
         match self {
             Party::Jvm(party) => match party.ask("release", "").await {
@@ -168,7 +168,7 @@ impl Party {
         }
     }
 
-    /// Frees the name, whoever has it.
+    /// Frees the name, whichever party has it.
     pub(crate) async fn force_release(&self) {
         match self {
             Party::Jvm(party) => {
@@ -184,7 +184,7 @@ impl Party {
         }
     }
 
-    /// The hold counts that stand under the names, whoever has them.
+    /// Returns the hold counts under the names, whichever party has them.
     pub(crate) async fn counts(&self) -> Vec<u64> {
         match self {
             Party::Jvm(party) => {
@@ -196,9 +196,9 @@ impl Party {
         }
     }
 
-    /// Has a thread of the JVM do something under the lock, again and again, until the number has reached the limit.
+    /// Makes a thread of the JVM do something under the lock, repeatedly, until the number has reached the limit.
     ///
-    /// Says how often it did.
+    /// Returns how often it did.
     pub(crate) async fn count_up(&self, verb: &str, number: &str, limit: u64) -> u64 {
         let Party::Jvm(party) = self else {
             panic!("we count for ourselves")
@@ -207,7 +207,7 @@ impl Party {
         count.expect("the JVM counts").parse().unwrap()
     }
 
-    /// Waits until it is told that it has lost the lock. Redisson tells nobody.
+    /// Waits until it is notified that it has lost the lock. Redisson notifies no holder.
     pub(crate) async fn is_told_of_the_loss(&self) {
         if let Party::Rust(party) = self {
             let lost = party.guards.last().expect("it has one").lost().await;
@@ -215,7 +215,7 @@ impl Party {
         }
     }
 
-    /// For how long it still relies on the lock. What a JVM relies on is not known.
+    /// Returns for how long it still relies on the lock. For a JVM, that is not known.
     pub(crate) fn validity(&self) -> Option<Duration> {
         match self {
             Party::Jvm(_) => None,
@@ -223,14 +223,14 @@ impl Party {
         }
     }
 
-    /// Whether unlocking what is not held throws. Redisson's RedLock swallows all exceptions.
+    /// Whether unlocking a lock that is not held throws. Redisson's RedLock swallows all exceptions.
     pub(crate) fn admits_that_it_is_not_held(&self) -> bool {
         !matches!(self, Party::Jvm(party) if party.mode == Mode::Red)
     }
 }
 
 impl JvmParty {
-    /// Has the thread do something with the lock.
+    /// Makes the thread do something with the lock.
     async fn ask(&self, verb: &str, argument: &str) -> Answer {
         let lock = self.mode.words(&self.name);
         let words = format!("{verb} {lock} {argument}");
@@ -239,7 +239,7 @@ impl JvmParty {
 }
 
 impl RustParty {
-    /// Lets go of what it has without giving it back, as if it were dead.
+    /// Abandons its lock without a release, as if it were dead.
     pub(crate) fn leak(self) {
         self.guards.into_iter().for_each(Guard::leak);
     }
@@ -266,7 +266,7 @@ impl RustParty {
                         readers: 0,
                         ..
                     } => counts.push(count),
-                    // An inspection does not say how often each reader has entered.
+                    // An inspection does not report how often each reader has entered.
                     Found::ReadWrite {
                         writer: None,
                         readers: 1,
@@ -287,7 +287,7 @@ impl RustParty {
     }
 }
 
-/// A lease as the driver wants it.
+/// Formats a lease for the driver.
 fn millis(lease: Option<Duration>) -> String {
     lease.unwrap_or_default().as_millis().to_string()
 }

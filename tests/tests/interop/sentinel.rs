@@ -1,4 +1,4 @@
-//! The reentrant lock on a Sentinel group, which fails over while one side has it.
+//! The reentrant lock on a Sentinel group that fails over while one side has it.
 
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use super::jvm::{Answer, Jvm};
 use super::stage::{Side, Version, settings};
 
-/// The tests of this file.
+/// Returns the tests of this file.
 pub(crate) fn trials(version: &'static Version) -> Vec<Trial> {
     let title = |side: Side| format!("{}::sentinel::{}_first", version.number, side.word());
     vec![
@@ -28,7 +28,7 @@ pub(crate) fn trials(version: &'static Version) -> Vec<Trial> {
     ]
 }
 
-/// One group for all versions, for one test after the other.
+/// The group of all versions, for one test at a time.
 async fn group() -> MutexGuard<'static, SentinelGroup> {
     static GROUP: OnceLock<Mutex<SentinelGroup>> = OnceLock::new();
     let group = GROUP.get_or_init(|| Mutex::new(SentinelGroup::start()));
@@ -67,7 +67,7 @@ impl Theirs {
         self.jvm.ask(&self.thread, words).await
     }
 
-    /// What it says at last: after a failover Redisson throws until it has connected anew.
+    /// Returns its last answer: after a failover, Redisson throws until it has reconnected.
     async fn says_at_last(&self, verb: &str, lease: &str) -> String {
         let begun = Instant::now();
         loop {
@@ -79,7 +79,7 @@ impl Theirs {
     }
 }
 
-/// Waits until all servers have the claim, and has another one made the primary.
+/// Waits until all servers have the claim, and promotes another one.
 async fn fail_over(group: &SentinelGroup, name: &str) {
     let has_it = |server: &Server| {
         let stands: Result<u32, _> = server.try_command(&["EXISTS", name]);

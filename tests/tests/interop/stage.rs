@@ -1,4 +1,4 @@
-//! Where a test takes place: servers, a JVM, and a name of its own.
+//! The stage of a test: servers, a JVM, and a name.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,19 +13,19 @@ use super::jvm::Jvm;
 use super::mode::Mode;
 use super::party::{Party, Watch};
 
-/// The lease of what is held without one of its own, on both sides. They renew it every third.
+/// The lease of holds without an explicit one, on both sides. They renew it every third.
 pub(crate) const WATCHDOG: Duration = Duration::from_secs(2);
 
 /// A lease that ends long after its test.
 pub(crate) const LONG: Option<Duration> = Some(Duration::from_secs(30));
 
-/// So long at most a waiter of ours sleeps without looking: the default `poll_cap`.
+/// The longest time for which our waiters sleep without asking: the default `poll_cap`.
 pub(crate) const POLL_CAP: Duration = Duration::from_secs(5);
 
 /// The versions of Redisson, one a line, that `tests/interop/run.sh` gets.
 const LIST: &str = include_str!("../../interop/redisson/versions");
 
-/// The versions of Redisson that are tried.
+/// The versions of Redisson that are tested.
 pub(crate) static VERSIONS: std::sync::LazyLock<Vec<Version>> =
     std::sync::LazyLock::new(|| LIST.split_whitespace().map(Version::new).collect());
 
@@ -55,7 +55,7 @@ pub(crate) fn servers() -> &'static [Server; 3] {
     SERVERS.get_or_init(|| std::array::from_fn(|_| Server::start()))
 }
 
-/// One of the two who share the locks.
+/// One of the two sides that share the locks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Side {
     Jvm,
@@ -80,19 +80,19 @@ impl Side {
     }
 }
 
-/// Where one test takes place, and who begins.
+/// The stage of one test, and the side that begins.
 #[derive(Clone, Debug)]
 pub(crate) struct Stage {
     pub(crate) version: &'static Version,
     pub(crate) mode: Mode,
-    /// Whose lock of this mode it is about; the other side comes second.
+    /// The side whose lock of this mode is tested; the other side comes second.
     pub(crate) first: Side,
-    /// What is locked. No other test uses it.
+    /// The name to lock. No other test uses it.
     pub(crate) name: String,
 }
 
 impl Stage {
-    /// With a name that is not in use.
+    /// Returns a stage with a name that is not in use.
     pub(crate) fn new(version: &'static Version, mode: Mode, first: Side) -> Stage {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let next = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -104,18 +104,18 @@ impl Stage {
         }
     }
 
-    /// Whether Redisson is older than this, major and minor.
+    /// Whether Redisson is older than this version, major and minor.
     pub(crate) fn is_before(&self, version: (u32, u32)) -> bool {
         let mut numbers = self.version.number.split('.').map(|n| n.parse().unwrap());
         (numbers.next().unwrap(), numbers.next().unwrap()) < version
     }
 
-    /// The same with another name.
+    /// Returns the same stage with another name.
     pub(crate) fn afresh(&self) -> Stage {
         Stage::new(self.version, self.mode, self.first)
     }
 
-    /// The same with this name.
+    /// Returns the same stage with this name.
     pub(crate) fn named(&self, name: &str) -> Stage {
         Stage {
             name: name.to_owned(),
@@ -123,18 +123,18 @@ impl Stage {
         }
     }
 
-    /// The same with another name, for each lock of the other side that is excluded.
+    /// Returns the same stage with another name, for each lock of the other side that is excluded.
     pub(crate) fn with_rivals(&self) -> impl Iterator<Item = (Stage, Mode)> {
         let rivals = self.mode.rivals().iter();
         rivals.map(|rival| (self.afresh(), *rival))
     }
 
-    /// Who comes first.
+    /// Returns the party that comes first.
     pub(crate) async fn holder(&self) -> Party {
         self.party(self.first, self.mode).await
     }
 
-    /// The other side.
+    /// Returns the other side.
     pub(crate) async fn rival(&self, mode: Mode) -> Party {
         self.party(self.first.other(), mode).await
     }
@@ -146,7 +146,7 @@ impl Stage {
         }
     }
 
-    /// Waits until the party sleeps, to be woken by the release of the name.
+    /// Waits until the party sleeps, and only the release of the name can wake it.
     pub(crate) async fn until_asleep(&self, party: &Watch) {
         let somebody_listens = |server: &Server| !self.channels(server).is_empty();
         until("somebody listens", || {
@@ -159,7 +159,7 @@ impl Stage {
         }
     }
 
-    /// Publishes a release, though there was none.
+    /// Publishes a release without releasing anything.
     pub(crate) fn wake_whoever_waits(&self) {
         let server = &servers()[0];
         for channel in self.channels(server) {
@@ -167,13 +167,13 @@ impl Stage {
         }
     }
 
-    /// Where somebody listens for a release of the name.
+    /// Where a party listens for a release of the name.
     fn channels(&self, server: &Server) -> Vec<String> {
         let pattern = format!("*{}*", self.name);
         server.command(&["PUBSUB", "CHANNELS", &pattern])
     }
 
-    /// Waits until nothing stands under the names.
+    /// Waits until there is no key under the names.
     pub(crate) async fn until_free(&self) {
         let is_free = |server: &Server| {
             let mut words = vec!["EXISTS".to_owned()];
@@ -184,13 +184,13 @@ impl Stage {
         until("it is free", || servers().iter().all(is_free)).await;
     }
 
-    /// How many wait for a fair lock.
+    /// Returns the number of waiters of a fair lock.
     pub(crate) fn waiters(&self) -> usize {
         let queue = format!("redisson_lock_queue:{{{}}}", self.name);
         servers()[0].command(&["LLEN", &queue])
     }
 
-    /// How long the claim still stands: the least of those without which nobody else can have it.
+    /// Returns how long the claim stays: the least TTL of those claims without which no other party can have the lock.
     pub(crate) fn left(&self) -> Duration {
         let mut left: Vec<u64> = self
             .mode
@@ -206,15 +206,17 @@ impl Stage {
     }
 }
 
-/// A client of these servers, set up to share names with Redisson.
+/// Returns a client of these servers, configured to share names with Redisson.
 pub(crate) async fn locks_at<A: AsRef<str>>(addresses: impl IntoIterator<Item = A>) -> Locks {
     let connected = settings().quorum(addresses).await;
     connected.expect("the servers can be used")
 }
 
-/// What every client of ours needs to share names with Redisson. The machine may be busy: a call may take long.
+/// Returns what every client of ours needs to share names with Redisson. The machine may be busy, so a call may take
+/// long.
 ///
-/// With a clock margin a claim of ours would stand for that much longer, and a JVM that waits for a dead holder with it.
+/// With a clock margin, a claim of ours would stay that much longer, and a JVM that waits for a dead holder would wait
+/// longer, too.
 pub(crate) fn settings() -> LocksBuilder {
     let settings = quorlock_tests::clients::settings();
     let redis = RedisConfig::default()

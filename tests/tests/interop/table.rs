@@ -1,4 +1,4 @@
-//! The cases by lock, direction and version: what came of each.
+//! The outcomes by lock, direction and version.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -11,10 +11,10 @@ use quorlock_tests::trials::trial;
 use super::mode::Mode;
 use super::stage::{Side, Stage};
 
-/// What came of each test that was run.
+/// The outcome of each test that ran.
 static CELLS: Mutex<BTreeMap<Cell, String>> = Mutex::new(BTreeMap::new());
 
-/// Which test.
+/// Identifies a test.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Cell {
     version: &'static str,
@@ -23,7 +23,7 @@ struct Cell {
     first: Side,
 }
 
-/// A test that has its place in the table. It says what is to be written there.
+/// A test with a cell in the table. It returns the text of the cell.
 pub(crate) fn case<F: Future<Output = String>>(
     name: &'static str,
     stage: Stage,
@@ -49,7 +49,7 @@ fn write(cell: &Cell, what: String) {
     cells.insert(cell.clone(), what);
 }
 
-/// All that were run: a table for each version, in Markdown. A cell has two halves: JVM first, Rust first.
+/// Returns the outcomes: a table for each version, in Markdown. A cell has two halves: JVM first, Rust first.
 pub(crate) fn of_all() -> String {
     let cells = CELLS.lock().unwrap_or_else(PoisonError::into_inner);
     let mut text = String::new();

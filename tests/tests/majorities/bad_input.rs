@@ -1,4 +1,4 @@
-//! Majorities that cannot be, and what is said of them.
+//! Tests invalid majorities, and their errors.
 
 use quorlock::{AcquireError, ConfigError, ConnectError, NodeTrust};
 use quorlock_tests::server::Server;
@@ -50,7 +50,7 @@ async fn what_is_no_cluster_has_no_shards() {
         assert!(matches!(config(&error), ConfigError::NoCluster { .. }));
         assert!(error.to_string().contains("redis+cluster://"), "{error}");
     }
-    // A server that is called a cluster, a node that is called a server, a database, and nothing at all.
+    // A server that is addressed as a cluster, a node that is addressed as a server, a database, and nothing.
     let called = format!("redis+cluster://127.0.0.1:{}", server.port());
     let error = wrong(&called, 3).await;
     assert!(
@@ -154,7 +154,7 @@ async fn a_name_that_shards_cannot_keep_is_refused() {
         .unwrap();
     let error = tagged.lock("n").acquire().await.unwrap_err();
     assert!(error.to_string().contains("lock app:n instead"), "{error}");
-    // Braces without a tag are letters like others.
+    // Braces without a tag are ordinary characters.
     for name in ["a}b", "a{b", "{}x"] {
         let guard = locks.lock(name).acquire().await.unwrap();
         guard.release().await.unwrap();

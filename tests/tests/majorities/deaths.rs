@@ -1,4 +1,4 @@
-//! What becomes of holds, waiters and votes when the primary of one shard dies.
+//! Tests holds, waiters and votes when the primary of one shard dies.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ server_tests![
     without_a_majority_of_shards_no_lock_is_granted,
 ];
 
-/// So soon new locks are granted after a primary has died.
+/// The bound on the time until new locks are granted after a primary has died.
 const SOON: Duration = Duration::from_secs(1);
 
 async fn a_majority_grants_within_a_second_of_the_death_of_a_primary_and_a_hold_lives_on() {
@@ -37,7 +37,7 @@ async fn a_majority_grants_within_a_second_of_the_death_of_a_primary_and_a_hold_
         until_replicated(&cluster, dies);
         let began = Instant::now();
         cluster.node_mut(dies).kill();
-        // Of those that held connections to it, and of one that comes now.
+        // Of clients with connections to it, and of a new client.
         let used = theirs.lock("used").acquire().await.unwrap();
         let first = began.elapsed();
         assert!(token < used.fencing_token());
@@ -95,7 +95,7 @@ async fn a_promoted_replica_votes_again_after_one_longest_lease() {
     cluster.node_mut(dies).kill();
     tokio::task::block_in_place(|| cluster.wait_for_promotion(replica));
     let promoted = Instant::now();
-    // It is asked, and knows the claim, and its vote is none: without another shard there is no majority.
+    // It is asked, and has the claim, but its vote does not count: without another shard there is no majority.
     let guard = locks.lock("second").acquire().await.unwrap();
     until_on_all(&cluster, "second", &guard).await;
     guard.release().await.unwrap();
@@ -109,7 +109,7 @@ async fn a_promoted_replica_votes_again_after_one_longest_lease() {
     assert!(LONGEST < promoted.elapsed() + Duration::from_millis(100));
     let fourth = locks.lock("fourth").acquire().await.unwrap();
     fourth.release().await.unwrap();
-    // From now on it makes a majority with one other.
+    // From now on it forms a majority with one other.
     cluster.nodes()[stops].pause();
     let granted = locks.lock("third").acquire().await;
     cluster.nodes()[stops].resume();

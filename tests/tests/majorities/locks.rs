@@ -1,4 +1,4 @@
-//! Locks on a majority of the shards of one cluster, while nothing happens.
+//! Tests locks on a majority of the shards of one cluster, without faults.
 
 use std::time::{Duration, Instant};
 
@@ -47,7 +47,7 @@ async fn a_name_is_locked_on_three_primaries_in_one_slot_on_each() {
         let mut expected = expected.to_vec();
         expected.sort();
         assert_eq!(keys, expected);
-        // There is nothing else on the node.
+        // The node has no other keys.
         assert_eq!(node.command::<usize>(&["DBSIZE"]), 3);
         assert!(counts(&cluster, shard));
     }
@@ -82,7 +82,7 @@ async fn a_waiter_is_woken_by_a_release() {
     let released = Instant::now();
     guard.release().await.unwrap();
     let next = waiter.await.unwrap().unwrap();
-    // Without a wake-up it would sleep for much longer.
+    // Without a wake-up, it would sleep much longer.
     println!(
         "released; the next one served {:?} after that",
         released.elapsed()
@@ -136,7 +136,7 @@ async fn operators_see_and_free_names() {
     let owner = guard.owner_id().to_string();
     let seen = theirs.inspect("seen").await.unwrap();
     assert_eq!(seen.summary(), Summary::Held { owner, nodes: 3 });
-    // Each shard is told by its tag.
+    // Each shard is identified by its tag.
     for tag in TAGS {
         assert!(seen.to_string().contains(tag), "{seen}");
     }

@@ -29,7 +29,7 @@ async fn a_server_a_group_and_a_cluster_are_one_majority() {
         mixed(&cluster, &group, &server).await,
     );
     let guard = ours.lock("held").acquire().await.unwrap();
-    // Of a cluster the shard in the middle is used: the second of three.
+    // Of a cluster, the middle shard is used: the second of three.
     let primary = primary_of(&cluster, 1);
     let leads = group.settle();
     until("all members have the claim", || {

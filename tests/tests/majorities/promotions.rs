@@ -1,4 +1,4 @@
-//! Replicas that are promoted without the claims of their primaries.
+//! Tests replicas that are promoted without the claims of their primaries.
 
 use std::time::{Duration, Instant};
 
@@ -21,19 +21,19 @@ server_tests![
 /// Longer than the test, and than its quarantine.
 const LONG: Duration = Duration::from_secs(30);
 
-/// Has the replica take the place of its primary at once, without asking the others, and forget a name.
+/// Promotes a replica at once, without asking the others, and makes it forget a name.
 fn promote_without(cluster: &Cluster, shard: usize, name: &str) {
     let primary = primary_of(cluster, shard);
     let replica = cluster.replica_of(primary);
-    // The marker is there, and the claim is not: what a replica that lags a little has.
+    // The marker is there, and the claim is not: the state of a replica that lags a little.
     until_replicated(cluster, primary);
     cluster.nodes()[replica].command::<()>(&["CLUSTER", "FAILOVER", "TAKEOVER"]);
     cluster.wait_for_promotion(replica);
     cluster.nodes()[replica].command::<()>(&["DEL", &key(shard, name)]);
 }
 
-/// A holds shards 0 and 1, and 2 has not got its claim. Shard 0 fails over to a replica that has not got it either. B may have shard
-/// 2, and must not have shard 0.
+/// A holds shards 0 and 1; shard 2 does not have its claim. Shard 0 fails over to a replica that does not have it either.
+/// B may be granted shard 2, and must not be granted shard 0.
 async fn a_promoted_replica_without_the_claim_has_no_vote() {
     let cluster = cluster().await;
     let (holder, other) = (
@@ -52,22 +52,22 @@ async fn a_promoted_replica_without_the_claim_has_no_vote() {
             assert!(!matches!(granted, Ok(Some(_))), "{granted:?}");
         }
     }
-    // The votes that there were, counted without a watch, are a majority.
+    // Without a watch, the votes would be a majority.
     let free = |shard| {
         let node = &cluster.nodes()[primary_of(&cluster, shard)];
         node.command::<usize>(&["EXISTS", &key(shard, "held")]) == 0
     };
-    // What the last round was granted is given back behind it.
+    // What the last round was granted is released behind it.
     until("what was granted is given back", || free(0) && free(2)).await;
     assert!(guard.is_held());
 }
 
-/// Shards 0 and 1 fail over at the same time, to replicas that know nothing of A's claim. B is granted the name there, and counts
-/// none of it before A's lease is over.
+/// Shards 0 and 1 fail over at the same time, to replicas that do not have A's claim. B is granted the name there, and
+/// counts none of it before A's lease is over.
 async fn two_promotions_at_once_without_the_claims_give_nothing_away() {
     let cluster = cluster().await;
     let (holder, other) = (shards(&cluster).await, shards(&cluster).await);
-    // Nothing renews it, so nothing tells the holder: it relies upon its lease.
+    // Nothing renews the lease, so nothing notifies the holder: it relies on its lease.
     let guard = holder.lock("held").lease(LONGEST).acquire().await.unwrap();
     until_on_all(&cluster, "held", &guard).await;
     let token = guard.fencing_token();

@@ -1,4 +1,4 @@
-//! The one cluster of these tests, for one test after the other, and the shards of its majority.
+//! The cluster that these tests share, one test at a time, and the shards of its majority.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -10,15 +10,16 @@ use quorlock_tests::server::Server;
 use quorlock_tests::wait::{BOUND, until};
 use tokio::sync::{Mutex, MutexGuard};
 
-/// Under which tags a majority of three shards keeps names.
+/// The tags under which a majority of three shards keeps names.
 pub(crate) const TAGS: [&str; 3] = ["quorlock-10213", "quorlock-13404", "quorlock-22561"];
 
 /// Longer than a failover, and not longer than a test can wait: a promoted replica has no vote for this time.
 pub(crate) const LONGEST: Duration = Duration::from_secs(4);
 
-/// The cluster, for this test alone, with all of its processes in place and no key on it: what is new is trusted.
+/// Returns the cluster for this test alone, with all of its processes running and without keys, so that new processes are
+/// trusted.
 ///
-/// Shards serve while another one has no primary, as a majority needs it.
+/// Shards serve while another one has no primary, as a majority requires.
 pub(crate) async fn cluster() -> MutexGuard<'static, Cluster> {
     static CLUSTER: OnceLock<Mutex<Cluster>> = OnceLock::new();
     let options = ["--cluster-require-full-coverage", "no"];
@@ -40,7 +41,7 @@ pub(crate) fn watching(longest: Duration) -> LocksBuilder {
         .watchdog_lease(longest)
 }
 
-/// A client of three shards.
+/// Returns a client of three shards.
 pub(crate) async fn shards(cluster: &Cluster) -> Locks {
     shards_by(watching(LONGEST), cluster).await
 }
@@ -50,19 +51,19 @@ pub(crate) async fn shards_by(builder: LocksBuilder, cluster: &Cluster) -> Locks
     connected.expect("the shards can be used")
 }
 
-/// The key of a name on a shard.
+/// Returns the key of a name on a shard.
 pub(crate) fn key(shard: usize, name: &str) -> String {
     format!("{{{}}}:{name}", TAGS[shard])
 }
 
-/// The node that has the names of a shard.
+/// Returns the node that has the names of a shard.
 pub(crate) fn primary_of(cluster: &Cluster, shard: usize) -> usize {
     cluster
         .owner_of(TAGS[shard])
         .expect("the slot has an owner")
 }
 
-/// On which shards the claim of this guard stands.
+/// Returns the shards that have the claim of this guard.
 pub(crate) fn claimed_on(cluster: &Cluster, name: &str, guard: &Guard) -> Vec<usize> {
     let stands = |shard: &usize| {
         let owner = cluster.owner_of(TAGS[*shard]);
@@ -72,7 +73,7 @@ pub(crate) fn claimed_on(cluster: &Cluster, name: &str, guard: &Guard) -> Vec<us
     (0..3).filter(stands).collect()
 }
 
-/// Waits until the claim stands on all shards: an acquire returns at the majority.
+/// Waits until all shards have the claim: an acquire returns at the majority.
 pub(crate) async fn until_on_all(cluster: &Cluster, name: &str, guard: &Guard) {
     until("all shards have the claim", || {
         claimed_on(cluster, name, guard).len() == 3
@@ -80,14 +81,14 @@ pub(crate) async fn until_on_all(cluster: &Cluster, name: &str, guard: &Guard) {
     .await;
 }
 
-/// Waits until the replica has what its primary has.
+/// Waits until the replica has all data of its primary.
 pub(crate) fn until_replicated(cluster: &Cluster, primary: usize) {
     let node = &cluster.nodes()[primary];
     let acknowledged: u32 = node.command(&["WAIT", "1", "5000"]);
     assert_eq!(acknowledged, 1, "the replica follows");
 }
 
-/// Whether a shard's marker says that the process which has it was watched for long enough.
+/// Whether a shard's marker shows that its process was watched long enough.
 pub(crate) fn counts(cluster: &Cluster, shard: usize) -> bool {
     let owner = cluster.owner_of(TAGS[shard]);
     owner.is_some_and(|owner| marks_itself(&cluster.nodes()[owner], shard))

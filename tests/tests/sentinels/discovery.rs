@@ -1,4 +1,4 @@
-//! How the primary is found, and what is said when it is not.
+//! Tests how the primary is found, and the errors if it is not.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! The example of the page "Which deployment promises what", as it stands there.
+//! Runs the example of the page "Which deployment promises what", as written there.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! What becomes of holds and waiters when another server becomes the primary.
+//! Tests holds and waiters when another server becomes the primary.
 
 use std::time::{Duration, Instant};
 
@@ -20,27 +20,27 @@ server_tests![
 /// Longer than a failover.
 const LEASE: Duration = Duration::from_secs(60);
 
-/// So soon a waiter has a free name when a sentinel names the new primary: the client connects again after 200 ms, the waiter asks
-/// within another 100 ms, and the machine may be busy.
+/// The bound on a waiter's grant after a sentinel names the new primary. The client reconnects after 200 ms, the waiter
+/// asks within another 100 ms, and the machine may be busy.
 const SOON: Duration = Duration::from_secs(1);
 
-/// A failover may lose what no replica had: here all have it.
+/// A failover may lose what no replica has. Here all have everything.
 async fn replicated(group: &SentinelGroup, name: &str, guard: &Guard) {
     let servers = group.servers();
     let have_it = || servers.iter().all(|s| is_claimed_by(s, name, guard));
     until("all servers have the claim", have_it).await;
 }
 
-/// How another server became the primary.
+/// When another server became the primary.
 struct Promotion {
     server: usize,
-    /// When it first said so.
+    /// When the server first reported it.
     said: Instant,
-    /// When a sentinel first named it: before that no client can know.
+    /// When a sentinel first named it; no client can know it earlier.
     named: Instant,
 }
 
-/// Waits until another server than this one is the primary, by its own word and by that of a sentinel.
+/// Waits until another server than this one is the primary, according to itself and to a sentinel.
 fn promotion(group: &SentinelGroup, before: usize) -> Promotion {
     let find = |port: Option<u16>| {
         let mut servers = group.servers().iter().enumerate();
@@ -102,7 +102,7 @@ async fn a_primary_that_was_stopped_grants_nothing_when_it_comes_back() {
     let (ours, idle) = (client(&group).await, client(&group).await);
     let guard = ours.lock("held").lease(LEASE).acquire().await.unwrap();
     replicated(&group, "held", &guard).await;
-    // Its connections lead to the old primary, and it has nothing to ask there.
+    // Its connections lead to the old primary, and it has nothing to send there.
     let used = idle.lock("used").acquire().await.unwrap();
     used.release().await.unwrap();
 
@@ -111,7 +111,7 @@ async fn a_primary_that_was_stopped_grants_nothing_when_it_comes_back() {
     old.pause();
     let promoted = tokio::task::block_in_place(|| promotion(&group, before));
     let new = &group.servers()[promoted.server];
-    // The old primary knows nothing of it.
+    // The old primary does not know of it.
     let fresh = waiter(&ours.lock("fresh").lease(LEASE)).await.unwrap().0;
     assert!(is_claimed_by(new, "fresh", &fresh));
     assert!(guard.is_held() && is_claimed_by(new, "held", &guard));
@@ -173,7 +173,7 @@ async fn the_group_fails_over_without_its_first_sentinel() {
     group.server_mut(before).pause();
     let free = waiter(&ours.lock("free"));
     let promoted = tokio::task::block_in_place(|| promotion(&group, before));
-    // The sentinel that is asked first is the one that is dead.
+    // The sentinel that is queried first is the dead one.
     let (other, served) = free.await.unwrap();
     println!(
         "without a sentinel; named {:?} and a waiter served {:?} after the promotion",

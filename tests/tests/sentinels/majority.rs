@@ -1,4 +1,4 @@
-//! A majority one of whose members is a Sentinel group.
+//! Tests a majority with a Sentinel group as a member.
 
 use std::time::Duration;
 
@@ -28,13 +28,13 @@ async fn quorum(builder: LocksBuilder, group: &SentinelGroup, others: &[Server; 
     connected.expect("the group and the servers can be used")
 }
 
-/// A holds the group and the second member, the third has not got its claim. The group fails over to a replica that has not got
-/// it either. B may have the third member, and must not have the group.
+/// A holds the group and the second member; the third one does not have its claim. The group fails over to a replica that
+/// does not have it either. B may be granted the third member, and must not be granted the group.
 async fn a_promoted_replica_without_the_claim_has_no_vote() {
     let mut group = group().await;
     let others = [Server::start(), Server::start()];
     let holder = quorum(watching(), &group, &others).await;
-    // Its markers are there, and trusted by those who come.
+    // Its markers are there, and new clients trust them.
     let first = holder.lock("first").acquire().await.unwrap();
     first.release().await.unwrap();
 
@@ -66,7 +66,7 @@ async fn a_promoted_replica_without_the_claim_has_no_vote() {
         assert!(!matches!(granted, Ok(Some(_))), "{granted:?}");
     }
     assert!(guard.is_held(), "the lease is long enough for this test");
-    // What it is good for: a client that counts every vote has the lock a second time.
+    // The control: a client that counts every vote is granted the lock a second time.
     let unwatched = settings()
         .node_trust(NodeTrust::Unwatched)
         .longest_lease(LEASE);

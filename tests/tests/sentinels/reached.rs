@@ -1,4 +1,4 @@
-//! Groups that are reached in other ways than by IPv4 addresses without encryption.
+//! Tests groups that are not reached by unencrypted IPv4 addresses.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ server_tests![
     a_group_is_reached_over_ipv6,
 ];
 
-/// A claim is held across a failover that was asked for, and then handed over to a waiter.
+/// A claim is held across a requested failover, and then handed over to a waiter.
 async fn works_through_a_failover(group: &SentinelGroup, redis: RedisConfig) {
     let connect = || settings().redis(redis.clone()).connect(group.address());
     let (ours, theirs): (Locks, Locks) = (connect().await.unwrap(), connect().await.unwrap());
@@ -45,7 +45,7 @@ async fn works_through_a_failover(group: &SentinelGroup, redis: RedisConfig) {
     next.release().await.unwrap();
 }
 
-/// Certificates of a group.
+/// The certificates of a group.
 struct Papers {
     folder: TempDir,
     authority: Authority,
@@ -59,7 +59,7 @@ impl Papers {
         }
     }
 
-    /// Options of a process that shows a certificate of this authority and believes that of the others.
+    /// Returns the options of a process that presents a certificate of this authority and trusts that of the others.
     fn options(&self, believes: &str) -> Vec<String> {
         let certificate = self
             .authority
@@ -102,7 +102,7 @@ async fn a_group_is_spoken_to_under_tls() {
     let group = encrypted(&papers, &papers);
     assert!(group.address().starts_with("rediss+sentinel://"));
     works_through_a_failover(&group, hasty().tls(papers.tls())).await;
-    // Neither the sentinels nor the servers are believed without.
+    // Without it, neither the sentinels nor the servers are trusted.
     let error = settings().connect(group.address()).await.unwrap_err();
     assert!(error.to_string().contains("authority"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! The one group of these tests, for one test after the other.
+//! The group that these tests share, one test at a time.
 
 use std::sync::OnceLock;
 
@@ -7,7 +7,7 @@ use quorlock_tests::clients::patient_client;
 use quorlock_tests::sentinels::SentinelGroup;
 use tokio::sync::{Mutex, MutexGuard};
 
-/// The group, for this test alone, with all of its processes in place.
+/// Returns the group for this test alone, with all of its processes running.
 pub(crate) async fn group() -> MutexGuard<'static, SentinelGroup> {
     static GROUP: OnceLock<Mutex<SentinelGroup>> = OnceLock::new();
     let group = GROUP.get_or_init(|| Mutex::new(SentinelGroup::start()));
@@ -16,7 +16,7 @@ pub(crate) async fn group() -> MutexGuard<'static, SentinelGroup> {
     group
 }
 
-/// A client of the group.
+/// Returns a client of the group.
 pub(crate) async fn client(group: &SentinelGroup) -> Locks {
     patient_client(&group.address()).await
 }

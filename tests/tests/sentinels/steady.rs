@@ -1,4 +1,4 @@
-//! What a Sentinel address costs while nothing happens.
+//! Measures what a Sentinel address costs without faults.
 
 use quorlock_tests::clients::settings;
 use quorlock_tests::server_tests;
@@ -15,6 +15,6 @@ async fn in_the_steady_state_a_lock_costs_what_it_costs_at_a_plain_address() {
     let control = settings().connect(&address).await.unwrap();
     let measured = measure(&[plain, client(&group).await, control]).await;
     measured.print("a Sentinel address");
-    // To ask a sentinel each time would be 2 at least.
+    // A query to a sentinel for each lock would give a ratio of at least 2.
     assert!(measured.ratio < 1.3, "{measured:?}");
 }

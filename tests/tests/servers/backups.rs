@@ -1,4 +1,4 @@
-//! What a backup by replication does to the identity of a real server.
+//! Tests what a backup by replication does to the identity of a real server.
 
 use std::process::{Command, Stdio};
 
@@ -16,7 +16,7 @@ server_tests![
 /// It does not wait for further replicas before it begins.
 const PROMPT: [&str; 2] = ["--repl-diskless-sync-delay", "0"];
 
-/// `redis-cli --rdb`: attaches as a replica, takes everything, and leaves.
+/// Runs `redis-cli --rdb`: it attaches as a replica, copies everything, and leaves.
 fn back_up(server: &Server) {
     let ended = Command::new("redis-cli")
         .args(["-p", &server.port().to_string(), "--rdb"])
@@ -80,7 +80,7 @@ async fn a_first_backup_is_a_quarantine_and_one_after_the_start_prevents_it() {
     assert_eq!(says(&server, "master_replid"), id);
 }
 
-/// Why no milder rule is built on what else the server says.
+/// Why no milder rule can use the server's other fields.
 async fn a_promotion_leaves_no_trace_that_the_next_backup_does_not_wipe_out() {
     let server = Server::start_with(&PROMPT);
     let locks = watching(&server).await;

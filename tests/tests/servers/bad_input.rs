@@ -1,4 +1,5 @@
-//! Servers that will not do: a typed error that says what to do, in time, and no key. Names and spans that will.
+//! Tests unsuitable servers (a typed error that says what to do, in time, and no key), and names and spans that are
+//! accepted.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -31,7 +32,7 @@ pub(super) fn settings() -> LocksBuilder {
     Locks::builder().redis(redis.connect_timeout(BOUND).call_timeout(BOUND))
 }
 
-/// What is wrong with the only node, found out within the bounds of a connection and a call.
+/// Connects to the only node. Its problem must be found within the bounds of a connection and a call.
 async fn problem(address: &str) -> NodeConnectError {
     let began = Instant::now();
     let error = settings().connect(address).await.unwrap_err();
@@ -92,7 +93,7 @@ async fn a_replica_is_refused_as_a_node() {
     let problem = problem(&server.address()).await;
     assert!(matches!(problem, NodeConnectError::Replica { .. }));
     assert_says(&problem, "give the address of its primary");
-    // Also where the others are enough: it will never be a node.
+    // Also if the other nodes are enough: it will never be a usable node.
     let others = [Server::start(), Server::start()];
     let addresses = others.iter().chain([&server]).map(Server::address);
     let error = settings().quorum(addresses).await.unwrap_err();
@@ -125,7 +126,7 @@ async fn a_user_without_permission_is_told_so() {
     ];
     server.command::<()>(&[&["ACL", "SETUSER", "limited"][..], &rules].concat());
     let address = format!("redis://limited:hunter2@127.0.0.1:{}/", server.port());
-    // Who may not ask what the server is, is believed.
+    // A user who may not query the server's properties passes the check.
     let locks = settings().connect(address).await.unwrap();
     let error = locks.lock("a").acquire().await.unwrap_err();
     let AcquireError::Refused { nodes, .. } = &error else {
@@ -156,7 +157,7 @@ async fn no_server_is_found_out_in_time() {
 }
 
 async fn a_server_that_never_answers_is_found_out_in_time() {
-    // The system accepts for it.
+    // The system accepts the connection for it.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let problem = problem(&format!("redis://127.0.0.1:{port}/")).await;
@@ -184,7 +185,7 @@ async fn a_server_older_than_5_is_refused() {
     assert_says(&problem, "need Redis 5 or newer");
 }
 
-/// Says OK to everything, and to INFO that it is of version 4.
+/// Answers OK to everything, and version 4 to INFO.
 fn old_server(mut stream: &std::net::TcpStream) {
     const INFO: &str = "# Server\r\nredis_version:4.0.14\r\nrun_id:4\r\nrole:master\r\n";
     let mut reader = BufReader::new(stream);
@@ -266,7 +267,7 @@ async fn names_of_every_kind_leave_no_key_but_the_counter() {
     assert_is_empty(&server);
 }
 
-/// What nodes are told is bounded by what a server can count; what only the client counts is not.
+/// Values for nodes are limited to what a server can count; values for the client alone are not.
 async fn the_longest_spans_work_on_a_server() {
     let most = LocksBuilder::LONGEST_SPAN;
     let redis = RedisConfig::default()

@@ -1,4 +1,4 @@
-//! Calls over networks and to servers that are not well.
+//! Tests calls over faulty networks and to faulty servers.
 
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -28,10 +28,10 @@ server_tests![
     a_unix_socket_leads_to_a_server_too,
 ];
 
-/// How long the calls of these tests may take: the machine may be busy.
+/// Bound on the calls of these tests. The machine may be busy.
 const CALL: Duration = Duration::from_secs(1);
 
-/// A busy machine may be late by this much; it is far below what an unbounded call would take.
+/// A busy machine may be late by this much. It is far below what an unbounded call would take.
 const LATE: Duration = Duration::from_secs(5);
 
 fn config() -> RedisConfig {
@@ -52,7 +52,7 @@ async fn failure(transport: &RedisTransport) -> TransportError {
     asked.expect_err("the call was to fail")
 }
 
-/// Asks until it is answered.
+/// Sends a request again until it is answered.
 async fn take_at_last(transport: &RedisTransport, number: u64) -> AcquireReply {
     let start = Instant::now();
     loop {
@@ -64,7 +64,7 @@ async fn take_at_last(transport: &RedisTransport, number: u64) -> AcquireReply {
     }
 }
 
-/// The connections of others than the test itself.
+/// Returns the connections other than the test's own.
 fn connections(server: &Server) -> Vec<String> {
     let own: u64 = server.command(&["CLIENT", "ID"]);
     let clients: String = server.command(&["CLIENT", "LIST"]);
@@ -90,7 +90,7 @@ async fn a_listener_that_never_answers_does_not_hold_a_call_up() {
         let transport = open(&format!("redis://{credentials}127.0.0.1:{port}/"));
         let error = failure(&transport).await;
         assert_eq!(error.cause, Cause::TimedOut, "{error:?}");
-        // No request goes out before the server has said a word.
+        // No request is sent before the server has answered something.
         assert_eq!(error.execution, Execution::Definite, "{error:?}");
     }
 }
@@ -206,7 +206,7 @@ async fn a_call_is_never_sent_twice() {
     proxy.cut();
     proxy.carry_replies();
     call.await.unwrap().unwrap_err();
-    // The next call goes out after whatever else might have.
+    // The next call is sent after anything else that may have been.
     take_at_last(&transport, 1).await;
     assert_eq!(evaluations(), before + 2);
 }

@@ -1,4 +1,4 @@
-//! Futures that are dropped at every point at which they wait for a real server.
+//! Tests futures that are dropped at every point at which they wait for a real server.
 #![allow(
     clippy::async_yields_async,
     reason = "what is made in each world is a future, to be cut off"
@@ -25,8 +25,8 @@ server_tests![
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Drops what `begin` makes after no poll, after one poll, after two .. until it comes to its end; then no key may be
-/// left of it, on one server and on three. How many polls it takes is the network's affair.
+/// Drops the future of `begin` after no poll, after one poll, after two, until it completes. Then no key of it may be
+/// left, on one server and on three. The number of polls depends on the network.
 async fn cut_off_at_every_poll<T>(begin: impl AsyncFn(&Locks) -> Boxed<T>) {
     for many in [1, 3] {
         let servers: Vec<_> = std::iter::repeat_with(Server::start).take(many).collect();

@@ -1,4 +1,4 @@
-//! A process that holds a lock and is killed.
+//! Tests a process that holds a lock and is killed.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -16,13 +16,13 @@ server_tests![
     a_killed_waiter_leaves_the_lock_to_the_next,
 ];
 
-/// With this variable set to addresses, this program takes a lock there, says its token, and waits to be killed.
+/// If this variable is set to addresses, this program acquires a lock there, prints its token, and waits to be killed.
 const HOLD: &str = "QUORLOCK_TEST_HOLDS_A_LOCK";
 
-/// For so long the lock outlives its holder.
+/// How long the lock outlives its holder.
 const LEASE: Duration = Duration::from_secs(2);
 
-/// The other side of these tests.
+/// Runs the other side of these tests.
 pub(crate) fn hold_a_lock_if_asked() {
     let Ok(addresses) = std::env::var(HOLD) else {
         return;
@@ -49,7 +49,7 @@ async fn connect(addresses: impl Iterator<Item = &str>) -> Locks {
     settings.quorum(addresses).await.unwrap()
 }
 
-/// A process of its own with a client in it. It ends with the test.
+/// A separate process with a client in it. It ends with the test.
 struct Client(Child, BufReader<std::process::ChildStdout>);
 
 impl Client {
@@ -86,10 +86,10 @@ impl Drop for Client {
     }
 }
 
-/// For how much longer than its lease a majority of servers keeps a claim, unless a client has seen its last claim version.
+/// How much longer than its lease a majority of servers keeps a claim, unless a client has seen its last claim version.
 const MARGIN: Duration = Duration::from_secs(60);
 
-/// How long the leases still run on so many servers that nobody else can have a majority.
+/// Returns how long leases still run on so many servers that no other client can have a majority.
 fn left(servers: &[Server]) -> Duration {
     let mut left: Vec<u64> = servers
         .iter()
@@ -122,7 +122,7 @@ async fn assert_is_free_when_its_lease_ends(servers: &[Server]) {
         let guard: Guard = lock.acquire().await.unwrap();
         (guard, Instant::now())
     });
-    // While it lives it renews: the lock is not free after one lease, nor after two.
+    // While it lives, it renews: the lock is not free after one lease, nor after two.
     for _ in 0..3 {
         until("less is left", || left(servers) < LEASE * 3 / 4).await;
         until("it is renewed", || LEASE * 3 / 4 < left(servers)).await;
@@ -132,7 +132,7 @@ async fn assert_is_free_when_its_lease_ends(servers: &[Server]) {
     let killed = Instant::now();
     let left = left(servers);
     let (guard, entered) = tokio::time::timeout(BOUND, waiting).await.unwrap().unwrap();
-    // Redis reckons in milliseconds, by a clock of its own.
+    // Redis counts in milliseconds, with its own clock.
     let waited = entered - killed + Duration::from_millis(5);
     assert!(left <= waited, "{waited:?}, but {left:?} were left");
     assert!(token < guard.fencing_token().0);

@@ -1,4 +1,4 @@
-//! The scripts on a real server do what the specification says.
+//! The scripts on a real server behave as the specification does.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -23,9 +23,9 @@ server_tests![
     the_queue_does_not_outlive_its_waiters_when_the_first_is_granted_the_name,
 ];
 
-/// The holder's lease is over, the first in the queue is granted the name, and the second was not heard of again: what is
-/// left of the queue ends when it would have, and not as long after the grant as the first would have waited. (Of some
-/// 70,000 generated sequences, one showed that it did.)
+/// The holder's lease is over, the first waiter is granted the name, and the second one never returned. The rest of the
+/// queue must end when it would have ended, not after as long as the first waiter would have waited. (Of some 70,000
+/// generated sequences, one found this error.)
 async fn the_queue_does_not_outlive_its_waiters_when_the_first_is_granted_the_name() {
     let ask = |number, place| {
         Step::Ask(Request::Acquire(Acquire {
@@ -77,8 +77,8 @@ async fn the_scripts_agree_with_the_specification_on_every_sequence() {
         .assert_each_occurred(cases.count as usize / 50);
 }
 
-/// The specification against the real server, request for request, and the real server against the simulated one, byte
-/// for byte.
+/// Compares the specification with the real server request by request, and the real server with the simulated one byte by
+/// byte.
 async fn the_specification_a_real_server_and_the_embedded_interpreter_agree_on_every_sequence() {
     let server = Server::start();
     let info: String = server.command(&["INFO", "server"]);
@@ -109,11 +109,11 @@ async fn the_specification_a_real_server_and_the_embedded_interpreter_agree_on_e
     assert!(found.brought_back < u64::from(cases.count), "{found:?}");
 }
 
-/// The specification executes one after another what the server is asked in one call, or in a few.
+/// The specification executes one by one what the server gets in one call, or in a few.
 async fn requests_that_go_together_are_executed_as_if_each_came_by_itself() {
     let server = Server::start();
     let gathered = agree_on_gathered(server.port(), |_| Ok(()));
-    // Only calls of several requests have this command, one of each that has an acquire.
+    // Only batches have this command: one for each batch with an acquire.
     let stats: String = server.command(&["INFO", "commandstats"]);
     let calls = stats.split("cmdstat_mget:calls=").nth(1).unwrap();
     let calls: u64 = calls.split(',').next().unwrap().parse().unwrap();
@@ -139,7 +139,7 @@ async fn a_simulated_server_executes_requests_together_as_a_real_one() {
     );
 }
 
-/// How many requests were asked together.
+/// Returns how many requests were batched.
 fn agree_on_gathered(port: u16, check: impl Fn(&[Step]) -> Result<(), String>) -> u64 {
     let (names, now, cases) = (many_names(), wall_clock(), Cases::from_environment());
     let spec = RefCell::new(SpecArm::new(now));

@@ -1,4 +1,4 @@
-//! What is legal on a server and doubtful is told when a client is made, each thing once.
+//! Tests that settings that are legal but doubtful are reported once when a client is made.
 
 use std::fmt::{Debug, Write as _};
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ server_tests![
     a_node_of_a_cluster_is_named_at_connect,
 ];
 
-/// Keeps the warnings as lines of text.
+/// Records warnings as lines of text.
 #[derive(Clone, Default)]
 struct Recorder(Arc<Mutex<Vec<String>>>);
 
@@ -97,7 +97,7 @@ async fn a_user_who_may_not_subscribe_is_doubted() {
             "SETUSER",
             "jobs",
             "reset",
-            // Redis 6 gives a new user all of them.
+            // Redis 6 gives all of them to a new user.
             "resetchannels",
             "on",
             ">s3cret",
@@ -133,7 +133,7 @@ async fn doubts_are_told_once_for_all_nodes() {
         matches!(&told[..], [line] if line.contains("appendonly yes")),
         "{told:?}"
     );
-    // Of a majority: that there are two, but not what a restart of one forgets.
+    // For a majority: that there are two, but not what a restart of one forgets.
     let addresses = || servers.iter().map(Server::address);
     settings().quorum(addresses()).await.unwrap();
     let about = |words: &str| -> Vec<String> {

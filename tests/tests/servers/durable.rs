@@ -1,4 +1,4 @@
-//! Which restarts and failovers of real servers cost a quarantine.
+//! Tests which restarts and failovers of real servers cause a quarantine.
 
 use quorlock::{AcquireError, Locks, LocksBuilder, NodeTrust, Why};
 use quorlock_tests::clients::{acquire_at_last, settings};
@@ -21,14 +21,14 @@ fn builder(trust: NodeTrust) -> LocksBuilder {
     settings().node_trust(trust)
 }
 
-/// A client for which the server is new, and to be trusted; it has the lock `held`.
+/// Returns a client for which the server is new, and trusted; it holds the lock `held`.
 async fn first(server: &Server, trust: NodeTrust) -> Locks {
     let locks = builder(trust).connect(server.address()).await.unwrap();
     locks.lock("held").acquire().await.unwrap().leak();
     locks
 }
 
-/// Why a client does not trust the server, if it does not.
+/// Returns why a client does not trust the server, if it does not.
 async fn distrust(locks: &Locks) -> Option<Why> {
     match locks.lock("free").try_acquire().await {
         Ok(Some(guard)) => {
@@ -44,12 +44,12 @@ async fn distrust(locks: &Locks) -> Option<Why> {
     }
 }
 
-/// The same of a client that comes now. It takes no server for new: what it finds missing was lost.
+/// Returns the same for a new client. It takes no server for new: what it finds missing was lost.
 async fn newcomer_distrusts(server: &Server, trust: NodeTrust) -> Option<Why> {
     let locks = Locks::builder().node_trust(trust);
     let locks = locks.connect(server.address()).await.unwrap();
     let why = distrust(&locks).await;
-    // What it was granted and did not count is given back.
+    // What it was granted and did not count is released.
     locks.close().await;
     why
 }
@@ -79,7 +79,7 @@ async fn a_restart_that_lost_nothing_is_a_quarantine_unless_it_is_asserted() {
         };
         assert_eq!(newcomer_distrusts(&server, trust).await, expected);
         if expected.is_none() {
-            // Who knew the process before trusts it as well, after another restart, and what was held is held.
+            // A client that knew the process before trusts it after another restart as well, and the hold continues.
             server.restart();
             let guard = acquire_at_last(&known.lock("free")).await;
             guard.release().await.unwrap();

@@ -1,4 +1,4 @@
-//! Servers that are spoken to under TLS.
+//! Tests servers under TLS.
 
 mod bench;
 pub(crate) mod replaced;
@@ -58,7 +58,7 @@ async fn locks_are_held_renewed_and_handed_over_under_tls() {
     let short = || with(bench.roots()).watchdog_lease(Duration::from_secs(2));
     let address = bench.address("localhost");
     let locks = short().connect(&address).await.unwrap();
-    // By the IP address, which the certificate has too.
+    // By the IP address, which is also in the certificate.
     let other = short().connect(bench.address("127.0.0.1")).await.unwrap();
     assert_works(&locks, &other, &bench.server).await;
 }
@@ -96,7 +96,7 @@ async fn a_majority_is_spoken_to_under_tls() {
     guard.release().await.unwrap();
 }
 
-/// A way to go wrong: the address, the settings, and what the error says.
+/// A failing case: the address, the settings, and the text of the error.
 struct Wrong {
     address: String,
     config: RedisConfig,
@@ -209,7 +209,7 @@ async fn what_is_wrong_with_a_connection_is_told_with_what_to_do_and_without_sec
             assert!(told.contains(says), "{says}: {told}");
             assert!(!told.contains("hunter2"), "{told}");
             assert!(!told.contains("PRIVATE KEY"), "{told}");
-            // The same to a caller who asks for a lock.
+            // A caller that requests a lock gets the same error.
             let locks = Locks::builder()
                 .redis(config.clone())
                 .connect(address)
@@ -227,7 +227,7 @@ async fn a_tls_client_of_the_redis_crate_is_taken_as_far_as_it_can_be_read() {
     let client = redis::Client::open(address.as_str()).unwrap();
     let locks = with(bench.roots()).from_redis_client(&client).unwrap();
     take_and_release(&locks).await;
-    // Its own certificates are known to it alone.
+    // The client's own certificates cannot be read.
     let certificates = redis::TlsCertificates {
         client_tls: None,
         root_cert: Some(bench.authority.pem().into_bytes()),

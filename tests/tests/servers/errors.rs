@@ -1,4 +1,4 @@
-//! Every refusal of a server by its name, and that nothing was executed.
+//! Tests every refusal of a server by its cause, and that nothing was executed.
 
 use std::path::Path;
 
@@ -39,7 +39,7 @@ fn open(server: &Server) -> RedisTransport {
     open_as(server, "")
 }
 
-/// With credentials: `user:password@`.
+/// Returns the address with credentials: `user:password@`.
 fn open_as(server: &Server, credentials: &str) -> RedisTransport {
     let address = server
         .address()
@@ -47,7 +47,7 @@ fn open_as(server: &Server, credentials: &str) -> RedisTransport {
     RedisTransport::open(&address, RedisConfig::default()).unwrap()
 }
 
-/// The error with which an acquisition fails, of which nothing must have been executed.
+/// Returns the error with which an acquisition fails. Nothing of it may have been executed.
 async fn definite(transport: &RedisTransport) -> Cause {
     let error = failure(transport).await;
     assert_eq!(error.execution, Execution::Definite, "{error:?}");
@@ -67,7 +67,7 @@ fn assert_is_empty(server: &Server) {
 async fn a_replica_is_named_as_such() {
     let server = Server::start();
     let transport = open(&server);
-    // Of a primary that is not there.
+    // A replica of a primary that does not exist.
     server.command::<()>(&["REPLICAOF", "127.0.0.1", "1"]);
     assert_eq!(definite(&transport).await, Cause::ReadOnly);
     assert_is_empty(&server);
@@ -143,14 +143,14 @@ async fn a_password_that_is_asked_for_later_is_named_as_such() {
     let transport = open(&server);
     take(&transport, &name("another"), 1).await;
     server.command::<()>(&["CONFIG", "SET", "requirepass", "correct"]);
-    // Connections that are there stay logged in: end them, but not the test's own.
+    // Existing connections stay logged in: ends them, but not the test's own.
     server.command::<u32>(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
     wait_until("the connection is gone", || {
         let clients: String = server.command(&["CLIENT", "LIST"]);
         clients.lines().count() == 1
     });
     let mut error = failure(&transport).await;
-    // The end of the connection may be noticed only under the first call, or just before it is sent.
+    // The end of the connection may be noticed only during the first call, or just before it is sent.
     if matches!(error.cause, Cause::Closed | Cause::Unreachable) {
         error = failure(&transport).await;
     }
@@ -204,7 +204,7 @@ async fn a_user_who_may_not_let_keys_expire_leaves_no_key_behind() {
     assert_eq!(server.command::<u32>(&["EXISTS", "orders/42"]), 0);
 }
 
-/// How many script calls the server has executed.
+/// Returns how many script calls the server has executed.
 fn script_calls(server: &Server) -> u64 {
     let stats: String = server.command(&["INFO", "commandstats"]);
     let calls = stats.split("cmdstat_evalsha:calls=").nth(1);
@@ -297,7 +297,7 @@ async fn a_server_that_cannot_save_is_named_as_such() {
     take(&transport, &name("orders/42"), 1).await;
 }
 
-/// A folder stands where the snapshot is to be.
+/// A folder is in the place of the snapshot file.
 fn fail_to_save(server: &Server, snapshot: &Path) {
     std::fs::create_dir(snapshot).unwrap();
     save(server, "err");
@@ -317,7 +317,7 @@ async fn a_loading_server_is_named_as_such() {
     let fill = "for i = 1, 20000 do redis.call('set', 'key' .. i, 'value') end";
     server.command::<()>(&["EVAL", fill, "0"]);
     server.command::<()>(&["SAVE"]);
-    // A thousandth of a second for each key: it would take twenty seconds.
+    // A thousandth of a second for each key: loading would take twenty seconds.
     server.relaunch_with(&[
         "--key-load-delay",
         "1000",

@@ -1,4 +1,4 @@
-//! The servers of the tests themselves.
+//! Tests the servers of the tests themselves.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use quorlock_tests::server::{Server, wait_until_gone};
 use quorlock_tests::server_tests;
 use quorlock_tests::wait::wait_until;
 
-/// With this variable set, this program starts a server, says which, and waits to be killed.
+/// If this variable is set, this program starts a server, prints which, and waits to be killed.
 const HOLD: &str = "QUORLOCK_TEST_HOLDS_A_SERVER";
 
 server_tests![
@@ -21,7 +21,7 @@ server_tests![
     a_server_listens_on_a_unix_socket_too,
 ];
 
-/// The other side of the first two tests.
+/// Runs the other side of the first two tests.
 pub(crate) fn hold_a_server_if_asked() {
     let Ok(how) = std::env::var(HOLD) else {
         return;

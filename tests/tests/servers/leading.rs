@@ -1,4 +1,4 @@
-//! Leaders on five servers: some are killed, some are cut off, and another candidate takes over in time.
+//! Tests leaders on five servers: some are killed, some are cut off, and another candidate takes over in time.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn five() -> Vec<Server> {
     std::iter::repeat_with(Server::start).take(5).collect()
 }
 
-/// A client of these addresses whose leaders are renewed every second.
+/// Returns a client of these addresses whose leaders are renewed every second.
 async fn brief(addresses: impl IntoIterator<Item = String>) -> Locks {
     let settings = settings().watchdog_lease(Duration::from_secs(3));
     settings.quorum(addresses).await.unwrap()
@@ -127,7 +127,7 @@ async fn a_leader_that_is_cut_off_has_ended_its_work_before_another_leads() {
     until_free(&servers).await;
 }
 
-/// Says when it is dropped.
+/// Sends a message when it is dropped.
 struct Bell(tokio::sync::mpsc::UnboundedSender<Instant>);
 
 impl Drop for Bell {
@@ -164,7 +164,7 @@ async fn candidates_lead_one_after_the_other_with_growing_terms() {
                 }
             }
         };
-        // A term that had to be agreed upon may come with the next view.
+        // A term that had to be agreed on may come with the next view.
         let term = timeout(BOUND, seen).await.expect("the observer sees it");
         assert!(term.is_none_or(|term| term <= leadership.term()));
         leadership.step_down();

@@ -1,4 +1,4 @@
-//! Logins that change while connections live.
+//! Tests logins that change while connections live.
 
 mod bench;
 mod forgetful;
@@ -66,7 +66,7 @@ async fn a_password_is_rotated_under_load_and_no_hold_is_lost() {
         bench.forget_logins();
         bench.acl(&[&format!(">secret-{round}")]);
         bench.write(&format!("secret-{round}"));
-        // The command connection again; the wake-up connection on trial and anew.
+        // The command connection logs in again; the wake-up connection is tried, and then replaced.
         until("both connections are logged in anew", || {
             3 <= bench.logins()
         })
@@ -88,7 +88,7 @@ async fn a_password_is_rotated_under_load_and_no_hold_is_lost() {
     for task in load {
         task.await.unwrap();
     }
-    // And whatever connects from now on has the last one.
+    // Every later connection has the last one.
     bench.cut();
     until_renewed(&held).await;
     assert!(is_claimed_by(&bench.server, "held", &held));
@@ -113,7 +113,7 @@ async fn a_password_that_the_server_gets_later_ends_nothing() {
     guard.release().await.unwrap();
 }
 
-/// Says the passwords one after another, the last for ever.
+/// Returns the passwords one after another, and the last one forever.
 struct InTurn(Mutex<Vec<&'static str>>);
 
 impl Credentials for InTurn {
@@ -151,7 +151,7 @@ async fn a_password_that_was_replaced_between_two_looks_is_asked_for_once_more()
     );
 }
 
-/// Says what the test puts there.
+/// Returns what the test sets.
 struct Vault {
     password: Arc<Mutex<String>>,
     changed: Arc<Notify>,
@@ -190,7 +190,7 @@ async fn credentials_that_change_reach_the_connections_that_live() {
     guard.release().await.unwrap();
 }
 
-/// A provider as that of Entra ID: the newest token to who subscribes, and each that follows.
+/// A provider like that of Entra ID: it gives the newest token to a subscriber, and then each later one.
 struct Tokens(watch::Sender<String>);
 
 impl RedisCredentialsProvider for Tokens {

@@ -1,4 +1,4 @@
-//! Streams of bytes that the user makes.
+//! Tests byte streams that the user makes.
 
 use std::io;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -21,7 +21,7 @@ server_tests![
     a_short_hold_outlives_a_connection_that_swallows_everything,
 ];
 
-/// Leads to one server at a time whatever the address says, by the operating system's sockets, and notes who asks.
+/// Connects to one server at a time, whatever the address, by the operating system's sockets, and records the requests.
 #[derive(Clone, Debug)]
 struct Tunnel {
     port: Arc<AtomicU16>,
@@ -36,7 +36,7 @@ impl Tunnel {
         }
     }
 
-    /// From now on it leads to this server.
+    /// From now on it connects to this server.
     fn turn_to(&self, server: &Server) {
         self.port.store(server.port(), Ordering::Relaxed);
     }
@@ -85,7 +85,8 @@ async fn a_network_of_one_s_own_carries_requests_and_wake_ups() {
     );
 }
 
-/// As a name of a managed service does after a failover: what it stood for when the client was made is of no importance.
+/// As the host name of a managed service does after a failover: what it resolved to when the client was made does not
+/// matter.
 async fn a_host_name_that_leads_elsewhere_is_followed_at_the_next_connect() {
     let (mut before, after) = (Server::start(), Server::start());
     let names = Tunnel::to(&before);
@@ -95,7 +96,7 @@ async fn a_host_name_that_leads_elsewhere_is_followed_at_the_next_connect() {
     assert_eq!(before.command::<u32>(&["EXISTS", "a"]), 1);
     guard.release().await.unwrap();
     names.turn_to(&after);
-    // What is connected stays: nothing says that the name has changed.
+    // Existing connections stay: nothing shows that the name has changed.
     let guard = locks.lock("b").acquire().await.unwrap();
     assert_eq!(before.command::<u32>(&["EXISTS", "b"]), 1);
     guard.release().await.unwrap();
@@ -114,7 +115,7 @@ async fn a_host_name_that_leads_elsewhere_is_followed_at_the_next_connect() {
     );
 }
 
-/// Has no way to anywhere.
+/// Can connect to nothing.
 #[derive(Debug)]
 struct Walled;
 

@@ -1,4 +1,4 @@
-//! The conformance files of the protocol say of our scripts what is true, on a real server and on the embedded interpreter.
+//! Runs the conformance files of the protocol on our scripts, on a real server and on the embedded interpreter.
 
 use quorlock_tests::conformance::files::{ServerBench, agree_on, read};
 use quorlock_tests::server::Server;

@@ -1,5 +1,6 @@
-//! Proxies that lead to several servers: what a client is told of them. The small servers of this file answer as those proxies do
-//! (Envoy 1.2x by its `command_splitter_impl.cc`; Twemproxy 0.5 by its list of commands, and its log of one that it does not know).
+//! Tests the errors for proxies that lead to several servers. The small servers of this file answer as those proxies do
+//! (Envoy 1.2x by its `command_splitter_impl.cc`; Twemproxy 0.5 by its list of commands, and its log of an unknown
+//! command).
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -15,7 +16,7 @@ server_tests![
     a_port_that_ends_every_connection_is_no_proxy,
 ];
 
-/// What is answered to a command, by its name in lower case; `None` ends the connection.
+/// Returns the answer to a command, by its name in lower case; `None` ends the connection.
 type Manner = fn(&str) -> Option<String>;
 
 fn serve(manner: Manner) -> String {
@@ -60,7 +61,7 @@ fn envoy(name: &str) -> Option<String> {
     })
 }
 
-/// The words of a server, some of whose commands were renamed.
+/// The answers of a server some of whose commands were renamed.
 fn renamed(name: &str) -> Option<String> {
     Some(match name {
         "ping" => "+PONG\r\n".to_owned(),

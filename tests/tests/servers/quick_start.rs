@@ -1,4 +1,4 @@
-//! The quick start of the README, as it stands there.
+//! Runs the quick start of the README, as written there.
 
 use std::process::{Command, Output};
 

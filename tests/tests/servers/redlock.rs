@@ -1,4 +1,4 @@
-//! A majority of five servers, of which some are killed, stopped, resumed and restarted.
+//! Tests a majority of five servers, some of which are killed, stopped, resumed and restarted.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn five() -> Vec<Server> {
     std::iter::repeat_with(Server::start).take(5).collect()
 }
 
-/// A client whose watchdog renews so often that a test can see it.
+/// Returns a client whose watchdog renews so often that a test can observe it.
 async fn watchful(servers: &[Server]) -> Locks {
     let settings = settings().watchdog_lease(Duration::from_secs(3));
     let connected = settings.quorum(servers.iter().map(Server::address)).await;
@@ -112,7 +112,7 @@ async fn a_stopped_minority_holds_nothing_up_and_keeps_no_orphan() {
     let guard = acquire_at_last(&other.lock("a")).await;
     servers[0].resume();
     servers[1].resume();
-    // They execute what had come in: claims of the first client, whose releases follow, or whose leases end.
+    // They execute the requests that had arrived: claims of the first client, whose releases follow, or whose leases end.
     until("nobody else's claim is left", || {
         servers
             .iter()
@@ -153,7 +153,7 @@ async fn without_a_majority_the_error_names_each_server() {
     let AcquireError::NoQuorum { nodes, .. } = &error else {
         panic!("{error}")
     };
-    // The others may not have answered by the time that three had failed.
+    // The others may not have answered by the time three had failed.
     let failed: Vec<_> = nodes.iter().filter(|node| node.error.is_some()).collect();
     assert_eq!(failed.len(), 3);
     for server in &servers[..3] {

@@ -1,4 +1,4 @@
-//! What becomes of locks while a server refuses to work.
+//! Tests locks while a server refuses requests.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ fn assert_named(reports: &[NodeReport], server: &Server, expected: Cause) {
     assert_eq!(*cause, expected);
 }
 
-/// While the server refuses, a lock that is held stays held and nothing new is granted; afterwards all goes on.
+/// While the server refuses, a held lock stays held and nothing new is granted; afterwards everything continues.
 async fn assert_survives(
     server: &Server,
     expected: Cause,
@@ -77,20 +77,21 @@ async fn assert_survives(
     guard.release().await.unwrap();
 }
 
-/// After a failover clients kept on asking the old primary, and their locks went. The error says that it is a replica.
+/// After a failover, clients kept asking the old primary, and their locks were lost. Here the error states that it is a
+/// replica.
 async fn story_28_a_replica_refuses_and_the_lock_stays() {
     let server = Server::start();
     let replicate = |words: [&str; 2]| server.command::<()>(&["REPLICAOF", words[0], words[1]]);
-    // Of a primary that is not there.
+    // A replica of a primary that does not exist.
     let make_it_refuse = || replicate(["127.0.0.1", "1"]);
     let heal = || replicate(["NO", "ONE"]);
     assert_survives(&server, Cause::ReadOnly, make_it_refuse, heal).await;
 }
 
-/// A server that cannot write its snapshot refused the extension, and the client deleted the lock for that.
+/// A server that could not write its snapshot refused the extension, and the client deleted the lock because of that.
 async fn story_28_a_server_that_cannot_save_refuses_and_the_lock_stays() {
     let server = Server::start_with(&["--save", "3600", "1"]);
-    // A folder stands where the snapshot is to be.
+    // A folder is in the place of the snapshot file.
     let snapshot = server.dir().join("dump.rdb");
     let save = |status: &str| {
         server.command::<()>(&["BGSAVE"]);
@@ -111,7 +112,7 @@ async fn story_28_a_server_that_cannot_save_refuses_and_the_lock_stays() {
     assert_survives(&server, Cause::Misconfigured, make_it_refuse, heal).await;
 }
 
-/// Somebody's endless script made every renewal an error, and one error was the end of the watchdog.
+/// Another client's endless script made every renewal an error, and one error ended the watchdog.
 async fn story_28_a_busy_server_refuses_and_the_lock_stays() {
     let server = Server::start_with(&["--lua-time-limit", "1"]);
     let mut looping = server.connect().unwrap();
@@ -133,7 +134,7 @@ async fn story_28_a_busy_server_refuses_and_the_lock_stays() {
     assert_survives(&server, Cause::Busy, make_it_refuse, heal).await;
 }
 
-/// A cluster without its slots counted the same lock up to 41. What was refused there was not done.
+/// A cluster without its slots counted the same lock up to 41. A refused request was not executed.
 async fn story_28_a_cluster_that_is_down_is_named() {
     let server = Server::start_with(&["--cluster-enabled", "yes"]);
     let client = redis::Client::open(server.address()).unwrap();
@@ -145,7 +146,7 @@ async fn story_28_a_cluster_that_is_down_is_named() {
     assert_named(nodes, &server, Cause::Cluster);
 }
 
-/// The watchdog itself meets the refusal: it tries again within the lease.
+/// The watchdog itself gets the refusal: it tries again within the lease.
 async fn story_28_a_renewal_is_refused_and_the_next_one_is_not() {
     let server = Server::start();
     let locks = settings().watchdog_lease(Duration::from_secs(6));

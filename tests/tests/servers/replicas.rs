@@ -1,4 +1,4 @@
-//! Grants that count only when a replica has them (`WAIT`), with a real replica.
+//! Tests grants that count only when a replica has them (`WAIT`), with a real replica.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ server_tests![
 
 const LEASE: Duration = Duration::from_secs(5);
 
-/// A primary and its replica, which follows it.
+/// Starts a primary, and a replica that follows it.
 fn pair() -> (Server, Server) {
     let primary = Server::start();
     let port = primary.port().to_string();
@@ -37,7 +37,7 @@ async fn waiting(server: &Server, wait: Wait) -> Locks {
     locks.expect("the server can be used")
 }
 
-/// Long enough for a busy machine, much shorter than a member is given to answer.
+/// Long enough for a busy machine, much shorter than the member time-out.
 fn one_replica() -> Wait {
     Wait::replicas(1, Duration::from_millis(200))
 }
@@ -66,7 +66,7 @@ async fn story_21_a_grant_that_no_replica_has_is_released() {
         claim_of(&primary, "orders/42").is_none()
     })
     .await;
-    // Without the setting nobody waits.
+    // Without the setting, no client waits.
     let hasty = locks_on(&primary).await.lock("orders/42");
     let guard = hasty.acquire().await.unwrap();
     guard.release().await.unwrap();
@@ -92,8 +92,9 @@ async fn an_extension_that_does_not_get_there_extends_nothing() {
     assert!(before < guard.validity());
 }
 
-/// `WAITAOF` came with Redis 7.2, and wants a server that writes to its disk. Others are refused when the client connects;
-/// a client that is made without a look at the server is told at its first lock, and the claim is given back.
+/// `WAITAOF` came with Redis 7.2, and needs a server that writes to its disk. Other servers are refused when the client
+/// connects. A client that is made without checking the server gets the error at its first lock, and the claim is
+/// released.
 async fn a_server_that_does_not_know_how_to_wait_is_refused() {
     let server = Server::start();
     let wait = Wait::replicas(0, Duration::from_millis(50)).on_disk();
@@ -123,7 +124,7 @@ async fn a_server_that_does_not_know_how_to_wait_is_refused() {
     .await;
 }
 
-/// On each server program that knows `WAITAOF`; the one on the PATH may be too old.
+/// On each server program that has `WAITAOF`; the one on the PATH may be too old.
 async fn a_grant_that_waits_for_the_disk_is_there_after_a_crash() {
     for program in programs() {
         let options = ["--appendonly", "yes", "--appendfsync", "always"];

@@ -1,4 +1,4 @@
-//! The rights that the guide gives a user of the server: they suffice, and each is needed.
+//! Tests the rights that the guide gives to a user of the server: they suffice, and each is needed.
 
 use std::fmt;
 use std::pin::pin;
@@ -27,14 +27,14 @@ const GUIDE: &str = include_str!("../../../docs/src/guide.md");
 
 const NAME: &str = "orders/42";
 
-/// The rights of every user: what follows the user's name and password.
+/// The rights of every user, which follow the user's name and password.
 fn base() -> Vec<&'static str> {
     let command = block(GUIDE, "text acl plain");
     let (_, rules) = command.split_once(" >secret ").unwrap();
     rules.split_whitespace().collect()
 }
 
-/// The rights in the row of the guide's table that begins like this.
+/// Returns the rights in the row of the guide's table that begins with this text.
 fn besides(row: &str) -> Vec<&'static str> {
     let begin = format!("| {row} | `");
     let mut rows = GUIDE.lines().filter_map(|line| line.strip_prefix(&begin));
@@ -62,7 +62,7 @@ impl Bench {
         self.server.command::<()>(&["CONFIG", "RESETSTAT"]);
     }
 
-    /// What the user was not allowed to do.
+    /// Returns what the user was not allowed to do.
     fn denied(&self) -> Vec<String> {
         let entries: Vec<Vec<redis::Value>> = self.server.command(&["ACL", "LOG"]);
         entries.iter().map(|entry| format!("{entry:?}")).collect()
@@ -75,7 +75,7 @@ impl Bench {
         Ok(self.settings.clone().connect(address).await?)
     }
 
-    /// Waits until the server was asked for this, whatever it answered.
+    /// Waits until the server was sent this, whatever it answered.
     async fn asked_for(&self, command: &str) {
         let counted = format!("cmdstat_{command}:");
         let asked = || {
@@ -86,7 +86,7 @@ impl Bench {
     }
 }
 
-/// What a piece of work fails with.
+/// The error of a piece of work.
 struct Failed(String);
 
 impl<E: fmt::Display> From<E> for Failed {
@@ -97,7 +97,7 @@ impl<E: fmt::Display> From<E> for Failed {
 
 type Worked = Result<(), Failed>;
 
-/// Runs the work with all the rights, then with each of the `besides` left out, or of the base if there are none.
+/// Runs the work with all the rights, then without each one of the `besides`, or of the base if there are none.
 async fn prove(
     besides: &[&str],
     settings: LocksBuilder,
@@ -139,12 +139,12 @@ async fn prove(
     }
 }
 
-/// Settings that look often, so that everything that is ever asked for is asked for soon.
+/// Returns settings with short intervals, so that every command is sent soon.
 fn settings() -> LocksBuilder {
     Locks::builder().redis(RedisConfig::default().ping_interval(Duration::from_millis(10)))
 }
 
-/// One holds, extends, enters again and releases; another waits for that, and a third waits in vain.
+/// One client holds, extends, enters again and releases; another one waits for that, and a third one waits in vain.
 async fn hand_over(bench: &Bench, lock: impl Fn(&Locks) -> Lock) -> Worked {
     let (one, other) = (bench.client().await?, bench.client().await?);
     let guard = lock(&one).acquire().await?;
@@ -169,7 +169,7 @@ async fn hand_over(bench: &Bench, lock: impl Fn(&Locks) -> Lock) -> Worked {
     Ok(())
 }
 
-/// Puts a waiter of Redisson's into the queue, which drops it at this time.
+/// Adds a waiter of Redisson's to the queue, which drops it at this time.
 fn queue_up(bench: &Bench, waiter: &str, at: &str) {
     let queue = "redisson_lock_queue:{orders/42}";
     let timeouts = "redisson_lock_timeout:{orders/42}";
@@ -234,7 +234,7 @@ async fn the_rights_of_read_write_locks_are_those_of_the_guide() {
 
 async fn the_rights_of_operators_are_those_of_the_guide() {
     let besides = besides("`inspect` and `force_release`");
-    // Those who hold are others, who may do everything.
+    // The holders are other users, who may do everything.
     prove(&besides, settings(), "", async |bench| {
         let all = Locks::connect(bench.server.address()).await?;
         let operator = bench.client().await?;
@@ -246,16 +246,16 @@ async fn the_rights_of_operators_are_those_of_the_guide() {
         all.lock(NAME).acquire().await?.leak();
         look_and_free().await?;
 
-        // A waiter that is dead is before one that lives.
+        // A dead waiter is ahead of a live one.
         let guard = all.fair(NAME).acquire().await?;
         queue_up(bench, "dead:1", "1");
         queue_up(bench, "live:1", "9000000000000");
         look_and_free().await?;
-        // It was freed by force. Its release must not come when the next waiters stand there.
+        // It was freed by force. Its release must not come when the next waiters are in the queue.
         assert!(guard.release().await.is_err());
         bench.server.command::<()>(&["FLUSHALL"]);
 
-        // Nobody holds it, and waiters of Redisson's keep it from all others.
+        // No owner holds it, and waiters of Redisson's keep it from all others.
         queue_up(bench, "dead:1", "1");
         queue_up(bench, "live:1", "9000000000000");
         look_and_free().await?;
@@ -295,7 +295,7 @@ async fn the_right_to_wait_for_replicas_is_that_of_the_guide() {
     .await;
 }
 
-/// `INFO` and `SCRIPT LOAD`, on one node.
+/// Tests `INFO` and `SCRIPT LOAD`, on one node.
 async fn the_rights_that_may_be_left_out_may_be() {
     for right in ["+info", "+script|load"] {
         let bench = Bench {

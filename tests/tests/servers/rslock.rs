@@ -1,4 +1,4 @@
-//! What the README and the page about other libraries say of `rslock`, held against it.
+//! Tests the statements about `rslock` in the README and on the page about other libraries.
 
 use std::time::Duration;
 

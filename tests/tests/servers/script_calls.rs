@@ -1,4 +1,4 @@
-//! The commands that each script asks of a server on each of its paths, as the page `scripts.md` has them, with a reason beside each.
+//! Lists the commands of each script on each of its paths, as on the page `scripts.md`, with a reason for each.
 
 use std::fmt::Write as _;
 
@@ -40,7 +40,7 @@ const SCRIPTS: [&str; 15] = [
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/src/scripts.md");
 
-/// What the page begins with.
+/// The beginning of the page.
 const HEAD: &str = "\
 # What the scripts ask of a server
 
@@ -70,7 +70,7 @@ async fn each_script_asks_of_a_server_what_the_page_says_and_each_call_has_a_rea
     assert_eq!(page, stored);
 }
 
-/// The page as this server makes it.
+/// Returns the page as this server makes it.
 async fn page(server: &Server) -> String {
     let transport = RedisTransport::open(&server.address(), RedisConfig::default()).unwrap();
     let (mut page, mut unexplained) = (HEAD.to_owned(), Vec::new());
@@ -101,14 +101,15 @@ async fn page(server: &Server) -> String {
     page
 }
 
-/// The first 52 bits of the id by which scripts know the process.
+/// Returns the first 52 bits of the id by which scripts identify the process.
 fn process(server: &Server) -> u64 {
     let info: String = server.command(&["INFO", "replication"]);
     let id = info.split("master_replid:").nth(1).unwrap();
     u64::from_str_radix(&id[..13], 16).unwrap()
 }
 
-/// What the script calls for the requests of a path, in the order in which each comes first, and how often.
+/// Returns the commands of the script for the requests of a path, in the order of their first occurrence, and how often
+/// each occurs.
 async fn calls_of(
     server: &Server,
     transport: &RedisTransport,
@@ -142,7 +143,7 @@ async fn calls_of(
             is_new = true;
             continue;
         };
-        // A script that the server does not know yet is sent twice, and executed once.
+        // A script that the server has not loaded is sent twice, and executed once.
         scripts += usize::from(is_new);
         is_new = false;
         let call = shown(words);
@@ -153,7 +154,7 @@ async fn calls_of(
     }
 }
 
-/// The command, and what it is about: keys and channels by what they are, each once.
+/// Returns the command, and its keys and channels by their kinds, each once.
 fn shown(words: &str) -> String {
     let words: Vec<_> = words.trim_matches('"').split("\" \"").collect();
     let mut shown = vec![words[0]];
@@ -175,7 +176,7 @@ fn shown(words: &str) -> String {
     shown.join(" ")
 }
 
-/// What stands under the keys and channels of a name, and the marker.
+/// Returns the kinds of the keys and channels of a name, and the marker.
 const KEYS: [(&str, &str); 10] = [
     ("NAME", "claim"),
     ("redisson_lock_token:{NAME}", "counter"),

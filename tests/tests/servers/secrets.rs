@@ -1,4 +1,4 @@
-//! No password reaches an error, a log or a Debug output.
+//! Tests that no password gets into an error, a log or a Debug output.
 
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ server_tests![
     a_malformed_address_is_not_repeated,
 ];
 
-/// In an address as it is and escaped.
+/// The password, in addresses both plain and escaped.
 const SECRETS: [&str; 2] = ["hunter2-s3cret", "h%75nter2-s3cret"];
 
 const TELLING: &str = "nter2";

@@ -1,4 +1,4 @@
-//! Several locks taken together, on servers and on majorities of servers.
+//! Tests several locks acquired together, on servers and on majorities of servers.
 
 use quorlock::{Lock, Locks};
 use quorlock_tests::clients::{acquire_at_last, claim_of, locks_on, quorum_of};
@@ -17,7 +17,7 @@ const TURNS: u32 = 20;
 async fn take_turns(lock: Lock, server: &Server) {
     for _ in 0..TURNS {
         let guard = lock.acquire().await.unwrap();
-        // Read, then write: two at a time would lose a turn.
+        // Read, then write: two clients at the same time would lose an increment.
         let turns: Option<u32> = server.command(&["GET", "turns"]);
         let turns = (turns.unwrap_or(0) + 1).to_string();
         tokio::task::yield_now().await;

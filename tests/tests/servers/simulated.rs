@@ -1,7 +1,7 @@
-//! The simulated server answers as a real one does, byte for byte.
+//! Tests that the simulated server answers as a real one does, byte for byte.
 //!
-//! What is asked stands in `simulated/*.txt`, as a person would type it; a number before a colon is that of the
-//! connection, `raw` sends bytes, and `hello3` changes to RESP3 (what `HELLO` says differs between servers).
+//! The commands are in `simulated/*.txt`, as a person would type them. A number before a colon is that of the connection,
+//! `raw` sends bytes, and `hello3` changes to RESP3 (the reply to `HELLO` differs between servers).
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -22,7 +22,7 @@ server_tests![
     WORDS_OF_REDIS: a_busy_server_refuses_alike,
 ];
 
-/// The version whose words the simulated server uses; others say some errors differently.
+/// The version whose texts the simulated server has; others word some errors differently.
 const VERSION: &str = "7.0.";
 
 /// The same connections to both servers.
@@ -50,12 +50,12 @@ impl<'a> Both<'a> {
         }
     }
 
-    /// Sends bytes to both, and compares what comes back on all connections.
+    /// Sends bytes to both, and compares their replies on all connections.
     fn send(&mut self, number: u8, bytes: &[u8]) {
         self.connect(number);
         let (stream, session) = &mut self.connections.get_mut(&number).unwrap();
         self.simulated.receive(*session, now(), bytes);
-        // A server that has closed the connection does not want to hear more.
+        // A server that has closed the connection accepts no more bytes.
         let _ = stream.write_all(bytes);
         for (number, (stream, session)) in &mut self.connections {
             let expected = self.simulated.take_output(*session);
@@ -69,7 +69,7 @@ impl<'a> Both<'a> {
         }
     }
 
-    /// Neither has more to say.
+    /// Checks that neither sends anything more.
     fn end(mut self) {
         for number in self.connections.keys().copied().collect::<Vec<_>>() {
             self.send(number, b"QUIT\r\n");
@@ -90,7 +90,7 @@ fn now() -> WallMicros {
     WallMicros::from_millis(wall_clock().0)
 }
 
-/// So many bytes, or fewer if no more come.
+/// Reads this many bytes, or fewer if no more come.
 fn read(stream: &mut TcpStream, len: usize) -> Vec<u8> {
     let mut said = vec![0; len];
     let mut at = 0;
@@ -104,7 +104,7 @@ fn read(stream: &mut TcpStream, len: usize) -> Vec<u8> {
     said
 }
 
-/// Whether it is of the version whose words the simulated server has.
+/// Whether the server is of the version whose texts the simulated server has.
 fn is_comparable(server: &Server) -> bool {
     let info: String = server.command(&["INFO", "server"]);
     let is_comparable = info.contains(&format!("redis_version:{VERSION}"));
@@ -194,7 +194,7 @@ async fn a_password_is_asked_for_alike() {
 }
 
 async fn a_replica_refuses_writes_alike() {
-    // It looks for its primary in vain, and answers all the same.
+    // It cannot find its primary, and answers all the same.
     let server = Server::start_with(&["--replicaof", "127.0.0.1", "1"]);
     let mut both = Both::new(&server);
     both.simulated.follow(&Simulated::new(2));

@@ -1,6 +1,6 @@
-//! Bug stories about Redis itself: connections, wake-ups, replies and the keys that stay.
+//! Bug stories about Redis itself: connections, wake-ups, replies and keys that stay.
 //!
-//! A test called `story_NN_..` is one of the ways in which lock libraries have failed their users.
+//! A test named `story_NN_..` is one of the ways in which lock libraries have failed their users.
 
 use std::time::Duration;
 
@@ -24,11 +24,11 @@ server_tests![
     story_30_a_read_write_lock_under_the_name_is_named,
 ];
 
-/// A lease that outlasts every test: whoever waits for it fails.
+/// A lease that outlasts every test: a client that waits for its end fails.
 const LEASE: Duration = Duration::from_secs(60);
 
-/// An unlock whose reply was lost was sent again, and reported that the lock had not been held. It worked, and is
-/// reported as what it is: not confirmed.
+/// An unlock whose reply was lost was sent again, and reported that the lock had not been held. Here the release worked,
+/// and is reported as not confirmed.
 async fn story_06_a_release_whose_reply_is_lost_is_not_called_not_held() {
     let server = Server::start();
     let proxy = Proxy::to(&server).await;
@@ -48,7 +48,7 @@ async fn story_06_a_release_whose_reply_is_lost_is_not_called_not_held() {
     until("the client has found that out", || locks.held() == 0).await;
 }
 
-/// A client that does not look before it is woken, or has reason to.
+/// Returns a client that asks only when it is woken or has another reason to.
 async fn patient(server: &Server) -> Locks {
     let retry = RetryPolicy::default().poll_cap(LEASE);
     let connected = settings().retry(retry).connect(server.address()).await;
@@ -66,15 +66,15 @@ fn subscribers(server: &Server) -> u32 {
     count
 }
 
-/// The connection with the subscription was lost, the message of the unlock with it, and the waiter slept beside a
-/// free lock until the lease would have ended. It looks again whenever its subscription has come back.
+/// The connection with the subscription was lost, and the message of the unlock with it. The waiter slept beside a free
+/// lock until the lease would have ended. Here it asks whenever its subscription is restored.
 async fn story_11_a_waiter_whose_subscription_is_killed_is_woken() {
     let server = Server::start();
     let holder = locks_on(&server).await.lock("a").lease(LEASE);
     let held = holder.acquire().await.unwrap();
     let waiting = wait_in_background(&patient(&server).await);
     until("somebody waits", || subscribers(&server) == 1).await;
-    // Both at once: nobody hears of the release.
+    // Both at the same time: no listener receives the release.
     let mut kill = redis::cmd("CLIENT");
     kill.arg("KILL").arg("TYPE").arg("pubsub");
     let mut both = redis::pipe();
@@ -86,8 +86,7 @@ async fn story_11_a_waiter_whose_subscription_is_killed_is_woken() {
     held.leak();
 }
 
-/// Subscriptions were not restored when a server came back from a restart. The lock that was forgotten there is taken
-/// at once.
+/// Subscriptions were not restored when a server had restarted. Here the lock that the server forgot is granted at once.
 async fn story_11_a_waiter_survives_a_restart_of_its_server() {
     let mut server = Server::start();
     let held = locks_on(&server).await.lock("a").lease(LEASE);
@@ -101,8 +100,8 @@ async fn story_11_a_waiter_survives_a_restart_of_its_server() {
     drop(held);
 }
 
-/// Every wait cost a bit of the subscription resources, which some paths did not give back; in the end no lock could be
-/// waited for. After hundreds of waits, won, given up and dropped, there is as much as there was before.
+/// Every wait used up subscription resources, which some paths did not free; in the end, no lock could be waited for.
+/// Here, after hundreds of waits that won, gave up or were dropped, there are as many resources as before.
 async fn story_12_waiting_leaves_no_subscriptions_and_no_connections() {
     let server = Server::start();
     let locks = locks_on(&server).await;
@@ -140,7 +139,7 @@ async fn story_12_waiting_leaves_no_subscriptions_and_no_connections() {
     .await;
 }
 
-/// The scripts that the server has run for a name with this lease.
+/// Returns the scripts that the server has run for a name with this lease.
 fn acquisitions(server: &Server, name: &str, lease: Duration) -> usize {
     type Entry = (i64, i64, i64, Vec<String>, String, String);
     let log: Vec<Entry> = server.command(&["SLOWLOG", "GET", "100"]);
@@ -152,8 +151,9 @@ fn acquisitions(server: &Server, name: &str, lease: Duration) -> usize {
     log.iter().filter(is_one).count()
 }
 
-/// A client library resent `SET NX` by itself after a lost reply: the first one had worked, the second one said that the
-/// name was taken, and the key stood for nobody. Nothing is resent here, and what may have been granted is released.
+/// A client library resent `SET NX` by itself after a lost reply. The first one had worked, the second one reported that
+/// the name was taken, and the key belonged to no client. Here nothing is resent, and what may have been granted is
+/// released.
 async fn story_15_a_lost_reply_sends_no_acquisition_twice_and_leaves_no_key() {
     let server = Server::start_with(&["--slowlog-log-slower-than", "0"]);
     let proxy = Proxy::to(&server).await;
@@ -181,7 +181,7 @@ async fn story_15_a_lost_reply_sends_no_acquisition_twice_and_leaves_no_key() {
     assert!(acquire_at_last(&locks.lock("a")).await.is_held());
 }
 
-/// What is left of each key: claims, counters, whatever is there.
+/// Returns the TTL of each key: claims, counters, and any others.
 fn ttls(server: &Server) -> Vec<(String, i64)> {
     let keys: Vec<String> = server.command(&["KEYS", "*"]);
     let ttl = |key: String| {
@@ -194,13 +194,13 @@ fn ttls(server: &Server) -> Vec<(String, i64)> {
 #[track_caller]
 fn assert_all_expire(server: &Server) {
     for (key, ttl) in ttls(server) {
-        // -2: it was gone when it was asked for.
+        // -2: the key was gone when its TTL was read.
         assert!(0 <= ttl || ttl == -2, "{key} never expires");
     }
 }
 
-/// A lock without an expiry stayed for ever when its holder died between two commands, or by default. Every key has one
-/// here, whatever is done with the lock.
+/// A lock without an expiry stayed forever when its holder died between two commands, or by default. Here every key has
+/// an expiry, whatever is done with the lock.
 async fn story_25_every_key_has_an_expiry_at_every_moment() {
     let server = Server::start();
     let locks = settings().watchdog_lease(Duration::from_secs(6));
@@ -223,14 +223,14 @@ async fn story_25_every_key_has_an_expiry_at_every_moment() {
     drop(guard);
     until("the release", || claim_of(&server, "a").is_none()).await;
     assert_all_expire(&server);
-    // A holder that goes without a word: its key ends by itself.
+    // A holder that dies without a release: its key expires.
     let lock = locks.lock("c").lease(Duration::from_millis(600));
     lock.acquire().await.unwrap().leak();
     until("the end of the lease", || claim_of(&server, "c").is_none()).await;
     assert_all_expire(&server);
 }
 
-/// Another program's lock without an expiry is waited for as long as it is there, and no longer.
+/// Another program's lock without an expiry is waited for as long as it exists, and no longer.
 async fn story_25_a_claim_without_an_expiry_is_asked_for_again() {
     let server = Server::start();
     let owner = "0fb4a3e4-4b32-4d3b-9d5e-3a2b1c0d9e8f:31";
@@ -248,7 +248,7 @@ async fn story_25_a_claim_without_an_expiry_is_asked_for_again() {
     assert_all_expire(&server);
 }
 
-/// A plain lock and a read-write lock of one name, as a JVM client keeps it, did not exclude each other in one order.
+/// A plain lock and a read-write lock of one name, as a JVM client keeps them, did not exclude each other in one order.
 async fn story_30_a_read_write_lock_under_the_name_is_named() {
     let server = Server::start();
     let locks = locks_on(&server).await;

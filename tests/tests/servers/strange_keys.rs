@@ -1,5 +1,5 @@
-//! Keys that are in the way: locks of other modes and of strangers, and what is no lock. An error names them, and only force
-//! frees a name.
+//! Tests keys that are in the way: locks of other modes and of other programs, and keys that are no locks. An error names
+//! them, and only force frees a name.
 use std::time::{Duration, Instant};
 
 use quorlock::transport::Cause;
@@ -147,7 +147,7 @@ async fn no_count_that_another_program_writes_holds_up_the_server() {
         "many",
         "1000",
     ];
-    // What was asked for within that was not waited for.
+    // Requests within that time were not delayed.
     const SOON: Duration = Duration::from_secs(1);
     let server = Server::start();
     let key = "a";
@@ -192,7 +192,7 @@ async fn no_count_that_another_program_writes_holds_up_the_server() {
             }
         }
     }
-    // The same written into the own field of a holder, which renews, goes on reading and releases.
+    // The same count in a holder's own field. The holder renews, continues to read and releases.
     for count in COUNTS {
         for is_writer in [false, true] {
             let began = Instant::now();
@@ -220,7 +220,8 @@ async fn no_count_that_another_program_writes_holds_up_the_server() {
             assert_eq!(left, 0, "{count}");
         }
     }
-    // One count beyond every bound keeps no other reader's lease from being freed. Their order in the hash is the server's.
+    // One count beyond every bound prevents no other reader's lease from being freed. Their order in the hash is the
+    // server's.
     server.command::<()>(&["FLUSHALL"]);
     server.command::<()>(&["HSET", key, "mode", "read", "00", "900000000000"]);
     let reader = locks.read(key).acquire().await.unwrap();
@@ -241,7 +242,7 @@ async fn no_count_that_another_program_writes_holds_up_the_server() {
     assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
 }
 
-/// A JVM's waiter that was told, and died: for five minutes everybody else waits behind it.
+/// A JVM's waiter that was notified, and died: for five minutes, all other waiters are behind it.
 async fn a_queue_behind_a_dead_waiter_of_a_jvm_is_shown_and_moved_on_by_force() {
     let server = Server::start();
     let locks = settings().connect(server.address()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Wake-ups, and what becomes of them when connections break.
+//! Tests wake-ups, also when connections break.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ fn subscribers(server: &Server, text: &str) -> u32 {
     count
 }
 
-/// Publishes until it is heard. A subscription that is only just coming back may miss what was published before.
+/// Publishes until a message is received. A subscription that is just being restored may miss earlier ones.
 async fn assert_hears_again(server: &Server, text: &str, heard: &Heard) {
     let before = heard.wakes().len();
     let channel = channel(&name(text));

@@ -1,4 +1,4 @@
-//! The tokens that a real server hands out.
+//! Tests the tokens that a real server hands out.
 
 use quorlock_core::fencing::{Fence, Token};
 use quorlock_core::message::{AcquireReply, Freshness, ReleaseReply, RenewReply, Retention};
@@ -44,7 +44,7 @@ async fn token_for(transport: &impl Transport, floor: WallMillis) -> Token {
     }
 }
 
-/// How many scripts a server has executed.
+/// Returns how many scripts a server has executed.
 fn scripts(server: &Server) -> u64 {
     let stats: String = server.command(&["INFO", "commandstats"]);
     let line = stats
@@ -54,14 +54,14 @@ fn scripts(server: &Server) -> u64 {
     calls.expect("scripts were executed").parse().unwrap()
 }
 
-/// Five nodes hand out the same token in at least 95 of 100 uncontended acquisitions, and then one round trip is
-/// enough: each node executes one acquire and one release. A larger token would have to be proposed to three of them.
+/// Five nodes hand out the same token in at least 95 of 100 uncontended acquisitions, and then one round trip is enough:
+/// each node executes one acquire and one release. A larger token would have to be proposed to three of them.
 async fn an_uncontended_quorum_agrees_on_the_token() {
     const HOLDS: u64 = 200;
     let servers: Vec<_> = (0..5).map(|_| Server::start()).collect();
     let locks = quorum_of(&servers).await;
     let lock = locks.lock("a");
-    // A node that is late would have the token of the hold before: it is not idle before all have given the hold back.
+    // A node that is late would have the token of the previous hold: the client waits until all nodes have released it.
     let hold = async || {
         lock.acquire().await.unwrap().release().await.unwrap();
         wait_until("the hold is over", || {
@@ -92,7 +92,7 @@ async fn a_floor_far_ahead_is_clamped_to_the_server_s_clock() {
     let before = wall_clock();
     let token = token_for(&transport, before.plus(3_600_000)).await;
     let slack = millis_of(SLACK);
-    // Two readings of the same clock; a millisecond for its rounding.
+    // Two readings of the same clock, and a millisecond for rounding.
     let (least, most) = (before.plus(slack - 1), wall_clock().plus(slack + 1));
     assert!(least.0 <= token.0 && token.0 <= most.0, "{token:?}");
 }
@@ -168,7 +168,7 @@ async fn a_renewal_stores_the_token_it_carries_if_it_is_larger() {
 
 const FENCING: &str = include_str!("../../../docs/src/fencing.md");
 
-/// The script of the page about fencing, as it is written there.
+/// The script of the page about fencing, as written there.
 async fn a_resource_in_redis_takes_no_smaller_token() {
     let script = block(FENCING, "lua write");
     let server = Server::start();
@@ -185,7 +185,7 @@ async fn a_resource_in_redis_takes_no_smaller_token() {
     assert_eq!(stored, ["largest", &largest.to_string()]);
 }
 
-/// Two writers in the order of the page's table: the old holder writes between the new one's read and write.
+/// Runs two writers in the order of the page's table: the old holder writes between the new one's read and write.
 async fn a_fenced_read_in_redis_loses_no_update_and_a_plain_one_does() {
     type Read = (u32, Option<String>);
     let server = Server::start();
@@ -208,7 +208,7 @@ async fn a_fenced_read_in_redis_loses_no_update_and_a_plain_one_does() {
             };
         answer
     };
-    // What became of the old holder's update, and what is there at the end.
+    // The outcome of the old holder's update, and the final value.
     let told = |read: &dyn Fn(&str) -> Read| -> (u32, String) {
         server.command::<()>(&["DEL", "report"]);
         assert_eq!(write("7", "a"), 1);

@@ -1,4 +1,4 @@
-//! What is on the server, to the letter, and whether a JVM client would agree.
+//! Tests the exact keys on the server, and whether a JVM client would agree.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ server_tests![
     a_jvm_client_s_reentry_keeps_excluding_ours,
 ];
 
-/// An owner as a JVM client writes it.
+/// Returns an owner as a JVM client writes it.
 const JVM: &str = "0fb4a3e4-4b32-4d3b-9d5e-3a2b1c0d9e8f:31";
 
 fn open(server: &Server) -> RedisTransport {
@@ -110,7 +110,7 @@ async fn a_name_with_an_opening_brace_is_left_as_it_is() {
     }
 }
 
-/// Everything published while the test does something.
+/// Returns everything that is published while the test does something.
 async fn published(server: &Server, during: impl AsyncFnOnce()) -> Vec<(String, String)> {
     let mut connection = server.connect().unwrap();
     let mut subscriber = connection.as_pubsub();

@@ -1,4 +1,4 @@
-//! The model as the checker searches it: where it begins, which steps there are, and what must hold.
+//! The model for the checker: its initial states, its steps, and its properties.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ impl Model for Checked {
             jumps_left: self.variant.jumps,
             crashes_left: self.variant.crashes,
         };
-        // One of two clients that are alike begins, and what was before is no different from nothing.
+        // One of two identical clients begins, and nothing before that makes a difference.
         state.start(self, 0);
         vec![state]
     }
@@ -59,7 +59,7 @@ impl Model for Checked {
             if is_up {
                 actions.push(Action::Deliver(*message));
             }
-            // A release that is lost is one that never comes.
+            // A lost release is equal to one that never comes.
             let may_be_lost = !is_up || self.variant.messages_are_lost;
             if may_be_lost && message.what == What::Acquire {
                 actions.push(Action::Lose(*message));
@@ -73,7 +73,7 @@ impl Model for Checked {
         }
         let nodes = state.nodes.iter().enumerate();
         for (id, node) in nodes.filter(|(id, _)| state.is_known(*id)) {
-            // Where nothing is kept, nothing expires.
+            // Where nothing is stored, nothing expires.
             if 0 < state.jumps_left && node.keys != Node::new() {
                 actions.push(Action::Jump(id));
             }

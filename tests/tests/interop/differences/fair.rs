@@ -13,11 +13,11 @@ use super::super::mode::Mode;
 use super::super::party::{Party, Released};
 use super::super::stage::{LONG, Stage, WATCHDOG, locks_at, servers, settings};
 
-/// So long at most the waiters of ours in the second test sleep without asking again.
+/// The longest time for which our waiters in the second test sleep without asking again.
 const ASKS_AGAIN: Duration = Duration::from_millis(300);
 
-/// Redisson judges waiters by the clock of whoever asks: one whose clock is ahead drops the others. (To show that would
-/// take a JVM with a wrong clock.) Ours judges by the node's.
+/// Redisson judges waiters by the clock of the client that asks: one whose clock is ahead drops the others. (Showing that
+/// would take a JVM with a wrong clock.) Our scripts use the node's clock.
 pub(super) async fn w6_a_waiter_with_a_clock_of_its_own(stage: Stage) {
     let mut holder = stage.jvm(Mode::Fair).await;
     holder.acquire(LONG).await;
@@ -39,8 +39,8 @@ pub(super) async fn w6_a_waiter_with_a_clock_of_its_own(stage: Stage) {
     assert_eq!(second.release().await, Released::Yes);
 }
 
-/// A waiter of ours that is dead holds up those behind it for as long as its place is kept, if another one of ours waits
-/// as well, who sees to it. (Those of Redisson wait for their own time-out, 5 minutes; since 3.32 without a pause.)
+/// A dead waiter of ours delays those behind it for as long as its place is kept, if another waiter of ours drops it.
+/// (Waiters of Redisson wait for their own time-out, 5 minutes; since 3.32 without a pause.)
 pub(super) async fn a_waiter_that_is_dead(stage: Stage) {
     let mut holder = stage.jvm(Mode::Fair).await;
     holder.acquire(LONG).await;
@@ -61,7 +61,7 @@ pub(super) async fn a_waiter_that_is_dead(stage: Stage) {
     living.shutdown_background();
 }
 
-/// A plain lock has the same claim. Redisson's passes the queue; ours is refused while there is one.
+/// A plain lock has the same claim. Redisson's overtakes the queue; ours is refused while there is a queue.
 pub(super) async fn a_plain_lock_beside_the_queue(stage: Stage) {
     let mut holder = stage.jvm(Mode::Fair).await;
     holder.acquire(LONG).await;
@@ -78,7 +78,7 @@ pub(super) async fn a_plain_lock_beside_the_queue(stage: Stage) {
     assert_eq!(waiter.release().await, Released::Yes);
 }
 
-/// A client of ours in a runtime of its own, so that it can die without giving anything back.
+/// A client of ours in a separate runtime, so that it can die without a release.
 fn ours_that_waits(stage: &Stage) -> Runtime {
     let runtime = Runtime::new().unwrap();
     let name = stage.name.clone();

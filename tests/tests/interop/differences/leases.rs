@@ -1,4 +1,4 @@
-//! What becomes of leases.
+//! Leases.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use super::super::mode::Mode;
 use super::super::party::{Released, Watch};
 use super::super::stage::{LONG, Stage, locks_at, servers};
 
-/// Redisson since this version stops giving back a MultiLock at the first of its locks that is not held any more.
+/// Since this version, Redisson stops releasing a MultiLock at the first of its locks that is not held any more.
 const STOPS_GIVING_BACK_SINCE: (u32, u32) = (3, 28);
 
-/// Redisson before this version (3.25.1) takes the lease of a MultiLock for milliseconds, whatever its unit.
+/// Before this version (3.25.1), Redisson takes the lease of a MultiLock as milliseconds, whatever its unit.
 const UNITS_ARE_READ_SINCE: (u32, u32) = (3, 25);
 
 pub(super) async fn w1_a_shorter_lease_on_entering_again(stage: Stage) {
@@ -57,21 +57,21 @@ pub(super) async fn the_lease_of_a_multi_lock(stage: Stage) {
     let jvm = stage.version.jvm();
     let thread = format!("multi-{}", stage.name);
     if stage.is_before(UNITS_ARE_READ_SINCE) {
-        // Thirty seconds are 30 ms.
+        // Thirty seconds become 30 ms.
         jvm.ask(&thread, format!("acquire-for-seconds {words} 30"))
             .await
             .unwrap();
         stage.until_free().await;
         return;
     }
-    // After a round that failed, one second is a thousand.
+    // After a lost round, one second becomes a thousand.
     let ours = locks_at(Mode::Multi.addresses()).await;
     let guard = ours.lock(&stage.name).acquire().await.unwrap();
     let watch = Watch::Jvm(jvm, thread.clone());
     let asking = format!("acquire-for-seconds {words} 1");
     let (acquired, ()) = tokio::join!(jvm.ask(&thread, asking), async {
         stage.until_asleep(&watch).await;
-        // A round is over before its lease would be.
+        // A round ends before its lease would.
         tokio::time::sleep(Duration::from_millis(1_100)).await;
         guard.release().await.unwrap();
     });
@@ -83,7 +83,7 @@ pub(super) async fn the_lease_of_a_multi_lock(stage: Stage) {
     waiter.force_release().await;
 }
 
-/// Somebody has freed the first of two locks by force.
+/// Another client has freed the first of two locks by force.
 pub(super) async fn a_multi_lock_of_which_one_lock_is_lost(stage: Stage) {
     let names = Mode::Multi.names(&stage.name);
     let mut other = stage.rust(Mode::Reentrant).await;

@@ -15,12 +15,12 @@ pub(super) async fn w4_two_kinds_of_lock_on_one_name(stage: Stage) {
     plain.acquire(LONG).await;
     assert_refuses_to_read_and_write(&ours, &stage).await;
     assert!(write.try_acquire(LONG).await);
-    // With that the plain lock has become a reader's.
+    // This turns the plain lock into a reader's.
     assert_eq!(write.release().await, Released::Yes);
     assert_eq!(plain.release().await, Released::Yes);
     stage.until_free().await;
 
-    // A plain lock of ours is entered in the same way; ours does not enter theirs.
+    // Their reader enters a plain lock of ours in the same way; ours does not enter theirs.
     let mut plain = stage.rust(Mode::Reentrant).await;
     plain.acquire(LONG).await;
     assert!(write.try_acquire(LONG).await);

@@ -1,4 +1,4 @@
-//! Requests whose answers get lost.
+//! Requests whose replies are lost.
 
 use quorlock::ReleaseError;
 use quorlock_tests::proxy::Proxy;
@@ -8,11 +8,11 @@ use super::super::jvm::Jvm;
 use super::super::mode::Mode;
 use super::super::stage::{Stage, locks_at, servers};
 
-/// Redisson before this version sends a call again when the answer does not come in time.
+/// Before this version, Redisson sends a call again if the reply does not come in time.
 const SENT_ONCE_SINCE: (u32, u32) = (3, 37);
 
 impl Stage {
-    /// A JVM whose network the test can break, and its lock. It has made its connections and sent its scripts.
+    /// A JVM whose network the test can break, and its lock. Its connections are made, and its scripts are loaded.
     async fn jvm_behind(&self, network: &Proxy) -> (Jvm, String) {
         let jvm = Jvm::start(self.version.number);
         let lock = format!("reentrant {} {}", self.name, network.address());
@@ -29,7 +29,7 @@ pub(super) async fn w2_an_acquisition_without_an_answer(stage: Stage) {
     let (jvm, lock) = stage.jvm_behind(&network).await;
     network.lose_replies();
     let (acquired, ()) = tokio::join!(jvm.ask("t", format!("acquire {lock} 30000")), async {
-        // What is lost first may be the answer to something that Redisson sends besides.
+        // The first lost reply may be to something else that Redisson sends.
         until("it was executed", || stage.count() == Some(1)).await;
         until("the answer is lost", || 0 < network.lost()).await;
         network.cut();
@@ -42,7 +42,7 @@ pub(super) async fn w2_an_acquisition_without_an_answer(stage: Stage) {
     } else {
         assert_eq!(acquired.unwrap_err().class, "RedisResponseTimeoutException");
     }
-    // Nobody holds it any more, and it stays locked.
+    // No party holds it any more, and it stays locked.
     assert_eq!(stage.count(), Some(1));
     stage.rust(Mode::Reentrant).await.force_release().await;
 

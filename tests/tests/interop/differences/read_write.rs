@@ -10,10 +10,10 @@ use super::super::mode::Mode;
 use super::super::party::{Party, Released};
 use super::super::stage::{LONG, POLL_CAP, Stage, servers};
 
-/// Redisson before this version renews the leases of all readers together with its own.
+/// Before this version, Redisson renews the leases of all readers together with its own.
 const OTHERS_ARE_LEFT_ALONE_SINCE: (u32, u32) = (4, 4);
 
-/// Redisson wakes nobody when a writer goes on reading; ours wakes the readers.
+/// Redisson wakes no waiter when a writer continues as a reader; ours wakes the readers.
 pub(super) async fn a_writer_that_goes_on_reading(stage: Stage) {
     let took = reader_enters(
         stage.rust(Mode::Write).await,
@@ -33,7 +33,7 @@ pub(super) async fn a_writer_that_goes_on_reading(stage: Stage) {
     assert!(took < POLL_CAP + SOON, "{took:?}");
 }
 
-/// Says how long after the writer has become a reader the waiting reader has come in.
+/// Returns how long after the writer became a reader the waiting reader came in.
 async fn reader_enters(mut writer: Party, reader: Party, stage: &Stage) -> Duration {
     let mut reading = writer.also(Mode::Read);
     writer.acquire(LONG).await;
@@ -50,11 +50,11 @@ async fn reader_enters(mut writer: Party, reader: Party, stage: &Stage) -> Durat
     entered - begun
 }
 
-/// One reader's lease ends, while another's is renewed.
+/// One reader's lease ends while another's is renewed.
 pub(super) async fn a_reader_whose_lease_has_ended(stage: Stage) {
     let lease = Some(Duration::from_secs(1));
 
-    // The dead one is ours, the living one theirs.
+    // The dead reader is ours, the live one theirs.
     let (mut dead, mut living) = (stage.rust(Mode::Read).await, stage.jvm(Mode::Read).await);
     living.acquire(None).await;
     dead.acquire(lease).await;
@@ -76,7 +76,7 @@ pub(super) async fn a_reader_whose_lease_has_ended(stage: Stage) {
     }
     assert_eq!(living.release().await, Released::Yes);
 
-    // The dead one is theirs, the living one ours.
+    // The dead reader is theirs, the live one ours.
     let stage = stage.afresh();
     let (mut dead, mut living) = (stage.jvm(Mode::Read).await, stage.rust(Mode::Read).await);
     living.acquire(None).await;
@@ -91,7 +91,7 @@ pub(super) async fn a_reader_whose_lease_has_ended(stage: Stage) {
     assert_eq!(writer.release().await, Released::Yes);
 }
 
-/// What is left of each reader's own lease in milliseconds, in one order.
+/// Returns the remaining time of each reader's lease in milliseconds, in a fixed order.
 fn left_of_leases(stage: &Stage) -> Vec<i64> {
     let pattern = format!("{{{}}}:*:rwlock_timeout:*", stage.name);
     let mut keys: Vec<String> = servers()[0].command(&["KEYS", &pattern]);

@@ -1,4 +1,4 @@
-//! What becomes of tokens.
+//! Tokens.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use quorlock_tests::wait::until;
 use super::super::mode::Mode;
 use super::super::stage::{LONG, Stage, locks_at, servers};
 
-/// A lease that is over in a moment.
+/// A lease that ends in a moment.
 const MOMENT: Duration = Duration::from_millis(300);
 
 pub(super) async fn w7_a_token_counter_that_expires(stage: Stage) {
@@ -21,7 +21,7 @@ pub(super) async fn w7_a_token_counter_that_expires(stage: Stage) {
     let token = token_of(&locks, &stage).await;
     assert!(2 < token);
 
-    // A MultiLock with a lease gives the counters of its locks a TTL, too.
+    // A MultiLock with a lease also gives the counters of its locks a TTL.
     let words = format!("{} {}", stage.name, Mode::Fenced.addresses().join(","));
     let millis = MOMENT.as_millis();
     let acquired = stage

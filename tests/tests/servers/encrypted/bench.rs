@@ -10,15 +10,15 @@ use quorlock_tests::clients::settings;
 use quorlock_tests::server::Server;
 use tempfile::TempDir;
 
-/// In the addresses, and in no error.
+/// A password that is in the addresses, and in no error.
 pub(super) const SECRET: &str = "hunter2-s3cret";
 
-/// Whom the server lets in.
+/// The clients that the server accepts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Clients {
-    /// All.
+    /// All clients.
     Any,
-    /// Those with a certificate of its authority.
+    /// Clients with a certificate of its authority.
     Certified,
 }
 
@@ -49,7 +49,7 @@ impl Bench {
         }
     }
 
-    /// Its address, under TLS.
+    /// Returns its address, under TLS.
     pub(super) fn address(&self, host: &str) -> String {
         format!("rediss://:{SECRET}@{host}:{}/", self.server.tls_port())
     }
@@ -85,7 +85,7 @@ fn serve(ca: &Path, files: &Files, clients: Clients) -> Server {
         "--tls-auth-clients",
         asks,
     ]);
-    // The connection of the test's own is logged in as it is.
+    // The test's own connection stays logged in.
     server.command::<()>(&["CONFIG", "SET", "requirepass", SECRET]);
     server
 }

@@ -1,4 +1,4 @@
-//! Certificates that are replaced while clients live.
+//! Tests certificates that are replaced while clients live.
 
 use std::time::Duration;
 
@@ -27,16 +27,16 @@ async fn certificates_are_read_again_and_a_half_written_one_is_not_used() {
             .server
             .command::<u32>(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
     };
-    // The certificate has been replaced, its key not yet.
+    // The certificate has been replaced, its key has not.
     let new = bench.authority.sign(&["client"], Validity::Now);
     std::fs::write(&files.certificate, &new.certificate).unwrap();
     cut();
     until_extended(&guard).await;
-    // And now neither belongs to the authority.
+    // Now neither is of the authority.
     let strange = Authority::new().sign(&["client"], Validity::Now);
     let _ = strange.write(bench.folder.path(), "client");
     cut();
-    // The first of them may still be under way on the connection that ends.
+    // The first request may still be in flight on the connection that ends.
     let start = std::time::Instant::now();
     loop {
         let error = locks.lock("b").try_acquire().await.unwrap_err();
@@ -50,7 +50,7 @@ async fn certificates_are_read_again_and_a_half_written_one_is_not_used() {
     guard.release().await.unwrap();
 }
 
-/// Waits until the server confirms the hold on a connection that may have to be made first.
+/// Waits until the server confirms the hold, perhaps on a new connection.
 async fn until_extended(guard: &quorlock::Guard) {
     let start = std::time::Instant::now();
     while let Err(error) = guard.extend(Duration::from_secs(30)).await {

@@ -8,7 +8,7 @@ use quorlock::{Locks, LocksBuilder};
 use quorlock_tests::clients::settings;
 use quorlock_tests::server::Server;
 
-/// What the test changes: a user of a server whose password is in a file.
+/// A server with a user whose password is in a file.
 pub(super) struct Bench {
     pub(super) server: Server,
     pub(super) path: PathBuf,
@@ -29,7 +29,7 @@ impl Bench {
         self.server.command::<()>(&[&user[..], rules].concat());
     }
 
-    /// As those do it who read while it is written.
+    /// Writes the file as a program would that can be read during the write.
     pub(super) fn write(&self, password: &str) {
         let beside = self.path.with_extension("new");
         std::fs::write(&beside, format!("{password}\n")).unwrap();
@@ -54,7 +54,7 @@ impl Bench {
         connected.expect("the server lets it in")
     }
 
-    /// How many logins were accepted since the last [`Bench::forget_logins`].
+    /// Returns how many logins were accepted since the last [`Bench::forget_logins`].
     pub(super) fn logins(&self) -> usize {
         let stats: String = self.server.command(&["INFO", "commandstats"]);
         let auth = stats
@@ -87,7 +87,7 @@ impl Bench {
             .command::<u32>(&["CLIENT", "KILL", "USER", "jobs"]);
     }
 
-    /// The ids of the user's connections that carry requests.
+    /// Returns the ids of the user's connections that carry requests.
     pub(super) fn connections(&self) -> Vec<String> {
         let list: String = self.server.command(&["CLIENT", "LIST", "TYPE", "normal"]);
         let lines = list.lines().filter(|line| line.contains(" user=jobs "));

@@ -1,4 +1,4 @@
-//! A server that has forgotten a login.
+//! A server that has dropped a login.
 
 use std::io;
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use quorlock::transport::{ByteStream, Connect, Connecting, Endpoint, Network};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Puts a refusal in the place of one reply when it is told to.
+/// Replaces one reply with a refusal when it is told to.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Forgetful(pub(super) Arc<AtomicBool>);
 

@@ -16,15 +16,15 @@ use quorlock_tests::requests::{LEASE, RETENTION, acquire, name, owner, wall_cloc
 /// Numbers of names in the requests of a path.
 pub(super) const MOST_NAMES: u64 = 16;
 
-/// One way through a script.
+/// One path through a script.
 pub(super) struct Path {
     pub(super) script: &'static str,
     pub(super) when: &'static str,
-    /// What was asked before.
+    /// The earlier requests.
     pub(super) before: Vec<Request>,
-    /// What another program did after that.
+    /// What another program did after them.
     pub(super) planted: Vec<Vec<&'static str>>,
-    /// What is asked at one moment.
+    /// The requests of one moment.
     pub(super) requests: Vec<Request>,
 }
 
@@ -57,7 +57,8 @@ fn beating(number: u64) -> Acquire {
     }
 }
 
-/// A second longer than those of smaller numbers: whether a TTL is too short does not depend on a millisecond.
+/// Returns a lease that is a second longer than those of smaller numbers: whether a TTL is too short must not depend on a
+/// millisecond.
 fn lease(number: u64) -> Lease {
     Lease::new(LEASE + Duration::from_secs(number)).expect("long enough")
 }

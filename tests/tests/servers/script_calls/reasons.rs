@@ -1,6 +1,6 @@
-//! Why each call is there.
+//! The reason for each command of the scripts.
 
-/// The reason for a call of this script. A check stands around an acquire, whose calls have theirs.
+/// Returns the reason for a command of this script. A check surrounds an acquire, whose commands have their own reasons.
 pub(super) fn reason(script: &str, call: &str) -> Option<&'static str> {
     let of = |script: &str| {
         let own = all().find(|reason| reason.script == script && reason.call == call);
@@ -9,7 +9,7 @@ pub(super) fn reason(script: &str, call: &str) -> Option<&'static str> {
     of(script).or_else(|| of("acquire").filter(|_| script == "check"))
 }
 
-/// Why a script has a call.
+/// Why a script has a command.
 pub(super) struct Reason {
     pub(super) script: &'static str,
     pub(super) call: &'static str,
@@ -24,7 +24,7 @@ pub(super) fn all() -> impl Iterator<Item = Reason> {
     })
 }
 
-/// By script: the call, and why it is there.
+/// By script: the command, and its reason.
 type Reasons = &'static [(&'static str, &'static [(&'static str, &'static str)])];
 
 const ALL: Reasons = &[
