@@ -132,7 +132,7 @@ impl LocksBuilder {
         self
     }
 
-    /// Sets how long to wait before the next round after a lost or failed one.
+    /// Sets when to try again after a lost or failed round, and when to give up.
     ///
     /// ```
     /// use quorlock::{Locks, RetryPolicy};
@@ -168,7 +168,7 @@ impl LocksBuilder {
         self
     }
 
-    /// Trusts nodes that have no marker at once: they are taken for new nodes, not for nodes that lost their data.
+    /// Trusts nodes without a marker immediately: they are taken for new nodes, not for nodes that lost their data.
     ///
     /// Use it only for nodes that no client has used before: embedded nodes, the nodes of a test, and the very first
     /// start of a deployment. Without it the first lock on new nodes is granted after one

@@ -139,7 +139,7 @@ impl Lock {
 
     /// Sets how long an acquisition waits, including during an outage of the nodes.
     ///
-    /// Without it an acquisition waits while others hold the lock, and without a quorum of answers for
+    /// Without it an acquisition waits for as long as others hold the lock. While no quorum answers, it gives up after
     /// [`RetryPolicy::without_quorum`](crate::RetryPolicy::without_quorum).
     ///
     /// Failures that waiting cannot cure end either wait at once, if no quorum is left without the nodes that report
