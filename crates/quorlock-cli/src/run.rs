@@ -55,7 +55,7 @@ pub(crate) struct Run {
     #[arg(short, long, conflicts_with = "wait")]
     no_wait: bool,
     /// Wait at most this long, then end with 75; servers that are down are waited for as well. Without -n or -w, wait
-    /// until the lock is free, and for 30 s where no majority answers.
+    /// until the lock is free, but only 30 s where no majority answers.
     #[arg(short, long, value_name = "SPAN")]
     wait: Option<Span>,
     /// Lease of the lock, renewed every third of it. This is how long it stays locked if this machine dies [default:
