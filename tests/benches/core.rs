@@ -1,4 +1,4 @@
-//! The parts of a lock, without a network: what each decision costs.
+//! Measures the parts of a lock without a network: the cost of each decision.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ fn majority(of: usize) -> Arc<Members> {
     Arc::new(Members::new([Threshold::majority(of)]))
 }
 
-/// Asks all members and hears the answers until the round is won.
+/// Asks all members and delivers the replies until the round is won.
 fn win(members: &Arc<Members>) -> Outcome {
     let now = Time::from_millis(1);
     let timeout = Duration::from_secs(1);
@@ -121,7 +121,7 @@ fn node(c: &mut Criterion) {
     });
 }
 
-/// The whole product over nodes in the same process: everything but the adapter and the network.
+/// Measures the whole product over nodes in the same process: everything except the adapter and the network.
 fn product(c: &mut Criterion) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

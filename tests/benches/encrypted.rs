@@ -1,9 +1,9 @@
-//! What an acquisition costs under TLS, beside the same without: one caller, one server on loopback, by turns.
+//! Measures an acquisition with and without TLS: one caller, one server on loopback, in turns.
 //!
-//! `cargo bench -p quorlock-tests --bench encrypted`. The plain client takes part twice, so that the noise of the machine can be
-//! seen. Two bare clients have the same libraries (tokio, `tokio-rustls`), and no code of ours: one task that sends a script with as
-//! many bytes as an acquisition and reads as many back. What TLS costs them is the server, the cryptography and the kernel, and no
-//! client can do without.
+//! `cargo bench -p quorlock-tests --bench encrypted`. The plain client takes part twice, to show the noise of the
+//! machine. Two bare clients use the same libraries (tokio, `tokio-rustls`) without our code: one task that sends a
+//! script with as many bytes as an acquisition, and reads as many back. What TLS costs them is the server, the
+//! cryptography and the kernel, which every client needs.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -17,19 +17,19 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-/// How many acquisitions a client makes before it is the next one's turn.
+/// Number of acquisitions in a turn of one client.
 const TURN: usize = 200;
 
-/// How many turns each has; the first is not counted.
+/// Number of turns of each client; the first one does not count.
 const TURNS: usize = 40;
 
-/// At most so many times what an acquisition takes without TLS, where the server does not take that itself.
+/// Bar for the time of an acquisition under TLS, divided by that without, if the server does not take that time itself.
 const BAR: f64 = 1.15;
 
-/// How many bytes an acquisition sends; its answer is a token of 16.
+/// Number of bytes that an acquisition sends; the reply is a token of 16.
 const REQUEST: usize = 273;
 
-/// Answers with as many bytes as a token has.
+/// Returns as many bytes as a token has.
 const SCRIPT: &str = "return 1795401294012";
 
 /// A client that takes turns.
@@ -43,7 +43,7 @@ trait Stream: AsyncRead + AsyncWrite + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Unpin> Stream for S {}
 
 impl Client {
-    /// One turn: how long each acquisition took.
+    /// Runs one turn. Returns how long each acquisition took.
     async fn turn(&mut self, request: &[u8]) -> Vec<Duration> {
         let mut spans = Vec::new();
         for _ in 0..TURN {
@@ -65,7 +65,7 @@ impl Client {
     }
 }
 
-/// A request of the size of an acquisition.
+/// Returns a request of the size of an acquisition.
 fn request() -> Vec<u8> {
     let head = format!(
         "*4\r\n$4\r\nEVAL\r\n${}\r\n{SCRIPT}\r\n$1\r\n0\r\n",
@@ -90,7 +90,7 @@ async fn socket(port: u16) -> TcpStream {
     stream
 }
 
-/// How long the first thread of a process, which serves the clients, has been on a processor.
+/// Returns the processor time of the first thread of a process, which serves the clients.
 fn used_by(pid: u32) -> Duration {
     let path = format!("/proc/{pid}/task/{pid}/schedstat");
     let stat = std::fs::read_to_string(path).expect("a process on Linux");

@@ -1,4 +1,4 @@
-//! Adds to a counter that nothing but a lock protects, while a client in Python does the same: see `tests/protocol/run.sh`.
+//! Adds to a counter that only a lock protects, while a client in Python does the same: see `tests/protocol/run.sh`.
 
 use std::error::Error;
 use std::time::Duration;

@@ -1,7 +1,8 @@
-//! A service whose metrics Prometheus can read while its servers fail: `observed [SECONDS]`, for tests/operating.sh.
+//! A service whose metrics Prometheus can scrape while its servers fail: `observed [SECONDS]`, for tests/operating.sh.
 //!
-//! It starts five `redis-server`s, works with locks on a majority of them, kills and restarts servers in turns, and takes locks away by
-//! force, so that every metric moves. It prints the address of its metrics and ends after SECONDS (60 if nothing is said).
+//! It starts five `redis-server`s, works with locks on a majority of them, kills and restarts servers in turn, and frees
+//! locks by force, so that every metric changes. It prints the address of its metrics and ends after SECONDS (default:
+//! 60).
 
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seconds = std::env::args()
         .nth(1)
         .map_or(Ok(60), |text| text.parse())?;
-    // Without bounds the exporter makes summaries, of which no quantile over several processes can be computed.
+    // Without bounds, the exporter makes summaries, from which no quantile over several processes can be computed.
     let bounds = [
         0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0,
     ];
@@ -64,7 +65,7 @@ async fn fail_and_work() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Acquires, works and releases, whatever comes of it.
+/// Acquires, works and releases, and ignores errors.
 async fn work(locks: Locks, worker: usize) {
     loop {
         let lock = locks.lock(format!("work-{}", worker % 2));
@@ -78,7 +79,7 @@ async fn work(locks: Locks, worker: usize) {
     }
 }
 
-/// Leads for a while, again and again.
+/// Leads for a while, repeatedly.
 async fn campaign(locks: Locks) {
     loop {
         let mut candidacy = locks.leader("leader").campaign();

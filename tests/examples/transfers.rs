@@ -1,8 +1,8 @@
 //! A service that moves money between accounts: a lock over both of them, and SQL that refuses a late write.
 //!
-//! Two requests for one account wait for each other, also in two processes of the service. A process that stands still in
-//! the middle of a transfer, longer than its lease, changes nothing afterwards: each transaction begins with the fencing
-//! tokens of its hold, and is rolled back when a later hold was there.
+//! Two requests for one account wait for each other, also in two processes of the service. A process that pauses in the
+//! middle of a transfer for longer than its lease changes nothing afterwards: each transaction begins with the fencing
+//! tokens of its hold, and is rolled back if there was a later hold.
 //!
 //! ```sh
 //! cargo run -p quorlock-tests --example transfers -- redis://127.0.0.1:6379
@@ -28,11 +28,11 @@ use serde::{Deserialize, Serialize};
 /// How long a request waits for the accounts.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What every request needs.
+/// The state that every request needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Bank {
     pub(crate) locks: Locks,
-    /// A file of SQLite. A service of several hosts has a server here.
+    /// A SQLite file. A service on several hosts has a database server here.
     pub(crate) database: PathBuf,
 }
 
@@ -52,9 +52,9 @@ pub(crate) struct Balances {
 /// Why a transfer was not made.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// Others hold one of the accounts, or no majority of servers answers.
+    /// Other holders have one of the accounts, or no majority of servers answers.
     Busy(AcquireError),
-    /// The lock was lost on the way, or a later hold was there. Nothing was written.
+    /// The lock was lost before the write, or there was a later hold. Nothing was written.
     TooLate,
     Uncovered,
     Malformed(&'static str),
@@ -99,7 +99,7 @@ async fn transfer(
             "a positive amount, between two accounts",
         ));
     }
-    // All of them or none: a transfer the other way round cannot block this one for ever.
+    // All of them or none: a transfer in the other direction cannot block this one forever.
     let both = bank.locks.all([&transfer.from, &transfer.to]);
     let both = both.map_err(|_| Refusal::Malformed("no names of accounts"))?;
     let guard = both.wait(PATIENCE).acquire().await.map_err(Refusal::Busy)?;
@@ -110,14 +110,14 @@ async fn transfer(
         write(&bank.database, &fence, &transfer, &after).await?;
         Ok(Json(after))
     };
-    // The work is dropped at the loss. A statement that is under way then is refused by its token.
+    // The work is dropped when the lock is lost. A statement in progress is then refused because of its token.
     guard
         .while_held(async |_| work.await)
         .await
         .map_or(Err(Refusal::TooLate), |done| done.output)
 }
 
-/// A service would ask others here, and take its time.
+/// A real service would query other services here, and take its time.
 async fn decide(transfer: &Transfer, before: &Balances) -> Result<Balances, Refusal> {
     tokio::time::sleep(Duration::from_millis(1)).await;
     if before.from < transfer.amount {
@@ -155,7 +155,7 @@ impl Fence {
                 named_params! {"$1": name, "$2": token},
             )?;
             if raised == 0 {
-                // Dropped, it is rolled back.
+                // The drop of the transaction rolls it back.
                 return Err(Refusal::TooLate);
             }
         }
@@ -163,7 +163,7 @@ impl Fence {
     }
 }
 
-/// Also a read raises the tokens, else an older hold could still write what this one has not seen.
+/// A read raises the tokens, too. Otherwise an older hold could still write what this one has not seen.
 async fn balances(
     database: &Path,
     fence: &Fence,
@@ -186,7 +186,7 @@ async fn balances(
     .await
 }
 
-/// Writes what was decided.
+/// Writes the decided balances.
 pub(crate) async fn write(
     database: &Path,
     fence: &Fence,
@@ -205,7 +205,7 @@ pub(crate) async fn write(
     .await
 }
 
-/// SQLite blocks its thread.
+/// Runs a query on a thread for blocking work, since SQLite blocks its thread.
 async fn in_background<T: Send + 'static>(
     database: &Path,
     work: impl FnOnce(&mut Connection) -> Result<T, Refusal> + Send + 'static,
@@ -221,7 +221,7 @@ pub(crate) fn open(database: &Path) -> rusqlite::Result<Connection> {
     Ok(database)
 }
 
-/// Makes the tables, and accounts with 100 each.
+/// Creates the tables, and accounts with 100 each.
 pub(crate) fn create(database: &Path, accounts: &[&str]) -> rusqlite::Result<()> {
     let database = open(database)?;
     database.execute_batch(

@@ -68,7 +68,7 @@ def fencing(lines):
     for own in grants.values():
         if len({grant["token"] for grant in own}) < len(own):
             return True
-        # By tokens: of a later one none may have been won before an earlier one was asked for.
+        # In the order of tokens: no later one may have been won before an earlier one was requested.
         own.sort(key=lambda grant: grant["token"])
         asked = 0
         for grant in own:

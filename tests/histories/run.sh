@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Holds the simulator's checkers against two others, on histories of all kinds of work: tests/histories/run.sh [HISTORIES]
+# Compares the simulator's checkers with two others, on histories of all kinds of work: tests/histories/run.sh [HISTORIES]
 #
-# HISTORIES (3,000 if nothing is said) are written to target/histories: half of them of the three locks within their assumptions, half
-# beyond, also of Redlock as published. Porcupine (Go) and read.py (Python) judge each; the script ends with 1 where one of them says something else than the
-# header of the file, or where a kind of break is in none of the histories. It needs Go and Python 3, and takes about two minutes.
+# HISTORIES histories (default: 3,000) are written to target/histories: half of them of the three locks within their
+# assumptions, half beyond, also of Redlock as published. Porcupine (Go) and read.py (Python) judge each of them. The
+# script exits with 1 if one of them differs from the header of the file, or if no history has some kind of break. It
+# needs Go and Python 3, and takes about two minutes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -18,7 +19,7 @@ cargo build --quiet --profile test -p quorlock-sim
 sim=$PWD/target/debug/quorlock-sim
 folder=$PWD/target/histories
 rm -rf "$folder"
-# explore FOLDER OPTIONS...: what is broken outside of the assumptions is what is looked for, so a break is no failure here.
+# explore FOLDER OPTIONS...: breaks outside of the assumptions are wanted, so a break is no failure here.
 explore() {
   local into=$folder/$1 code=0
   shift

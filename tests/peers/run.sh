@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Measures Quorlock beside its own bare scripts and beside rslock, rlock, redsync, Redisson and node-redlock: tests/peers/run.sh [--quick] [WORK]..., or --help
 #
-# Each library works by a program of its own: Rust in ./rust, Go in ./redsync, the JVM in ./redisson, Node.js in
-# ./node-redlock. This script builds them from their registries; where a language is not there, its library is left out,
-# and that is said. Servers are started on free ports of the loopback interface, and ended.
+# Each library runs in a separate program: Rust in ./rust, Go in ./redsync, the JVM in ./redisson, Node.js in
+# ./node-redlock. This script builds them from their registries. If a language is missing, its library is left out, with a
+# message. Servers are started on free ports of the loopback interface, and stopped.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 built=$(cd ../.. && pwd)/target/peers
@@ -25,7 +25,7 @@ command -v cargo >/dev/null || fail "there is no cargo on the PATH: install Rust
 command -v redis-server >/dev/null || fail "there is no redis-server on the PATH: ./test.sh installs one"
 
 left_out=()
-# lacks COMMAND LIBRARY PACKAGE: whether a command is missing, and the library is left out.
+# lacks COMMAND LIBRARY PACKAGE: whether a command is missing, so that the library is left out.
 lacks() {
   command -v "$1" >/dev/null && return 1
   printf 'left out: %s, because there is no %s (Debian: %s)\n' "$2" "$1" "$3" >&2
@@ -33,7 +33,7 @@ lacks() {
 }
 
 step "quorlock, rslock, rlock"
-# rlock asks for a newer compiler than Quorlock.
+# rlock needs a newer compiler than Quorlock.
 CARGO_TARGET_DIR="$built" cargo build --quiet --release --locked --manifest-path rust/Cargo.toml
 
 if ! lacks go redsync golang-go; then

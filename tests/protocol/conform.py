@@ -10,7 +10,7 @@ from resp import Connection, ServerError
 
 FILES = pathlib.Path(__file__).resolve().parents[2] / "docs" / "protocol"
 
-# Time passes by making everything older.
+# Time passes by ageing all keys.
 AGE = """
 for _, key in ipairs(redis.call('KEYS', '*')) do
   local left = redis.call('PTTL', key)
@@ -20,7 +20,7 @@ for _, key in ipairs(redis.call('KEYS', '*')) do
   end
 end"""
 
-# What passes by itself shows in TTLs; a sequence that took longer is begun anew.
+# Real time that passes shows in TTLs. A sequence that took longer is started again.
 FASTER_THAN = 0.9
 
 

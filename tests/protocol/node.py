@@ -9,7 +9,7 @@ from resp import ServerError
 MOST = 2**53 - 1
 MARKER = "quorlock_marker"
 
-# Said in front of both scripts that choose tokens. T5: a counter that is none is an error before anything is written.
+# Precedes both scripts that choose tokens. T5: an invalid counter is an error before anything is written.
 COUNTER = """
 local function read_counter(key)
   local text = redis.call('GET', key)
@@ -29,7 +29,7 @@ local function extend(key, kept)
   local left = redis.call('PTTL', key)
   if left >= 0 and left < tonumber(kept) then redis.call('PEXPIRE', key, kept) end
 end
--- B4: only a beat with a larger number replaces one.
+-- B4: only a claim version with a larger number replaces one.
 local function write_claim(key, owner, count, beat, before)
   redis.call('HSET', key, owner, count)
   if beat ~= '' and beat_number(before) < beat_number(beat) then redis.call('HSET', key, 'beat', beat) end
@@ -113,7 +113,8 @@ return 'freed'
 """
 
 # The check, around another script or none. KEYS, last: the marker. ARGV, last 7: act, nonce, longest, trusted nonce,
-# whether everything is kept, known nonce, lease. Answers {the other's reply, what the marker says, nonce, process}.
+# whether everything is kept, known nonce, lease. Returns {the other script's reply, the state of the marker, nonce,
+# process}.
 CHECK = """
 local function execute() %s end
 local marker, last = KEYS[#KEYS], #ARGV

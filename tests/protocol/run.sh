@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Holds a client in Python, written from docs/src/protocol.md, against the conformance files and against Quorlock: tests/protocol/run.sh [ROUNDS]
+# Tests a client in Python, written from docs/src/protocol.md, with the conformance files and with Quorlock:
+# tests/protocol/run.sh [ROUNDS]
 #
-# Starts servers on free ports of the loopback interface and ends them. Runs every file of docs/protocol against the client; what it does
-# not implement is listed by name. Then that client and Quorlock add ROUNDS times each (200 if nothing is said) to one counter, under a lock on one
-# server and under one on a majority of three. It needs Python 3.8 and redis-server, and takes some seconds beside the build.
+# Starts servers on free ports of the loopback interface, and stops them. Runs every file of docs/protocol on the client;
+# requests that it does not implement are listed by name. Then that client and Quorlock add ROUNDS times each (default:
+# 200) to one counter, under a lock on one server and under one on a majority of three. It needs Python 3.8 and
+# redis-server, and takes some seconds after the build.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -26,7 +28,7 @@ end() {
 }
 trap end EXIT
 
-# Starts a server and leaves its port in $port. Between finding a port free and taking it, another may take it.
+# Starts a server and sets $port. Another process may take a port after it was found free, so it tries again.
 start() {
   local pid dir
   for _ in 1 2 3 4 5; do
@@ -53,7 +55,7 @@ echo "== files"
 start
 python3 conform.py "$port"
 
-# contest SERVERS: both clients at once, on so many servers.
+# contest SERVERS: runs both clients at the same time, on this many servers.
 contest() {
   local store ports=() python ours
   start

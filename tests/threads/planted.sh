@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Plants known races, one after another, and says which test notices each after how many schedules.
+# Plants known races, one after another, and prints which test notices each after how many schedules.
 #
 #   tests/threads/planted.sh [NAME..]    plants each race of tests/threads/races (or these) in a copy of the sources
-#   tests/threads/planted.sh --check     only sees whether each patch can be applied
+#   tests/threads/planted.sh --check     only checks whether each patch can be applied
 #
 # A race that is not noticed within 10,000 schedules is a failure: of the tests, or of the race.
 set -euo pipefail
@@ -40,7 +40,7 @@ copy=$target/planted
 rm -rf "$copy"
 mkdir -p "$copy"
 trap 'rm -rf "$copy"' EXIT
-# Files keep their times: what has not changed is not compiled again.
+# Files keep their times, so that unchanged files are not compiled again.
 git ls-files -z | tar --create --null --files-from - | tar --extract --directory "$copy"
 top=$PWD
 export RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=$target RUST_BACKTRACE=0

@@ -1,4 +1,4 @@
-//! 64 callers on 64 names: how many pairs of acquire and release a second, and what a pair costs the servers.
+//! 64 callers on 64 names: pairs of acquire and release per second, and the cost of a pair on the servers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -35,7 +35,7 @@ fn measure(options: &Options, nodes: usize) -> Figure {
                 all.settle().await;
                 let before = micros_used(&servers);
                 let (pairs, rate) = pairs_per_second(&all, who, slice).await;
-                // The first turn warms up.
+                // The first turn is a warm-up.
                 if turn != 0 {
                     rates.of_mut(who).push(rate);
                     costs
@@ -47,7 +47,7 @@ fn measure(options: &Options, nodes: usize) -> Figure {
         }
         (rates, costs)
     });
-    // Contestants of one turn ran within a few seconds of each other.
+    // The contestants of one turn ran within a few seconds of each other.
     let to_bare = |who| {
         let turns = rates.of(who).iter().zip(rates.of(Who::Bare));
         Spread::of(&turns.map(|(rate, bare)| rate / bare).collect::<Vec<_>>()).median
@@ -75,7 +75,7 @@ fn measure(options: &Options, nodes: usize) -> Figure {
     }
 }
 
-/// What the servers have used of their processors, in microseconds.
+/// Returns the processor time of the servers, in microseconds.
 fn micros_used(servers: &[Server]) -> f64 {
     let used = servers.iter().map(|server| {
         let info: String = server.command(&["INFO", "cpu"]);
@@ -90,7 +90,7 @@ fn micros_used(servers: &[Server]) -> f64 {
     used.sum::<f64>() * 1e6
 }
 
-/// How many there were, and how many a second.
+/// Returns the number of pairs, and the number per second.
 async fn pairs_per_second(all: &Contestants, who: Who, slice: Duration) -> (f64, f64) {
     let is_over = Arc::new(AtomicBool::new(false));
     let pairs = Arc::new(AtomicU64::new(0));

@@ -1,4 +1,4 @@
-//! Who takes part.
+//! The contestants.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ const LEASE: Duration = Duration::from_secs(30);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Who {
     Ours,
-    /// The same scripts without a client around them, twice: the second one tells the noise.
+    /// The same scripts without a client, twice: the second one shows the noise.
     Bare,
     BareAgain,
     Rslock,
-    /// Ours without trust in nodes and clock margins: published Redlock, with tokens.
+    /// Our locks without trust in nodes and clock margins: published Redlock, with tokens.
     Plain,
 }
 
@@ -36,7 +36,7 @@ impl Who {
         Who::Plain,
     ];
 
-    /// All of them in random order.
+    /// Returns all contestants in random order.
     pub(crate) fn shuffled() -> [Who; 5] {
         let mut all = Who::ALL;
         all.shuffle(&mut rand::rng());
@@ -78,7 +78,7 @@ pub(crate) struct Contestants {
     pub(crate) bare: Bare,
     bare_again: Bare,
     rslock: LockManager,
-    /// A connection to each server that belongs to nobody.
+    /// A connection to each server that no contestant uses.
     neutral: Vec<MultiplexedConnection>,
 }
 
@@ -133,10 +133,11 @@ impl Contestants {
         }
     }
 
-    /// Waits until what the one before left behind has been done, so that it is not charged to the next one: a
-    /// request of nobody's goes to every server and back.
+    /// Waits until the requests of the previous contestant are done, so that they do not slow down the next one: a
+    /// request goes to every server and back.
     pub(crate) async fn settle(&self) {
-        // A release returns when a quorum has answered. What it left for the other nodes goes before this, which all answer.
+        // A release returns after the reply of a quorum. Its requests to the other nodes precede this one, which all
+        // nodes answer.
         for locks in [&self.ours, &self.plain] {
             let looked = locks.inspect("settled").await;
             looked.expect("the servers answer");
@@ -154,7 +155,7 @@ impl Contestants {
     }
 }
 
-/// Multiplexed connections as the `redis` crate makes them by default.
+/// Returns multiplexed connections with the defaults of the `redis` crate.
 async fn connections(addresses: &[String]) -> Vec<MultiplexedConnection> {
     let connections = addresses.iter().map(|address| async move {
         let client = redis::Client::open(address.as_str()).expect("an address");
@@ -164,8 +165,8 @@ async fn connections(addresses: &[String]) -> Vec<MultiplexedConnection> {
     connections.map(|c| c.expect("a connection")).collect()
 }
 
-/// The same scripts, called by hand: one multiplexed connection to each server, and every reply is waited for. On several
-/// servers they check which process the server is, and leave a claim version, as ours do there.
+/// The same scripts without a client: one multiplexed connection to each server, and a wait for every reply. On several
+/// servers they check the process of the server and leave a claim version, as our locks do there.
 #[derive(Clone)]
 pub(crate) struct Bare {
     connections: Vec<MultiplexedConnection>,
@@ -281,12 +282,12 @@ const RELEASE: &str = include_str!("../../../crates/quorlock-redis/lua/release.l
 const CHECK: &str = include_str!("../../../crates/quorlock-redis/lua/check.lua");
 const MARKER: &str = "quorlock_marker";
 
-/// A script that first checks which process the server is.
+/// Returns a script that first checks the process of the server.
 fn checked(script: &str) -> String {
     format!("local function execute()\n{script}\nend\n{CHECK}")
 }
 
-/// The confirmed marker of a server, written if there is none.
+/// Returns the confirmed marker of a server, which is written if there is none.
 async fn mark(mut connection: MultiplexedConnection) -> String {
     let mut probe = redis::cmd("EVAL");
     probe.arg(checked("return false")).arg(1).arg(MARKER);

@@ -1,8 +1,8 @@
-//! One caller, a free lock and servers that are some way off: what trust and margin add to an acquire where messages take
-//! their time, as they do between machines.
+//! One caller, a free lock and distant servers: what trust and margin add to an acquire when messages take time, as
+//! between machines.
 //!
-//! On the loopback interface of one machine five servers and the client share its cores, and all that a script does
-//! more stands in line. Here each server is behind a relay that holds every message up.
+//! On the loopback interface of one machine, five servers and the client share its cores, and the extra work of the
+//! scripts is done one after another. Here each server is behind a relay that delays every message.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -19,7 +19,7 @@ use crate::report::{Figure, Spread, Target};
 
 const NODES: usize = 5;
 
-/// How long a message is on its way, in one direction.
+/// Delay of a message in one direction.
 const WAYS: [Duration; 2] = [Duration::from_micros(250), Duration::from_micros(500)];
 
 pub(crate) fn run(options: &Options) -> Vec<Figure> {
@@ -57,7 +57,7 @@ fn measure(options: &Options, way: Duration) -> Figure {
                 let guard: Guard = lock.acquire().await.expect("nobody else wants it");
                 times[who].push(began.elapsed().as_secs_f64() * 1e6);
                 guard.release().await.expect("it was held");
-                // What is still on its way is not charged to the next one.
+                // The pause keeps requests in flight from slowing down the next acquisition.
                 tokio::time::sleep(way * 4).await;
             }
             progress.at(turn + 1);
@@ -80,7 +80,7 @@ fn measure(options: &Options, way: Duration) -> Figure {
     }
 }
 
-/// How long a request that does nothing is on its way there and back, in microseconds.
+/// Returns the round trip of a request that does nothing, in microseconds.
 fn round_trips(port: u16) -> Vec<f64> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the relay is there");
     stream.set_nodelay(true).expect("a stream");

@@ -1,4 +1,4 @@
-//! Waiters of a fair lock, each a client of its own: what a hand-over costs the server.
+//! Waiters of a fair lock, each with its own client: the cost of a hand-over on the server.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
-//! Processes that ask again at once for one lock: how long it stands idle while another of them waits for it, whether each
-//! gets its share, and what a hand-over costs the servers.
+//! Processes that acquire one lock again without a pause: how long it is idle while another process waits, whether each
+//! process gets its share, and the cost of a hand-over on the servers.
 //!
-//! The first process stops before the others: what it leaves idle counts, too.
+//! The first process stops before the others. The time that it leaves idle counts, too.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -22,13 +22,13 @@ pub(crate) fn run(options: &Options) -> Vec<Figure> {
     measured.into_iter().flatten().collect()
 }
 
-/// One hold of one process, in microseconds since the measurement began.
+/// One hold of one process, in microseconds since the start of the measurement.
 #[derive(Clone, Copy)]
 struct Hold {
     process: usize,
     asked: f64,
     acquired: f64,
-    /// When its release was begun.
+    /// When its release began.
     released: f64,
 }
 
@@ -45,7 +45,7 @@ fn measure(options: &Options, nodes: usize, processes: usize) -> Vec<Figure> {
     figures(&all, nodes, processes)
 }
 
-/// What one turn has come to.
+/// The results of one turn.
 struct Measured {
     holds: Vec<Hold>,
     commands: f64,
@@ -54,7 +54,7 @@ struct Measured {
 fn turn_of(servers: &[Server], processes: usize, slice: Duration) -> Measured {
     let mut parts: Vec<_> = (0..processes)
         .map(|process| {
-            // The others go on when the first one has stopped.
+            // The others continue after the first one has stopped.
             let span = slice + slice / 4 * u32::from(process != 0);
             let mut arguments = vec![span.as_micros().to_string()];
             arguments.extend(servers.iter().map(Server::address));
@@ -84,7 +84,8 @@ fn turn_of(servers: &[Server], processes: usize, slice: Duration) -> Measured {
 }
 
 impl Measured {
-    /// For how long, in ms, the lock was held by no process while another than the last one waited for it.
+    /// Returns the times, in ms, for which no process held the lock while a process other than the last holder waited for
+    /// it.
     fn gaps(&self) -> impl Iterator<Item = f64> {
         let pairs = self.holds.windows(2);
         pairs.filter_map(|pair| {
@@ -96,7 +97,7 @@ impl Measured {
         })
     }
 
-    /// The share of the time until the first process stopped for which the lock was held.
+    /// Returns the share of the time for which the lock was held, until the first process stopped.
     fn in_use(&self) -> f64 {
         let holds = self.while_all_ask();
         let held: f64 = holds.iter().map(|hold| hold.released - hold.acquired).sum();
@@ -109,7 +110,7 @@ impl Measured {
         &self.holds[..last.map_or(0, |last| last + 1)]
     }
 
-    /// The smallest part that a process had of the holds, while all asked, in parts of an even share.
+    /// Returns the smallest share of the holds of a process while all compete, divided by an even share.
     fn least_share(&self, processes: usize) -> f64 {
         let holds = self.while_all_ask();
         let shares = (0..processes).map(|process| {
@@ -173,7 +174,7 @@ fn figures(all: &[Measured], nodes: usize, processes: usize) -> Vec<Figure> {
     ]
 }
 
-/// How many holds are of another process than the one before.
+/// Returns how many holds are of another process than the previous one.
 fn changes(holds: &[Hold]) -> usize {
     let pairs = holds.windows(2);
     pairs
@@ -181,7 +182,7 @@ fn changes(holds: &[Hold]) -> usize {
         .count()
 }
 
-/// One of the processes: says when it asked, acquired and began to release.
+/// Runs one of the processes: prints when it asked, acquired and began to release.
 pub(crate) fn child(arguments: &[String]) {
     let [span, addresses @ ..] = arguments else {
         panic!("for how long, and where");
@@ -214,9 +215,9 @@ pub(crate) fn child(arguments: &[String]) {
     process::say(&times.join(" "));
 }
 
-/// The time of the machine, which all processes have in common, in microseconds.
+/// Returns the machine's time in microseconds, which all processes share.
 fn micros() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    // Of one week, so that a number of the report has it exactly.
+    // Within one week, so that a number of the report represents it exactly.
     (since.expect("the clock is set").as_micros() % 604_800_000_000) as u64
 }

@@ -1,8 +1,8 @@
-//! Two clients, of which one waits while the other holds: how much of the time the lock is in use.
+//! Two clients, one of which waits while the other one holds: the share of the time for which the lock is in use.
 //!
-//! Whoever has released asks again only when the other one has the lock, so that every hold is a hand-over. Beside it the
-//! bare scripts, called by one client alone: what a release and an acquire leave of the time even when nobody has to be
-//! woken. Each client has a runtime on a thread of its own, as it has in a process of its own.
+//! A client that has released acquires again only when the other one has the lock, so every hold is a hand-over. The bare
+//! scripts, called by one client alone, show how much time a release and an acquire take without a wake-up. Each client
+//! has a runtime on a separate thread, as it would have in a separate process.
 
 use std::sync::mpsc;
 use std::thread;
@@ -30,7 +30,7 @@ pub(crate) fn run(options: &Options) -> Vec<Figure> {
         .collect()
 }
 
-/// A client of one kind or the other.
+/// A client of either kind.
 #[derive(Clone)]
 enum Client {
     Ours(Locks),
@@ -101,7 +101,7 @@ async fn ours(locks: LocksBuilder, addresses: Vec<String>) -> Client {
     Client::Ours(locks.quorum(&addresses).await.expect("servers are there"))
 }
 
-/// Where a client runs.
+/// A client, and the thread that it runs on.
 struct Seat {
     client: Client,
     runtime: Handle,
@@ -110,7 +110,7 @@ struct Seat {
 }
 
 impl Seat {
-    /// With a client that is connected there.
+    /// Starts a thread, and connects a client there.
     async fn of(client: impl Future<Output = Client> + Send + 'static) -> Seat {
         let (end, ended) = oneshot::channel();
         let (sender, handle) = mpsc::channel();
@@ -118,7 +118,7 @@ impl Seat {
             let runtime = Builder::new_current_thread().enable_all().build();
             let runtime = runtime.expect("a runtime");
             sender.send(runtime.handle().clone()).expect("it waits");
-            // Only its end is waited for: nothing is ever sent.
+            // Only the end of the channel is awaited: nothing is ever sent.
             let _ = runtime.block_on(ended);
         });
         let runtime = handle.recv().expect("the thread says where it runs");
@@ -156,7 +156,7 @@ async fn in_use(seats: &[Seat], slice: Duration) -> Use {
                     let next = others.wait_for(|holds| number < *holds).await;
                     next.expect("the channel is ours, too");
                 }
-                // The other one does not wait for us.
+                // The other client does not wait for this one.
                 holds.send_modify(|holds| *holds += 1);
                 held
             })
@@ -175,7 +175,7 @@ async fn in_use(seats: &[Seat], slice: Duration) -> Use {
 }
 
 impl Client {
-    /// Acquires, holds and releases; from when until when it was held, and the number of the hold.
+    /// Acquires, holds and releases. Returns when the hold began and ended, and its number.
     async fn hold(&self, holds: &watch::Sender<u64>) -> (Instant, Instant, u64) {
         let held = match self {
             Client::Ours(locks) => {

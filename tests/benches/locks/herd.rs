@@ -1,4 +1,4 @@
-//! 50 processes that wait for one name: how long a hand-over takes, and what the herd costs the server.
+//! 50 processes that wait for one name: how long a hand-over takes, and the cost of the herd on the server.
 
 use std::time::{Duration, Instant};
 
@@ -61,7 +61,7 @@ fn measure(options: &Options, nodes: usize) -> Vec<Figure> {
     ]
 }
 
-/// How many commands of clients the servers have executed, but for those that look after connections.
+/// Returns how many commands of clients the servers have executed, except those that maintain connections.
 pub(crate) fn calls(servers: &[Server]) -> f64 {
     let calls_of = |line: &str| {
         let (command, rest) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
@@ -78,7 +78,7 @@ pub(crate) fn calls(servers: &[Server]) -> f64 {
         .sum()
 }
 
-/// One of the processes: says how many seconds it has held the lock.
+/// Runs one of the processes: prints for how many seconds it has held the lock.
 pub(crate) fn child(arguments: &[String]) {
     let [holds, addresses @ ..] = arguments else {
         panic!("how many holds, and where");

@@ -1,4 +1,4 @@
-//! Many locks held by one client for minutes, in real time: whether one is lost, and what they cost.
+//! Many locks held by one client for minutes, in real time: whether one is lost, and their cost.
 
 use std::time::{Duration, Instant};
 
@@ -72,7 +72,7 @@ pub(crate) fn run(options: &Options) -> Vec<Figure> {
     ]
 }
 
-/// Resident memory of a process.
+/// Returns the resident memory of a process, in bytes.
 fn resident_bytes(pid: u32) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("Linux");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -80,7 +80,7 @@ fn resident_bytes(pid: u32) -> f64 {
     kib.expect("a size").parse::<f64>().expect("a size") * 1024.0
 }
 
-/// Processor time of a process so far, of the user and of the system.
+/// Returns the user and system time of a process so far, in seconds.
 fn cpu_seconds(pid: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("Linux");
     let (_, fields) = stat.rsplit_once(')').expect("the format of stat");
@@ -89,7 +89,7 @@ fn cpu_seconds(pid: u32) -> f64 {
     (ticks(11) + ticks(12)) / rustix::param::clock_ticks_per_second() as f64
 }
 
-/// The process that holds the locks: says how many of them are held at the end.
+/// Runs the process that holds the locks: prints how many of them are held at the end.
 pub(crate) fn child(arguments: &[String]) {
     let [locks, lease, address] = arguments else {
         panic!("how many locks, their lease, and where");
@@ -100,7 +100,7 @@ pub(crate) fn child(arguments: &[String]) {
     runtime.block_on(async {
         let builder = Locks::builder().watchdog_lease(lease);
         let locks = builder.connect(address).await.expect("the server is there");
-        // Whatever is allocated once is there already.
+        // One lock first, so that everything that is allocated once is allocated.
         let first = locks
             .lock("warm-up")
             .acquire()

@@ -46,7 +46,7 @@ impl Options {
                 "--help" | "-h" => return Ok(Command::Help),
                 "--list" => return Ok(Command::List),
                 "--quick" => options.is_quick = true,
-                // What cargo says to every benchmark.
+                // Cargo passes this to every benchmark.
                 "--bench" => {}
                 "--threads" => {
                     let threads = value()?;
@@ -66,7 +66,7 @@ impl Options {
         self.filters.is_empty() || self.filters.iter().any(|f| case.contains(f.as_str()))
     }
 
-    /// One of two amounts of work.
+    /// Returns one of two amounts of work.
     pub(crate) fn pick<T>(&self, full: T, quick: T) -> T {
         if self.is_quick { quick } else { full }
     }
@@ -77,7 +77,7 @@ impl Options {
             .is_some_and(|path| path.as_os_str() == "-")
     }
 
-    /// The runtime of the clients.
+    /// Returns the runtime of the clients.
     pub(crate) fn runtime(&self) -> tokio::runtime::Runtime {
         let mut builder = match self.threads.unwrap_or(0) {
             0 => tokio::runtime::Builder::new_current_thread(),
@@ -90,7 +90,7 @@ impl Options {
         builder.enable_all().build().expect("a runtime")
     }
 
-    /// Runs a measurement, on a worker if there are any.
+    /// Runs a measurement, on a worker thread if there are any.
     pub(crate) fn block_on<T: Send + 'static>(
         &self,
         measurement: impl Future<Output = T> + Send + 'static,

@@ -1,4 +1,4 @@
-//! Measurements that need a process of their own: this program starts itself.
+//! Measurements in separate processes: this program starts itself.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
@@ -25,7 +25,7 @@ pub(crate) fn run_as_child(arguments: &[String]) -> Option<ExitCode> {
     Some(ExitCode::SUCCESS)
 }
 
-/// A process that does a part; it is killed when this is dropped.
+/// A process that runs a part. It is killed when this value is dropped.
 pub(crate) struct Part {
     child: Child,
     input: ChildStdin,
@@ -51,12 +51,12 @@ impl Part {
         }
     }
 
-    /// Lets it go on.
+    /// Lets the process continue.
     pub(crate) fn go(&mut self) {
         self.input.write_all(b"go\n").expect("it listens");
     }
 
-    /// What it says next.
+    /// Returns its next line.
     pub(crate) fn hear(&mut self) -> String {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("it speaks");
@@ -64,7 +64,7 @@ impl Part {
         line.trim_end().to_owned()
     }
 
-    /// The numbers that it says next.
+    /// Returns the numbers in its next line.
     pub(crate) fn hear_numbers(&mut self) -> Vec<f64> {
         let line = self.hear();
         let words = line.split_whitespace();
@@ -83,12 +83,12 @@ impl Drop for Part {
     }
 }
 
-/// Says something to the parent.
+/// Sends a line to the parent.
 pub(crate) fn say(line: &str) {
     println!("{line}");
 }
 
-/// Waits until the parent says so.
+/// Waits until the parent lets this process continue.
 pub(crate) fn wait_for_go() {
     let mut line = String::new();
     std::io::stdin()

@@ -1,9 +1,9 @@
-//! How far a measurement has come, on the standard error.
+//! The progress of a measurement, on standard error.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// A line that is written anew on a terminal, and now and then elsewhere.
+/// A line that is overwritten on a terminal, and printed now and then elsewhere.
 pub(crate) struct Progress {
     what: String,
     all: u64,
@@ -24,7 +24,7 @@ impl Progress {
         }
     }
 
-    /// So much of it is done.
+    /// Notes how much of the measurement is done.
     pub(crate) fn at(&mut self, done: u64) {
         let now = Instant::now();
         if now < self.next && done < self.all {

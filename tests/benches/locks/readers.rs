@@ -1,4 +1,4 @@
-//! A thousand readers of one name: what one more costs.
+//! A thousand readers of one name: the cost of one more.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use crate::report::{Figure, Spread, Target};
 
 const MANY: usize = 1_000;
 
-/// How often one name is read before it is the other's turn.
+/// How often one name is read before the other one has its turn.
 const IN_A_ROW: usize = 8;
 
 #[derive(Default)]

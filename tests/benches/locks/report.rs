@@ -1,4 +1,4 @@
-//! Figures, and how they are shown.
+//! Figures, and how they are printed.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::options::Options;
 
-/// What a figure should be.
+/// The target of a figure.
 #[derive(Clone, Copy)]
 pub(crate) enum Target {
     AtMost(f64),
@@ -29,7 +29,7 @@ impl Target {
     }
 }
 
-/// The middle and the far end of what was measured.
+/// The median and the 99th percentile of measured values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
@@ -37,7 +37,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Of at least one value.
+    /// Computes them from at least one value.
     pub(crate) fn of(values: &[f64]) -> Spread {
         let mut values = values.to_vec();
         values.sort_by(f64::total_cmp);
@@ -56,14 +56,14 @@ impl Spread {
 #[derive(Default)]
 pub(crate) struct Figure {
     pub(crate) case: &'static str,
-    /// What is measured, and what the value is.
+    /// Description of the measurement and of its value.
     pub(crate) what: String,
     pub(crate) nodes: usize,
     pub(crate) value: f64,
     pub(crate) target: Option<Target>,
     /// The same ratio of two identical runs.
     pub(crate) noise: Option<f64>,
-    /// Of the spreads.
+    /// Unit of the spreads.
     pub(crate) unit: &'static str,
     pub(crate) ours: Option<Spread>,
     pub(crate) bare: Option<Spread>,
@@ -120,7 +120,7 @@ impl Report {
         );
     }
 
-    /// Writes the figures to the file that was asked for.
+    /// Writes the figures to the file that the options name.
     pub(crate) fn write_json(&self) -> Result<(), String> {
         let Some(path) = &self.options.json else {
             return Ok(());
@@ -178,7 +178,7 @@ fn value(figure: &Figure) -> Value {
     })
 }
 
-/// As many digits as mean something.
+/// Formats a number with its significant digits.
 fn number(value: f64) -> String {
     let magnitude = value.abs();
     if magnitude >= 1000.0 {

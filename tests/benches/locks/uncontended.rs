@@ -1,4 +1,4 @@
-//! One caller, one free lock: what a client costs on top of its round trip.
+//! One caller, one free lock: the cost of a client in addition to its round trip.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use crate::options::Options;
 use crate::progress::Progress;
 use crate::report::{Figure, Spread, Target};
 
-/// How often a contestant does it before it is the next one's turn.
+/// How often a contestant acquires before the next one has its turn.
 const IN_A_ROW: u64 = 8;
 
 /// The times of one contestant, in microseconds.
@@ -81,7 +81,7 @@ fn measure(options: &Options, nodes: usize) -> Vec<Figure> {
     ]
 }
 
-/// What one leaves behind is waited for before the next begins, and between the acquire and the release.
+/// Waits for the requests in flight before the next contestant begins, and between the acquire and the release.
 async fn turns_of_all(
     all: &Contestants,
     turns: u64,

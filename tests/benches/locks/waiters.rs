@@ -1,4 +1,4 @@
-//! 50 waiters of one process on one name: what a hand-over costs the servers.
+//! 50 waiters of one process on one name: the cost of a hand-over on the servers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,14 +23,14 @@ pub(crate) fn run(options: &Options) -> Vec<Figure> {
         .collect()
 }
 
-/// A way to a server that counts what goes through it.
+/// A transport that counts its requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Counting {
     pub(crate) inner: RedisTransport,
     pub(crate) sent: Arc<Sent>,
 }
 
-/// How many commands were sent, by kind.
+/// Number of commands that were sent, by kind.
 #[derive(Debug, Default)]
 pub(crate) struct Sent {
     acquires: AtomicU64,
@@ -40,7 +40,7 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
-    /// Acquires, releases, renewals and subscriptions for each of so many hand-overs.
+    /// Returns the acquires, releases, renewals and subscriptions for each hand-over.
     pub(crate) fn each(&self, handovers: f64) -> [f64; 4] {
         let kinds = [
             &self.acquires,
@@ -63,7 +63,7 @@ impl Transport for Counting {
         self.inner.call(request)
     }
 
-    /// Counts twice: it will be ended, too.
+    /// Counts twice, since the subscription will also be ended.
     fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
         self.sent.subscriptions.fetch_add(2, Ordering::Relaxed);
         self.inner.subscribe(channel, listener)

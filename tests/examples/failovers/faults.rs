@@ -1,4 +1,4 @@
-//! What is done to the servers.
+//! The faults of the servers.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
@@ -12,13 +12,13 @@ use rand::rngs::StdRng;
 /// The tags of three shards.
 const TAGS: [&str; 3] = ["quorlock-10213", "quorlock-13404", "quorlock-22561"];
 
-/// In this time sentinels agree at last.
+/// The time within which sentinels finally agree.
 const VOTES: Duration = Duration::from_secs(300);
 
-/// Does something to a shard, or to something else, mends it, and says what it was.
+/// Makes a fault in a shard or elsewhere, mends it, and returns its name.
 type Fault = fn(&mut World, usize) -> &'static str;
 
-/// What a majority of groups survives.
+/// Faults that a majority of groups survives.
 pub(crate) const SURVIVED: &[Fault] = &[
     World::kill,
     World::kill_with_a_replica_that_lags,
@@ -31,10 +31,11 @@ pub(crate) const SURVIVED: &[Fault] = &[
     World::restart_the_server,
 ];
 
-/// What gives a name of one cluster to two holders.
+/// Faults that give a name of one cluster to two holders.
 pub(crate) const LAGGING: &[Fault] = &[World::kill_with_a_replica_that_lags];
 
-/// What gives a name of a majority to two holders: the old primary answers before it has heard of the new one, which has a vote.
+/// Faults that give a name of a majority to two holders: the old primary answers before it has learned of the new one,
+/// which votes.
 pub(crate) const LONG_STOPS: &[Fault] = &[World::stop_for_long];
 
 pub(crate) struct World {
@@ -42,15 +43,15 @@ pub(crate) struct World {
     pub(crate) group: SentinelGroup,
     pub(crate) server: Server,
     pub(crate) random: StdRng,
-    /// Which faults there are.
+    /// The faults to choose from.
     pub(crate) faults: &'static [Fault],
     pub(crate) began: Instant,
-    /// What was done, in order.
+    /// The faults so far, in order.
     pub(crate) told: Vec<&'static str>,
 }
 
 impl World {
-    /// Does something, mends it, and leaves the clients alone for a while.
+    /// Makes a fault, mends it, and leaves the clients alone for a while.
     pub(crate) fn fault(&mut self) {
         let fault = self.random.random_range(0..self.faults.len());
         let shard = self.random.random_range(0..3);
@@ -63,7 +64,7 @@ impl World {
         std::thread::sleep(Duration::from_millis(millis));
     }
 
-    /// Now, also as tokens tell it.
+    /// Returns the present time, also in the form of tokens.
     fn begins(&self) -> String {
         let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let millis = unix.expect("a clock of today").as_millis();
@@ -93,10 +94,10 @@ impl World {
         "primaries killed"
     }
 
-    /// What was claimed and released in the last seconds has not come to the replica.
+    /// The replica lacks the claims and releases of the last seconds.
     ///
-    /// A replica that is stopped does not lag: what its primary has sent waits in a buffer of its machine, and is read before the election.
-    /// One that cannot log in does.
+    /// A stopped replica would not lag: what its primary has sent waits in a buffer of its machine, and is read before
+    /// the election. A replica that cannot log in does lag.
     fn kill_with_a_replica_that_lags(&mut self, shard: usize) -> &'static str {
         let primary = self.primary(shard);
         let replica = self.cluster.replica_of(primary);
@@ -112,7 +113,7 @@ impl World {
         "primaries killed whose replicas lagged"
     }
 
-    /// No replica is elected while one primary of three is left: an operator has two of them take over.
+    /// While one primary of three is left, no replica is elected: an operator makes two of them take over.
     fn kill_a_majority(&mut self, shard: usize) -> &'static str {
         let dead = [shard, (shard + 1) % 3].map(|shard| self.primary(shard));
         let replicas = dead.map(|primary| self.cluster.replica_of(primary));
@@ -135,7 +136,7 @@ impl World {
         "failovers on request"
     }
 
-    /// The primaries live, and hear of it a moment later.
+    /// The primaries live, and learn of it a moment later.
     fn take_over_two(&mut self, shard: usize) -> &'static str {
         for shard in [shard, (shard + 1) % 3] {
             let replica = self.cluster.replica_of(self.primary(shard));
@@ -147,7 +148,8 @@ impl World {
         "take-overs of two at once"
     }
 
-    /// For less than the cluster takes to notice, or for longer; in any case its successor has no vote yet when it goes on.
+    /// Stops it for less than the cluster takes to notice, or for longer. In either case its successor has no vote yet
+    /// when it resumes.
     fn stop(&mut self, shard: usize) -> &'static str {
         let millis = self.random.random_range(200..4_000);
         self.stop_for(shard, Duration::from_millis(millis));
@@ -168,7 +170,7 @@ impl World {
         self.cluster.mend();
     }
 
-    /// To the primary of another shard, and after a while to the one that has none.
+    /// Moves the slot to the primary of another shard, and after a while to the one that has none.
     fn move_slot(&mut self, shard: usize) -> &'static str {
         let [from, to] = [shard, (shard + 1) % 3].map(|shard| self.primary(shard));
         let slot = self.cluster.slot_of(TAGS[shard]);
@@ -185,7 +187,8 @@ impl World {
         if self.random.random_range(0..2) == 0 {
             self.group.server_mut(before).kill();
         }
-        // Votes of sentinels may come to nothing for minutes, as each waits longer for the others: one is asked for until it succeeds.
+        // Elections of sentinels may fail for minutes, as each waits longer for the others: the failover is requested
+        // until it succeeds.
         let began = Instant::now();
         let mut asked = 0;
         while self.group.primary().is_none_or(|now| now == before) {
@@ -200,7 +203,7 @@ impl World {
         "failovers of the group"
     }
 
-    /// It comes back with nothing.
+    /// The server restarts without data.
     fn restart_the_server(&mut self, _: usize) -> &'static str {
         self.server.kill();
         let millis = self.random.random_range(0..2_000);

@@ -23,10 +23,10 @@ use self::workers::{Book, worker};
 /// The longest lease of all clients: a promoted replica has no vote for this time.
 const LONGEST: Duration = Duration::from_secs(4);
 
-/// On the cluster itself: longer than an election takes, so that claims are forgotten before they are over.
+/// The lease on the cluster itself: longer than an election takes, so that claims are forgotten before they expire.
 const LEASE_OF_THE_CONTROL: Duration = Duration::from_secs(15);
 
-/// Clients of each kind; each has workers of its own.
+/// Number of clients of each kind. Each has its own workers.
 const CLIENTS: usize = 3;
 const WORKERS: usize = 2;
 
@@ -35,16 +35,16 @@ const BETWEEN_LINES: Duration = Duration::from_secs(10);
 /// Locks on majorities of groups while those fail over.
 #[derive(Parser)]
 struct Options {
-    /// For how long.
+    /// How long to run
     #[arg(long, default_value_t = 3)]
     minutes: u64,
-    /// Which faults, in which order.
+    /// The seed, which determines the faults and their order
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Locks on the cluster itself, which a failover gives to two holders.
+    /// Lock names on the cluster itself, which a failover gives to two holders
     #[arg(long)]
     one_cluster: bool,
-    /// Stops primaries for longer than the longest lease, which gives names of a majority to two holders.
+    /// Stop primaries for longer than the longest lease, which gives names of a majority to two holders
     #[arg(long, conflicts_with = "one_cluster")]
     long_stops: bool,
 }

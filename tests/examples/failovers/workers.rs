@@ -1,4 +1,4 @@
-//! Those who lock, and what they find.
+//! The workers that lock names, and their findings.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,22 +10,22 @@ use quorlock::{Guard, Locks};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-/// How many names there are.
+/// Number of names.
 const NAMES: u32 = 4;
 
 /// A guard, until it is released.
 type Held = Arc<Mutex<Option<Guard>>>;
 
-/// What is known of the names of one kind of majority.
+/// The findings about the names of one kind of majority.
 #[derive(Default)]
 pub(crate) struct Book {
     names: Mutex<BTreeMap<String, Name>>,
     holds: AtomicU64,
     lost: AtomicU64,
     refused: AtomicU64,
-    /// Tokens that were not larger than one that had been won before they were asked for.
+    /// Tokens that were not larger than one that had been won before they were requested.
     backward: AtomicU64,
-    /// How often two guards of one name said that they were held.
+    /// How often two guards of one name were held at the same time.
     pub(crate) doubles: AtomicU64,
     slowest_millis: AtomicU64,
 }
@@ -58,7 +58,7 @@ impl Book {
         names.get(name).map_or(0, |name| name.largest)
     }
 
-    /// Takes in a guard that was just granted, and looks whether others of the name are held.
+    /// Records a guard that was just granted, and checks whether other guards of the name are held.
     fn enter(&self, name: &str, guard: Guard, before: u64) -> Held {
         let token = guard.fencing_token().0;
         if token <= before {
@@ -70,7 +70,7 @@ impl Book {
         entry.largest = entry.largest.max(token);
         for other in &entry.holders {
             let other = other.lock().unwrap();
-            // Asked first is the one that is older: if it says so now, it did when the other one was granted.
+            // The older guard is checked first: if it is held now, it was held when the other one was granted.
             if let Some(other) = &*other
                 && other.is_held()
                 && guard.is_held()
@@ -93,7 +93,7 @@ impl Book {
     }
 }
 
-/// Locks one name after the other, for short and for long.
+/// Locks one name after another, for short and for long.
 pub(crate) async fn worker(locks: Locks, book: Arc<Book>, seed: u64, lease: Duration) {
     let mut random = StdRng::seed_from_u64(seed);
     loop {
@@ -101,7 +101,7 @@ pub(crate) async fn worker(locks: Locks, book: Arc<Book>, seed: u64, lease: Dura
         let before = book.largest(&name);
         let asked = Instant::now();
         let mut lock = locks.lock(&name).wait(Duration::from_secs(2));
-        // Nothing renews it, so nothing tells its holder of a failover: it relies upon its lease.
+        // Nothing renews the lease, so nothing notifies its holder of a failover: it relies on its lease.
         let is_renewed = random.random_range(0..2) == 0;
         if !is_renewed {
             lock = lock.lease(lease);
@@ -114,7 +114,7 @@ pub(crate) async fn worker(locks: Locks, book: Arc<Book>, seed: u64, lease: Dura
         book.slowest_millis.fetch_max(waited, Ordering::SeqCst);
         let lost = guard.lost();
         let held = book.enter(&name, guard, before);
-        // Now and then for longer than a failover: such a hold is renewed through it.
+        // Sometimes longer than a failover: such a hold is renewed during it.
         let span = match random.random_range(0..8) {
             0 if is_renewed => Duration::from_millis(random.random_range(3_000..10_000)),
             0 => lease.mul_f32(random.random_range(0.5..1.0)),

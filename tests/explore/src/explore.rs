@@ -1,4 +1,4 @@
-//! Many schedules of one test.
+//! Runs a test under many schedules.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -11,24 +11,24 @@ use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 
 use crate::pace::{Pace, Paced};
 
-/// How many schedules a test has when nothing else is said.
+/// Default number of schedules of a test.
 const SCHEDULES: u64 = 1_000;
 
-/// The first seed when nothing else is said: the same tests explore the same schedules.
+/// Default first seed, so that the same tests explore the same schedules.
 const SEED: u64 = 20_261_123;
 
-/// How many schedules the first scheduler has before the next has its turn. Each round has twice as many.
+/// Number of schedules of the first scheduler before the next one has its turn. Each round has twice as many.
 const FIRST_ROUND: u64 = 50;
 
-/// Runs a test under schedules of two kinds by turns, until one fails or all were run.
+/// Runs a test under schedules of two kinds in turn, until one fails or all have run.
 ///
-/// Random schedules choose each step anew; PCT schedules give each thread a priority and change few of them on the way,
-/// which finds what needs few pre-emptions in a long run. `QUORLOCK_SCHEDULES` says how many, `QUORLOCK_SEED` from which
-/// seed on. `QUORLOCK_REPLAY`, the file that a failure has left, runs that schedule alone, and `SHUTTLE_SEED`, which a
-/// failure of a random one has printed, too.
+/// Random schedules choose each step independently. PCT schedules give each thread a priority and change few of them,
+/// which finds races that need few pre-emptions in a long run. `QUORLOCK_SCHEDULES` sets the number of schedules,
+/// `QUORLOCK_SEED` the first seed. `QUORLOCK_REPLAY`, a file that a failure has left, runs only that schedule. So does
+/// `SHUTTLE_SEED`, which the failure of a random schedule prints.
 ///
 /// # Panics
-/// As the test does, in the schedule in which it fails.
+/// If the test panics, in the schedule in which it does.
 pub fn explore<F, T>(name: &'static str, pace: Pace, test: F)
 where
     F: Fn() -> T + Send + Sync + 'static,
@@ -42,10 +42,10 @@ where
     eprintln!("{name}: {schedules} schedules");
 }
 
-/// Runs a small test under schedules that are drawn, and then under every one that there is, or so many of them.
+/// Runs a small test under random schedules, and then under all schedules, but at most `most`.
 ///
 /// # Panics
-/// As the test does, in the schedule in which it fails.
+/// If the test panics, in the schedule in which it does.
 pub fn explore_all<F, T>(name: &'static str, most: usize, test: F)
 where
     F: Fn() -> T + Send + Sync + 'static,
@@ -83,7 +83,7 @@ where
         }
     }
 
-    /// Runs the one schedule of a file, if that is what is asked for.
+    /// Runs only the schedule of a file, if the environment names one. Returns whether it did.
     fn replays(&self) -> bool {
         let Some(file) = std::env::var_os("QUORLOCK_REPLAY") else {
             return false;
@@ -93,7 +93,7 @@ where
         true
     }
 
-    /// Random and PCT schedules by turns; returns how many.
+    /// Runs random and PCT schedules in turn. Returns how many.
     fn draws(&self) -> u64 {
         if let Some(seed) = number("SHUTTLE_SEED") {
             let random = RandomScheduler::new_from_seed(seed, 1);
@@ -144,7 +144,7 @@ fn config() -> Config {
     let mut config = Config::new();
     config.stack_size = 0x4_0000;
     config.silence_warnings = true;
-    // A run has thousands of steps. One with a million spins.
+    // A run has thousands of steps. A run with a million of them is a busy loop.
     config.max_steps = MaxSteps::FailAfter(1_000_000);
     config
         .ungraceful_shutdown_config

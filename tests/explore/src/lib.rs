@@ -1,4 +1,4 @@
-//! Many schedules of one test, for code whose threads `shuttle` interleaves: `tests/threads.sh`.
+//! Runs a test under many schedules, for code whose threads `shuttle` interleaves: `tests/threads.sh`.
 #![cfg(shuttle)]
 #![allow(
     clippy::print_stderr,

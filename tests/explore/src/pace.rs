@@ -3,22 +3,22 @@
 use shuttle::rand::RngCore;
 use shuttle::scheduler::{DataSource, RandomDataSource, Schedule, Scheduler, Task, TaskId};
 
-/// The number of the task that moves time: it is spawned first.
+/// The number of the task that advances time; it is spawned first.
 pub const CLOCK: usize = 1;
 
-/// How time goes on. A scheduler that let the clock run like any other task would end every lease before its holder has
-/// done a thing.
+/// How time passes. If the clock ran like any other task, every lease would end before its holder has done anything.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pace {
     /// The test has no clock.
     Untimed,
-    /// Time stands still while any thread can go on: nothing is late, and what a waiter waits for beyond that is lost.
+    /// Time stands still while any thread can run: nothing is late, and a waiter that would wait longer has lost its
+    /// wake-up.
     Idle,
-    /// Time goes on at one of so many steps as well: threads are stopped where they stand, and leases end.
+    /// Time also passes at one of this many steps: threads are stopped at any point, and leases end.
     OneIn(u64),
 }
 
-/// A scheduler that lets the clock have its turn at a pace.
+/// A scheduler that gives the clock its turn at a pace.
 #[derive(Debug)]
 pub(crate) struct Paced<S> {
     pace: Pace,
@@ -39,7 +39,7 @@ impl<S: Scheduler> Paced<S> {
 impl<S: Scheduler> Scheduler for Paced<S> {
     fn new_execution(&mut self) -> Option<Schedule> {
         let schedule = self.inner.new_execution()?;
-        // The turns of the clock follow from the schedule's seed, too.
+        // The turns of the clock also follow from the schedule's seed.
         self.draws = RandomDataSource::initialize(schedule.seed);
         Some(schedule)
     }
@@ -73,7 +73,7 @@ impl<S: Scheduler> Scheduler for Paced<S> {
     }
 }
 
-/// Draws from the schedule.
+/// Draws a number from the schedule.
 pub fn draw() -> u64 {
     shuttle::rand::thread_rng().next_u64()
 }

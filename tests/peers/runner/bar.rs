@@ -1,4 +1,4 @@
-//! What Quorlock's figures should be beside those of its peers.
+//! The bars for Quorlock's figures compared with those of other libraries.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub(crate) struct Bar {
     bound: Bound,
 }
 
-/// What a figure is divided by.
+/// The figure that a bar is compared with.
 #[derive(Clone, Copy)]
 enum Beside {
     Nothing,
@@ -70,18 +70,18 @@ pub(crate) const ALL: [Bar; 21] = [
     bar("waiters-5", "commands a hold", Nothing, AtMost(12.0)),
 ];
 
-/// How a bar came out.
+/// The outcome of a bar.
 pub(crate) struct Outcome {
     pub(crate) bar: String,
     pub(crate) value: f64,
     pub(crate) bound: f64,
-    /// The same figure of Quorlock's second runs, divided by that of the first: what the machine adds.
+    /// The same figure of Quorlock's second runs, divided by that of the first: the noise of the machine.
     pub(crate) control: f64,
     pub(crate) is_met: bool,
 }
 
 impl Bar {
-    /// Nothing where it was not measured.
+    /// Returns the outcome; `None` if it was not measured.
     pub(crate) fn outcome(&self, results: &Results) -> Option<Outcome> {
         let peers = results.get(self.work)?;
         let figure = |peer| peers.get(&peer)?.get(self.figure).copied();
@@ -91,7 +91,7 @@ impl Bar {
             Beside::Peer(peer) => (ours / figure(peer)?, format!(" / {peer}")),
         };
         let control = figure(Peer::Control)? / ours;
-        // What one and the same program differs by is no one's doing.
+        // The difference between two runs of the same program is noise.
         let noise = control.max(1.0 / control).max(1.0);
         let (bound, is_met) = match self.bound {
             AtLeast(bound) => (bound, bound / noise <= value),

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::Failure;
 use crate::peer::Peer;
 
-/// What a program has to do: `../rust/src/job.rs` says what each field is.
+/// The job of a program: `../rust/src/job.rs` describes the fields.
 #[derive(Clone, Serialize)]
 pub(crate) struct Job {
     pub(crate) peer: &'static str,
@@ -25,7 +25,7 @@ pub(crate) struct Job {
     pub(crate) lease_millis: u64,
 }
 
-/// A program that was started; it is killed when this is dropped.
+/// A running program. It is killed when this value is dropped.
 pub(crate) struct Driver {
     peer: Peer,
     child: Child,
@@ -34,7 +34,7 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// Starts the program, and waits until it is connected and warm.
+    /// Starts the program, and waits until it is connected and warmed up.
     pub(crate) fn start(peer: Peer, job: &Job, folder: &Path) -> Result<Self, Failure> {
         let job = Job {
             peer: peer.library(),
@@ -59,7 +59,7 @@ impl Driver {
         Ok(driver)
     }
 
-    /// Lets it go on.
+    /// Lets the program continue.
     pub(crate) fn go(&mut self) -> Result<(), Failure> {
         Ok(self.input.write_all(b"go\n")?)
     }
@@ -67,14 +67,14 @@ impl Driver {
     pub(crate) fn expect(&mut self, word: &str) -> Result<(), Failure> {
         loop {
             let line = self.line()?;
-            // Libraries of the JVM speak about themselves on the standard output.
+            // Libraries of the JVM log to the standard output.
             if line.trim() == word {
                 return Ok(());
             }
         }
     }
 
-    /// What came of the work.
+    /// Returns the result of the work.
     pub(crate) fn result(&mut self) -> Result<Value, Failure> {
         loop {
             let line = self.line()?;

@@ -1,7 +1,7 @@
-//! Quorlock beside other libraries, on the same machine and in turns.
+//! Compares Quorlock with other libraries, on the same machine and in turns.
 //!
-//! Each measurement has servers of its own and starts one program, or several, for one library; the libraries take turns
-//! in random order. Quorlock takes part twice: how far its two figures differ says what the machine adds.
+//! Each measurement starts its own servers, and one program or several for one library. The libraries take turns in
+//! random order. Quorlock takes part twice: the difference between its two figures is the noise of the machine.
 
 mod bar;
 mod driver;
@@ -143,7 +143,7 @@ fn once(work: Work, peer: Peer, is_quick: bool, folder: &Path) -> Result<Figures
     work.measure(peer, amount, folder)
 }
 
-/// The median of each figure over the turns.
+/// Returns the median of each figure over the turns.
 fn medians(turns: &[Figures]) -> Figures {
     let mut all: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
     for figures in turns {

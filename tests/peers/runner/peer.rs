@@ -10,9 +10,9 @@ use clap::ValueEnum;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, ValueEnum)]
 pub(crate) enum Peer {
     Quorlock,
-    /// Quorlock once more: how far its figures are from the first ones is what the machine adds.
+    /// Quorlock again: the difference between its figures and the first ones is the noise of the machine.
     Control,
-    /// The scripts of Quorlock without a client around them.
+    /// The scripts of Quorlock without a client.
     Bare,
     Rslock,
     Rlock,
@@ -33,7 +33,7 @@ impl Peer {
         Peer::NodeRedlock,
     ];
 
-    /// Whether it works on so many servers, in so many processes.
+    /// Whether the library works on this many servers, in this many processes.
     pub(crate) fn works_on(self, nodes: usize, processes: usize) -> bool {
         let is_small = !matches!(self, Peer::Redisson | Peer::NodeRedlock);
         // Ten virtual machines beside five servers would measure the machine.
@@ -41,7 +41,7 @@ impl Peer {
         (nodes == 1 || knows_majorities) && (processes <= 2 || is_small)
     }
 
-    /// The program, before its job.
+    /// Returns the program, without its job.
     pub(crate) fn program(self, folder: &Path) -> Command {
         match self {
             Peer::Quorlock | Peer::Control | Peer::Bare | Peer::Rslock | Peer::Rlock => {
@@ -69,7 +69,7 @@ impl Peer {
         }
     }
 
-    /// What its program calls it.
+    /// Returns the program's name for the library.
     pub(crate) fn library(self) -> &'static str {
         match self {
             Peer::Quorlock | Peer::Control => "quorlock",
@@ -83,7 +83,7 @@ impl Peer {
     }
 }
 
-/// Where run.sh builds.
+/// Returns the folder in which run.sh builds.
 fn built(folder: &Path) -> PathBuf {
     folder.join("../../target/peers")
 }

@@ -71,7 +71,7 @@ fn tables(results: &Results, outcomes: &[Outcome]) {
     }
 }
 
-/// As many digits as mean something.
+/// Formats a number with its significant digits.
 fn number(value: f64) -> String {
     match value.abs() {
         1000.0.. => format!("{value:.0}"),

@@ -1,4 +1,4 @@
-//! The servers, and what they say about the work that they did.
+//! The servers, and their own figures about the work.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -10,7 +10,7 @@ use quorlock_tests::server::Server;
 
 use crate::Failure;
 
-/// One server, or the members of a majority, perhaps some way off.
+/// One server, or the members of a majority, perhaps with network delay.
 pub(crate) struct Servers {
     servers: Vec<Server>,
     ports: Vec<u16>,
@@ -34,7 +34,7 @@ impl Servers {
         self.ports.clone()
     }
 
-    /// Processor time of all of them so far, in seconds.
+    /// Returns the processor time of all servers so far, in seconds.
     pub(crate) fn processor_seconds(&self) -> f64 {
         let of = |server: &Server| -> f64 {
             let info: String = server.command(&["INFO", "cpu"]);
@@ -48,7 +48,7 @@ impl Servers {
         self.servers.iter().map(of).sum()
     }
 
-    /// Listens to the commands that clients send.
+    /// Starts to count the commands that clients send.
     pub(crate) fn count_commands(&self) -> Result<Counting, Failure> {
         let count = |server: &Server| Counter::start(server.port());
         let counters: Result<_, Failure> = self.servers.iter().map(count).collect();
@@ -56,7 +56,7 @@ impl Servers {
     }
 }
 
-/// Counts what clients send, until it is asked.
+/// Counts the commands of clients until it is read.
 pub(crate) struct Counting(Vec<Counter>);
 
 struct Counter {
@@ -65,7 +65,7 @@ struct Counter {
 }
 
 impl Counting {
-    /// Commands since it began, without those that scripts call.
+    /// Returns the number of commands since the start, without those that scripts call.
     pub(crate) fn commands(self) -> usize {
         let count = |counter: Counter| {
             let _ = counter.stream.shutdown(Shutdown::Both);

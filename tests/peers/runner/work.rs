@@ -1,4 +1,4 @@
-//! The kinds of work, and what is measured of each.
+//! The kinds of work, and the figures of each.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,19 +11,19 @@ use crate::driver::{Driver, Job};
 use crate::peer::Peer;
 use crate::servers::Servers;
 
-/// Figures by their names.
+/// Figures by name.
 pub(crate) type Figures = BTreeMap<&'static str, f64>;
 
-/// Work in a setting.
+/// A kind of work in a setting.
 #[derive(Clone, Copy)]
 pub(crate) struct Work {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
     pub(crate) nodes: usize,
-    /// What a message takes from a client to a server, or back.
+    /// Delay of a message from a client to a server, or back.
     pub(crate) way: Duration,
     pub(crate) processes: usize,
-    /// In each process.
+    /// Number of callers in each process.
     pub(crate) callers: usize,
     pub(crate) kind: Kind,
 }
@@ -36,16 +36,16 @@ pub(crate) enum Kind {
     Keep,
 }
 
-/// How much of it is done.
+/// The amount of work.
 #[derive(Clone, Copy)]
 pub(crate) struct Amount {
     pub(crate) millis: u64,
     pub(crate) locks: usize,
-    /// While locks are kept.
+    /// How long locks are kept.
     pub(crate) kept: Duration,
 }
 
-/// The holds of a hand-over.
+/// The length of a hold in a hand-over.
 const HOLD: Duration = Duration::from_millis(5);
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -70,7 +70,7 @@ const fn processes(work: Work, processes: usize) -> Work {
     Work { processes, ..work }
 }
 
-/// Everything that is measured.
+/// All work that is measured.
 pub(crate) const ALL: [Work; 12] = [
     callers(
         work(
@@ -170,12 +170,12 @@ pub(crate) const ALL: [Work; 12] = [
 
 impl Work {
     pub(crate) fn works_on(self, peer: Peer) -> bool {
-        // Without a client no call waits, and nothing is kept.
+        // Without a client, no call waits, and nothing is renewed.
         let has_client = peer != Peer::Bare || matches!(self.kind, Kind::Pairs | Kind::Acquire);
         has_client && peer.works_on(self.nodes, self.processes)
     }
 
-    /// Lets one library do it once.
+    /// Makes one library do the work once. Returns the figures.
     pub(crate) fn measure(
         self,
         peer: Peer,
@@ -259,7 +259,7 @@ fn holds(drivers: &mut [Driver], servers: &Servers, amount: Amount) -> Result<Fi
     let commands = counting.commands() as f64;
     holds.sort_by(|one, other| one[0].total_cmp(&other[0]));
     let all = holds.len() as f64;
-    // In the last moments some have ended already, and the lock is wanted by fewer.
+    // At the end some processes have stopped, and fewer compete for the lock: their holds do not count.
     let first = holds.first().map_or(0.0, |hold| hold[0]);
     let end = first + amount.millis as f64 * 1000.0 - micros(HOLD) as f64;
     let during: Vec<_> = holds.iter().filter(|hold| hold[1] <= end).collect();
@@ -308,7 +308,7 @@ fn numbers(value: Option<&Value>) -> Vec<f64> {
     all.iter().filter_map(Value::as_f64).collect()
 }
 
-/// The value below which that share of all is.
+/// Returns the value below which this share of the values is.
 pub(crate) fn quantile(values: &mut [f64], share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let last = values.len().saturating_sub(1) as f64;

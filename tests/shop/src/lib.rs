@@ -2,21 +2,21 @@
 
 use quorlock::{AcquireError, Locks, Token};
 
-/// Where the shop has written down how many lamps are left. The lamp that is sold next has that number.
+/// The shop's record of how many lamps are left. The next lamp to sell has that number.
 pub trait Stock {
-    /// Why it does not answer.
+    /// Error of a failed access.
     type Error;
 
-    /// How many are left, for the holder of the lock with this token.
+    /// Returns how many lamps are left, for the holder of the lock with this token.
     fn left(&self, token: Token) -> impl Future<Output = Result<u32, Self::Error>>;
 
-    /// Writes down how many are left, for the same.
+    /// Records how many lamps are left, for the holder of the lock with this token.
     fn set_left(&self, left: u32, token: Token) -> impl Future<Output = Result<(), Self::Error>>;
 }
 
-/// Who is paid.
+/// The shop's bank.
 pub trait Bank {
-    /// Why it does not answer.
+    /// Error of a failed charge.
     type Error;
 
     /// Charges the buyer of a lamp.
@@ -34,20 +34,20 @@ pub struct Till<S, B> {
 /// Why no lamp was sold.
 #[derive(Debug)]
 pub enum SellError<S, B> {
-    /// The lock could not be had.
+    /// The lock was not acquired.
     Lock(AcquireError),
-    /// The lock was lost before the sale was written down.
+    /// The lock was lost before the sale was recorded.
     Lost,
-    /// There is none left.
+    /// There is no lamp left.
     SoldOut,
     /// The stock did not answer, or refused.
     Stock(S),
-    /// The bank did not.
+    /// The bank did not answer.
     Bank(B),
 }
 
 impl<S: Stock, B: Bank> Till<S, B> {
-    /// A till with the locks of its process, the stock and the bank.
+    /// Creates a till with the locks of its process, the stock and the bank.
     pub fn new(locks: Locks, stock: S, bank: B) -> Self {
         Till { locks, stock, bank }
     }
@@ -55,7 +55,7 @@ impl<S: Stock, B: Bank> Till<S, B> {
     /// Sells a lamp, and returns its number.
     ///
     /// # Errors
-    /// [`SellError`]. Unless there is none left it may have been written down as sold, or may yet.
+    /// [`SellError`]. Unless no lamp is left, the sale may have been recorded, or may still be.
     pub async fn sell(&self) -> Result<u32, SellError<S::Error, B::Error>> {
         let guard = self.locks.lock("lamps").acquire().await;
         let guard = guard.map_err(SellError::Lock)?;

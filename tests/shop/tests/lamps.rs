@@ -1,4 +1,4 @@
-//! The shop under the faults that break locks.
+//! Tests the shop under the faults that break locks.
 
 #![expect(clippy::print_stdout, reason = "what is found is shown by --nocapture")]
 
@@ -182,7 +182,7 @@ mod page {
     const PAGE: &str = include_str!("../../../docs/src/testing.md");
     const SOURCES: [&str; 2] = [include_str!("../src/lib.rs"), include_str!("lamps.rs")];
 
-    /// The blocks of the page that begin with this.
+    /// Returns the blocks of the page that begin with this text.
     fn blocks(begin: &str) -> Vec<&'static str> {
         let parts = PAGE.split(begin).skip(1);
         parts
@@ -203,7 +203,7 @@ mod page {
         }
     }
 
-    /// Numbers are left out: seeds and times change with the simulator.
+    /// Removes numbers: seeds and times change with the simulator.
     fn masked(text: &str) -> String {
         let mut masked = String::new();
         for character in text.chars() {
@@ -216,7 +216,7 @@ mod page {
         masked.replace("faults", "fault")
     }
 
-    /// The page shows a failure as it looks: but for the story in its middle, which is another one of another seed.
+    /// Checks that the page shows a failure as it looks, except for the story in its middle, which is of another seed.
     pub(super) fn shows(message: &str) {
         let [shown] = blocks("```text\n")[..] else {
             panic!("one block of text");

@@ -1,14 +1,14 @@
-//! Who believed when that it holds a lock.
+//! Records when each holder believed that it holds a lock.
 
 use std::sync::{Arc, Mutex};
 
 use quorlock::{Guard, OwnerId, Token};
 
-/// Who believed when that it holds one lock, on one line of moments. Two holds at one moment are a violation, whatever
+/// When each holder believed that it holds one lock, on one timeline. Two holds at one moment are a violation, whatever
 /// the holders do meanwhile.
 ///
-/// A hold is believed in from when it was won to the beginning of the last question that was answered by "held": a hold
-/// that is lost stays lost, so it was held then, whatever happened before the answer came.
+/// A hold counts from when it was won to the beginning of the last check that returned "held". A lost hold stays lost, so
+/// it was held at that moment, whatever happened before the check returned.
 #[derive(Clone, Default, Debug)]
 pub struct Beliefs(Arc<Mutex<Line>>);
 
@@ -27,7 +27,7 @@ struct Span {
     to: u64,
 }
 
-/// One hold, of which its holder asks now and then whether it is held.
+/// One hold, whose holder checks now and then whether it is held.
 #[derive(Debug)]
 pub struct Holding<'a> {
     beliefs: &'a Beliefs,
@@ -36,13 +36,13 @@ pub struct Holding<'a> {
 }
 
 impl Beliefs {
-    /// Reads what is known before a lock is asked for: the token of its hold will be larger than this one.
+    /// Returns the largest token before a lock is requested: the token of its hold must be larger.
     pub fn asked(&self) -> Token {
         self.0.lock().unwrap().token
     }
 
-    /// A lock was won that was asked for when the largest token was this one. One that was entered once more has the token
-    /// that it had.
+    /// Records a lock that was won. `asked` was the largest token when it was requested. A re-entry has the token of its
+    /// hold.
     pub fn won<'a>(&'a self, asked: Token, guard: &'a Guard) -> Holding<'a> {
         let (owner, token) = (guard.owner_id(), guard.fencing_token());
         let mut line = self.0.lock().unwrap();
@@ -52,7 +52,7 @@ impl Beliefs {
         line.spans.push(Span {
             owner,
             from: now,
-            // Not believed in yet: its lease may have ended before its thread got here.
+            // The hold does not count yet: its lease may have ended before its thread got here.
             to: 0,
         });
         line.token = line.token.max(token);
@@ -68,7 +68,7 @@ impl Beliefs {
         }
     }
 
-    /// No two spans of different holds have a moment in common.
+    /// Checks that no two spans of different holds have a moment in common.
     fn check(&self, index: usize) {
         let line = self.0.lock().unwrap();
         let this = &line.spans[index];
@@ -82,7 +82,7 @@ impl Beliefs {
 }
 
 impl Holding<'_> {
-    /// Asks whether it is held.
+    /// Checks whether the lock is held.
     pub fn ask(&self) -> bool {
         let asked_at = {
             let mut line = self.beliefs.0.lock().unwrap();

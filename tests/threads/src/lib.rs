@@ -1,7 +1,7 @@
 //! The locks under a scheduler that chooses how their threads interleave: `tests/threads.sh`.
 //!
-//! Compiled with `--cfg shuttle` the product's mutexes and atomics are those of `shuttle`: each use is a step, after which
-//! any thread may have the next one. `explore` runs a test under many schedules; the same schedule gives the same run.
+//! Compiled with `--cfg shuttle`, the product's mutexes and atomics are those of `shuttle`: each use is a step, after
+//! which any thread may run. `explore` runs a test under many schedules; the same schedule gives the same run.
 #![cfg(shuttle)]
 #![allow(
     clippy::print_stderr,

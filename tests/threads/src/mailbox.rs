@@ -1,9 +1,9 @@
-//! One value on its way from one task to another.
+//! Passes one value from one task to another.
 
 use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
 
-/// One value on its way. Its mutex is never held over a step.
+/// One value in transit. Its mutex is never held over a step.
 pub(crate) struct Mailbox<T>(Mutex<(Option<T>, Option<Waker>)>);
 
 impl<T> Mailbox<T> {
@@ -30,7 +30,7 @@ impl<T> Mailbox<T> {
         }
         let before = std::mem::replace(&mut inside.1, waker);
         drop(inside);
-        // It may be the last that keeps something of the product.
+        // It may be the last owner of something of the product, whose drop takes a step.
         drop(before);
         Poll::Pending
     }

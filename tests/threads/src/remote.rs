@@ -1,4 +1,4 @@
-//! A node at the other end of a network, and what it was told.
+//! A node at the other end of a network, and the requests that it was sent.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -10,20 +10,20 @@ use quorlock::{EmbeddedNode, Name, OwnerId, Runtime};
 use crate::mailbox::Mailbox;
 use crate::world::World;
 
-/// How requests come to a node.
+/// How requests get to a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
     /// Within the poll of the caller.
     Near,
-    /// In a task of their own, each when the schedule says so: one that was sent later may arrive earlier.
+    /// In separate tasks, when the schedule runs them: a later request may arrive earlier.
     Far,
 }
 
-/// An embedded node, the way to it, and a check of what it is told: of two requests for one claim, the one with the larger
+/// An embedded node, its network, and a check of its requests: of two requests for one claim, the one with the larger
 /// number states no shorter lease.
 #[derive(Clone)]
 pub struct Remote {
-    /// The node itself, to be looked at.
+    /// The node itself, for inspection.
     pub node: EmbeddedNode,
     world: World,
     way: Way,
@@ -34,7 +34,7 @@ pub struct Remote {
 type Stated = BTreeMap<(Name, OwnerId), BTreeMap<u64, u64>>;
 
 impl Remote {
-    /// An empty node.
+    /// Creates an empty node.
     pub fn new(world: &World, way: Way) -> Self {
         Remote {
             node: EmbeddedNode::with_runtime(world.runtime()),
@@ -115,7 +115,7 @@ impl std::fmt::Debug for Remote {
     }
 }
 
-/// Whether requests and answers are printed: for one schedule that is replayed.
+/// Whether requests and replies are printed, for one schedule that is replayed.
 fn is_traced() -> bool {
     std::env::var_os("QUORLOCK_TRACE").is_some()
 }

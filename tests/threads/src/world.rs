@@ -13,13 +13,13 @@ use shuttle::sync::atomic::{AtomicU64, Ordering};
 
 use quorlock_explore::{Pace, draw};
 
-/// No test lasts as long on its own clock. One that does has lost a wake-up, or left a task behind.
+/// No test lasts this long on its own clock. One that does has lost a wake-up, or left a task behind.
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// Runs a test under many schedules, each in a world of its own.
+/// Runs a test under many schedules, each in a separate world.
 ///
 /// # Panics
-/// As the test does, in the schedule in which it fails.
+/// If the test panics, in the schedule in which it does.
 pub fn explore<F, T>(name: &'static str, pace: Pace, test: F)
 where
     F: Fn(World) -> T + Send + Sync + 'static,
@@ -37,15 +37,14 @@ where
 
 /// The clock, the timers, the tasks and the randomness of one schedule. Clones are the same world.
 ///
-/// Time is a number that one task moves, the clock: on to the next timer, and no further. The schedule says when it has
-/// its turn.
+/// One task, the clock, advances time: to the next timer, and no further. The schedule decides when it has its turn.
 #[derive(Clone)]
 pub struct World(Arc<Shared>);
 
 struct Shared {
-    /// Nanoseconds. Each reading is a step: time may go on between two of them.
+    /// Nanoseconds. Each reading is a step: time may pass between two of them.
     now: AtomicU64,
-    /// Never held over a step.
+    /// The mutex is never held over a step.
     state: Mutex<State>,
 }
 
@@ -55,11 +54,11 @@ struct State {
     last_timer: u64,
     /// Tasks of the product that have not ended.
     tasks: usize,
-    /// What ends them before their time.
+    /// Handles that abort the tasks.
     ends: Vec<AbortHandle>,
-    /// The clock's task, while there is no timer.
+    /// The waker of the clock's task, while there is no timer.
     clock: Option<Waker>,
-    /// Who waits for the end of all tasks.
+    /// The waker of the task that waits for the end of all tasks.
     quiet: Option<Waker>,
     has_ended: bool,
 }
@@ -67,7 +66,7 @@ struct State {
 impl World {
     pub(crate) fn begin() -> Self {
         let shared = Arc::new(Shared {
-            // Not zero: no reading may be taken for none.
+            // Not zero: no reading may be mistaken for a missing one.
             now: AtomicU64::new(1_000_000_000),
             state: Mutex::default(),
         });
@@ -86,45 +85,45 @@ impl World {
         }
     }
 
-    /// How long the schedule has lasted, on its own clock.
+    /// Returns how long the schedule has lasted, on its own clock.
     pub fn millis(&self) -> u64 {
         self.0.now.load(Ordering::SeqCst) / 1_000_000 - 1_000
     }
 
-    /// The runtime that locks and nodes are made with.
+    /// Returns the runtime for locks and nodes.
     pub fn runtime(&self) -> Arc<dyn Runtime> {
         Arc::new(self.clone())
     }
 
-    /// Runs part of a test on a thread of its own.
+    /// Runs part of a test on a separate thread.
     pub fn thread(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
         shuttle::future::spawn(task)
     }
 
-    /// Waits.
+    /// Sleeps for a span of this world's time.
     pub async fn sleep(&self, span: Duration) {
         let at = self.now() + span;
         let mut timer = self.timer();
         poll_fn(|cx| timer.poll_until(cx, at)).await;
     }
 
-    /// Ends all tasks of the product that there are now, as a runtime does that is shut down.
+    /// Aborts all present tasks of the product, as a runtime does that is shut down.
     pub fn shut_down(&self) {
         let ends = std::mem::take(&mut self.0.state.lock().unwrap().ends);
         ends.iter().for_each(AbortHandle::abort);
     }
 
-    /// Goes on at once, when other threads had their turns.
+    /// Continues after other threads had their turns.
     pub async fn step(&self) {
         shuttle::future::yield_now().await;
     }
 
-    /// A draw below a bound.
+    /// Draws a number below a bound.
     pub fn draw(&self, below: u64) -> u64 {
         draw() % below
     }
 
-    /// Waits until every task of the product has ended. To be called when nothing of it is left.
+    /// Waits until every task of the product has ended. Call it when no value of the product is left.
     pub async fn quiet(&self) {
         poll_fn(|cx| {
             let mut state = self.0.state.lock().unwrap();
@@ -139,7 +138,7 @@ impl World {
 }
 
 impl Shared {
-    /// Moves time, once per turn.
+    /// Advances time, once per turn.
     fn tick(&self, cx: &Context<'_>) -> Poll<()> {
         let next = {
             let mut state = self.state.lock().unwrap();
@@ -158,7 +157,7 @@ impl Shared {
         let next = next.as_nanos();
         let now = self.now.load(Ordering::SeqCst);
         if now < next {
-            // Sometimes only a part of the way: what ends between two timers ends at another time than they do.
+            // Sometimes only part of the way, so that leases that end between two timers end at a separate time.
             let to = match draw() {
                 part if part % 4 == 0 => now + part / 4 % (next - now),
                 _ => next,
@@ -279,7 +278,8 @@ impl Timer for WorldTimer {
 
 impl Drop for WorldTimer {
     fn drop(&mut self) {
-        // A waker may be the last that keeps something of the product: it is dropped outside of the mutex.
+        // A waker may be the last owner of something of the product: it is dropped outside the mutex, because that drop
+        // takes a step.
         if let Some(set) = self.set.take() {
             let waker = self.shared.state.lock().unwrap().timers.remove(&set);
             drop(waker);

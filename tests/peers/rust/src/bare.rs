@@ -1,4 +1,4 @@
-//! The scripts of Quorlock, called by hand over one multiplexed connection: what they cost without a client around them.
+//! The scripts of Quorlock, called over one multiplexed connection without a client: what they cost by themselves.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ const ACQUIRE: &str = concat!(
 );
 const RELEASE: &str = include_str!("../../../../crates/quorlock-redis/lua/release.lua");
 
-/// One server, and no renewal, no cancellation, no errors.
+/// One server, without renewal, cancellation and errors.
 #[derive(Clone)]
 pub(crate) struct Bare {
     connection: MultiplexedConnection,
@@ -26,7 +26,7 @@ pub(crate) struct Bare {
     next: Arc<AtomicU64>,
 }
 
-/// A claim.
+/// A claim that is held.
 pub(crate) struct BareClaim {
     bare: Bare,
     name: String,
@@ -58,7 +58,7 @@ impl Bare {
             .arg(86_400_000)
             .arg(u64::try_from(now)?)
             .arg(15_000);
-        // Another reply than a token is a table, which is no number.
+        // A reply other than a token is a table, which is not a number.
         let _token: u64 = call.invoke_async(&mut self.connection.clone()).await?;
         Ok(BareClaim {
             bare: self.clone(),

@@ -1,26 +1,26 @@
-//! What the runner asks for.
+//! The job that the runner requests.
 
 use serde::Deserialize;
 
-/// One piece of work, as JSON in the first argument. All drivers read the same.
+/// One piece of work, as JSON in the first argument. All drivers read the same format.
 #[derive(Clone, Deserialize)]
 pub(crate) struct Job {
-    /// The library, for a program that knows several.
+    /// Name of the library, for a program with several.
     pub(crate) peer: String,
     pub(crate) work: Work,
-    /// The servers, on the loopback interface: one, or the members of a majority.
+    /// Ports of the servers on the loopback interface: one, or the members of a majority.
     pub(crate) ports: Vec<u16>,
-    /// Tasks that work at once.
+    /// Number of concurrent tasks.
     pub(crate) callers: usize,
-    /// For how long, after the start.
+    /// How long the work lasts after the start, in milliseconds.
     pub(crate) millis: u64,
-    /// How long each hold lasts.
+    /// How long each hold lasts, in microseconds.
     pub(crate) hold_micros: u64,
-    /// The pause after each release.
+    /// The pause after each release, in microseconds.
     pub(crate) pause_micros: u64,
-    /// Locks that are kept.
+    /// Number of locks that are kept.
     pub(crate) locks: usize,
-    /// What the names begin with.
+    /// Prefix of the names.
     pub(crate) names: String,
     pub(crate) lease_millis: u64,
 }
@@ -28,12 +28,12 @@ pub(crate) struct Job {
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Work {
-    /// Each caller acquires and releases a name of its own: how many pairs.
+    /// Each caller acquires and releases a separate name. The result is the number of pairs.
     Pairs,
-    /// One caller acquires a free name: how long each acquire takes.
+    /// One caller acquires a free name. The result is how long each acquire takes.
     Acquire,
-    /// All callers want one name, and ask again at once: from when until when each hold lasts.
+    /// All callers compete for one name without a pause. The result is when each hold begins and ends.
     Holds,
-    /// Many locks are held, and renewed.
+    /// Many locks are held and renewed.
     Keep,
 }

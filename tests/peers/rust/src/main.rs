@@ -1,4 +1,4 @@
-//! Works with a lock of Rust as the runner says, and prints what came of it as a line of JSON.
+//! Works with a lock of Rust as the runner requests, and prints the result as a line of JSON.
 
 mod bare;
 mod job;
@@ -30,7 +30,7 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Waits for the runner's next word.
+/// Waits for the runner's next line.
 async fn hear() -> Result<(), Failure> {
     let heard = tokio::task::spawn_blocking(|| std::io::stdin().lock().lines().next());
     match heard.await? {

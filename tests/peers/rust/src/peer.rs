@@ -1,4 +1,4 @@
-//! The libraries, each as its documentation shows it and with its own defaults, but for leases and the number of tries.
+//! The libraries, each as in its documentation and with its defaults, except for leases and the number of tries.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ impl Peer {
                 Ok(Peer::Quorlock(locks.connect(only).await?))
             }
             ("quorlock", _) => {
-                // The servers have just been started, and hold nothing.
+                // The servers have just been started, and have no keys.
                 let locks = Locks::builder().watchdog_lease(lease).trust_fresh_nodes();
                 Ok(Peer::Quorlock(locks.quorum(&addresses).await?))
             }
@@ -86,7 +86,7 @@ impl Held {
         Ok(())
     }
 
-    /// Extends the lease each third of it, where the library does not: as a user would.
+    /// Extends the lease each third of it, as a user would, if the library does not.
     pub(crate) async fn keep(&mut self) {
         let Held::Rslock(manager, lock, lease) = self else {
             return std::future::pending().await;
@@ -103,7 +103,7 @@ impl Held {
     pub(crate) fn is_held(&self) -> bool {
         match self {
             Held::Quorlock(guard) => guard.is_held(),
-            // It ends `keep` when it is lost.
+            // `keep` ends when the lock is lost.
             Held::Rslock(..) => true,
             // Its work ends before its lease does.
             Held::Bare(_) => true,

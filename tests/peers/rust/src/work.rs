@@ -9,7 +9,7 @@ use crate::job::Job;
 use crate::peer::Peer;
 use crate::{Failure, hear};
 
-/// Scripts are loaded, connections are made, caches are filled.
+/// Loads scripts, makes connections, and fills caches.
 pub(crate) async fn warm_up(peer: &Peer) -> Result<(), Failure> {
     let name = format!("warm-up/{}", std::process::id());
     for _ in 0..200 {
@@ -47,7 +47,7 @@ pub(crate) async fn acquire(peer: &Peer, job: &Job) -> Result<Value, Failure> {
         let held = peer.acquire(&job.names).await?;
         micros.push(asked.elapsed().as_secs_f64() * 1e6);
         held.release().await?;
-        // What is still on its way is not charged to the next one.
+        // The pause keeps requests in flight from slowing down the next caller.
         tokio::time::sleep(pause).await;
     }
     Ok(json!({ "acquires": micros }))
@@ -106,7 +106,7 @@ pub(crate) async fn keep(peer: &Peer, job: &Job) -> Result<Value, Failure> {
     hear().await?;
     let (stops, tasks): (Vec<_>, Vec<_>) = kept.into_iter().unzip();
     for stop in stops {
-        // One that was lost has stopped by itself.
+        // A task whose lock was lost has stopped by itself.
         let _ = stop.send(());
     }
     let mut held = 0;
@@ -116,7 +116,7 @@ pub(crate) async fn keep(peer: &Peer, job: &Job) -> Result<Value, Failure> {
     Ok(json!({ "held": held }))
 }
 
-/// Microseconds since 1970: all processes of this machine have the same.
+/// Returns microseconds since 1970, which all processes of this machine share.
 fn date() -> Result<u64, Failure> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
     Ok(u64::try_from(now.as_micros())?)

@@ -1,4 +1,4 @@
-//! The end of clients, while they are used.
+//! Closes clients while they are used.
 
 use quorlock::{AcquireError, Lock};
 use quorlock_threads::{Pace, Way, explore};
@@ -7,8 +7,8 @@ use super::{
     MS, assert_nothing_left, assert_nothing_stands, assert_took, builder, client, join, nodes,
 };
 
-/// A client is closed while its tasks ask, wait, hold and enter: when `close` is over, nothing of it stands on the nodes, and
-/// no guard says that it is held.
+/// A client is closed while its tasks acquire, wait, hold and enter. When `close` returns, no node has a claim of it, and
+/// no guard is held.
 #[test]
 fn nothing_is_left_where_a_client_was_closed() {
     explore(
@@ -53,8 +53,8 @@ fn nothing_is_left_where_a_client_was_closed() {
     );
 }
 
-/// The runtime of the keeper is shut down while others acquire: what is won then is lost, at once or when its holder asks, and
-/// no waiter waits for ever.
+/// The runtime of the keeper is shut down while other tasks acquire. What is won then is lost, at once or when its holder
+/// checks, and no waiter waits forever.
 #[test]
 fn no_hold_outlives_its_keeper() {
     explore("no_hold_outlives_its_keeper", Pace::Idle, async |world| {
@@ -80,8 +80,8 @@ fn no_hold_outlives_its_keeper() {
     });
 }
 
-/// A lock of two clients is asked for while one of them is closed, and the other drives it: `close` waits for what stands on
-/// the closed one's node.
+/// A lock of two clients is requested while one of them is closed, and the other one drives it. `close` waits until the
+/// closed client's node has no claim.
 #[test]
 fn nothing_is_left_on_the_node_of_a_closed_party() {
     explore(
@@ -117,8 +117,7 @@ fn nothing_is_left_on_the_node_of_a_closed_party() {
     );
 }
 
-/// A guard is dropped at the time at which its hold is due for a renewal, while its client is closed: `close` waits until it
-/// is released.
+/// A guard is dropped when its hold is due for a renewal, while its client is closed. `close` waits until it is released.
 #[test]
 fn a_guard_that_is_dropped_at_close_leaves_nothing() {
     explore(

@@ -1,4 +1,4 @@
-//! One hold, and the tasks that have to do with it.
+//! One hold, and several tasks that use it.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use quorlock_threads::{Pace, Way, explore};
 
 use super::{MS, assert_nothing_left, assert_took, builder, client, join, nodes};
 
-/// The watchdog renews, one task extends and another enters, all at the same time: no request states less than one with a
-/// smaller number (`Remote` looks at each).
+/// The watchdog renews, one task extends and another one enters, all at the same time. No request states less than one
+/// with a smaller number (`Remote` checks each).
 #[test]
 fn requests_of_one_hold_state_no_less_than_those_before() {
     explore(
@@ -44,8 +44,8 @@ fn requests_of_one_hold_state_no_less_than_those_before() {
     );
 }
 
-/// Several tasks wait for the loss of a hold while another one ends it, one way or another: each is told, once, and all the
-/// same.
+/// Several tasks wait for the loss of a hold while another one ends it in one of several ways. Each is notified once,
+/// with the same reason.
 #[test]
 fn each_lost_signal_is_told_once() {
     explore("each_lost_signal_is_told_once", Pace::Idle, async |world| {
@@ -63,7 +63,7 @@ fn each_lost_signal_is_told_once() {
             let told = told.clone();
             threads.push(world.thread(async move {
                 if number == 2 {
-                    // One that stops waiting takes no place of another.
+                    // A task that stops waiting takes no notification from another.
                     let _ = quorlock_threads::abandon(Box::pin(signal), 1).await;
                     return;
                 }
@@ -99,7 +99,8 @@ fn each_lost_signal_is_told_once() {
     });
 }
 
-/// Guards of one hold are made and dropped on several threads: the lock is free when the last is gone, and not before.
+/// Guards of one hold are made and dropped on several threads. The lock is free when the last one is dropped, and not
+/// before.
 #[test]
 fn a_hold_lasts_as_long_as_its_last_guard() {
     explore(
@@ -135,7 +136,8 @@ fn a_hold_lasts_as_long_as_its_last_guard() {
     );
 }
 
-/// The last two guards are given up at the same time: exactly one of them ends the hold, and the next owner has it at once.
+/// The last two guards are dropped at the same time. Exactly one of them ends the hold, and the next owner is granted it
+/// at once.
 #[test]
 fn the_last_of_two_guards_frees_the_lock() {
     explore(

@@ -38,7 +38,7 @@ async fn join(threads: Vec<JoinHandle<()>>) {
     }
 }
 
-/// Nothing of the product is left, in memory or on nodes.
+/// Checks that nothing of the product is left, in memory or on nodes.
 async fn assert_nothing_left(world: &World, nodes: &[Remote]) {
     world.quiet().await;
     assert_nothing_stands(nodes);
@@ -50,13 +50,13 @@ fn assert_nothing_stands(nodes: &[Remote]) {
     }
 }
 
-/// All of that took no longer than this on the clock of the world, which stands still while a thread can go on.
+/// Checks that the test took no longer on the clock of the world, which stands still while a thread can run.
 fn assert_took(world: &World, at_most: u64) {
     let took = world.millis();
     assert!(took <= at_most, "a wake-up is lost: it took {took} ms");
 }
 
-/// Polls a future so often, leaves it alone for a while whatever wakes it, and goes on with it then.
+/// Polls a future a number of times, ignores its wake-ups for a while, and then continues.
 async fn absent<F: Future>(
     world: &World,
     mut future: std::pin::Pin<&mut F>,

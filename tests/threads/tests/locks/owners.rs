@@ -5,8 +5,8 @@ use quorlock_threads::{Beliefs, Pace, Way, abandon, explore};
 
 use super::{assert_nothing_left, assert_took, client, join, nodes};
 
-/// Three tasks of one owner acquire the same lock, and one of another client: the owner's share its hold or follow one
-/// another, and the other never has it beside them.
+/// Three tasks of one owner acquire the same lock, and one of another client does. The owner's tasks share its hold or
+/// follow one another, and the other client never holds it at the same time.
 #[test]
 fn tasks_of_one_owner_share_its_hold() {
     explore(
@@ -47,7 +47,7 @@ fn tasks_of_one_owner_share_its_hold() {
     );
 }
 
-/// An owner's acquisitions of overlapping locks take turns, also where one of them gives up.
+/// An owner's acquisitions of overlapping locks take turns, even if one of them gives up.
 #[test]
 fn acquisitions_of_one_owner_take_turns() {
     explore(
@@ -79,7 +79,7 @@ fn acquisitions_of_one_owner_take_turns() {
     );
 }
 
-/// An owner enters what it holds, whatever other locks of it look at the name meanwhile.
+/// An owner enters what it holds, even if other locks of the owner check the name meanwhile.
 #[test]
 fn what_an_owner_holds_it_enters() {
     explore("what_an_owner_holds_it_enters", Pace::Idle, async |world| {

@@ -1,11 +1,11 @@
-//! Those who wait for a lock.
+//! Waiters of a lock.
 
 use quorlock::{Guard, Lock};
 use quorlock_threads::{Beliefs, Pace, Way, World, abandon, explore};
 
 use super::{MS, assert_nothing_left, assert_took, builder, client, join, nodes};
 
-/// Wins, asks itself a few times whether it holds, and releases.
+/// Acquires, checks a few times whether it holds, and releases.
 async fn work(beliefs: &Beliefs, lock: &Lock) {
     let asked = beliefs.asked();
     let guard = lock.acquire().await.unwrap();
@@ -26,13 +26,13 @@ async fn turns(world: World, way: Way, many: usize) {
         threads.push(world.thread(async move { work(&beliefs, &lock).await }));
     }
     join(threads).await;
-    // Votes that are split more than once cost a back-off each.
+    // Votes that split repeatedly cost a back-off each.
     assert_took(&world, 300);
     drop((one, other));
     assert_nothing_left(&world, &nodes).await;
 }
 
-/// Two tasks of one client and one of another want one lock: each has it, one after another, in no time.
+/// Two tasks of one client and one of another compete for one lock. Each is granted it, one after another, without delay.
 #[test]
 fn waiters_of_a_majority_take_turns() {
     explore("waiters_of_a_majority_take_turns", Pace::Idle, |world| {
@@ -47,8 +47,8 @@ fn waiters_of_a_near_node_take_turns() {
     });
 }
 
-/// Four waiters of one client stand behind one leader, and some give up somewhere on the way: the rest goes on at once, with
-/// what is in flight.
+/// Four waiters of one client are behind one leader, and some give up at some point. The others continue at once, with
+/// the requests in flight.
 #[test]
 fn waiters_that_give_up_leave_their_turn_to_the_next() {
     explore(
@@ -80,7 +80,7 @@ fn waiters_that_give_up_leave_their_turn_to_the_next() {
     );
 }
 
-/// The leader of a queue is polled no more, and not dropped: it is passed over, and wins when it comes back.
+/// The leader of a queue is neither polled nor dropped. It is passed over, and wins when it is polled again.
 #[test]
 fn a_leader_that_does_not_come_is_passed_over() {
     explore(
@@ -91,7 +91,7 @@ fn a_leader_that_does_not_come_is_passed_over() {
             let locks = client(&world, &nodes);
             let held = locks.lock("a").acquire().await.unwrap();
             let mut threads = Vec::new();
-            // One comes back at just the time at which it may be passed over, or a little later, and one much later.
+            // One returns just when it may be passed over, or a little later, and one returns much later.
             let back = 100 + 50 * world.draw(5);
             for (polls, span) in [(2, back), (40, 700)] {
                 let (lock, own) = (locks.lock("a"), world.clone());
@@ -117,7 +117,7 @@ fn a_leader_that_does_not_come_is_passed_over() {
     );
 }
 
-/// Readers come in together, writers alone.
+/// Readers enter together, writers alone.
 #[test]
 fn readers_and_writers_take_turns() {
     explore(
@@ -147,8 +147,8 @@ fn readers_and_writers_take_turns() {
     );
 }
 
-/// Time goes on between any two steps: leases end, calls are late, and all of it may fail. Two never hold at once, tokens
-/// grow, and in the end nothing is left.
+/// Time passes between any two steps: leases end, calls are late, and all of them may fail. Two clients never hold at
+/// once, tokens grow, and at the end nothing is left.
 #[test]
 fn exclusion_holds_where_threads_are_stopped_anywhere() {
     explore(
