@@ -338,7 +338,7 @@ impl World {
         (first..first + nodes.replicas).map(NodeId::new)
     }
 
-    /// Returns the true time at which a process is. This does not count as a use of a seam.
+    /// Returns the true time for a process: now, or the end of its pause. This does not count as a use of a seam.
     pub(crate) fn moment(&self, who: ProcessId) -> u64 {
         let client = self.clients.get(who.client);
         client.map_or(self.now, |client| self.now.max(client.paused_until()))

@@ -51,7 +51,7 @@ pub(crate) fn schedule(world: &mut World) {
     }
 }
 
-/// Marks what the node of a power loss writes as lost at the beginning of the fault.
+/// Marks what the nodes of a power loss write from now on as lost when the fault begins.
 pub(crate) fn write_in_vain(world: &mut World, id: FaultId) {
     let plan = Rc::clone(&world.plan);
     for seat in plan.faults.get(id.index()).map_or(&[][..], Fault::nodes) {

@@ -11,7 +11,7 @@ use quorlock::{Time, Timer};
 use crate::seam::runtime::SimTimer;
 use crate::world::id::ProcessId;
 
-/// Why a resource has not answered a request.
+/// Why a call to a resource failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CallError {
     /// The resource was down and has not executed the request. It can be sent again.

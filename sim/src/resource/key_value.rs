@@ -52,10 +52,10 @@ impl<V: Debug> Debug for Ask<V> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Stale(Token);
 
-/// Why a store has not executed a request.
+/// Why a request to a store failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The store has not answered.
+    /// The store was down or has not answered in time.
     #[error(transparent)]
     Call(#[from] CallError),
     /// The token is smaller than one that the store has seen for the key, so another client has acquired the lock
@@ -142,7 +142,7 @@ impl<V: Clone + Debug + 'static> KeyValueClient<V> {
     /// Reads the value of a key.
     ///
     /// # Errors
-    /// [`StoreError::Call`] if the store does not answer.
+    /// [`StoreError::Call`] if the store is down or does not answer in time.
     pub async fn get(&self, key: &str) -> Result<Option<V>, StoreError> {
         self.ask(Ask::Get(key.to_owned(), None)).await
     }
@@ -152,7 +152,7 @@ impl<V: Clone + Debug + 'static> KeyValueClient<V> {
     /// stays the same until this holder or a later one writes.
     ///
     /// # Errors
-    /// [`StoreError`] if the store does not answer or the token is stale.
+    /// [`StoreError`] if the store is down or does not answer in time, or if the token is stale.
     pub async fn get_fenced(&self, key: &str, token: Token) -> Result<Option<V>, StoreError> {
         self.ask(Ask::Get(key.to_owned(), Some(token))).await
     }
@@ -160,7 +160,7 @@ impl<V: Clone + Debug + 'static> KeyValueClient<V> {
     /// Writes the value of a key. Returns the previous value.
     ///
     /// # Errors
-    /// [`StoreError::Call`] if the store does not answer.
+    /// [`StoreError::Call`] if the store is down or does not answer in time.
     pub async fn put(&self, key: &str, value: V) -> Result<Option<V>, StoreError> {
         self.ask(Ask::Put(key.to_owned(), value, None)).await
     }
@@ -168,7 +168,7 @@ impl<V: Clone + Debug + 'static> KeyValueClient<V> {
     /// Writes the value of a key, unless the store has seen a larger token. Returns the previous value.
     ///
     /// # Errors
-    /// [`StoreError`] if the store does not answer or the token is stale.
+    /// [`StoreError`] if the store is down or does not answer in time, or if the token is stale.
     pub async fn put_fenced(
         &self,
         key: &str,

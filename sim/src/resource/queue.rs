@@ -31,7 +31,7 @@ struct QueueItem<T> {
     number: u64,
     value: T,
     attempts: u32,
-    /// Until when it is out for delivery, in nanoseconds of true time; 0 if it never was or is not.
+    /// Until when it is out for delivery, in nanoseconds of true time; 0 if it was not delivered, or not since a crash.
     out_until: u64,
 }
 

@@ -69,7 +69,7 @@ enum Done<R> {
 /// Why a transaction has not committed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TransactionError {
-    /// The table has not answered.
+    /// The table was down or has not answered in time.
     #[error(transparent)]
     Call(#[from] CallError),
     /// A row that the transaction read was changed since. Nothing was written; the transaction can be started again.
@@ -192,7 +192,7 @@ impl<R: Clone + Debug + 'static> Transaction<'_, R> {
     /// Reads a row, or the value that this transaction will write.
     ///
     /// # Errors
-    /// [`CallError`] if the table does not answer.
+    /// [`CallError`] if the table is down or does not answer in time.
     pub async fn get(&mut self, key: &str) -> Result<Option<R>, CallError> {
         if let Some(own) = self.changes.written.get(key) {
             return Ok(Some(own.clone()));
