@@ -2,8 +2,7 @@
 //!
 //! The product's futures are `Send`, so they refer to the simulator by small ids, and every use of an id goes through
 //! this module. Code of the product or of a user (futures, listeners, wakers, drops) is only ever called while the
-//! world
-//! is not borrowed: it would borrow it again, and the `RefCell` would panic.
+//! world is not borrowed: it would borrow it again, and the `RefCell` would panic.
 
 // The parts of one run.
 pub(crate) mod medium;

@@ -33,10 +33,8 @@ async fn contend(ctx: Context) {
 }
 
 /// An earlier version dated what the second node showed by the clock of the first node's client, which is ahead in half
-/// of
-/// the runs and behind in the others. In one half, the lock of both names replaced a live claim; in the other half, the
-/// lock
-/// of the name alone did.
+/// of the runs and behind in the others. In one half, the lock of both names replaced a live claim; in the other half,
+/// the lock of the name alone did.
 #[test]
 fn a_lock_of_two_clients_replaces_no_live_claim_whatever_their_clocks_show() {
     let plan = Plan {

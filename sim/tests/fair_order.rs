@@ -16,8 +16,7 @@ use quorlock_sim::variant::Variant;
 const HANDOVERS: u64 = 10_000;
 
 /// Returns a plan with ten clients of two tasks each, on one node. No two clocks agree: those of clients are wrong by
-/// up to
-/// five minutes, that of the node by an hour.
+/// up to five minutes, that of the node by an hour.
 fn plan(variant: Variant) -> Plan {
     let steps = (0..10u16).map(|client| {
         Fault::of_client(

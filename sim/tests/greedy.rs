@@ -1,6 +1,5 @@
 //! Clients that acquire again as soon as they have released: a lock that a client waits for is not idle, and each
-//! client
-//! gets its share.
+//! client gets its share.
 
 #![expect(
     clippy::print_stdout,

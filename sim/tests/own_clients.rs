@@ -117,8 +117,7 @@ async fn sleep_through(ctx: Context, told_after: Arc<AtomicU64>) {
 }
 
 /// The machine sleeps from 1 s to 31 s, with a lease that ends after 3 s. With a clock that counts, the holder learns
-/// of the
-/// loss within a second of waking; with one that stands still, it believes for two more seconds.
+/// of the loss within a second of waking; with one that stands still, it believes for two more seconds.
 #[test]
 fn a_holder_that_slept_is_told_within_a_second_of_waking_if_its_clock_counts() {
     for (clock, told) in [

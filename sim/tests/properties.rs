@@ -2,11 +2,9 @@
 //! fails.
 //!
 //! No two clients hold a name at the same time; tokens never regress; no client releases another's claim; counts
-//! balance;
-//! once everything works again the lock is acquired; and after all clients have ended, nothing stays locked. A plan
-//! that
-//! breaks one of these is printed with the command that runs it. `PROPTEST_CASES=10000` runs that many plans of each
-//! lock.
+//! balance; once everything works again the lock is acquired; and after all clients have ended, nothing stays locked. A
+//! plan that breaks one of these is printed with the command that runs it. `PROPTEST_CASES=10000` runs that many plans
+//! of each lock.
 
 use std::cell::Cell;
 use std::path::Path;

@@ -1,6 +1,5 @@
 //! The turmoil lane: the same plans through the production adapter and the real Lua scripts, deterministic and with the
-//! same
-//! verdicts.
+//! same verdicts.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Output};

@@ -199,8 +199,7 @@ impl Stage {
     }
 
     /// Promotes a replica that has not received the latest writes of its primary. Clients that are left behind keep
-    /// using the
-    /// old primary; if there are none, it is killed. It rejoins when the fault ends.
+    /// using the old primary; if there are none, it is killed. It rejoins when the fault ends.
     async fn fail_over(
         &self,
         number: u16,

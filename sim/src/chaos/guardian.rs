@@ -11,8 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::clock;
 
 /// `$1` is the folder of the process, the rest its command. The standard input is a pipe whose other end only the
-/// command
-/// has, so it ends with the command, even if the command is killed. SIGKILL also ends a stopped process.
+/// command has, so it ends with the command, even if the command is killed. SIGKILL also ends a stopped process.
 const SCRIPT: &str = r#"
 trap '' INT TERM HUP QUIT
 dir=$1

@@ -104,8 +104,7 @@ impl Member {
     }
 
     /// Makes the old primary, which is among the replicas since the promotion, follow the new one. Data that only the
-    /// old
-    /// primary has is lost.
+    /// old primary has is lost.
     pub(super) async fn rejoin(&mut self) -> io::Result<()> {
         let Some(feed) = &self.feed else {
             return Ok(());

@@ -1,6 +1,5 @@
 //! Clocks of servers that can be changed: a small library that is compiled when a run needs it, and is loaded before
-//! the
-//! server.
+//! the server.
 
 use std::io;
 use std::os::unix::fs::FileExt;

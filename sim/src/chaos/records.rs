@@ -272,8 +272,7 @@ pub(super) fn during_holds(history: &History) -> u64 {
 }
 
 /// Returns how often two processes were inside at the same time, whatever they believed. A process that was stopped
-/// inside
-/// is there until it continues.
+/// inside is there until it continues.
 pub(super) fn beside_each_other(history: &History) -> u64 {
     let mut stays: Vec<&Section> = history.sections.iter().collect();
     stays.sort_by_key(|section| (section.name, section.entered));

@@ -286,8 +286,7 @@ impl Worker {
     }
 
     /// Draws how long the client stays inside: mostly up to an eighth of the plan's longest stay, in a tenth of cases
-    /// up to
-    /// all of it.
+    /// up to all of it.
     fn stay(&mut self) -> Duration {
         let workload = &self.settings.plan.workload;
         let (least, most) = (workload.hold_least, workload.hold_most);

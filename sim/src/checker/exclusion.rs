@@ -4,8 +4,7 @@ use super::{Property, Violation, moment};
 use crate::history::{Access, History, Section};
 
 /// Finds two stays under different holds of one name that overlap in true time. A stay lasts from when its guard was
-/// won
-/// until the last check that found the lock held.
+/// won until the last check that found the lock held.
 pub(super) fn check(history: &History) -> Option<Violation> {
     let mut stays: Vec<(&Section, u64)> = history
         .sections

@@ -16,8 +16,7 @@ struct QueuedWaiter<'a> {
     /// The index of the answer that gave it its place.
     came: usize,
     /// The index of the answer since which it certainly has its place. This is a later one than `came` if the waiter
-    /// was
-    /// silent for so long that the node may have considered it dead.
+    /// was silent for so long that the node may have considered it dead.
     kept: usize,
     last: &'a LockAnswer,
     /// The last millisecond of the place, by the node's clock.

@@ -4,8 +4,7 @@ use super::{Property, Violation, moment};
 use crate::history::{History, Reign};
 
 /// Finds two terms of one name that overlap in true time. A term lasts from the election until the last check that
-/// found
-/// the leader leading.
+/// found the leader leading.
 pub(super) fn check(history: &History) -> Option<Violation> {
     let reigns = history.reigns.iter();
     let mut reigns: Vec<(&Reign, u64)> = reigns

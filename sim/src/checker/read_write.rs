@@ -13,8 +13,7 @@ pub(super) fn check(history: &History) -> Option<Violation> {
 }
 
 /// Finds a client that believes in a read or write hold while another believes in a write hold. An owner that writes
-/// may
-/// also read.
+/// may also read.
 pub(super) fn beside_a_writer(history: &History) -> Option<Violation> {
     let mut stays: Vec<(&Section, u64)> = history
         .sections
@@ -74,8 +73,7 @@ type Inside = (OwnerId, bool);
 
 /// Finds a client that a node kept out although no other client is inside within its lease. The layout has no separate
 /// lease for the writer: an owner that writes and reads keeps both claims with either. Nodes that lost their data are
-/// left
-/// out, because their claims are unknown.
+/// left out, because their claims are unknown.
 fn kept_out_by_nobody(history: &History) -> Option<Violation> {
     // Each claim with its expiry by the node's clock, and the answer that stated it.
     let mut claims: BTreeMap<NameOnNode, BTreeMap<Inside, (u64, &LockAnswer)>> = BTreeMap::new();

@@ -6,8 +6,7 @@ use crate::history::{History, Reign};
 /// Finds a leader that was elected later than another of the same name but has no larger term.
 ///
 /// Where at most one client leads, this is stronger than what fencing tokens must satisfy, which need not be in the
-/// order
-/// in which concurrent acquisitions end.
+/// order in which concurrent acquisitions end.
 pub(super) fn check(history: &History) -> Option<Violation> {
     // A leader that learns of its election after the end of its term writes nothing.
     let reigns = history.reigns.iter();

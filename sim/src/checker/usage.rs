@@ -4,8 +4,7 @@ use super::{Property, Violation, moment};
 use crate::history::{Accepted, History, HoldId, Written};
 
 /// Finds a hold that writes to a resource after a later hold has written there, or that replaces a write which came
-/// after
-/// its read.
+/// after its read.
 pub(super) fn check(history: &History) -> Option<Violation> {
     let taken = |w: &&Written| w.accepted == Accepted::Yes;
     let mut last: Vec<Option<&Written>> = vec![None; history.names.len()];

@@ -189,8 +189,7 @@ fn listen_to_panics() {
 /// Checks a property that must always be true, or the run fails: `always!(condition, "its name")`.
 ///
 /// Further arguments are those of [`format!`] and describe the state. They are evaluated only if the condition is
-/// false.
-/// A property that no run checks fails the test, see [`PropertyTest`](crate::property_test::PropertyTest).
+/// false. A property that no run checks fails the test, see [`PropertyTest`](crate::property_test::PropertyTest).
 ///
 /// ```
 /// # let stock = 3;

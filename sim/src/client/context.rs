@@ -98,8 +98,7 @@ impl Context {
     }
 
     /// Creates a lock of one or more names, according to the plan's kind of lock. With [`LockKind::Multi`] the names
-    /// are
-    /// distributed over the nodes; otherwise they all use the same nodes.
+    /// are distributed over the nodes; otherwise they all use the same nodes.
     ///
     /// # Panics
     /// If there are no names, or one of them is not a valid name.
@@ -157,8 +156,7 @@ impl Context {
     }
 
     /// Creates another client for a name, with a later start and its own clock. Only with [`LockKind::Multi`];
-    /// otherwise
-    /// it returns the existing client.
+    /// otherwise it returns the existing client.
     ///
     /// # Panics
     /// Never, because the plan was checked.
@@ -243,8 +241,7 @@ impl Context {
 
     /// Stops this process after the `nth` use of its clocks, timers, randomness or network from now on, counted from 1.
     /// When it continues after `lasts`, the rest of the world has continued in the meantime, and what it has read is
-    /// old.
-    /// Only in the fast lane.
+    /// old. Only in the fast lane.
     ///
     /// A pause takes effect between two steps, or delays what the process sends; a stop takes effect in the middle of a
     /// step.

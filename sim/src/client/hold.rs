@@ -14,8 +14,7 @@ pub trait Hold {
     fn is_held(&self) -> bool;
 
     /// Returns for how long the client may rely on the hold from now on, or `None` if it is lost. A guard that does not
-    /// know
-    /// returns [`Duration::MAX`].
+    /// know returns [`Duration::MAX`].
     fn validity(&self) -> Option<Duration> {
         self.is_held().then_some(Duration::MAX)
     }

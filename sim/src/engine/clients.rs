@@ -16,8 +16,7 @@ use crate::world::stop::Stop;
 use crate::world::task::Task;
 
 /// Notes that a process uses a clock, a timer, randomness or the network. Returns the true time at which the process
-/// is:
-/// later than now if a pause begins inside this step, `None` if the process has ended.
+/// is: later than now if a pause begins inside this step, `None` if the process has ended.
 #[inline]
 pub(crate) fn seam(world: &mut World, who: ProcessId) -> Option<u64> {
     let now = world.now();

@@ -1,14 +1,13 @@
 //! Processes that are stopped in the middle of a step while the world continues.
 //!
 //! A pause delays a whole step: the process acts later, on what it had received by then. A stop interrupts the step
-//! right
-//! after a use of a clock, a timer, randomness or the network, with the rest of the step still to run. When the process
-//! continues, other processes have acted and messages to it have arrived, but the values that it has read are old.
+//! right after a use of a clock, a timer, randomness or the network, with the rest of the step still to run. When the
+//! process continues, other processes have acted and messages to it have arrived, but the values that it has read are
+//! old.
 //!
 //! So the rest of the world runs from within that use: [`go_on_without`] has the loop of [`run`](super::run), with the
 //! stopped step on its stack. Nothing of the process is polled, notified or dropped until the step has ended, because
-//! the
-//! step may hold a mutex.
+//! the step may hold a mutex.
 
 use super::{Next, next, resume, start};
 use crate::engine::clients::executor::run_ready;
@@ -43,8 +42,7 @@ pub(crate) fn using<R>(who: ProcessId, what: impl FnOnce(&mut World) -> R) -> R 
 }
 
 /// Queries the product. Returns the answer and a true time at which it was correct. If the process was stopped during
-/// the
-/// query, that is the time of the stop. The time is `None` for a process that has ended.
+/// the query, that is the time of the stop. The time is `None` for a process that has ended.
 pub(crate) fn ask<R>(who: ProcessId, question: impl FnOnce() -> R) -> (R, Option<u64>) {
     let before = with(|world| first_stop(world, who));
     let answer = question();
@@ -61,8 +59,7 @@ pub(crate) fn ask<R>(who: ProcessId, question: impl FnOnce() -> R) -> (R, Option
 }
 
 /// Returns the true time of the current poll of a process: when it was first stopped in this step, or now. `None` if
-/// the
-/// process has ended.
+/// the process has ended.
 pub(crate) fn polled_at(world: &mut World, who: ProcessId) -> Option<u64> {
     let first = first_stop(world, who);
     let client = world.clients.get_mut(who.client)?;
@@ -87,8 +84,7 @@ enum Due {
 }
 
 /// Counts a use. Returns the stop that is due with it. The stop must end before the stop of another process in which
-/// this
-/// one runs: that process could not continue any earlier.
+/// this one runs: that process could not continue any earlier.
 #[cold]
 fn count(world: &mut World, who: ProcessId) -> Option<Stop> {
     let (now, before) = (world.moment(who), world.halt.until());

@@ -132,8 +132,7 @@ impl ModelClient {
     }
 
     /// Returns how long a member may take to answer: as in the product, a twentieth of the lease, but at least 25 ms or
-    /// a
-    /// third of the lease, whichever is shorter.
+    /// a third of the lease, whichever is shorter.
     pub(super) fn member_timeout(&self, lease: Lease) -> Duration {
         if self.has(Flaw::MembersHaveTime) {
             return self.plan.network.call_timeout.as_duration();

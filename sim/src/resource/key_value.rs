@@ -13,8 +13,7 @@ use crate::client::context::Context;
 /// A store of values by key, which survive crashes.
 ///
 /// For each key, it remembers the largest [fencing token](quorlock::Guard::fencing_token) of fenced reads and writes,
-/// and
-/// rejects fenced requests with a smaller token. Requests without a token are always executed.
+/// and rejects fenced requests with a smaller token. Requests without a token are always executed.
 pub struct KeyValueStore<V> {
     state: Rc<RefCell<StoreState<V>>>,
     service: Service<Ask<V>, Result<Option<V>, Stale>>,
@@ -59,8 +58,7 @@ pub enum StoreError {
     #[error(transparent)]
     Call(#[from] CallError),
     /// The token is smaller than one that the store has seen for the key, so another client has acquired the lock
-    /// since.
-    /// Nothing was done.
+    /// since. Nothing was done.
     #[error("the token is older than {}, which the store has seen: another client has acquired the lock since", largest.0)]
     Stale {
         /// The largest token that the store has seen for the key.
@@ -148,8 +146,7 @@ impl<V: Clone + Debug + 'static> KeyValueClient<V> {
     }
 
     /// Reads the value of a key with a token. From now on the store rejects fenced writes with a smaller token, so the
-    /// value
-    /// stays the same until this holder or a later one writes.
+    /// value stays the same until this holder or a later one writes.
     ///
     /// # Errors
     /// [`StoreError`] if the store is down or does not answer in time, or if the token is stale.

@@ -257,8 +257,7 @@ impl<Q: Debug + 'static, A: Debug + 'static> ServiceClient<Q, A> {
     ///
     /// # Cancel safety
     /// The request is sent by the first poll. A call that is dropped afterwards is like one without an answer: the
-    /// request
-    /// may be executed.
+    /// request may be executed.
     pub async fn call(&self, question: Q) -> Result<A, CallError> {
         let until = self.ctx.now() + self.timeout;
         let place = self.send(question);

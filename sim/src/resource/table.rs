@@ -14,8 +14,7 @@ use crate::client::context::Context;
 ///
 /// Transactions are serializable: of two that conflict, the one that commits later is refused
 /// ([`TransactionError::Conflict`]). A transaction that [carries a token](Transaction::fence) is refused if a larger
-/// token
-/// was committed before.
+/// token was committed before.
 pub struct Table<R> {
     state: Rc<RefCell<Rows<R>>>,
     service: Service<Statement<R>, Done<R>>,

@@ -29,8 +29,7 @@ impl SimRuntime {
     }
 
     /// Creates a runtime with its own clock, for the client at index `place` of the process. No two clients of a
-    /// process show
-    /// the same time, so that comparing times of different clocks is noticed.
+    /// process show the same time, so that comparing times of different clocks is noticed.
     pub(crate) fn of(who: ProcessId, seed: u64, place: u16) -> Self {
         let stream = 1 << 32 | u64::from(place) << 16 | u64::from(who.client.get());
         let mut draw = Draw::new(seed, Purpose::Clock, stream);

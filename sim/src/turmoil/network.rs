@@ -1,10 +1,9 @@
 //! Turmoil's hosts, and the messages between them.
 //!
 //! Every message is held on turmoil's link as soon as it is sent, and is delivered when the world's own link decides.
-//! So
-//! both lanes have the same latencies, cuts and delays for the same seed, message by message and direction by
-//! direction. A
-//! message that is never delivered is lost for good: turmoil's TCP does not retransmit, so its connection is useless.
+//! So both lanes have the same latencies, cuts and delays for the same seed, message by message and direction by
+//! direction. A message that is never delivered is lost for good: turmoil's TCP does not retransmit, so its connection
+//! is useless.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -136,8 +135,7 @@ impl TurmoilNetwork {
                 let held = under_way.entry(link.pair()).or_default();
                 let mut new: Vec<_> = link.skip(held.len()).enumerate().collect();
                 // In the order of connections: when a host ends, tokio drops its tasks, and their streams, in an order
-                // that
-                // depends on previous runs.
+                // that depends on previous runs.
                 new.sort_by_key(|(_, sent)| sent.pair());
                 let mut new: Vec<(usize, InFlightMessage)> = new
                     .into_iter()

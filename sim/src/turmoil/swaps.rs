@@ -1,6 +1,5 @@
 //! Connections of a deliberately flawed adapter. The adapter is the product's; its connections replace some words
-//! between
-//! it and the servers.
+//! between it and the servers.
 
 use crate::plan::variant::{Flaw, Variant};
 

@@ -169,8 +169,7 @@ impl Ord for Scheduled {
 /// All events to come. Events of the same time happen in the order in which they were pushed.
 ///
 /// Most events are messages that arrive within milliseconds. They are stored in a wheel whose slots are so short that
-/// few
-/// events share one. Events farther in the future are stored in a heap.
+/// few events share one. Events farther in the future are stored in a heap.
 #[derive(Debug)]
 pub(crate) struct Events {
     /// The time of the event that was popped last. No event is earlier.

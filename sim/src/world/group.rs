@@ -375,8 +375,7 @@ impl Group {
                     && sight.is_awake(server)
                     && !self.is_apart(sentinel.id, server)
                     // The primary must have its role before others are told to follow it: a replica of a server that is
-                    // itself
-                    // still a replica would refuse every client.
+                    // itself still a replica would refuse every client.
                     && sight.is_awake(sentinel.names)
                     && sight.role(sentinel.names) == Role::Primary
                     && !self.is_apart(sentinel.id, sentinel.names)

@@ -115,8 +115,7 @@ impl Way {
     }
 
     /// Sends a message at `depart`. Messages arrive in order, unless a fault reorders them. `faults` counts the effects
-    /// of
-    /// each fault.
+    /// of each fault.
     pub(crate) fn send(&mut self, depart: u64, faults: &mut ActiveFaults) -> Passage {
         let arrival = depart + self.latency.between(self.least, self.most);
         if self.trouble.is_none() {
@@ -311,8 +310,7 @@ impl Link {
     }
 
     /// Establishes a connection on the client's side. Returns the calls that waited, or `None` if the client does not
-    /// wait
-    /// for this connection.
+    /// wait for this connection.
     pub(crate) fn connect(&mut self, epoch: u32) -> Option<Vec<Key<Call>>> {
         if self.client_epoch != epoch || self.line != ConnectionStatus::Connecting {
             return None;

@@ -120,8 +120,7 @@ pub(crate) trait Servers: Any + Debug {
     fn leave(&mut self, _client: ClientId, _node: NodeId) {}
 
     /// Resets the connections between a client and a server at both ends. The client uses this server for `seats`.
-    /// Returns
-    /// whether a call was in flight.
+    /// Returns whether a call was in flight.
     fn reset(
         &mut self,
         _client: ClientId,

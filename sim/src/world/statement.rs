@@ -15,8 +15,7 @@ impl Statements {
     }
 
     /// Records a request. If its lease is out of order, returns the two requests, each with number and lease, the one
-    /// with
-    /// the smaller number first.
+    /// with the smaller number first.
     pub(crate) fn note(
         &mut self,
         owner: OwnerId,

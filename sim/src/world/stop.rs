@@ -48,8 +48,7 @@ impl Stops {
     }
 
     /// Counts a use. Returns the stop that is due with it, if it ends before `before`; otherwise the stop waits for the
-    /// next
-    /// use.
+    /// next use.
     pub(crate) fn count(&mut self, now: u64, before: u64) -> Option<Stop> {
         for stop in &mut self.due {
             stop.left = stop.left.saturating_sub(1);

@@ -50,8 +50,7 @@ impl Triggers {
     }
 
     /// Counts a message of a client; `is_meant` tells whether a target refers to that client. Returns the faults that
-    /// begin
-    /// after it, each with its time.
+    /// begin after it, each with its time.
     pub(crate) fn pass(
         &mut self,
         passing: Passing,

@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 /// The parent folder of all processes of one command: each works in its own folder. The environment would not do,
-/// because
-/// a server overwrites it; the working folder of a process is known as long as it lives, even if it was removed.
+/// because a server overwrites it; the working folder of a process is known as long as it lives, even if it was
+/// removed.
 pub(super) struct Marked {
     folders: TempDir,
 }

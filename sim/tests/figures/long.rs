@@ -14,8 +14,7 @@ use crate::results::{Figures, Results, root};
 type Part = fn(&'static str) -> Results;
 
 /// Runs the requested commands: `all`, or names separated by commas. If one fails, the others still run: its old
-/// results
-/// stay, and its name is returned.
+/// results stay, and its name is returned.
 #[expect(clippy::print_stderr, reason = "minutes pass")]
 #[expect(clippy::disallowed_methods, reason = "it says how long they were")]
 pub(crate) fn write(asked: &str, commit: &str) -> Vec<String> {
@@ -67,8 +66,7 @@ pub(crate) fn printed(program: &str, arguments: &[&str], variables: &[(&str, &st
 }
 
 /// Returns how many runs a cell of the matrix has. 1000 take about eight minutes on two cores, half of them for one of
-/// the
-/// four locks in the lane over sockets.
+/// the four locks in the lane over sockets.
 fn runs() -> String {
     std::env::var("QUORLOCK_MATRIX_RUNS").unwrap_or_else(|_| "1000".to_owned())
 }

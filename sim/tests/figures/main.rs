@@ -1,6 +1,5 @@
 //! Every figure on the pages that a command prints comes from that command. `docs/results` has what commands printed,
-//! with
-//! the command, the version and the commit; the pages contain figures from there.
+//! with the command, the version and the commit; the pages contain figures from there.
 //!
 //! `cargo test -p quorlock-sim --test figures` runs the quick commands again and compares to the digit.
 //! `docs/regenerate.sh` runs all of them again (`QUORLOCK_FIGURES=all`) and writes results and pages;

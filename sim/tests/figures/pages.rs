@@ -1,6 +1,5 @@
 //! Pages and the places of figures in them: `<!-- figure: file.key -->16.5 %<!-- end -->`, within a line or around
-//! several
-//! lines.
+//! several lines.
 
 use std::path::PathBuf;
 
@@ -24,8 +23,7 @@ pub(crate) fn all() -> Vec<(PathBuf, String)> {
 }
 
 /// Returns the page with these figures in their places, and the errors in its marks. A missing figure leaves its place
-/// as
-/// it is.
+/// as it is.
 pub(crate) fn filled(page: &str, figures: &Figures) -> (String, Vec<String>) {
     let (mut out, mut wrong) = (String::new(), Vec::new());
     let mut rest = page;

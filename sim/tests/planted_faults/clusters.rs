@@ -1,6 +1,5 @@
 //! Flawed clients of a cluster: their adapter is the product's, but its messages are changed. Also, a majority of
-//! shards
-//! that trusts promoted replicas.
+//! shards that trusts promoted replicas.
 
 use std::ops::Range;
 use std::rc::Rc;

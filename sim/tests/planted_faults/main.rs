@@ -1,8 +1,7 @@
 //! Planted faults must be found: a simulator that cannot fail shows nothing.
 //!
 //! Each row is a variant of a lock with one flaw, the workload and the faults that expose it, the property that breaks,
-//! and
-//! within how many seeds that must be seen. The variant without a flaw runs the same plans and must break nothing.
+//! and within how many seeds that must be seen. The variant without a flaw runs the same plans and must break nothing.
 
 mod clusters;
 mod groups;
@@ -25,8 +24,7 @@ use self::plans::{
 };
 
 /// The variants that must break nothing. `SET NX` refuses a claim to its own owner, which then acquires as another
-/// owner. A
-/// win that came too late is noticed when it is used.
+/// owner. A win that came too late is noticed when it is used.
 const RIGHT: [Variant; 4] = [
     Variant::Product,
     Variant::Published,

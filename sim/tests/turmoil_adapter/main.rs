@@ -1,6 +1,5 @@
 //! The production adapter over turmoil's network, against a simulated server that behaves badly: what happens to
-//! requests,
-//! replies, wake-ups and connections.
+//! requests, replies, wake-ups and connections.
 #![allow(
     clippy::disallowed_macros,
     reason = "each choice between two events is biased: the order is fixed"

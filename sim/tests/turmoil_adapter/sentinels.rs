@@ -1,6 +1,5 @@
 //! The production adapter behind sentinels: failures of failovers, in virtual time. Each test is a failure that some
-//! other
-//! client has had, or could have.
+//! other client has had, or could have.
 
 use std::time::Duration;
 

@@ -22,8 +22,7 @@ pub struct Candidacy<'a> {
 ///
 /// The leader is taken to believe that it leads from its election until the last time it was confirmed by
 /// [`LeadershipRecord::look`] or [`LeadershipRecord::believe`]. Two leaders of one name that believe so at the same
-/// true
-/// time break the property `leadership`.
+/// true time break the property `leadership`.
 #[derive(Debug)]
 #[must_use = "dropping it ends the work of the leader"]
 pub struct LeadershipRecord {

@@ -281,8 +281,7 @@ impl Context {
     }
 
     /// Writes to the store under a hold, with or without its token, and records the operation. `None` if a fault of the
-    /// plan
-    /// cancelled it; the write may still reach the store.
+    /// plan cancelled it; the write may still reach the store.
     pub async fn write(&self, held: &HeldLock, name: NameId, fencing: Fencing) -> Option<Accepted> {
         self.put(held, name, StoreRequest::Write, fencing).await
     }
@@ -295,8 +294,7 @@ impl Context {
     }
 
     /// Reads from the store under a hold. Returns whether the store accepted the read, and when; `None` if a fault of
-    /// the
-    /// plan cancelled it.
+    /// the plan cancelled it.
     ///
     /// A read with a token is rejected like a write, and raises the largest token that the store has seen.
     pub async fn read_store(
@@ -392,8 +390,7 @@ pub(super) struct LastGuard {
 
 impl LastGuard {
     /// Returns the state to check after the release. `None` for a guard that is not the last one, for a lock of a
-    /// variant,
-    /// and for a read or write lock, where the owner may hold the other side too.
+    /// variant, and for a read or write lock, where the owner may hold the other side too.
     pub(super) fn behind(held: &HeldLock) -> Option<Self> {
         let is_plain =
             matches!(held.guard, SubjectGuard::Product(_)) && held.access == Access::Alone;

@@ -19,12 +19,9 @@ use crate::world::with;
 /// A stay inside a critical section. It ends when this is dropped.
 ///
 /// The client is taken to believe in its lock from the moment at which its guard was won until its last check that
-/// found
-/// the lock held. [`Context::acquire`](super::Context::acquire) records when a guard was won; for any other guard, it
-/// is the
-/// moment of entering. A check during which the process is stopped counts for the moment before the stop. Two clients
-/// that
-/// believe in the same name at the same true time break exclusion.
+/// found the lock held. [`Context::acquire`](super::Context::acquire) records when a guard was won; for any other
+/// guard, it is the moment of entering. A check during which the process is stopped counts for the moment before the
+/// stop. Two clients that believe in the same name at the same true time break exclusion.
 #[derive(Debug)]
 #[must_use = "dropping it leaves the section"]
 pub struct SectionHandle {
@@ -204,8 +201,8 @@ impl SectionHandle {
 }
 
 /// Returns how long a hold can be valid after requests with this lease: the lease less the drift allowance, counted
-/// from
-/// when the last request was sent, less the round trip of its answer. `None` where the round trip has no lower bound.
+/// from when the last request was sent, less the round trip of its answer. `None` where the round trip has no lower
+/// bound.
 pub(super) fn longest_validity(plan: &Plan, lease: SimTime) -> Option<Duration> {
     let stands_still = |fault: &Fault| fault.kind() == Kind::SuspendClient;
     let is_known = plan.lane == Lane::Fast

@@ -20,8 +20,7 @@ fn nanos(span: Duration) -> u64 {
 
 impl Context {
     /// Records a wrong extension. It must last for `lease` from the request on, less the drift allowance, and no longer
-    /// than
-    /// `lease` after the earliest time at which its requests can have been sent.
+    /// than `lease` after the earliest time at which its requests can have been sent.
     pub(super) fn weigh_extension(&self, held: &HeldLock, lease: Duration, asked: u64) {
         let is_stop = |fault: &Fault| matches!(fault.kind(), Kind::StopInside | Kind::PauseInside);
         // Any amount of time may have passed since the product read its clock in a process that was stopped; and no

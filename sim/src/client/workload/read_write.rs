@@ -135,8 +135,7 @@ impl<'a> Share<'a> {
     }
 
     /// Acquires both sides at the same time. A writer may read beside its own hold; a reader that requests to write
-    /// gets the
-    /// error that it would wait for itself.
+    /// gets the error that it would wait for itself.
     async fn both(&self) {
         let owner = self.ctx.locks().owner();
         let (writing, lock) = (

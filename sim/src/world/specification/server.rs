@@ -76,8 +76,7 @@ impl Specification {
     }
 
     /// Returns the servers of a run whose messages are values. Only such servers receive requests as events of the
-    /// world, so
-    /// nothing else needs their concrete type: this module cannot name the servers of the other medium.
+    /// world, so nothing else needs their concrete type: this module cannot name the servers of the other medium.
     pub(crate) fn of(servers: &mut dyn Servers) -> &mut Specification {
         let servers: &mut dyn Any = servers;
         let specification = servers.downcast_mut();
