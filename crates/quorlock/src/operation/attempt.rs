@@ -411,7 +411,8 @@ impl Attempt {
 /// When the releases of a lost round are sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Send {
-    /// Now, before the requests of the next round, which this client's own claims would refuse otherwise.
+    /// Now, before the requests of the next round. Otherwise a member would refuse those because of this client's own
+    /// claim.
     Now,
     /// When the keeper's task runs.
     Later,

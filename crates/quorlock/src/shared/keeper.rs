@@ -118,7 +118,7 @@ impl Keeper {
             }
             inner.queues.push(queue);
             is_idle
-            // Drop it without the mutex: the queue may own the last reference to an attempt, whose drop calls the keeper.
+            // Drop it without the mutex: the queue owns an attempt, whose drop calls the keeper.
         });
         drop(dropped);
     }

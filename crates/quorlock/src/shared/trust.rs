@@ -190,7 +190,7 @@ impl NodeHandle {
         let name = name.filter(|_| self.has_versions());
         // Take-over: a request may replace only a version that was shown unchanged for a lease before this moment, in
         // which the request has not left yet. If A renews from here on, the version on the node changes, and the
-        // request fails.
+        // node refuses the request.
         let replaces = name.and_then(|name| known.observed.replaceable(now, name));
         let Some(watch) = &self.watch else {
             return Question {

@@ -72,6 +72,10 @@ impl Raise {
                             Some(RenewReply::AlreadyYours { token })
                                 if !took_proposal(*token, proposed.token(group)) =>
                             {
+                                // This member stores a larger token and keeps it, so it has not taken the proposal.
+                                // The next proposal is above that. If A settled on a value that no threshold stores,
+                                // B could win with members that store less, and the store would reject B, the newer
+                                // holder.
                                 tokens.outbid(group, *token);
                                 confirming.handle_failed(member);
                             }
@@ -95,6 +99,7 @@ impl Raise {
                     // may hold them.
                     return round.outcome(client.now());
                 }
+                // Too few members still have the claim, so B may hold the name by now.
                 Confirmation::NotHeld => return Outcome::Lost(Loss::NoQuorum),
                 Confirmation::Unconfirmed => {}
             }

@@ -37,7 +37,8 @@ impl Statements {
         }
     }
 
-    /// Draws the next statement of a hold with `count` entries. The caller must hold the hold's mutex.
+    /// Draws the next statement of a hold with `count` entries. The caller must hold the hold's mutex: [`Statement`]
+    /// explains the race between two tasks that draw number and lease separately.
     pub(super) fn next(&mut self, count: u32, lease: Lease) -> Statement {
         let number = self.next;
         self.next = number.saturating_add(1);
