@@ -143,9 +143,9 @@ impl Cause {
             Cause::Busy => "a script blocks the server: SCRIPT KILL ends it",
             Cause::NoAuth => "check the user and the password",
             Cause::NoCredentials => {
-                "there is nothing to log in with: check where the credentials come from"
+                "no credentials were found: check where this client gets its credentials"
             }
-            Cause::Tls => "no encrypted connection",
+            Cause::Tls => "no TLS connection: check the certificates and names",
             Cause::NoPermission => {
                 "grant the user the commands and keys that locks need (see the docs)"
             }
@@ -157,7 +157,7 @@ impl Cause {
             Cause::Misconfigured => "the server cannot save its data: see its log",
             Cause::NoReplicas => "the server waits for its replicas (min-replicas-to-write)",
             Cause::NotReplicated => "replicas are slow, stopped or gone: see INFO replication",
-            Cause::Cluster => "a cluster does not serve this key here",
+            Cause::Cluster => "a cluster does not serve this key here: check CLUSTER INFO",
             Cause::NoPrimary => {
                 "no server of the group is a primary at the moment: see the sentinels' logs"
             }

@@ -121,10 +121,10 @@ impl fmt::Display for NameError {
                 f,
                 "the name has {bytes} bytes, at most {LONGEST_NAME} are allowed: name a hash of it instead"
             ),
-            NameError::Nul => f.write_str("the name holds a NUL character: leave it out"),
+            NameError::Nul => f.write_str("the name contains a NUL character: leave it out"),
             NameError::Reserved { kept } => write!(
                 f,
-                "the name is a key under which {kept} is kept: take another, for example with a prefix"
+                "the name is a key that stores {kept}: take another, for example with a prefix"
             ),
         }
     }

@@ -29,7 +29,7 @@ impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Lost::Expired => {
-                "the lock is lost: its lease ran out. With .lease(..) nothing renews it: extend it, or ask for a longer one. With the watchdog, max_hold was reached, or this process stood still for longer than the lease (blocked, stopped or suspended)"
+                "the lock is lost: its lease ran out. With .lease(..) nothing renews it: extend it, or set a longer one. With the watchdog, max_hold was reached, or this process stood still for longer than the lease (blocked, stopped or suspended)"
             },
             Lost::Taken => "the lock is lost: nodes say it is no longer ours (expired there, flushed or force-released)",
             Lost::Unreachable => "the lock is lost: its lease ran out while too many nodes did not answer",

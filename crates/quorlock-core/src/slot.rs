@@ -58,7 +58,7 @@ impl fmt::Display for UnfitName {
         match self {
             UnfitName::Scattered { name, instead } => {
                 let why = match instead.contains('{') {
-                    true => "whose tag (what stands between the first braces) keeps them together",
+                    true => "whose tag (the text between the first braces) keeps them together",
                     false => "which has none",
                 };
                 write!(
@@ -69,16 +69,16 @@ impl fmt::Display for UnfitName {
             }
             UnfitName::Tagged { name, instead } => write!(
                 f,
-                "{name}: it has a tag (what stands between the first braces), and a cluster in a majority keeps all names under tags of \
-                 the client's: lock {instead} instead"
+                "{name}: it has a tag (the text between the first braces), and a cluster in a majority stores all names under tags of \
+                 the client: lock {instead} instead"
             ),
             UnfitName::TooLong { name, most } => write!(
                 f,
-                "{name}: a cluster in a majority keeps names behind a tag, so that {most} bytes are allowed: name a hash of it instead"
+                "{name}: a cluster in a majority stores names behind a tag, so at most {most} bytes are allowed: name a hash of it instead"
             ),
             UnfitName::Reserved { name, kept } => write!(
                 f,
-                "{name}: behind the tag of a cluster in a majority it is a key under which {kept} is kept: take another name"
+                "{name}: behind the tag of a cluster in a majority it is a key that stores {kept}: take another name"
             ),
         }
     }
