@@ -31,7 +31,7 @@ const BOUND: Duration = Duration::from_secs(30);
 /// Runs a plan on real servers. All times of the plan are multiplied by `scale`. `tick` is called each second.
 ///
 /// # Errors
-/// What kept the plan from running, for example a missing `redis-server` or no free port.
+/// Returns what kept the plan from running, for example a missing `redis-server` or no free port.
 pub(crate) fn run(
     plan: &Plan,
     scale: u32,

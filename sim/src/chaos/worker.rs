@@ -23,7 +23,7 @@ use crate::plan::{Watchdog, WorkloadKind};
 /// Runs the client until the command stops it or ends.
 ///
 /// # Errors
-/// What kept the client from starting.
+/// Returns what kept the client from starting.
 pub(crate) fn run(desk: u16, process: Process) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

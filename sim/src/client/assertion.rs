@@ -36,7 +36,7 @@ thread_local! {
 /// Records a check of a property. The macros `always!`, `sometimes!` and `eventually!` call it.
 ///
 /// # Panics
-/// Outside of a property test, if a property of `always!` is false: then it is an assertion.
+/// Panics outside of a property test if a property of `always!` is false: there it is an assertion.
 #[doc(hidden)]
 pub fn look(
     modality: Modality,

@@ -91,7 +91,7 @@ impl Context {
     /// Returns the client of the product. With [`LockKind::Multi`] it is the one of the first node.
     ///
     /// # Panics
-    /// Never, because a plan has nodes.
+    /// Does not panic, because a plan has nodes.
     #[must_use]
     pub fn locks(&self) -> &Locks {
         self.locks.first().expect("BUG: a plan without nodes")
@@ -101,16 +101,17 @@ impl Context {
     /// are distributed over the nodes; otherwise they all use the same nodes.
     ///
     /// # Panics
-    /// If there are no names, or one of them is not a valid name.
+    /// Panics if there are no names, or if one of them is not a valid name.
     pub fn lock<N: AsRef<str>>(&self, names: impl IntoIterator<Item = N>) -> Lock {
         self.lock_by(names, |locks, name| locks.lock(name))
     }
 
     /// Creates a fair lock of one or more names, like [`Context::lock`].
+    ///
     /// With [`LockKind::Redlock`] its acquisition is an error, because several queues have no common order.
     ///
     /// # Panics
-    /// Like [`Context::lock`].
+    /// Panics like [`Context::lock`].
     pub fn fair<N: AsRef<str>>(&self, names: impl IntoIterator<Item = N>) -> Lock {
         self.lock_by(names, |locks, name| locks.fair(name))
     }
@@ -118,7 +119,7 @@ impl Context {
     /// Creates a read lock of one or more names, like [`Context::lock`].
     ///
     /// # Panics
-    /// Like [`Context::lock`].
+    /// Panics like [`Context::lock`].
     pub fn read<N: AsRef<str>>(&self, names: impl IntoIterator<Item = N>) -> Lock {
         self.lock_by(names, |locks, name| locks.read(name))
     }
@@ -126,7 +127,7 @@ impl Context {
     /// Creates a write lock of one or more names, like [`Context::lock`].
     ///
     /// # Panics
-    /// Like [`Context::lock`].
+    /// Panics like [`Context::lock`].
     pub fn write_lock<N: AsRef<str>>(&self, names: impl IntoIterator<Item = N>) -> Lock {
         self.lock_by(names, |locks, name| locks.write(name))
     }
@@ -159,7 +160,7 @@ impl Context {
     /// otherwise it returns the existing client.
     ///
     /// # Panics
-    /// Never, because the plan was checked.
+    /// Does not panic, because the plan was checked.
     #[must_use]
     pub fn another_client_of(&self, name: &str) -> Locks {
         let place = self.place_of(name);
@@ -184,7 +185,7 @@ impl Context {
     /// Creates the lock under test for these names. It is the product's, or that of the plan's variant.
     ///
     /// # Panics
-    /// Like [`Context::lock`].
+    /// Panics like [`Context::lock`].
     pub fn subject(&self, names: &[String]) -> Subject {
         match &self.variant {
             Some(client) => Subject::Variant(model::ModelLock::new(client, names)),
@@ -195,7 +196,7 @@ impl Context {
     /// Creates the lock under test for an owner of its own, so that an acquisition during a hold enters the hold again.
     ///
     /// # Panics
-    /// Like [`Context::lock`].
+    /// Panics like [`Context::lock`].
     pub fn reentrant_subject(&self, name: String) -> Subject {
         match &self.variant {
             Some(client) => Subject::Variant(model::ModelLock::new(client, &[name]).owned()),

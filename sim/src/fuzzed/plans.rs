@@ -11,7 +11,8 @@ use crate::simulation::run;
 /// Parses the bytes as a plan, and runs the plan if it is small.
 ///
 /// # Panics
-/// If a plan that is written and read again differs, if an accepted plan cannot be run, or if two runs of it differ.
+/// Panics if a plan that is written and read again differs, if an accepted plan cannot be run, or if two runs of it
+/// differ.
 pub fn plans(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
