@@ -108,7 +108,7 @@ pub enum NameError {
     Nul,
     /// The name is a key under which nodes store something else.
     Reserved {
-        /// What they store there.
+        /// Description of what the key stores.
         kept: &'static str,
     },
 }

@@ -48,7 +48,7 @@ pub enum UnfitName {
     Reserved {
         /// Rejected name.
         name: Name,
-        /// What is stored there.
+        /// Description of what the key stores.
         kept: &'static str,
     },
 }
