@@ -33,7 +33,8 @@ metrics! {
     /// Histogram, seconds: from the beginning of the round that won a lock to its release or loss.
     HOLD_SECONDS = "quorlock_hold_seconds", Kind::Histogram;
 
-    /// Histogram, seconds: one round of requests to all members. Label `outcome`: `won`, `refused` (others hold the lock), `failed`.
+    /// Histogram, seconds: one round of requests to all members. Label `outcome`: `won`, `refused` (others hold the
+    /// lock), `failed`.
     ROUND_SECONDS = "quorlock_round_seconds", Kind::Histogram;
 
     /// Gauge: holds of this process now, without leaked ones.

@@ -12,7 +12,7 @@
         unused_variables,
         unused_imports,
         clippy::single_match,
-        reason = "what no feature tells is not used"
+        reason = "unused without both features"
     )
 )]
 

@@ -265,7 +265,7 @@ async fn a_queue_behind_a_dead_waiter_is_shown_and_can_be_moved_on_by_force() {
         text.contains("kept for the first in the queue on 1 of 1 nodes"),
         "{text}"
     );
-    assert!(text.contains("held by nobody, waiting 2"), "{text}");
+    assert!(text.contains("held by no owner, waiting 2"), "{text}");
     assert!(!next.is_finished());
     let freed = locks.force_release("a").await.unwrap();
     assert!(

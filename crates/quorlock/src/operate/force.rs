@@ -61,7 +61,7 @@ pub enum ForceReleaseError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// Fewer nodes than a lock needs report that the name is free: its owner may still hold it.
-    #[error("not enough nodes have freed it; ask again, or wait for the TTL: {0}")]
+    #[error("not enough nodes have freed it; try again, or wait for the TTL: {0}")]
     Unconfirmed(ForceReleased),
 }
 

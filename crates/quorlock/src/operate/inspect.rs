@@ -149,10 +149,10 @@ impl fmt::Display for Inspection {
                 let keys = count(|reply| reply.found == Found::NotALock);
                 write!(
                     f,
-                    "something that is no lock is in the way on {keys} of {of} nodes"
+                    "a key that is no lock is in the way on {keys} of {of} nodes"
                 )
             }
-            Summary::Undecided => write!(f, "nobody is seen on a quorum of the {of} nodes"),
+            Summary::Undecided => write!(f, "no owner is seen on a quorum of the {of} nodes"),
             Summary::Unknown => {
                 write!(
                     f,
@@ -182,7 +182,7 @@ impl fmt::Display for NodeInspection {
         };
         match found {
             Found::Nothing if *waiting == 0 => f.write_str("free"),
-            Found::Nothing => f.write_str("held by nobody"),
+            Found::Nothing => f.write_str("held by no owner"),
             Found::Plain { owner, count, ttl } => {
                 write!(f, "held by {owner}, count {count}, {}", Left(*ttl))
             }
@@ -302,7 +302,7 @@ mod tests {
         let text = inspection([plain("x"), STRANGE, STRANGE, None, READ]).to_string();
         assert_eq!(
             text,
-            "n: nobody is seen on a quorum of the 5 nodes (3 needed)
+            "n: no owner is seen on a quorum of the 5 nodes (3 needed)
   a: held by x, count 1, 27.300 s left, token 7
   b: a key that is no lock, token 7
   c: a key that is no lock, token 7
