@@ -1,4 +1,4 @@
-//! What may notice a fault.
+//! The judges that may notice a fault.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,55 +10,55 @@ use serde_json::Value;
 use crate::Failure;
 use crate::tree::{CHOSEN, Planted};
 
-/// What is run with a fault.
+/// A judge: what is run with a fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Judge {
     /// Seeds of a lock, with faults inside its assumptions.
     Campaign { lock: &'static str },
     /// The scenarios with their expected verdicts.
     Catalog,
-    /// The unit tests of the crates that are planted in.
+    /// The unit tests of the crates in which faults are planted.
     Units,
     /// A test under a scheduler that chooses how threads interleave.
     Threads { test: &'static str },
 }
 
-/// What noticed a fault.
+/// A judge that noticed a fault, and what it found.
 pub(crate) struct Noticed {
     judge: Judge,
     what: String,
 }
 
-/// The catalog, or a test, that takes longer than this does not end. A campaign that does is on a slow machine: a run that does not
-/// end is stopped by the campaign itself, which names its seed.
+/// The catalog, or a test, that takes longer than this counts as endless. A campaign that takes longer only runs on a
+/// slow machine: the campaign itself stops a run that does not end, and names its seed.
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
 
-/// Asked in this order, with few seeds and then with more.
+/// The campaigns, in the order in which they run, first with few seeds and then with more.
 const CAMPAIGNS: [Judge; 3] = [campaign("redlock"), campaign("single"), campaign("multi")];
 
 const fn campaign(lock: &'static str) -> Judge {
     Judge::Campaign { lock }
 }
 
-/// How much is asked of judges.
+/// How much work judges do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
-    /// How many seeds each campaign has.
+    /// The number of seeds of each campaign.
     pub(crate) seeds: u64,
-    /// On how many threads campaigns run; on all cores without.
+    /// The number of threads of campaigns; `None` for one per core.
     pub(crate) jobs: Option<usize>,
-    /// Whether catalog and tests are asked, too.
+    /// Whether the catalog and the tests are run, too.
     pub(crate) are_all_asked: bool,
 }
 
-/// One judge, asked for a part of its seeds.
+/// One judge, with a part of its seeds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Question {
     judge: Judge,
     seeds: Range<u64>,
 }
 
-/// What is asked about a fault, one after another: first what noticed it last.
+/// Returns the questions about a fault, in order: first the one whose judge noticed it last.
 pub(crate) fn questions(last: Option<&str>, effort: Effort) -> Vec<Question> {
     let (few, more) = (effort.seeds / 100, effort.seeds / 10);
     let all = CAMPAIGNS.into_iter();
@@ -96,7 +96,7 @@ pub(crate) fn questions(last: Option<&str>, effort: Effort) -> Vec<Question> {
             .rsplit_once("at seed ")
             .and_then(|(_, seed)| seed.parse::<u64>().ok());
         let seeds = match (judge, seed) {
-            // A campaign without a seed did not end.
+            // A campaign without a seed is one that did not end.
             (Some(Judge::Campaign { .. }), None) | (None, _) => None,
             (_, seed) => Some(0..seed.map_or(0, |seed| seed.saturating_add(1))),
         };
@@ -109,7 +109,7 @@ pub(crate) fn questions(last: Option<&str>, effort: Effort) -> Vec<Question> {
 }
 
 impl Question {
-    /// What the judge noticed, if anything.
+    /// Runs the judge. Returns what it noticed, if anything.
     pub(crate) fn ask(
         &self,
         planted: &Planted<'_>,
@@ -171,7 +171,7 @@ impl Question {
 }
 
 impl Judge {
-    /// The first thing that failed.
+    /// Returns the first failure in its output.
     fn finding(self, output: &Output) -> Option<String> {
         let text = String::from_utf8_lossy(&output.stdout);
         let found: Option<Value> = serde_json::from_str(&text).ok();
@@ -186,7 +186,7 @@ impl Judge {
                 match (first(0), first(1).and_then(Value::as_str)) {
                     (Some(seed), Some(property)) => format!("{property} at seed {seed}"),
                     _ => {
-                        // Few seeds may well show nothing of a kind of fault; but there are holds.
+                        // With few seeds, some kinds of fault may never have an effect, but there must be holds.
                         let count = |field: &str| found.get(field).and_then(Value::as_u64);
                         let (runs, holds) = (count("runs")?, count("holds")?);
                         if 2 * runs <= holds {
@@ -214,7 +214,7 @@ impl Judge {
     }
 }
 
-/// What a command prints; nothing if it does not end within that time.
+/// Returns the output of a command, or `None` if it does not end within this time.
 #[expect(clippy::disallowed_methods, reason = "it waits for real processes")]
 fn run_within(
     command: &mut Command,

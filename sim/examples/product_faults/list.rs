@@ -1,4 +1,4 @@
-//! The list of faults, and the page that tells of it.
+//! The list of faults, and the page that shows it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,20 +7,20 @@ use serde::Deserialize;
 
 use crate::Failure;
 
-/// One change of one place.
+/// One fault: a change of one place in the source.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Fault {
     pub(crate) name: String,
     pub(crate) what: String,
-    /// From the top of the repository.
+    /// The path of the file, from the root of the repository.
     pub(crate) file: String,
-    /// Stands once in the file, within one function.
+    /// The text that is replaced. It occurs once in the file, within one function.
     pub(crate) find: String,
     pub(crate) replace: String,
-    /// What noticed it last: the name of a judge, which is asked first, and what it found.
+    /// What noticed it last: the name of a judge, which runs first, and what that judge found.
     pub(crate) noticed: Option<String>,
-    /// Why it can do no harm, and the test that shows it.
+    /// Why it is harmless, with the test that shows it.
     pub(crate) harmless: Option<String>,
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn read() -> Result<Vec<Fault>, Failure> {
     Ok(faults.fault)
 }
 
-/// Those with these names; all without names.
+/// Returns the faults with these names; all faults without names.
 pub(crate) fn choose<'a>(faults: &'a [Fault], names: &[String]) -> Result<Vec<&'a Fault>, Failure> {
     for name in names {
         if !faults.iter().any(|fault| fault.name == *name) {
@@ -57,7 +57,7 @@ pub(crate) fn choose<'a>(faults: &'a [Fault], names: &[String]) -> Result<Vec<&'
     Ok(faults.iter().filter(is_chosen).collect())
 }
 
-/// Writes into the list what noticed which fault, and the table of the list into the page.
+/// Writes what noticed each fault into the list, and the table of the list into the page.
 pub(crate) fn record(found: &BTreeMap<String, String>) -> Result<(), Failure> {
     let text = std::fs::read_to_string(list())?;
     let mut recorded = String::new();
@@ -84,14 +84,14 @@ pub(crate) fn record(found: &BTreeMap<String, String>) -> Result<(), Failure> {
     Ok(std::fs::write(page(), format!("{before}{table}{after}"))?)
 }
 
-/// What stands before the table of a page, and behind it.
+/// Returns the text before and after the table of a page.
 pub(crate) fn around_table(page: &str) -> Option<(&str, &str)> {
     let begins = page.find("| fault | noticed by |")?;
     let length = page[begins..].find("\n\n")? + 1;
     Some((&page[..begins], &page[begins + length..]))
 }
 
-/// Which fault is noticed by what.
+/// Returns a table of the faults, and of what noticed each.
 pub(crate) fn table(faults: &[Fault]) -> String {
     let mut table = "| fault | noticed by |\n|---|---|\n".to_owned();
     for fault in faults {

@@ -1,8 +1,8 @@
-//! Plants one-line faults in the product, one at a time, and tells what notices each.
+//! Plants one-line faults in the product, one at a time, and reports what notices each.
 //!
-//! The list is `sim/product-faults.toml`. All of them are planted in one worktree, each behind a number that is read when a
-//! program starts, and built once. Each is held against the campaigns, the catalog of scenarios and the tests, until one of
-//! them fails.
+//! The list is `sim/product-faults.toml`. All faults are planted in one worktree, each enabled by a number that the
+//! program reads when it starts, so that one build serves all. Each fault runs against the campaigns, the catalog of
+//! scenarios and the tests, until one of them fails.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -27,39 +27,39 @@ use judges::{Effort, Noticed, questions};
 use list::Fault;
 use tree::{Planted, Tree};
 
-/// Plant one-line faults in the product, one at a time, and tell what notices each.
+/// Plant one-line faults in the product, one at a time, and report what notices each.
 ///
-/// The list is sim/product-faults.toml. The commit that is checked out is what they are planted in.
+/// The list is sim/product-faults.toml. Faults are planted in the commit that is checked out.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   cargo run --release -p quorlock-sim --example product_faults
   cargo run --release -p quorlock-sim --example product_faults -- --record
   cargo run --release -p quorlock-sim --example product_faults -- no-drift silent-release --keep-going")]
 struct Arguments {
-    /// Only those with these names; all without
+    /// Only the faults with these names; by default, all
     names: Vec<String>,
-    /// Only tell which there are
+    /// Only list the faults
     #[arg(long)]
     list: bool,
-    /// How many seeds each campaign has
+    /// The number of seeds of each campaign
     #[arg(long, default_value = "20000")]
     seeds: u64,
-    /// On how many threads campaigns run; on all cores without
+    /// The number of threads of campaigns; by default, one per core
     #[arg(long)]
     jobs: Option<usize>,
-    /// Go on after the first that notices, and tell all
+    /// Continue after the first judge that notices a fault, and report all
     #[arg(long)]
     keep_going: bool,
-    /// Plant nothing: then nothing may be noticed
+    /// Plant nothing, so that nothing may be noticed
     #[arg(long, conflicts_with = "names")]
     control: bool,
-    /// Leave out what is no campaign
+    /// Run only campaigns
     #[arg(long)]
     campaigns_only: bool,
     /// Write what noticed each fault into the list, and into the page of campaigns
     #[arg(long, conflicts_with = "control")]
     record: bool,
-    /// Where to build, and where the results are written, a line for each fault
+    /// The folder for the build and the results, one line per fault
     #[arg(long, default_value = "target/product-faults")]
     folder: PathBuf,
 }
@@ -77,7 +77,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether each fault was noticed, or is excused.
+/// Runs everything. Returns whether each fault was noticed, or is excused.
 fn run(arguments: &Arguments) -> Result<bool, Failure> {
     let faults = list::read()?;
     let chosen = list::choose(&faults, &arguments.names)?;
@@ -124,7 +124,7 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
     Ok(is_noticed)
 }
 
-/// Asks one judge after the other about a fault, or about the product as it is.
+/// Runs one judge after another on a fault, or on the unchanged product.
 fn judge(
     fault: Option<usize>,
     last: Option<&str>,

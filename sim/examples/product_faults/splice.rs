@@ -1,26 +1,26 @@
-//! All faults in one source: a function with faults has its body once without, and once with each of them.
+//! Puts all faults into one source: a function with faults has its original body, and one body for each of them.
 //!
-//! So one build serves the whole list, and a number that is read when the program starts says which fault is on.
+//! One build then serves the whole list, and a number that is read when the program starts selects the fault.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The number of a fault, and the body of its function with it.
+/// The number of a fault, and the body of its function with that fault.
 type Body = (usize, String);
 
-/// A text that is put in the stead of another.
+/// A text that replaces another one.
 pub(crate) struct Change<'a> {
-    /// Says that it is on.
+    /// The number that selects it.
     pub(crate) number: usize,
-    /// Stands once in the source.
+    /// The text that is replaced. It occurs once in the source.
     pub(crate) find: &'a str,
     pub(crate) replace: &'a str,
 }
 
-/// A source in which each function that is changed chooses its body by `chosen`, an expression that is a number.
+/// Returns a source in which each changed function selects its body by `chosen`, a numeric expression.
 ///
 /// # Errors
-/// A change that is not within the body of one function, or whose text stands not once.
+/// Returns an error if a change is not within the body of one function, or if its text does not occur exactly once.
 pub(crate) fn splice(source: &str, changes: &[Change<'_>], chosen: &str) -> Result<String, String> {
     let functions = functions(source);
     let mut bodies: BTreeMap<usize, (&Function, Vec<Body>)> = BTreeMap::new();
@@ -54,7 +54,7 @@ pub(crate) fn splice(source: &str, changes: &[Change<'_>], chosen: &str) -> Resu
         if function.body.start < from {
             return Err("a function with a fault is within another".to_owned());
         }
-        // What chooses is no constant expression.
+        // The expression that selects a body is not constant, so the function must not be `const`.
         let head = &source[from..function.body.start];
         match &function.constant {
             Some(word) => {
@@ -75,7 +75,7 @@ pub(crate) fn splice(source: &str, changes: &[Change<'_>], chosen: &str) -> Resu
     Ok(spliced)
 }
 
-/// How many bytes two texts begin with, and end with, alike.
+/// Returns the lengths of the common prefix and the common suffix of two texts, in bytes.
 fn common(a: &str, b: &str) -> (usize, usize) {
     let same = |a: &mut dyn Iterator<Item = char>, b: &mut dyn Iterator<Item = char>| {
         a.zip(b)
@@ -88,20 +88,20 @@ fn common(a: &str, b: &str) -> (usize, usize) {
     (head, same(&mut a.chars().rev(), &mut b.chars().rev()))
 }
 
-/// A function of a source.
+/// A function in a source.
 struct Function {
-    /// With its braces.
+    /// The range of the body, with its braces.
     body: Range<usize>,
-    /// The word that makes it constant.
+    /// The range of the word `const`, if the function has it.
     constant: Option<Range<usize>>,
 }
 
-/// The functions of a source that rustfmt has formatted.
+/// Returns the functions of a source that rustfmt has formatted.
 fn functions(source: &str) -> Vec<Function> {
     let mut found = Vec::new();
-    // Where blocks begin, and of which function they are the body.
+    // The open blocks: where each begins, and the function whose body it is.
     let mut open: Vec<(usize, Option<Option<Range<usize>>>)> = Vec::new();
-    // A function whose body has not begun: how many brackets were open, and its `const`.
+    // A function whose body has not begun: the number of open brackets at its start, and its `const`.
     let mut head: Option<(usize, Option<Range<usize>>)> = None;
     let mut brackets = 0_usize;
     let mut before: Option<Range<usize>> = None;
@@ -114,7 +114,7 @@ fn functions(source: &str) -> Vec<Function> {
                     .filter(|word| &source[word.clone()] == "const");
                 head = Some((brackets, constant));
             }
-            // The type of a function has no name.
+            // In the type `fn(..)`, no name follows the word.
             "(" if before
                 .as_ref()
                 .is_some_and(|word| &source[word.clone()] == "fn") =>
@@ -143,7 +143,7 @@ fn functions(source: &str) -> Vec<Function> {
     found
 }
 
-/// Words and single signs; no comments, no texts.
+/// Returns words and single punctuation marks, without comments and string literals.
 fn tokens(source: &str) -> Vec<Range<usize>> {
     let mut tokens = Vec::new();
     let mut at = 0;
@@ -173,7 +173,7 @@ fn tokens(source: &str) -> Vec<Range<usize>> {
     tokens
 }
 
-/// The length of a raw text.
+/// Returns the length of a raw string literal.
 fn raw_text(rest: &str) -> Option<usize> {
     let marks = rest.strip_prefix('r')?;
     let count = marks.len() - marks.trim_start_matches('#').len();
@@ -186,7 +186,7 @@ fn raw_text(rest: &str) -> Option<usize> {
     Some(begins + length + end.len())
 }
 
-/// The length of a text up to its closing mark.
+/// Returns the length of a literal up to its closing mark.
 fn quoted(rest: &str, mark: char) -> usize {
     let mut is_escaped = false;
     for (at, c) in rest.char_indices().skip(1) {
@@ -200,7 +200,7 @@ fn quoted(rest: &str, mark: char) -> usize {
     rest.len()
 }
 
-/// Whether a quotation mark begins a character, and not a lifetime.
+/// Returns whether a quotation mark begins a character literal, and not a lifetime.
 fn is_character(rest: &str) -> bool {
     let mut chars = rest.chars().skip(1);
     let first = chars.next();

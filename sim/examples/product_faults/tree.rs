@@ -1,4 +1,4 @@
-//! A worktree in which faults are planted.
+//! The worktree in which faults are planted.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,25 +8,25 @@ use crate::Failure;
 use crate::list::Fault;
 use crate::splice::{Change, splice};
 
-/// Source and build of the commit that is checked out, beside each other in a folder.
+/// The source and the build of the commit that is checked out, side by side in a folder.
 pub(crate) struct Tree {
     source: PathBuf,
     build: PathBuf,
-    /// Copies of the files with faults, as they were written last.
+    /// Copies of the files with faults, as they were last written.
     planted: PathBuf,
 }
 
-/// The faults are in the source, and each is on where its number is chosen.
+/// A source with all faults, each enabled by its number, and its build.
 pub(crate) struct Planted<'a> {
     pub(crate) tree: &'a Tree,
     /// The simulator with the faults.
     pub(crate) simulator: PathBuf,
 }
 
-/// Says which fault is on.
+/// The environment variable with the number of the enabled fault.
 pub(crate) const CHOSEN: &str = "QUORLOCK_FAULT";
 
-/// What the bodies of functions are chosen by.
+/// The module that selects the bodies of functions.
 const CHOICE: &str = r#"//! Which of the planted faults is on.
 
 use std::sync::OnceLock;
@@ -83,7 +83,7 @@ impl Tree {
         })
     }
 
-    /// Plants all faults, each behind its number, and builds the simulator.
+    /// Plants all faults, each enabled by its number, and builds the simulator.
     pub(crate) fn plant(&self, faults: &[Fault]) -> Result<Planted<'_>, Failure> {
         let mut files: BTreeMap<&str, Vec<Change<'_>>> = BTreeMap::new();
         for (number, fault) in faults.iter().enumerate() {
@@ -117,14 +117,14 @@ impl Tree {
         })
     }
 
-    /// A file of the commit.
+    /// Returns a file of the commit.
     fn original(&self, file: &str) -> Result<String, Failure> {
         let mut git = Command::new("git");
         git.current_dir(&self.source);
         output(git.arg("show").arg(format!("HEAD:{file}")))
     }
 
-    /// A file that becomes what it was at the last run keeps its time: then nothing is compiled again.
+    /// Writes a file. A file with the same text as at the last run keeps its time, so that nothing is compiled again.
     fn write(&self, file: &str, text: &str) -> Result<(), Failure> {
         let copy = self.planted.join(file);
         if !std::fs::read_to_string(&copy).is_ok_and(|before| before == text) {
@@ -140,7 +140,7 @@ impl Tree {
             .set_modified(modified)?)
     }
 
-    /// Cargo in the source, with warnings that planted faults cause swallowed.
+    /// Returns the command `cargo` in the source. Warnings that planted faults cause are suppressed.
     pub(crate) fn cargo(&self) -> Command {
         let mut cargo = Command::new("cargo");
         cargo
@@ -149,18 +149,18 @@ impl Tree {
         cargo
     }
 
-    /// Where is built.
+    /// Returns the folder of the build.
     pub(crate) fn build(&self) -> &Path {
         &self.build
     }
 
-    /// Where the source is.
+    /// Returns the folder of the source.
     pub(crate) fn source(&self) -> &Path {
         &self.source
     }
 }
 
-/// What a command prints, if it succeeds.
+/// Returns the output of a command, if it succeeds.
 fn output(command: &mut Command) -> Result<String, Failure> {
     let output = command.stdin(Stdio::null()).output()?;
     if output.status.success() {

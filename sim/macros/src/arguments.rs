@@ -1,4 +1,4 @@
-//! What stands in the parentheses of the attribute.
+//! The arguments of the attribute.
 
 use proc_macro2::{Span, TokenStream};
 use syn::parse::{Parse, ParseStream, Parser};
@@ -6,7 +6,7 @@ use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{Error, Expr, ExprArray, ExprLit, Ident, Lit, LitStr, Result, Token};
 
-/// The arguments of the attribute; what is not there is left to the library.
+/// The arguments of the attribute. Missing ones get the defaults of the library.
 #[derive(Default)]
 pub(crate) struct Arguments {
     pub(crate) seeds: Option<u64>,
@@ -28,7 +28,7 @@ pub(crate) enum Outages {
     None,
 }
 
-/// `key = value`.
+/// One argument: `key = value`.
 struct Argument {
     key: Ident,
     value: Expr,
@@ -149,7 +149,7 @@ fn wrong(span: Span, why: &str) -> Error {
     Error::new(span, why)
 }
 
-/// `"500ms"`, `"5s"` or `"2min"`, in milliseconds.
+/// Parses `"500ms"`, `"5s"` or `"2min"`, in milliseconds.
 fn millis(text: &LitStr) -> Result<u64> {
     let value = text.value();
     let units = [("ms", 1), ("min", 60_000), ("s", 1_000)];

@@ -1,16 +1,16 @@
-//! The function that the attribute stands on.
+//! The function with the attribute.
 
 use proc_macro2::TokenStream;
 use syn::spanned::Spanned;
 use syn::{Error, ItemFn, Result, ReturnType};
 
-/// An async function that is a client, and whether it shares a world with others.
+/// An async function that is a client, and the parameters that it takes.
 pub(crate) struct Client {
     pub(crate) function: ItemFn,
     pub(crate) takes: Takes,
 }
 
-/// What a client is given.
+/// The parameters of a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Takes {
     Context,

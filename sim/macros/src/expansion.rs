@@ -1,4 +1,4 @@
-//! The test that stands in the place of a function.
+//! The test that replaces the function.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -84,7 +84,7 @@ mod tests {
 
     const CLIENT: &str = "async fn sells(ctx: Context, shop: Rc<Shop>) {}";
 
-    /// What the compiler says.
+    /// Returns the error that the compiler reports.
     fn refused(arguments: &str, item: &str) -> String {
         let expanded = expand(arguments.parse().unwrap(), item.parse().unwrap());
         expanded.unwrap_err().to_string()

@@ -1,4 +1,4 @@
-//! The attribute of `quorlock_sim::test`. Use it from the crate `quorlock-sim`, which re-exports it.
+//! The attribute `quorlock_sim::test`. Use it from the crate `quorlock-sim`, which re-exports it.
 
 mod arguments;
 mod client;
@@ -7,10 +7,10 @@ mod properties;
 
 use proc_macro::TokenStream;
 
-/// Makes a test of an async function that is a client under the faults that break locks.
+/// Turns an async function into a test, with the function as a client under the faults that break locks.
 ///
-/// The function takes a `Context`, and an `Rc` of what all clients share if they share something. Each client runs it as a
-/// process of its own, and again when that was restarted.
+/// The function takes a `Context` and, if clients share a world, an `Rc` of it. Each client runs the function as its
+/// own process, and again after a restart.
 ///
 /// ```ignore
 /// #[quorlock_sim::test(seeds = 200, faults = "inside", clients = 3)]
@@ -19,20 +19,20 @@ use proc_macro::TokenStream;
 /// }
 /// ```
 ///
-/// | argument | says | without |
+/// | argument | meaning | default |
 /// |---|---|---|
-/// | `seeds = 200` | how many runs | 100 |
-/// | `clients = 3` | how many clients, 1 to 60 | 3 |
-/// | `nodes = 5` | on how many nodes, 1 to 15; more than one are a majority | 1 |
-/// | `faults = "inside"` | `inside`, `all`, `none`, or a list of kinds | `inside` |
-/// | `outages = "none"` | that resources beside the lock always work | `"drawn"` |
-/// | `duration = "5s"` | how long a run is in simulated time | `2s` |
-/// | `world = Shop::open` | what makes the shared world of a run | `Default::default` |
-/// | `finally = look` | what looks at `&Shop` when a run is at its end | nothing |
+/// | `seeds = 200` | number of runs | 100 |
+/// | `clients = 3` | number of clients, 1 to 60 | 3 |
+/// | `nodes = 5` | number of nodes, 1 to 15; with more than one, locks need a majority | 1 |
+/// | `faults = "inside"` | faults: `inside`, `all`, `none`, or a list of kinds | `inside` |
+/// | `outages = "none"` | whether resources have outages; `"none"` if they always work | `"drawn"` |
+/// | `duration = "5s"` | length of a run in simulated time | `2s` |
+/// | `world = Shop::open` | function that creates the shared world of a run | `Default::default` |
+/// | `finally = look` | function that examines `&Shop` at the end of a run | none |
 /// | `properties = ["..", ".."]` | names of properties that other functions state, and that must get their chance | none |
 ///
-/// Properties that the function itself states by `always!`, `sometimes!` and `eventually!` are found in it, and must get their
-/// chance in one of the runs. Other attributes, such as `#[ignore]`, stay those of the test.
+/// Properties that the function itself states with `always!`, `sometimes!` and `eventually!` are found in it, and
+/// must get their chance in one of the runs. Other attributes, such as `#[ignore]`, are kept on the test.
 #[proc_macro_attribute]
 pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
     match expansion::expand(arguments.into(), item.into()) {

@@ -1,11 +1,12 @@
-//! The properties that a function states, found in its tokens: one that no run comes to would not be known otherwise.
+//! Finds the properties that a function states in its tokens. Otherwise, a property that no run reaches would not be
+//! known.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::{Lit, LitStr};
 
 const MACROS: [&str; 3] = ["always", "sometimes", "eventually"];
 
-/// The names of the properties that are stated in these tokens, in order.
+/// Returns the names of the properties that these tokens state, in order.
 pub(crate) fn stated(tokens: TokenStream) -> Vec<LitStr> {
     let mut found = Vec::new();
     look(tokens, &mut found);
@@ -32,7 +33,7 @@ fn look(tokens: TokenStream, found: &mut Vec<LitStr>) {
     }
 }
 
-/// The first text that stands alone between two commas.
+/// Returns the first argument that is only a text.
 fn name(arguments: TokenStream) -> Option<LitStr> {
     let tokens: Vec<TokenTree> = arguments.into_iter().collect();
     let is_comma = |token: &TokenTree| matches!(token, TokenTree::Punct(p) if p.as_char() == ',');

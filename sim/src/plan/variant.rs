@@ -68,7 +68,7 @@ variants! {
     ExtensionFromReply = "extension-from-reply", [ExtensionCountsFromReply];
     /// A lost round releases only the members that granted.
     GrantedReleasedOnly = "granted-released-only", [SilenceIsRefusal];
-    /// The release deletes the key, whoever owns it.
+    /// The release deletes the key without a check of its owner.
     PlainDelete = "plain-delete", [DeleteUnchecked];
     /// Nodes add to the hold count and subtract from it.
     Increments = "increments", [Increments];

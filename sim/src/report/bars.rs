@@ -1,4 +1,5 @@
-//! What lasts: waiting, holding, believing, claims on nodes, and times at which a process stood still.
+//! Draws bars for everything that lasts: waiting, holding, believing, claims on nodes, and times when a process was
+//! paused or down.
 
 use super::scene::{Owner, RowContent, Scene, Shape};
 use crate::history::recording::{ProcessPlace, Recording, Status};
@@ -6,7 +7,7 @@ use crate::history::{Action, Grant, Outcome};
 use crate::plan::time::SimTime;
 use crate::simulation::Run;
 
-/// In this order they lie one over the other.
+/// Draws all bars, from the lowest layer to the highest.
 pub(super) fn draw(scene: &mut Scene, run: &Run, recording: &Recording) {
     states(scene, run, recording);
     claims(scene, run, recording);
@@ -137,7 +138,7 @@ fn holds(scene: &mut Scene, run: &Run) {
     }
 }
 
-/// When a hold was given back, or its work ended.
+/// Returns when a hold was released, or when its work ended.
 pub(super) fn hold_end(run: &Run, grant: &Grant) -> u64 {
     let operations = run.history.operations.iter();
     let released = operations
@@ -201,7 +202,7 @@ fn beliefs(scene: &mut Scene, run: &Run) {
     }
 }
 
-/// A token, of which the last digits tell most if it is long.
+/// Formats a token. Of a long token, the last digits are the most useful.
 fn token_label(token: u64) -> String {
     match token {
         ..=999_999 => format!("token {token}"),
@@ -209,18 +210,18 @@ fn token_label(token: u64) -> String {
     }
 }
 
-/// The colour of a client.
+/// Returns the colour class of a client.
 pub(super) fn colour(client: Option<u16>) -> String {
     client.map_or("other".to_owned(), |client| format!("c{}", client % 8))
 }
 
-/// `from 12.345 ms to 20 ms (7.655 ms)`.
+/// Formats a period, as `from 12.345 ms to 20 ms (7.655 ms)`.
 pub(super) fn stretch(from: u64, until: u64) -> String {
     let length = SimTime::nanos(until.saturating_sub(from) / 1_000 * 1_000);
     format!("from {} to {} ({length})", moment(from), moment(until))
 }
 
-/// A moment, to the microsecond.
+/// Formats a time, to the microsecond.
 pub(super) fn moment(at: u64) -> String {
     let (millis, rest) = (at / 1_000_000, at % 1_000_000 / 1_000);
     format!("{millis}.{rest:03} ms")

@@ -1,6 +1,6 @@
-//! A whole scene, put together from a run: its lanes first, then what happened in them.
+//! Composes a whole scene from a run: first its lanes, then what happened in them.
 //!
-//! Constructors of [`Scene`], above what draws bars and marks into it.
+//! This module has the constructors of [`Scene`], because it uses what draws bars and marks into a scene.
 
 use std::collections::BTreeSet;
 
@@ -10,22 +10,22 @@ use crate::history::recording::{ClockId, ProcessPlace, Recording};
 use crate::history::{NameId, Process};
 use crate::simulation::{Run, Verdict};
 
-/// A picture of more rows than this has low ones.
+/// With more rows than this, the rows of a picture are low.
 const FEW_ROWS: usize = 10;
 const CLOCK_ROW: f64 = 22.0;
 const FAULT_ROW: f64 = 17.0;
 const WORDS_ROW: f64 = 16.0;
 const PADDING: f64 = 7.0;
-/// A run with more messages than this is shown around its violation first.
+/// With more messages than this, a run is first shown around its violation.
 const MANY: usize = 160;
 
-/// How high things are.
+/// The heights of the parts of a picture, in pixels.
 struct Heights {
-    /// Of a name in the lane of a client.
+    /// A name in the lane of a client.
     name: f64,
-    /// Of a name on a node.
+    /// A name on a node.
     key: f64,
-    /// Between clients and nodes, where messages are easiest to see.
+    /// The gap between clients and nodes, where messages are easiest to see.
     sea: f64,
 }
 
@@ -137,7 +137,8 @@ impl Scene {
         });
     }
 
-    /// All of it if that can be taken in, otherwise what led to the violation.
+    /// Returns the period that is shown first: the whole run if it is small enough, otherwise what led to the
+    /// violation.
     fn view(&self, run: &Run, recording: &Recording) -> (u64, u64) {
         let Verdict::Violated(violation) = &run.verdict else {
             return (0, self.end);
@@ -155,7 +156,7 @@ impl Scene {
         if seen <= MANY {
             return (0, until.min(self.end));
         }
-        // From when on those that take part had asked for what they believe in.
+        // Begin when the processes involved had asked for the locks that they believe to hold.
         let asked = |process| {
             let grants = run.history.grants.iter();
             let mut theirs = grants.filter(|g| g.process == process && g.won <= at);
@@ -172,7 +173,7 @@ impl Scene {
     }
 }
 
-/// A row for each clock that did not keep the offset with which it began.
+/// Returns a row for each clock whose offset changed during the run.
 fn clocks(
     recording: &Recording,
     is_of: impl Fn(&ClockId) -> bool,

@@ -1,4 +1,4 @@
-//! The picture as SVG. Whatever has a time carries it in `data-a` and `data-b`, so that a page can move it.
+//! The picture as SVG. Each element with a time carries it in `data-a` and `data-b`, so that a page can move it.
 
 use std::fmt::Write;
 
@@ -9,25 +9,25 @@ use crate::history::recording::ProcessPlace;
 /// Where the figure is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Use {
-    /// As a file of its own: with the style sheet, and only what lies in the view.
+    /// As a separate file: with the style sheet, and only what lies in the view.
     Alone,
     /// In a page, which has the style sheet and can move all of it.
     Page,
 }
 
-/// How wide it is at first.
+/// The initial width, in pixels.
 const WIDTH: f64 = 1160.0;
-/// Room for the labels of the lanes.
+/// The width of the labels of the lanes, in pixels.
 pub(super) const GUTTER: f64 = 150.0;
-/// Room at the right edge.
+/// The width of the right margin, in pixels.
 pub(super) const EDGE: f64 = 34.0;
 
 pub(super) const STYLE: &str = include_str!("figure.css");
 
-/// Fill patterns, so that clients differ in grey too.
+/// Fill patterns, so that clients also differ in greyscale.
 const PATTERNS: &str = include_str!("patterns.svg");
 
-/// Writes to a text, which cannot fail.
+/// Writes to a string, which cannot fail.
 macro_rules! put {
     ($out:expr, $($arguments:tt)*) => { let _ = write!($out, $($arguments)*); };
 }
@@ -59,7 +59,7 @@ pub(super) fn write(scene: &Scene, used: Use) -> String {
     axis(&mut out, scene);
     out.push_str("<g id=\"plot-items\" clip-path=\"url(#plot)\">\n");
     let canvas = Canvas { scene, used };
-    // Messages go under everything, and what is wrong over everything.
+    // Messages lie below everything else, and violations above it.
     let mut labels = String::new();
     for layer in [Layer::State, Layer::Messages, Layer::Rest, Layer::Wrong] {
         for item in scene.items.iter().filter(|item| layer_of(item) == layer) {
@@ -127,7 +127,7 @@ fn shortened(label: &str) -> String {
     format!("{start}…")
 }
 
-/// Round times at a distance at which they can be read.
+/// Returns round times at readable distances.
 fn ticks((from, until): (u64, u64)) -> Vec<u64> {
     let span = until.saturating_sub(from).max(1);
     let mut step = 1u64;
@@ -175,7 +175,7 @@ impl Canvas<'_> {
     fn x(&self, at: u64) -> f64 {
         let (from, until) = self.scene.view;
         let share = (at as f64 - from as f64) / (until.saturating_sub(from).max(1) as f64);
-        // Far outside it does not matter where exactly.
+        // Far outside of the view, the exact position does not matter.
         GUTTER + share.clamp(-2.0, 3.0) * (WIDTH - GUTTER - EDGE)
     }
 
@@ -261,9 +261,10 @@ impl Canvas<'_> {
         }
     }
 
-    /// The words on a bar, if they have room.
+    /// Writes the label of a bar, if there is room.
     fn label(&self, out: &mut String, class: &str, (from, until): (u64, u64), y: f64, text: &str) {
-        // A fault's name stands beside its start even if the fault is short, and so do the words of a client.
+        // The name of a fault is written beside its start even if the fault is short, and so are the marks of a
+        // client.
         let is_free = class.starts_with("fault") || class.starts_with("note");
         let left = self.x(from).max(GUTTER);
         let room = self.x(until).min(WIDTH) - left;
@@ -308,7 +309,7 @@ impl Canvas<'_> {
     }
 }
 
-/// As text in HTML and SVG.
+/// Escapes a text for HTML and SVG.
 pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
@@ -316,7 +317,7 @@ pub(super) fn escaped(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
-/// A sentence about the view, for people who cannot see it.
+/// Describes the view in a sentence, for screen readers.
 pub(super) fn caption(scene: &Scene) -> String {
     let (from, until) = scene.view;
     format!("Shown from {} to {}.", moment(from), moment(until))

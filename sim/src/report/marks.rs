@@ -1,4 +1,4 @@
-//! What happens at once or between lanes: messages, faults, clocks, writes, and the violation.
+//! Draws marks for what happens at one moment or between lanes: messages, faults, clocks, writes, and the violation.
 
 use super::bars::{hold_end, moment, stretch};
 use super::scene::{Owner, RowContent, Scene, Shape, initial};
@@ -18,9 +18,9 @@ pub(super) fn draw(scene: &mut Scene, run: &Run, recording: &Recording) {
     }
 }
 
-/// In which row each fault is, so that none lies over another. Those that came after a violation are left out.
+/// Returns the row of each fault, so that no two overlap. Faults after the violation have none.
 pub(super) fn stack(run: &Run, view: (u64, u64)) -> Vec<Option<usize>> {
-    // Room for its name.
+    // Leaves room for its name.
     let gap = view.1.saturating_sub(view.0) / 8;
     let mut free: Vec<u64> = Vec::new();
     let mut place = |fault: &crate::plan::fault::Fault| {
@@ -105,7 +105,7 @@ fn messages(scene: &mut Scene, recording: &Recording) {
             None => format!("sent at {}, lost", moment(message.sent)),
         };
         let title = format!("{from} {a} to {to} {b}: {}; {passage}", message.text);
-        // One that is lost ends half-way.
+        // A lost message ends half-way.
         let until = message.arrives.unwrap_or(message.sent + 2_000_000);
         let shape = Shape::Arrow {
             from: message.sent,
@@ -118,7 +118,7 @@ fn messages(scene: &mut Scene, recording: &Recording) {
     }
 }
 
-/// How far a clock is off, upwards if it is ahead.
+/// Draws how far each clock is off, upwards if it is ahead.
 fn clocks(scene: &mut Scene, recording: &Recording) {
     for (clock, points) in &recording.clocks {
         let (who, whose) = match clock {
@@ -145,7 +145,7 @@ fn clocks(scene: &mut Scene, recording: &Recording) {
         let mut before = first;
         for (at, ahead) in points.iter().filter(|(at, _)| 0 < *at) {
             steps.push((*at, y(*ahead)));
-            // A step is worth words of its own, a drift is not.
+            // A step has its own description; a drift does not.
             if 5_000_000 <= before.abs_diff(*ahead) {
                 turns.push((*at, y(*ahead), off(*ahead)));
             }
@@ -218,7 +218,7 @@ fn violated(scene: &mut Scene, run: &Run, violation: &Violation) {
                 height: whole.1 - whole.0,
                 label: match violation.property {
                     Property::Eventually => "it never comes".to_owned(),
-                    _ => "nobody gets it".to_owned(),
+                    _ => "no client gets it".to_owned(),
                 },
             };
             let title = format!("{}: {}", violation, stretch(from, at));
@@ -244,7 +244,7 @@ fn violated(scene: &mut Scene, run: &Run, violation: &Violation) {
     scene.push(shape, "wrong", violation.to_string());
 }
 
-/// The last holds of those that take part.
+/// Marks the last holds of the processes involved.
 fn involved(scene: &mut Scene, run: &Run, violation: &Violation) {
     let at = violation.at.as_nanos();
     let named = violation.name.as_deref();
@@ -275,7 +275,7 @@ fn involved(scene: &mut Scene, run: &Run, violation: &Violation) {
     }
 }
 
-/// The two stays at one time, and the stretch that they share.
+/// Marks the two stays that overlap, and the period in which they do.
 fn both_inside(scene: &mut Scene, history: &History, violation: &Violation) {
     let at = violation.at.as_nanos();
     let named = violation.name.as_deref();

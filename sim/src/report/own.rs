@@ -1,4 +1,4 @@
-//! What clients of a user's own say, ask of resources, and hold.
+//! Draws what a user's own clients record, send to resources, and hold.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::history::recording::{Claim, ProcessPlace, Recording};
 use crate::plan::LockKind;
 use crate::simulation::Run;
 
-/// How many of the last things that clients said and asked are shown at first.
+/// How many of the last marks and calls are shown at first.
 const LAST: usize = 14;
 
 pub(super) fn draw(scene: &mut Scene, run: &Run, recording: &Recording) {
@@ -22,7 +22,7 @@ pub(super) fn draw(scene: &mut Scene, run: &Run, recording: &Recording) {
     words(scene, run);
 }
 
-/// When the last things before a time began.
+/// Returns when the last marks and calls before a time began.
 pub(super) fn begun(run: &Run, at: u64) -> Option<u64> {
     let history = &run.history;
     let said = history.marks.iter().map(|mark| mark.at);
@@ -32,7 +32,7 @@ pub(super) fn begun(run: &Run, at: u64) -> Option<u64> {
     steps.get(steps.len().saturating_sub(LAST)).copied()
 }
 
-/// In which row each mark of a client is, by its place among all marks, so that no words lie over others.
+/// Returns the row of each mark of a client, by the index of the mark, so that no texts overlap.
 pub(super) fn stack(run: &Run, client: u16, view: (u64, u64)) -> Vec<(usize, usize)> {
     let shown = view.1.saturating_sub(view.0);
     let mut free: Vec<u64> = Vec::new();
@@ -43,11 +43,11 @@ pub(super) fn stack(run: &Run, client: u16, view: (u64, u64)) -> Vec<(usize, usi
     let marks = marks.filter(|(_, mark)| is_its(mark));
     marks
         .map(|(place, mark)| {
-            // Room for its words: about 160 letters are a picture's width.
+            // Leaves room for its text: about 160 letters fill the width of a picture.
             let letters = u64::try_from(mark.text.len()).unwrap_or(0) + 2;
             let until = mark.at + shown / 160 * letters;
             let row = free.iter().position(|free| *free <= mark.at);
-            // More rows would make the picture higher than a screen: the last one takes the rest.
+            // With more rows the picture would be higher than a screen: the last row takes the rest.
             let row = row.unwrap_or(free.len().min(3));
             match free.get_mut(row) {
                 Some(free) => *free = until,
@@ -100,7 +100,7 @@ fn outages(scene: &mut Scene, run: &Run) {
     }
 }
 
-/// A question, what came of it, and its answer.
+/// Draws each call: the request, what happened to it, and the answer.
 fn calls(scene: &mut Scene, run: &Run) {
     for asked in &run.history.asked {
         let client = asked.process.client;
@@ -150,7 +150,7 @@ fn calls(scene: &mut Scene, run: &Run) {
     }
 }
 
-/// Clients of a user's own do not say what they hold: it is told by the claims that nodes have for them.
+/// Draws what clients hold. A user's own clients do not report it, so the claims on nodes show it.
 fn holds(scene: &mut Scene, run: &Run, recording: &Recording) {
     if !run.history.grants.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! The page: the figure, the story beside it, and everything that is needed to repeat the run.
+//! The page: the figure, the story beside it, and everything that repeats the run.
 
 use std::fmt::Write;
 
@@ -15,12 +15,12 @@ const PAGE_STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 const LEGEND: &str = include_str!("legend.html");
 
-/// Writes to a text, which cannot fail.
+/// Writes to a string, which cannot fail.
 macro_rules! put {
     ($out:expr, $($arguments:tt)*) => { let _ = write!($out, $($arguments)*); };
 }
 
-/// How a run is repeated from its plan, in HTML.
+/// Returns, as HTML, how a run is repeated from its plan.
 pub(super) fn by_plan(run: &Run) -> String {
     let plan = crate::plan::file::write(&run.plan).unwrap_or_default();
     format!(
@@ -31,12 +31,12 @@ pub(super) fn by_plan(run: &Run) -> String {
     )
 }
 
-/// How a run of a test is repeated, in HTML.
+/// Returns, as HTML, how a run of a test is repeated.
 pub(super) fn by_command(command: &str) -> String {
     format!("<pre>{}</pre>", escaped(command))
 }
 
-/// `repeat` says how the run is repeated, in HTML.
+/// Writes the page. `repeat` explains, as HTML, how the run is repeated.
 pub(super) fn write(run: &Run, recording: &Recording, title: &str, repeat: &str) -> String {
     let scene = Scene::of(run, recording);
     let mut out = String::new();
@@ -78,11 +78,11 @@ pub(super) fn write(run: &Run, recording: &Recording, title: &str, repeat: &str)
     out
 }
 
-/// What the run shows, as people would say it.
+/// Returns what the run shows, in plain words.
 fn headline(verdict: &Verdict) -> String {
     let violation = match verdict {
         Verdict::Holds => return "Every property holds".to_owned(),
-        Verdict::Vacuous => return "Nobody acquired anything".to_owned(),
+        Verdict::Vacuous => return "No client acquired anything".to_owned(),
         Verdict::Violated(violation) => violation,
     };
     let name = violation.name.as_deref().unwrap_or("a lock");
@@ -90,18 +90,18 @@ fn headline(verdict: &Verdict) -> String {
         Property::Exclusion => format!("Two clients believe to hold {name}"),
         Property::Usage => format!("Writes of two holders of {name} interleave"),
         Property::Fencing => format!("The fencing tokens of {name} are out of order"),
-        Property::Ownership => format!("A claim on {name} is changed by somebody else"),
+        Property::Ownership => format!("A claim on {name} is changed by another client"),
         Property::HoldCount => format!("A hold of {name} counts wrongly"),
-        Property::Progress => "Nobody gets the lock any more".to_owned(),
+        Property::Progress => "No client gets the lock any more".to_owned(),
         Property::Orphans => format!("A claim on {name} stays behind"),
         Property::Expiry => format!("A claim on {name} outlives its owner"),
-        Property::Fairness => format!("Somebody who waits for {name} is overtaken"),
+        Property::Fairness => format!("A waiter for {name} is overtaken"),
         Property::ReadWrite if violation.story.starts_with("node") => {
-            format!("{name} is kept from somebody by nobody")
+            format!("A client is refused {name}, which no other client holds")
         }
-        Property::ReadWrite => format!("Somebody writes {name} beside others"),
+        Property::ReadWrite => format!("A client writes {name} while others hold it"),
         Property::Statements => format!("A lease on {name} shrinks"),
-        Property::Validity => format!("A hold of {name} is not worth what was said of it"),
+        Property::Validity => format!("A statement about a hold of {name} is wrong"),
         Property::Leadership => format!("Two leaders believe to lead {name}"),
         Property::Termination => "The run does not end".to_owned(),
         Property::Terms => format!("The terms of leaders of {name} are out of order"),
@@ -167,7 +167,7 @@ fn facts(run: &Run) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Of a test of a user's own, whose work is not the plan's.
+/// Returns the facts of a user's test, whose work is not that of the plan.
 fn own_facts(run: &Run) -> Vec<(&'static str, String)> {
     let plan: &Plan = &run.plan;
     vec![
@@ -197,7 +197,7 @@ fn toolbar(out: &mut String, scene: &Scene) {
     );
 }
 
-/// All of the run in a strip, with what is shown of it.
+/// Draws the whole run as a strip, with a window that marks the part that is shown.
 fn overview(out: &mut String, scene: &Scene, recording: &Recording) {
     const PARTS: usize = 240;
     let mut sent = [0u32; PARTS];

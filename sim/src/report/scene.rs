@@ -1,25 +1,25 @@
-//! What is where in the picture: lanes from top to bottom, and in them what happened when.
+//! The layout of the picture: lanes from top to bottom, and in them what happened when.
 
 use crate::history::NameId;
 use crate::history::recording::{ClockId, ProcessPlace};
 
-/// The picture, with times in nanoseconds across and lengths in pixels down.
+/// The picture. Times are nanoseconds and run from left to right; lengths are pixels and run downwards.
 #[derive(Debug, Default)]
 pub(super) struct Scene {
     pub(super) lanes: Vec<Swimlane>,
     pub(super) items: Vec<Item>,
     pub(super) height: f64,
-    /// How long the run was.
+    /// The length of the run, in nanoseconds.
     pub(super) end: u64,
-    /// What is shown at first.
+    /// The period that is shown at first.
     pub(super) view: (u64, u64),
     /// When a property was violated.
     pub(super) violated: Option<u64>,
-    /// What the picture shows, in a sentence.
+    /// A sentence that describes the picture.
     pub(super) summary: String,
 }
 
-/// One client, one node, the faults or the store.
+/// A lane: one client, one node, the faults, or the store.
 #[derive(Debug)]
 pub(super) struct Swimlane {
     pub(super) who: Owner,
@@ -33,12 +33,12 @@ pub(super) struct Swimlane {
 pub(super) enum Owner {
     Faults,
     Store,
-    /// Of a user's own, by its place in the history.
+    /// A user's own resource, by its index in the history.
     Resource(u16),
     Place(ProcessPlace),
 }
 
-/// A part of a lane.
+/// A row of a lane.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub(super) what: RowContent,
@@ -51,17 +51,17 @@ pub(super) struct Row {
 pub(super) enum RowContent {
     Name(NameId),
     Clock(ClockId),
-    /// Of faults that overlap in time, and of words that would.
+    /// A row for faults that overlap in time, or for texts that would.
     Nth(usize),
 }
 
-/// Something that happened.
+/// One element of the picture.
 #[derive(Debug)]
 pub(super) struct Item {
     pub(super) shape: Shape,
-    /// Of the style sheet.
+    /// The class in the style sheet.
     pub(super) class: String,
-    /// In words.
+    /// A description in words.
     pub(super) title: String,
 }
 
@@ -74,7 +74,7 @@ pub(super) enum Shape {
         height: f64,
         label: String,
     },
-    /// A message; one without an arrival is lost half-way.
+    /// A message. Without an arrival, it is lost half-way.
     Arrow {
         from: u64,
         until: u64,
@@ -82,18 +82,18 @@ pub(super) enum Shape {
         bottom: f64,
         is_lost: bool,
     },
-    /// A moment, all the way from `top` to `bottom`.
+    /// A vertical line at a time, from `top` to `bottom`.
     Moment { at: u64, top: f64, bottom: f64 },
     Mark {
         at: u64,
         y: f64,
         glyph: &'static str,
     },
-    /// A curve that goes in steps.
+    /// A step curve.
     Steps { points: Vec<(u64, f64)> },
 }
 
-/// Room for the axis.
+/// The height of the axis, in pixels.
 pub(super) const AXIS: f64 = 30.0;
 
 impl Scene {
@@ -114,7 +114,7 @@ impl Scene {
     }
 }
 
-/// By how much a clock was ahead at the beginning.
+/// Returns how far a clock was ahead at the beginning, in nanoseconds.
 pub(super) fn initial(points: &[(u64, i64)]) -> i64 {
     let at_first = points.iter().take_while(|(at, _)| *at == 0).last();
     at_first.map_or(0, |(_, ahead)| *ahead)

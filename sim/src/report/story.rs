@@ -1,4 +1,4 @@
-//! A run in words, in the order of true time.
+//! The story of a run: what happened, in words, in the order of true time.
 
 use quorlock::NodeTrust;
 
@@ -9,20 +9,20 @@ use crate::plan::variant::Variant;
 use crate::plan::{LockKind, Plan};
 use crate::simulation::{Run, Verdict};
 
-/// One thing that happened.
+/// One line of a story.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StoryLine {
-    /// When, in nanoseconds of true time.
+    /// When it happened, in nanoseconds of true time.
     pub at: u64,
-    /// Of which kind it is.
+    /// The kind of event.
     pub sort: StoryKind,
-    /// Whose doing it is.
+    /// The process that did it, if it was one.
     pub process: Option<Process>,
     /// What happened, without its time.
     pub text: String,
 }
 
-/// What a line of a story tells of.
+/// The kind of event that a line describes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(missing_docs, reason = "each says what it is")]
 pub enum StoryKind {
@@ -43,7 +43,7 @@ impl StoryLine {
         }
     }
 
-    /// As a line of text, with its time.
+    /// Returns the line as text, with its time.
     #[must_use]
     pub fn in_text(&self) -> String {
         let mark = match self.sort {
@@ -56,7 +56,7 @@ impl StoryLine {
     }
 }
 
-/// A run as text.
+/// Returns the story of a run as text.
 #[must_use]
 pub fn tell(run: &Run) -> Vec<String> {
     let mut told = vec![format!("{}: {}", lock(&run.plan), whose(&run.plan))];
@@ -70,13 +70,13 @@ pub fn tell(run: &Run) -> Vec<String> {
     told
 }
 
-/// The verdict of a run as a sentence. A violation by anything but the product says so: its page or story may be shown
-/// without its plan.
+/// Returns the verdict of a run as a sentence. If a variant other than the product violates a property, the sentence
+/// names the variant, because a page or story may be shown without its plan.
 #[must_use]
 pub fn summary(run: &Run) -> String {
     match &run.verdict {
         Verdict::Holds => "every property holds".to_owned(),
-        Verdict::Vacuous => "vacuous: nobody acquired anything".to_owned(),
+        Verdict::Vacuous => "vacuous: no client acquired anything".to_owned(),
         Verdict::Violated(violation) => {
             let by = match run.plan.variant {
                 Variant::Product => String::new(),
@@ -88,7 +88,7 @@ pub fn summary(run: &Run) -> String {
     }
 }
 
-/// Which lock a plan is about: its kind, and on how many nodes.
+/// Returns the lock of a plan: its kind, and the number of its nodes.
 #[must_use]
 pub fn lock(plan: &Plan) -> String {
     let nodes = match plan.nodes.count {
@@ -102,7 +102,7 @@ pub fn lock(plan: &Plan) -> String {
     }
 }
 
-/// Whose lock a plan is about, and what the product does without.
+/// Returns the implementation of a plan's lock, and the safeguards that the product lacks in it.
 #[must_use]
 pub fn whose(plan: &Plan) -> String {
     let variant = plan.variant;
@@ -124,7 +124,7 @@ pub fn whose(plan: &Plan) -> String {
     whose
 }
 
-/// What happened in a run, in order; with a recording also what became of claims on nodes.
+/// Returns what happened in a run, in order. With a recording, this includes the claims on nodes.
 #[must_use]
 pub fn lines(run: &Run, recording: Option<&Recording>) -> Vec<StoryLine> {
     let mut lines: Vec<StoryLine> = Vec::new();
@@ -151,7 +151,7 @@ pub fn lines(run: &Run, recording: Option<&Recording>) -> Vec<StoryLine> {
     reigns(run, &mut lines);
     lines.extend(run.history.writes.iter().map(|write| written(run, write)));
     if let Some(recording) = recording {
-        // What a replica has is what its primary had.
+        // A replica has what its primary had, so its claims are left out.
         let is_replica = |claim: &&Claim| {
             let place = ProcessPlace::Node(claim.node);
             let mut states = recording.states.iter();
@@ -180,12 +180,12 @@ pub fn lines(run: &Run, recording: Option<&Recording>) -> Vec<StoryLine> {
     lines
 }
 
-/// To the microsecond.
+/// Rounds a time to microseconds.
 fn moment(at: u64) -> SimTime {
     SimTime::nanos(at / 1_000 * 1_000)
 }
 
-/// What clients of a user's own say and ask, and what goes wrong with what they ask.
+/// Adds what a user's own clients record and send to resources, and the outages of these.
 fn own(run: &Run, lines: &mut Vec<StoryLine>) {
     for mark in &run.history.marks {
         let who = mark.process.map_or(String::new(), |who| format!("{who}: "));
@@ -295,7 +295,7 @@ fn claimed(run: &Run, claim: &Claim, lines: &mut Vec<StoryLine>) {
     let node = run.plan.node_name(claim.node);
     let whose = claim
         .owner
-        .map_or("somebody".to_owned(), |owner| owner.to_string());
+        .map_or("an unknown client".to_owned(), |owner| owner.to_string());
     let text = format!("{node}: {name} is locked by {whose}");
     lines.push(StoryLine::new(
         claim.from,

@@ -1,4 +1,4 @@
-//! Many runs, on all cores.
+//! Campaigns: many runs, on all cores.
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
@@ -17,74 +17,74 @@ use crate::study::patience::Patience;
 use crate::study::pool::share_out;
 use crate::study::progress::{self, Counting};
 
-/// What to run.
+/// The configuration of a campaign.
 #[derive(Clone, Debug)]
 pub struct Campaign {
-    /// What plans are drawn from.
+    /// The generator of plans.
     pub swarm: PlanGenerator,
-    /// Which seeds.
+    /// The range of seeds.
     pub seeds: Range<u64>,
-    /// Every how many-th of them, and which.
+    /// The part of the seeds that is run.
     pub shard: Shard,
-    /// On how many threads.
+    /// The number of threads.
     pub jobs: usize,
-    /// Whether it goes on after a failure.
+    /// What happens after a failure.
     pub after_failure: AfterFailure,
-    /// Where failures are written.
+    /// The folder into which failures are written; `None` to write none.
     pub out: Option<PathBuf>,
-    /// The folder into which the history of every run is written.
+    /// The folder into which the history of every run is written; `None` to write none.
     pub histories: Option<PathBuf>,
 }
 
 /// One part of a campaign that is split over machines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shard {
-    /// Which part, from 0.
+    /// The index of the part, from 0.
     pub index: u64,
-    /// Of how many.
+    /// The number of parts.
     pub of: u64,
 }
 
 /// What a campaign does when a run fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AfterFailure {
-    /// It ends.
+    /// The campaign ends.
     Stop,
-    /// It goes on to the last seed.
+    /// The campaign continues to the last seed.
     GoOn,
 }
 
-/// What a campaign has come to. Small, however many runs there were.
+/// The result of a campaign. Its size does not grow with the number of runs.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Summary {
-    /// How many runs.
+    /// The number of runs.
     pub runs: u64,
-    /// In how many no client acquired anything.
+    /// The number of runs in which no client acquired anything.
     pub vacuous_runs: u64,
-    /// How many holds were won.
+    /// The number of holds that were won.
     pub holds: u64,
-    /// How many requests nodes executed.
+    /// The number of requests that nodes executed.
     pub commands: u64,
-    /// How many acquires found another owner's claim.
+    /// The number of acquires that were refused because of another owner's claim.
     pub refused: u64,
-    /// How many runs broke which property.
+    /// For each property that was broken, the number of runs that broke it.
     pub violated: BTreeMap<String, u64>,
-    /// The smallest seed that broke something, with what it broke.
+    /// The smallest seed that broke a property, with that property.
     pub first: Option<(u64, String)>,
-    /// Whether a property of safety was broken.
+    /// Whether a safety property was broken.
     pub is_unsafe: bool,
-    /// How many faults of which kind were run, and how many of them did something.
+    /// For each kind, the number of faults, and how many of them had an effect.
     pub faults: BTreeMap<String, (u64, u64)>,
-    /// Files that were written.
+    /// The files that were written.
     pub files: Vec<PathBuf>,
 }
 
-/// At most so many failures are written.
+/// The largest number of failures that are written.
 const MOST_FILES: usize = 100;
 
 impl Summary {
-    /// Takes one run into account.
+    /// Adds one run.
     pub fn add(&mut self, run: &Run) {
         self.runs += 1;
         self.holds += u64::from(run.history.holds);
@@ -112,7 +112,7 @@ impl Summary {
         }
     }
 
-    /// Takes another part into account.
+    /// Adds the summary of another part.
     pub fn merge(&mut self, other: Summary) {
         self.runs += other.runs;
         self.vacuous_runs += other.vacuous_runs;
@@ -136,7 +136,8 @@ impl Summary {
         self.files.truncate(MOST_FILES);
     }
 
-    /// Why nothing was shown, if that is so: too few holds, no contention, or a kind of fault that never did anything.
+    /// Returns why the campaign shows nothing, if it does not: too few holds, no contention, or a kind of fault that
+    /// never had an effect.
     #[must_use]
     pub fn vacuity(&self) -> Option<String> {
         if self.runs == 0 {
@@ -146,7 +147,7 @@ impl Summary {
             return Some(format!("only {} holds in {} runs", self.holds, self.runs));
         }
         if self.refused == 0 {
-            return Some("nobody ever found the lock held by somebody else".to_owned());
+            return Some("no acquire ever found the lock held by another client".to_owned());
         }
         let idle = self
             .faults
@@ -155,7 +156,7 @@ impl Summary {
         idle.map(|(kind, (drawn, _))| format!("{drawn} faults of kind {kind} never did anything"))
     }
 
-    /// The exit code of the command line.
+    /// Returns the exit code of the command line.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         if self.is_unsafe {
@@ -174,14 +175,14 @@ impl Summary {
     }
 }
 
-/// How many seeds a thread takes at a time: few, because who takes the last ones is waited for.
+/// How many seeds a thread takes at a time. Few, because all others wait for the thread that takes the last ones.
 const BATCH: u64 = 4;
 
 impl Campaign {
-    /// Runs it.
+    /// Runs the campaign.
     ///
     /// # Errors
-    /// [`FileError`] when a failure cannot be written.
+    /// Returns [`FileError`] if a failure cannot be written.
     pub fn run(&self) -> Result<Summary, FileError> {
         let len = self.len();
         let bar = progress::bar(len, Counting::Runs);
@@ -215,7 +216,7 @@ impl Campaign {
         Ok(summary)
     }
 
-    /// Runs some seeds of this shard, and breaks after a failure that ends the campaign.
+    /// Runs some seeds of this shard. Returns `Break` after a failure that ends the campaign.
     fn batch(
         &self,
         nths: Range<u64>,
@@ -240,20 +241,20 @@ impl Campaign {
         Ok((summary, ControlFlow::Continue(())))
     }
 
-    /// Writes a failure, if failures are written and there are not too many yet.
+    /// Writes a failure, if failures are written and the limit is not reached.
     fn write(&self, run: &Run, files: &AtomicUsize) -> Result<Option<PathBuf>, FileError> {
         let Some(out) = &self.out else {
             return Ok(None);
         };
-        // Counted before the writing: threads that each saw 99 would write several more.
+        // Count before writing: otherwise several threads could each see 99 files, and all write one.
         if MOST_FILES <= files.fetch_add(1, Ordering::Relaxed) {
             return Ok(None);
         }
         Failure::of(run).write(out).map(Some)
     }
 
-    /// The trace of every run, by its seed and in the order of seeds. A change that is to change nothing leaves these
-    /// as they are. Failures are neither looked for nor written.
+    /// Returns the trace hash of every run with its seed, in the order of seeds. A change that must not alter
+    /// behaviour leaves these as they are. Failures are neither checked nor written.
     #[must_use]
     pub fn traces(&self) -> Vec<(u64, u64)> {
         let len = self.len();
@@ -275,7 +276,7 @@ impl Campaign {
         traces
     }
 
-    /// How many seeds are this shard's.
+    /// Returns the number of seeds of this shard.
     fn len(&self) -> u64 {
         let all = self.seeds.end.saturating_sub(self.seeds.start);
         let before = self.shard.index.min(all);
@@ -287,7 +288,7 @@ impl Campaign {
     }
 }
 
-/// Kinds of fault that a summary does not have because none was drawn.
+/// Returns the kinds of fault that are missing in a summary because none was drawn.
 #[must_use]
 pub fn not_drawn(summary: &Summary) -> Vec<Kind> {
     let is_missing = |kind: &Kind| !summary.faults.contains_key(kind.name());

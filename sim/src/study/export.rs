@@ -1,4 +1,4 @@
-//! Histories as JSON lines, for outside checkers: a header, and then what happened in the order in which it began.
+//! Histories as JSON lines for external checkers: a header, then all events in the order in which they began.
 
 use std::path::{Path, PathBuf};
 
@@ -11,10 +11,11 @@ use crate::plan::Plan;
 use crate::simulation::{Run, Verdict};
 use crate::study::failure::{self, FileError};
 
-/// The version of the format. It grows when a key changes its meaning or is left out; new keys may come without that.
+/// The version of the format. It is incremented when a key changes its meaning or is removed, but not when a key is
+/// added.
 const FORMAT: u32 = 2;
 
-/// The first line.
+/// The first line: the header.
 #[derive(Debug, Serialize)]
 struct HistoryHeader<'a> {
     format: &'static str,
@@ -23,14 +24,14 @@ struct HistoryHeader<'a> {
     seed: u64,
     trace: String,
     verdict: &'a Verdict,
-    /// All properties that this history breaks, whether the plan demands them or not.
+    /// All properties that this history breaks, whether or not the plan demands them.
     violated: Vec<Property>,
-    /// Whether two holds that exclude each other were believed at once.
+    /// Whether two clients believed at the same time in holds that exclude each other.
     overlaps: bool,
     plan: &'a Plan,
 }
 
-/// Another line.
+/// Any other line.
 #[derive(Debug, Serialize)]
 struct HistoryLine<'a> {
     operation: &'static str,
@@ -47,7 +48,7 @@ struct HistoryLine<'a> {
     read_at: Option<u64>,
 }
 
-/// The history of a run as text: one JSON object a line; times are nanoseconds of true time.
+/// Returns the history of a run as text, one JSON object per line. Times are nanoseconds of true time.
 #[must_use]
 pub fn lines(run: &Run) -> String {
     let mut text = String::new();
@@ -58,14 +59,14 @@ pub fn lines(run: &Run) -> String {
     text
 }
 
-/// Writes the history of a run into a folder: `redlock-seed-42.jsonl`.
+/// Writes the history of a run into a folder, as `redlock-seed-42.jsonl`.
 pub(super) fn write(run: &Run, folder: &Path) -> Result<PathBuf, FileError> {
     let file = format!("{}.jsonl", failure::stem(&run.plan));
     failure::write_file(folder.join(file), &lines(run))
 }
 
 fn push(text: &mut String, line: &impl Serialize) {
-    // What is serialized has text for keys, and no numbers that JSON does not have.
+    // All keys are text and all numbers are finite, so this is always valid JSON.
     text.push_str(&serde_json::to_string(line).expect("BUG: a line of a history is JSON"));
     text.push('\n');
 }
@@ -86,7 +87,8 @@ fn header(run: &Run) -> HistoryHeader<'_> {
     }
 }
 
-/// What happened. Of what began at once, writes to the store keep the order in which they came to it.
+/// Returns the events in the order in which they began. Writes to the store that began at the same time keep the
+/// order in which they arrived.
 fn sorted(history: &History) -> Vec<HistoryLine<'_>> {
     let mut lines: Vec<HistoryLine> = operations(history).collect();
     lines.extend(grants(history));
@@ -130,7 +132,7 @@ fn grants(history: &History) -> impl Iterator<Item = HistoryLine<'_>> {
     })
 }
 
-/// Stays inside sections, and terms of leaders.
+/// Returns the stays inside sections, and the terms of leaders.
 fn uses(history: &History) -> impl Iterator<Item = HistoryLine<'_>> {
     let sections = history.sections.iter().map(|section| HistoryLine {
         operation: "use",
@@ -191,7 +193,8 @@ fn number(hold: HoldId) -> Option<u32> {
     (hold != HoldId::NONE).then_some(hold.0)
 }
 
-/// The grants of a hold: they are in the order of holds, as those are numbered as they are won.
+/// Returns the grants of a hold. Grants are sorted by hold, because holds are numbered in the order in which they are
+/// won.
 fn grants_of(history: &History, hold: HoldId) -> impl Iterator<Item = &Grant> {
     let from = history.grants.partition_point(|grant| grant.hold < hold);
     let grants = history.grants.iter().skip(from);

@@ -1,4 +1,4 @@
-//! A failure, in a file of its own that repeats it.
+//! Failures, each in a file that replays it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,65 +9,65 @@ use serde::{Deserialize, Serialize};
 use crate::plan::Plan;
 use crate::simulation::{Run, Verdict};
 
-/// Which simulator wrote it. A plan is repeated by the same one only.
+/// The version of this simulator. Only the version that wrote a plan repeats its run exactly.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What is needed to repeat a run, and what it came to.
+/// A plan that failed, with its verdict: all that is needed to repeat the run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Failure {
-    /// Of the simulator that wrote it.
+    /// The version of the simulator that wrote it.
     pub version: String,
-    /// The test that it is of; `None` for a run of the simulator's own clients.
+    /// The test to which it belongs; `None` for a run of the simulator's own clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<String>,
-    /// What it came to.
+    /// The verdict.
     pub verdict: Verdict,
     /// The trace of the run, in hexadecimal.
     pub trace: String,
-    /// What was run.
+    /// The plan.
     pub plan: Plan,
 }
 
-/// Why a failure cannot be written or read.
+/// An error of reading or writing a failure.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// The operating system refused.
+    /// The file cannot be read or written.
     #[error("{path}: {error}")]
     Io {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         error: std::io::Error,
     },
-    /// It is no such file.
+    /// The file contains no failure.
     #[error("{path}: not a failure of this simulator: {error}")]
     Foreign {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the parser.
         error: serde_json::Error,
     },
-    /// It is of a test: the clients that it is about are the test's own.
+    /// The failure belongs to a test, which has its own clients.
     #[error("{path}: it is of the test {test}: run `QUORLOCK_REPLAY={path} cargo test {test}`")]
     OfTest {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Which test.
+        /// The name of the test.
         test: String,
     },
-    /// It was made by another version.
+    /// Another version wrote the file.
     #[error("{path}: made by version {found}, this is {VERSION}: replay it with that one")]
     OtherVersion {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// By which.
+        /// The version that wrote it.
         found: String,
     },
 }
 
 impl Failure {
-    /// Of a run.
+    /// Creates the failure of a run.
     #[must_use]
     pub fn of(run: &Run) -> Self {
         Failure {
@@ -79,7 +79,7 @@ impl Failure {
         }
     }
 
-    /// The same of a test.
+    /// Creates the failure of a run of a test.
     #[must_use]
     pub fn of_test(run: &Run, test: &str) -> Self {
         Failure {
@@ -88,18 +88,18 @@ impl Failure {
         }
     }
 
-    /// Writes it into a folder, which is made if need be. Returns the file.
+    /// Writes it into a folder, which is created if needed. Returns the path of the file.
     ///
     /// # Errors
-    /// [`FileError::Io`].
+    /// Returns [`FileError::Io`] if it cannot be written.
     pub fn write(&self, folder: &Path) -> Result<PathBuf, FileError> {
         self.write_as(folder.join(format!("{}.json", stem(&self.plan))))
     }
 
-    /// Writes it to a file, whose folder is made if need be. Returns the file.
+    /// Writes it to a file, whose folder is created if needed. Returns the path of the file.
     ///
     /// # Errors
-    /// [`FileError::Io`].
+    /// Returns [`FileError::Io`] if it cannot be written.
     pub fn write_as(&self, path: PathBuf) -> Result<PathBuf, FileError> {
         let text = serde_json::to_string_pretty(self);
         let text = text.map_err(|error| FileError::Io {
@@ -109,17 +109,17 @@ impl Failure {
         write_file(path, &text)
     }
 
-    /// Reads it from a file.
+    /// Reads a failure from a file.
     ///
     /// # Errors
-    /// [`FileError`].
+    /// Returns [`FileError`] if the file cannot be read, contains no failure, or was written by another version.
     pub fn read(path: &Path) -> Result<Self, FileError> {
         let path = path.to_owned();
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) => return Err(FileError::Io { path, error }),
         };
-        // The version first: a file of another one may look different in everything else.
+        // Read the version first: a file of another version may differ in everything else.
         let version: Result<Version, _> = serde_json::from_str(&text);
         match version {
             Ok(Version { version }) if version == VERSION => {}
@@ -129,10 +129,10 @@ impl Failure {
         serde_json::from_str(&text).map_err(|error| FileError::Foreign { path, error })
     }
 
-    /// Itself, if it can be run without a test.
+    /// Returns the failure if it belongs to no test.
     ///
     /// # Errors
-    /// [`FileError::OfTest`].
+    /// Returns [`FileError::OfTest`] if it belongs to a test.
     pub fn of_no_test(self, path: &Path) -> Result<Self, FileError> {
         match self.test {
             Some(test) => Err(FileError::OfTest {
@@ -143,13 +143,13 @@ impl Failure {
         }
     }
 
-    /// Runs it again.
+    /// Runs its plan again.
     #[must_use]
     pub fn replay(&self) -> Run {
         crate::simulation::run(&Rc::new(self.plan.clone()))
     }
 
-    /// Whether a run is the same as the one that this was made of, event for event.
+    /// Returns whether a run is the same as the recorded one, event for event.
     #[must_use]
     pub fn is_repeated_by(&self, run: &Run) -> bool {
         let test = self.test.clone();
@@ -161,7 +161,7 @@ impl Failure {
     }
 }
 
-/// The name of a file about a run of this plan, without its ending.
+/// Returns the name of a file for a run of this plan, without its extension.
 pub(super) fn stem(plan: &Plan) -> String {
     let lock = match plan.lock {
         crate::plan::LockKind::Single => "single",
@@ -171,7 +171,7 @@ pub(super) fn stem(plan: &Plan) -> String {
     format!("{lock}-seed-{}", plan.seed)
 }
 
-/// Writes a file, and the folders above it where they are missing.
+/// Writes a file, and creates missing folders above it.
 pub(crate) fn write_file(path: PathBuf, text: &str) -> Result<PathBuf, FileError> {
     let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
     match folder.and_then(|()| fs::write(&path, text)) {

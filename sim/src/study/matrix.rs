@@ -1,4 +1,4 @@
-//! Every lock against every class of fault: how often exclusion and fencing break.
+//! The matrix: every lock against every class of fault, and how often exclusion and fencing break.
 
 mod class;
 mod contender;
@@ -25,49 +25,50 @@ use crate::study::pool::share_out;
 use crate::study::progress::{self, Counting};
 use crate::study::scenario::Interval;
 
-/// What to run.
+/// The configuration of a matrix.
 #[derive(Clone, Debug)]
 pub struct Matrix {
-    /// Which locks.
+    /// The locks.
     pub contenders: Vec<Candidate>,
-    /// Against which classes of fault.
+    /// The classes of fault.
     pub classes: Vec<Class>,
-    /// How many seeds for each pair, from 0; a tenth of them for a lock in the lane over sockets.
+    /// The number of seeds for each pair, from 0; a tenth of it for a lock in the lane over sockets.
     pub runs: u64,
-    /// On how many threads.
+    /// The number of threads.
     pub jobs: usize,
 }
 
-/// What has come of it.
+/// The results of a matrix.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct MatrixTable {
-    /// How many runs a cell had, unless its lock is in the lane over sockets.
+    /// The number of runs per cell, except for locks in the lane over sockets.
     pub runs: u64,
-    /// Lock after lock, each with every class.
+    /// The cells, lock after lock, each with every class.
     pub cells: Vec<Cell>,
 }
 
-/// One lock under one class of fault.
+/// The results of one lock under one class of fault.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Cell {
-    /// Which lock.
+    /// The name of the lock.
     pub lock: String,
-    /// Which class of fault.
+    /// The name of the class of fault.
     pub class: String,
-    /// How many runs.
+    /// The number of runs.
     pub runs: u64,
-    /// In how many no client acquired anything.
+    /// The number of runs in which no client acquired anything.
     pub vacuous: u64,
-    /// The first seed of which the run did not come to an end, and was stopped.
+    /// The first seed whose run did not end and was stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endless: Option<u64>,
-    /// How many holds were won.
+    /// The number of holds that were won.
     pub holds: u64,
-    /// How many faults did something.
+    /// The number of faults that had an effect.
     pub effects: u64,
-    /// Two believed to hold the lock at a time.
+    /// Violations of exclusion: two clients believed to hold the lock at the same time.
     pub exclusion: BreakRate,
-    /// A token was not larger than those before, or a store took a smaller one than it had seen.
+    /// Violations of fencing: a token was not larger than those before, or a store accepted a smaller one than it had
+    /// seen.
     pub fencing: BreakRate,
 }
 
@@ -76,13 +77,13 @@ pub struct Cell {
 pub struct BreakRate {
     /// Whether it is claimed that this never happens.
     pub is_claimed_to_hold: bool,
-    /// In how many runs.
+    /// The number of runs that broke it.
     pub violations: u64,
-    /// In which share of them.
+    /// The share of runs that broke it.
     pub rate: f64,
-    /// The bounds of that share, with 95 % confidence (Wilson).
+    /// The bounds of that share with 95 % confidence (Wilson).
     pub interval: (f64, f64),
-    /// The first of them.
+    /// The first seed that broke it.
     pub first_seed: Option<u64>,
 }
 
@@ -136,14 +137,14 @@ impl Cell {
 }
 
 impl MatrixTable {
-    /// The cells in which something broke that is claimed to hold.
+    /// Returns the cells in which a property broke that is claimed to hold.
     pub fn surprises(&self) -> impl Iterator<Item = &Cell> {
         let is_one = |broken: &BreakRate| broken.is_claimed_to_hold && 0 < broken.violations;
         let cells = self.cells.iter();
         cells.filter(move |cell| is_one(&cell.exclusion) || is_one(&cell.fencing))
     }
 
-    /// The cell of a lock and a class.
+    /// Returns the cell of a lock and a class.
     #[must_use]
     pub fn cell(&self, lock: &str, class: &str) -> Option<&Cell> {
         let mut cells = self.cells.iter();
@@ -155,7 +156,7 @@ impl MatrixTable {
 const BATCH: u64 = 50;
 
 impl Matrix {
-    /// All of it.
+    /// Creates the whole matrix.
     #[must_use]
     pub fn new(runs: u64, jobs: usize) -> Self {
         Matrix {
@@ -166,7 +167,7 @@ impl Matrix {
         }
     }
 
-    /// Runs it. The same numbers come of it on however many threads.
+    /// Runs the matrix. The results do not depend on the number of threads.
     #[must_use]
     pub fn run(&self) -> MatrixTable {
         let pairs: Vec<_> = self
@@ -287,7 +288,7 @@ mod tests {
         assert!(0 < restarts.exclusion.violations);
     }
 
-    /// A lock that no client ever gets breaks nothing, and shows nothing.
+    /// A lock that no client ever acquires breaks nothing, and shows nothing.
     #[test]
     fn every_lock_is_held_where_nothing_goes_wrong() {
         let ids: Vec<&str> = CONTENDERS.iter().map(|contender| contender.id).collect();

@@ -1,17 +1,17 @@
-//! An end to a run that does not come to its own.
+//! A watchdog for runs that do not end.
 //!
-//! The engine ends a run in which much happens while no time passes. A client that goes round in its own code, and uses neither a
-//! clock nor the network meanwhile, never gives the engine that chance: its seed is named, and the process ends.
+//! The engine ends a run in which too much happens while no time passes. It cannot end a client that loops in its own
+//! code without using a clock or the network: for such a run, the watchdog prints the seed and ends the process.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A run takes milliseconds, and some seconds in a debug build on a machine that is busy.
+/// The longest time of a run. A run takes milliseconds, or some seconds in a debug build on a busy machine.
 const MOST: Duration = Duration::from_secs(90);
 
-/// Looks at what runs until it is dropped.
+/// Watches all runs that are in progress until it is dropped.
 pub(crate) struct Patience {
     running: Arc<Mutex<BTreeMap<u64, Instant>>>,
     _until_dropped: Sender<()>,
@@ -35,7 +35,7 @@ impl Patience {
         }
     }
 
-    /// Runs a seed.
+    /// Runs a seed under watch.
     #[expect(clippy::disallowed_methods, reason = "it measures the real machine")]
     pub(crate) fn with<T>(&self, seed: u64, run: impl FnOnce() -> T) -> T {
         let running = || self.running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -46,7 +46,7 @@ impl Patience {
     }
 }
 
-/// A seed that has run for too long.
+/// Returns a seed that has run for too long.
 fn endless(running: &Mutex<BTreeMap<u64, Instant>>) -> Option<u64> {
     let running = running.lock().unwrap_or_else(PoisonError::into_inner);
     let endless = |(_, began): &(&u64, &Instant)| MOST < began.elapsed();

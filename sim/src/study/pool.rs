@@ -1,13 +1,13 @@
-//! Pieces of work on several threads.
+//! Distributes pieces of work over several threads.
 
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Does each piece of work once, on so many threads. A thread that is free takes the next piece.
+/// Does each piece of work once, on this number of threads. A thread that is free takes the next piece.
 ///
-/// `take` gets what comes of each piece, one at a time, in the order in which they end. When it breaks, no further
-/// piece begins; what comes of those that are under way is still taken.
+/// `take` receives the result of each piece, one at a time, in the order in which they end. When it returns `Break`,
+/// no further piece begins; the results of pieces that have begun are still passed to it.
 pub(crate) fn share_out<P, T>(
     threads: usize,
     pieces: impl Iterator<Item = P> + Send,
@@ -17,7 +17,7 @@ pub(crate) fn share_out<P, T>(
     let pieces = Mutex::new(pieces);
     let take = Mutex::new(take);
     let is_over = AtomicBool::new(false);
-    // A lock is poisoned where a thread has panicked: the scope panics, too, when all have ended.
+    // A lock is poisoned if a thread has panicked. The scope then panics, too, after all threads have ended.
     let next = || pieces.lock().ok()?.next();
     let worker = || {
         while !is_over.load(Ordering::Relaxed)

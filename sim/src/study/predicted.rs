@@ -1,4 +1,4 @@
-//! What the simulator says of a class of faults, beside what was observed on real servers.
+//! Compares the simulator's predictions for a class of faults with observations on real servers.
 
 mod print;
 
@@ -21,37 +21,38 @@ pub(crate) struct Compared {
     pub(crate) lock: String,
     pub(crate) seed: u64,
     pub(crate) scale: u32,
-    /// What is expected of the lock under the class.
+    /// The expected outcome of the lock under the class.
     pub(crate) expected: Expected,
-    /// Of which commit the locks are.
+    /// The commit of the locks.
     pub(crate) commit: String,
     pub(crate) simulated: Simulated,
     pub(crate) observed: Observed,
 }
 
-/// What must come of a storm.
+/// The expected outcome of a storm.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Expected {
-    /// Exclusion holds, and so does the order of tokens, if that is claimed as well.
+    /// Exclusion holds, and so does the order of tokens if `order` is true.
     Holds { order: bool },
-    /// Exclusion breaks: the control.
+    /// Exclusion breaks: this is the control.
     Breaks,
     /// Nothing is claimed.
     Anything,
 }
 
-/// What the simulator makes of storms of the same class and length, from the same seed on.
+/// The simulator's results for storms of the same class and length, with consecutive seeds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Simulated {
     pub(crate) runs: u64,
-    /// In how many exclusion broke.
+    /// The number of runs in which exclusion broke.
     pub(crate) exclusion: u64,
-    /// In how many the order of tokens broke.
+    /// The number of runs in which the order of tokens broke.
     pub(crate) fencing: u64,
 }
 
-/// What is kept in the repository: for readers, for the figures of pages, and for the next run, which goes on from there.
+/// The results in the repository: for readers, for the figures of pages, and for the next comparison, which continues
+/// from them.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Results {
     pub(crate) command: String,
@@ -61,19 +62,19 @@ pub(crate) struct Results {
     pub(crate) cells: Vec<Compared>,
 }
 
-/// How a prediction and an observation stand to each other.
+/// How a prediction and an observation relate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Agreement {
     /// Both held, or both broke.
     Agrees,
-    /// The simulator says that it may break, and it did not in this time.
+    /// The simulator predicts that it may break, but it did not in this time.
     NotMet,
-    /// It broke, and the simulator says that it does not.
+    /// It broke, although the simulator predicts that it does not.
     Disagrees,
 }
 
 impl Simulated {
-    /// Runs as many of these plans.
+    /// Runs these plans.
     pub(crate) fn of(plans: impl Iterator<Item = Plan>) -> Simulated {
         let mut simulated = Simulated::default();
         for plan in plans {
@@ -88,10 +89,10 @@ impl Simulated {
 }
 
 impl Results {
-    /// Those of a file; none where there is no file yet.
+    /// Reads the results from a file. Returns empty results if the file does not exist.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// Returns what is wrong with the file.
     pub(crate) fn read(path: &Path) -> Result<Results, String> {
         if !path.exists() {
             return Ok(Results::default());
@@ -101,13 +102,13 @@ impl Results {
         serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// The cell of a class and a lock, if it lasted as long and had the same seed.
+    /// Returns the cell of a class and a lock.
     pub(crate) fn cell(&self, class: &str, lock: &str) -> Option<&Compared> {
         let mut cells = self.cells.iter();
         cells.find(|cell| cell.class == class && cell.lock == lock)
     }
 
-    /// Takes the place of what was observed of the same lock under the same class before.
+    /// Replaces the results of the same lock under the same class.
     pub(crate) fn put(&mut self, cell: Compared) {
         self.cells
             .retain(|old| (&old.class, &old.lock) != (&cell.class, &cell.lock));
@@ -116,12 +117,12 @@ impl Results {
 }
 
 impl Compared {
-    /// What is not as expected, with the exit code for it.
+    /// Returns what is not as expected, with its exit code.
     pub(crate) fn wrong(&self, planned_faults: usize) -> Option<(u8, String)> {
         self.expected.wrong(&self.observed, planned_faults)
     }
 
-    /// Whether exclusion broke where the simulator says that it does not. `matrix` is its share in the matrix, if it is there.
+    /// Compares the observation with the prediction. `matrix` is the share in the matrix, if it has one.
     pub(crate) fn agreement(&self, matrix: Option<&str>) -> Agreement {
         let may_break = 0 < self.simulated.exclusion || matrix.is_some_and(|share| !is_zero(share));
         match (may_break, self.observed.exclusion.is_some()) {
@@ -132,14 +133,14 @@ impl Compared {
     }
 }
 
-/// Whether a cell of the matrix says that nothing broke: `**0** (< 0.38)` or `0 (< 0.38)`.
+/// Returns whether a cell of the matrix states that nothing broke: `**0** (< 0.38)` or `0 (< 0.38)`.
 fn is_zero(share: &str) -> bool {
     let number = share.split_whitespace().next().unwrap_or_default();
     number.trim_matches('*') == "0"
 }
 
 impl Expected {
-    /// What is not as expected, with the exit code for it.
+    /// Returns what is not as expected, with its exit code.
     pub(crate) fn wrong(self, observed: &Observed, planned_faults: usize) -> Option<(u8, String)> {
         let broke = |order: bool| {
             let fencing = observed.fencing.as_ref().filter(|_| order);

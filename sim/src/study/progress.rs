@@ -1,23 +1,24 @@
-//! How far long work is, on a terminal.
+//! Progress bars on a terminal.
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// What a bar counts. The line must fit into 60 columns: a terminal wraps a longer one, and every step then prints one
-/// line more.
+/// What a bar counts.
+///
+/// The line must fit into 60 columns: a terminal wraps a longer line, and each step then prints another line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Counting {
     /// Runs of a campaign.
     Runs,
-    /// Cases of scenarios; the message says which was the last.
+    /// Cases of scenarios. The message names the last one.
     Cases,
-    /// Runs of a search; the message says how much is left.
+    /// Runs of a search. The message states how much is left of the plan.
     Search,
-    /// Seconds of a run on real servers; the message says which.
+    /// Seconds of a run on real servers. The message names the run.
     Seconds,
 }
 
 impl Counting {
-    /// See `indicatif` for the fields. `wide_bar` and `wide_msg` take what the others leave.
+    /// Returns the template. See `indicatif` for the fields: `wide_bar` and `wide_msg` take the remaining columns.
     const fn template(self) -> &'static str {
         match self {
             Counting::Runs => "{wide_bar} {pos}/{len} runs, {per_sec}, {eta} left",
@@ -28,7 +29,7 @@ impl Counting {
     }
 }
 
-/// A bar over so many steps.
+/// Creates a bar with this number of steps.
 pub(crate) fn bar(steps: u64, counting: Counting) -> ProgressBar {
     let bar = ProgressBar::new(steps);
     match ProgressStyle::with_template(counting.template()) {
@@ -46,7 +47,7 @@ mod tests {
 
     use super::*;
 
-    /// A terminal of 60 columns that keeps what is written.
+    /// A terminal of 60 columns that records what is written.
     #[derive(Clone, Default, Debug)]
     struct Narrow(Arc<Mutex<Vec<String>>>);
 

@@ -1,8 +1,8 @@
-//! Scenarios: a plan with what is expected of it, and why.
+//! Scenarios: plans with their expected verdicts, and the reasons for them.
 //!
-//! A plan in a file is a scenario without a header. A scenario has cases: the same plan with other locks or other
-//! circumstances, each with its own verdict. A break that is expected and not found fails just as a break that is not
-//! expected, and so does a case in which nothing happened.
+//! A plan in a file is a scenario without a header. A scenario has cases: the same plan with other locks or in other
+//! circumstances, each with its own verdict. A case fails if an expected break is not found, if an unexpected one is
+//! found, or if nothing happened in it.
 
 mod catalog;
 mod figure;
@@ -20,58 +20,58 @@ pub(crate) use file::has_header;
 pub use file::{ScenarioError, parse, read};
 pub use judge::{CaseVerdict, Depth, Judged};
 
-/// A plan with what is expected of it.
+/// A plan with its expected verdicts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Scenario {
-    /// By which it is called.
+    /// The identifier of the scenario.
     pub id: String,
     /// What happens, in a few words.
     pub title: String,
-    /// What happens and why it ends as it does.
+    /// What happens, and why it ends as it does.
     pub reason: String,
-    /// Who says so.
+    /// The source of the claim.
     pub source: String,
     /// Variations of the plan, each with its verdict.
     pub cases: Vec<Case>,
 }
 
-/// One plan of a scenario, and what is expected of it.
+/// One variation of a scenario's plan, with its expected verdict.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Case {
-    /// What is special about it.
+    /// The name of the case: what distinguishes it.
     pub name: String,
-    /// What it comes to.
+    /// The expected verdict.
     pub expect: Expect,
-    /// Why, if the scenario's own reason does not say it.
+    /// The reason for the verdict, if the scenario's own reason does not state it.
     pub reason: String,
-    /// Why it cannot be shown in any lane but the fast one, if that is so.
+    /// Why only the fast lane can show it, if that is so.
     pub fast_only: Option<String>,
-    /// Seeds from 0 up to this are run.
+    /// The number of seeds, from 0.
     pub seeds: u64,
-    /// What must have happened at least, or nothing is shown.
+    /// The minimum of what must happen. With less, the case shows nothing.
     pub least: Least,
-    /// A number that is measured, and compared with a published one.
+    /// A measurement that is compared with a published number.
     pub figure: Option<Figure>,
-    /// What is run.
+    /// The plan of the case.
     pub plan: Plan,
 }
 
-/// What a case is expected to come to.
+/// The expected verdict of a case.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Expect {
-    /// Every property, in every run.
+    /// Every property holds in every run.
     Holds,
-    /// This property is broken in at least one run, and no others but these are.
+    /// The first property is broken in at least one run, and no others are broken except these.
     Breaks(Property, Vec<Property>),
 }
 
-/// How much must have happened in all runs of a case together.
+/// The minimum of what must happen in all runs of a case together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Least {
-    /// Holds that were won.
+    /// The number of holds that were won.
     pub grants: u64,
-    /// Acquires that found another owner's claim.
+    /// The number of acquires that were refused because of another owner's claim.
     pub refusals: u64,
 }
 

@@ -1,8 +1,8 @@
-//! Makes a failure small while it stays the same failure.
+//! Shrinks a failure while it stays the same failure.
 //!
-//! First fewer faults (delta debugging), then less of everything else: clients, nodes, replicas, names, time. Then
-//! smaller and rounder numbers. Each candidate is run, and counts only if it breaks the same property in the same
-//! roles. That goes on until nothing helps any more, or the runs are used up.
+//! It first tries fewer faults (delta debugging), then less of everything else: clients, nodes, replicas, names,
+//! time; then smaller and rounder numbers. Each candidate is run, and counts only if it breaks the same property in
+//! the same roles. This repeats until nothing helps any more, or until the runs are used up.
 
 mod amounts;
 mod numbers;
@@ -21,20 +21,20 @@ use crate::plan::file;
 use crate::plan::time::SimTime;
 use crate::simulation::{Run, Verdict, run};
 
-/// What makes two failures the same one: what is broken, and by how many different clients, restarted or not.
+/// What makes two failures the same: the property that is broken, and the roles of the clients that break it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Identity {
-    /// Which property.
+    /// The property that is broken.
     pub property: Property,
-    /// Of a property that a test states: its name.
+    /// The name of the property, if a test states it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stated: Option<String>,
-    /// Of each process in the story: the how many-th client to appear it is, and whether it was restarted.
+    /// For each process in the story, the index of its client by first appearance, and whether it was restarted.
     pub roles: Vec<(usize, bool)>,
 }
 
 impl Identity {
-    /// Of a violation.
+    /// Returns the identity of a violation.
     #[must_use]
     pub fn of(violation: &Violation) -> Self {
         let mut seen: Vec<u16> = Vec::new();
@@ -66,20 +66,20 @@ impl Identity {
     }
 }
 
-/// How much a failure is.
+/// The size of a failure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Size {
-    /// Faults in the plan.
+    /// The number of faults in the plan.
     pub faults: usize,
-    /// Clients.
+    /// The number of clients.
     pub clients: u16,
-    /// Nodes, with their replicas.
+    /// The number of nodes, with their replicas.
     pub nodes: u16,
-    /// What clients did until it failed.
+    /// The number of operations of clients until it failed.
     pub operations: usize,
-    /// Events of the whole run.
+    /// The number of events of the whole run.
     pub events: u64,
-    /// When it failed.
+    /// When it failed, in true time.
     pub at: SimTime,
 }
 
@@ -101,7 +101,7 @@ impl Size {
     }
 }
 
-/// What clients of a user's own had said and asked by then.
+/// Returns how many marks and calls a user's own clients had made by then.
 fn own_steps(run: &Run, at: SimTime) -> usize {
     let at = at.as_nanos();
     let marks = run.history.marks.iter().filter(|mark| mark.at <= at);
@@ -109,40 +109,40 @@ fn own_steps(run: &Run, at: SimTime) -> usize {
     marks.count() + asked.count()
 }
 
-/// What came of it.
+/// The result of shrinking.
 #[derive(Debug)]
 pub struct Shrunk {
     /// The smallest run that was found.
     pub run: Run,
-    /// What it has in common with the one it comes from.
+    /// What it has in common with the original failure.
     pub identity: Identity,
-    /// How much there was,
+    /// The size of the original failure.
     pub before: Size,
-    /// and how much is left.
+    /// The size of the shrunk failure.
     pub after: Size,
-    /// How many runs that took.
+    /// The number of runs that shrinking took.
     pub runs: u32,
 }
 
-/// Shrinks a failure with at most so many runs; says now and then how many it has used, and how much is left.
+/// Shrinks a failure with at most this many runs. `watch` learns the number of runs so far and the remaining size.
 ///
-/// `None` if the plan does not fail.
+/// Returns `None` if the plan does not fail.
 pub fn shrink(plan: &Plan, most_runs: u32, watch: &mut dyn FnMut(u32, &Size)) -> Option<Shrunk> {
     shrink_to(plan, 1, most_runs, watch)
 }
 
-/// The same of clients of a user's own, which this runs, with no fewer nodes than this.
+/// Shrinks a failure of a user's own clients, which `run` runs, with no fewer nodes than this.
 pub(crate) fn shrink_own(
     plan: &Plan,
     least_nodes: u16,
     most_runs: u32,
     run: &dyn Fn(&Rc<Plan>) -> Run,
 ) -> Option<Shrunk> {
-    // A race of a user's own is rare and its runs are short: more seeds are worth their time.
+    // Races in a user's own code are rare and their runs short: more seeds are worth their time.
     shrink_by(plan, least_nodes, most_runs, OWN_SEEDS, run, &mut |_, _| {})
 }
 
-/// The same with no fewer nodes than this: a majority of one node is another deployment, without a majority's remedies.
+/// Shrinks a failure with no fewer nodes than this: a majority of one node has none of a majority's safeguards.
 pub(crate) fn shrink_to(
     plan: &Plan,
     least_nodes: u16,
@@ -199,13 +199,13 @@ struct Search<'a> {
     watch: &'a mut dyn FnMut(u32, &Size),
 }
 
-/// With how many other seeds a smaller plan is tried: what clients draw changes with everything that is left out.
+/// How many other seeds a smaller plan is tried with: whatever is left out changes what clients draw.
 const SEEDS: u64 = 12;
 
-/// The same where there is much to gain.
+/// How many other seeds are tried where there is much to gain.
 const MANY_SEEDS: u64 = 48;
 
-/// The same for clients of a user's own.
+/// How many other seeds are tried for a user's own clients.
 const OWN_SEEDS: u64 = 300;
 
 impl Search<'_> {
@@ -230,7 +230,7 @@ impl Search<'_> {
         Plan::clone(&self.best.plan)
     }
 
-    /// Runs a candidate. It becomes the best if it fails in the same way.
+    /// Runs a candidate, which becomes the best if it fails in the same way.
     fn attempt(&mut self, plan: Plan) -> bool {
         self.attempt_if(plan, |_| true)
     }
@@ -252,7 +252,7 @@ impl Search<'_> {
         is_taken
     }
 
-    /// Only if the run does not get longer by it: with smaller numbers more can happen in the same time.
+    /// Tries a plan if its run gets no longer by it: with smaller numbers more can happen in the same time.
     fn attempt_no_longer(&mut self, plan: Plan) -> bool {
         let (operations, events) = (self.size.operations, self.size.events);
         self.attempt_if(plan, |size| {
@@ -260,7 +260,7 @@ impl Search<'_> {
         })
     }
 
-    /// The same with other seeds, unless the plan's own does.
+    /// Tries a plan with its own seed, then with others.
     fn attempt_with_seeds(&mut self, plan: &Plan) -> bool {
         self.attempt_with(plan, SEEDS)
     }
@@ -276,7 +276,7 @@ impl Search<'_> {
         })
     }
 
-    /// What comes after the violation does not matter to it. A failure to make progress is one of the end.
+    /// Cuts off what follows the violation, as it does not matter. A failure to make progress needs the end.
     fn cut_the_end(&mut self) {
         if self.identity.property.is_liveness() {
             return;
@@ -298,7 +298,7 @@ impl Search<'_> {
                 let mut plan = self.plan();
                 let end = plan.faults.len().min(begin + part);
                 plan.faults.drain(begin..end);
-                // A single fault may be left out by way of another seed, too.
+                // To leave out a single fault, other seeds are tried, too.
                 let is_gone = match part {
                     1 => self.attempt_with_seeds(&plan),
                     _ => self.attempt(plan),
@@ -316,7 +316,7 @@ impl Search<'_> {
         }
     }
 
-    /// Fewer clients, nodes, replicas and names, and fewer of them in each fault.
+    /// Tries fewer clients, nodes, replicas and names, and fewer of them in each fault.
     fn less_of_each(&mut self) {
         let mut has_helped = true;
         while has_helped && 0 < self.left {
@@ -330,7 +330,8 @@ impl Search<'_> {
         }
     }
 
-    /// The faults, and with them the violation, nearer to the beginning; and seeds with which it comes sooner.
+    /// Moves the faults, and with them the violation, towards the beginning, and tries seeds with which it comes
+    /// sooner.
     fn sooner(&mut self) {
         for divisor in [1, 2, 4, 8] {
             let times = self.best.plan.faults.iter().map(Fault::begins);
@@ -353,7 +354,7 @@ impl Search<'_> {
         }
     }
 
-    /// Faults and leases that are shorter by a part: what clients of a user's own do meanwhile is noise.
+    /// Shortens faults and leases: what a user's own clients do in the meantime is noise.
     fn shorter(&mut self) {
         for divisor in [2, 4, 8, 16] {
             let mut place = 0;
@@ -378,7 +379,7 @@ impl Search<'_> {
         self.cut_the_end();
     }
 
-    /// Smaller and rounder numbers, and what is usual instead of what is special.
+    /// Tries smaller and rounder numbers, and usual choices in place of special ones.
     fn plainer(&mut self) {
         for candidate in structure::plainer(&self.best.plan) {
             let mut plan = self.plan();
@@ -395,7 +396,7 @@ impl Search<'_> {
             let helped = candidates
                 .into_iter()
                 .any(|plan| self.attempt_no_longer(plan));
-            // What could be halved once can perhaps be halved again.
+            // A number that was halved once can perhaps be halved again.
             if !helped || self.left == 0 {
                 place += 1;
             }

@@ -8,30 +8,30 @@ use crate::plan::file::{self, PlanError};
 use crate::simulation::Run;
 use crate::study::failure::{Failure, FileError};
 
-/// What a file says to run.
+/// What a file contains.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Source {
-    /// A plan, without what it comes to.
+    /// A plan without a verdict.
     Plan(Box<Plan>),
     /// A run that has failed before.
     Failure(Box<Failure>),
 }
 
-/// Why nothing can be run from a file.
+/// An error of a file from which nothing can be run.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
-    /// It is no failure that can be read.
+    /// The failure cannot be read.
     #[error(transparent)]
     Failure(#[from] FileError),
-    /// It is no plan that can be run.
+    /// The plan cannot be read, or cannot be run.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// A failure that does not fail in the same way any more.
+    /// The failure no longer fails in the same way.
     #[error(
         "{path}: it does not repeat itself: the trace is {now:016x} now, was {was}; the code has changed since"
     )]
     Changed {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// The trace now.
         now: u64,
@@ -41,10 +41,10 @@ pub enum SourceError {
 }
 
 impl Source {
-    /// Reads it. A file that begins with `{` is a failure.
+    /// Reads a file. A file that begins with `{` is a failure.
     ///
     /// # Errors
-    /// [`SourceError`], which names the file and the place in it.
+    /// Returns [`SourceError`] with the file and the place in it.
     pub fn read(path: &Path) -> Result<Self, SourceError> {
         let text = fs::read_to_string(path).map_err(|error| FileError::Io {
             path: path.to_owned(),
@@ -62,7 +62,7 @@ impl Source {
         Ok(Source::Failure(Box::new(failure)))
     }
 
-    /// What to run.
+    /// Returns the plan to run.
     #[must_use]
     pub fn plan(&self) -> &Plan {
         match self {
@@ -71,10 +71,10 @@ impl Source {
         }
     }
 
-    /// Whether a run of it is what the file says.
+    /// Checks that a run matches what the file records.
     ///
     /// # Errors
-    /// [`SourceError::Changed`].
+    /// Returns [`SourceError::Changed`] if it does not.
     pub fn check(&self, path: &Path, run: &Run) -> Result<(), SourceError> {
         match self {
             Source::Failure(failure) if !failure.is_repeated_by(run) => Err(SourceError::Changed {

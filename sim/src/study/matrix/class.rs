@@ -1,4 +1,4 @@
-//! Classes of fault.
+//! The classes of fault.
 
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::fault::{ClientFault, Fault, FaultKind, Kind, NodeFault, Suspended};
@@ -6,7 +6,7 @@ use crate::plan::generator::FaultGenerator;
 use crate::plan::time::ClockStep;
 use crate::plan::{LockKind, Persistence, Plan};
 
-/// Faults of one sort.
+/// A class of faults.
 #[derive(Clone, Copy, Debug)]
 pub struct Class {
     /// Its name in tables.
@@ -19,29 +19,29 @@ pub struct Class {
     pub(super) assumes: Assumes,
 }
 
-/// How far faults go.
+/// The bounds of faults.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ClassBounds {
-    /// As far as the stated assumptions of our lock on a majority allow.
+    /// Within the stated assumptions of our lock on a majority.
     Inside,
-    /// Further.
+    /// Beyond these assumptions.
     Beyond,
 }
 
-/// What a lock must have to hold under a class.
+/// What a lock needs to hold under a class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Assumes {
-    /// Nothing but what every lock of ours does.
+    /// Nothing beyond what every lock of ours has.
     Nothing,
-    /// That nodes are watched.
+    /// Watched nodes.
     Trust,
-    /// That claims are kept for longer than their leases.
+    /// Claims that nodes keep longer than their leases.
     Margin,
-    /// Both.
+    /// Watched nodes, and claims that nodes keep longer than their leases.
     Remedies,
-    /// That no token counter is lost: exclusion is not claimed, the order of tokens is.
+    /// Token counters that are not lost. Only the order of tokens is claimed, not exclusion.
     Counters,
-    /// Neither is claimed.
+    /// Neither exclusion nor the order of tokens is claimed.
     TooMuch,
 }
 
@@ -54,18 +54,18 @@ const QUIET: Class = Class {
     assumes: Assumes::Nothing,
 };
 
-/// What makes sentinels promote a replica while servers go on, and what clients then hear of it.
+/// Faults that make sentinels promote a replica while servers keep running, and what clients then receive.
 const ELECTIONS: [Kind; 3] = [
     Kind::IsolatePrimary,
     Kind::SentinelFailover,
     Kind::StaleSentinel,
 ];
 
-/// The same in a cluster.
+/// Faults that make a cluster promote a replica while servers keep running.
 const HANDOVERS: [Kind; 2] = [Kind::IsolatePrimary, Kind::ClusterFailover];
 
-/// For storms on real servers: of everything what those have, and what a majority of ours withstands. A third are restarts, so that a
-/// minute has enough of them for a lock that does not.
+/// For storms on real servers: all kinds of faults that these support, within what our lock on a majority survives. A
+/// third are restarts, so that a minute has enough of them to break a lock that does not survive them.
 pub(crate) const ALL_AT_ONCE: Class = Class {
     id: "all at once, amnesia",
     title: "all of it at once, within what our lock on a majority withstands; nodes come back with nothing",
@@ -118,7 +118,7 @@ const EVERYTHING: Class = Class {
     assumes: Assumes::Counters,
 };
 
-/// Every class.
+/// All classes.
 pub const CLASSES: &[Class] = &[
     QUIET,
     Class {
@@ -267,18 +267,19 @@ pub const CLASSES: &[Class] = &[
 ];
 
 impl Class {
-    /// Whether nodes need replicas for it.
+    /// Returns whether its faults need replicas.
     pub(super) fn needs_replicas(&self) -> bool {
         self.kinds.contains(&Kind::Failover)
     }
 
-    /// Whether sentinels may promote a replica because of it.
+    /// Returns whether sentinels may promote a replica because of it.
     pub(super) fn leads_to_elections(&self) -> bool {
         let kinds = [Kind::PauseNode, Kind::CrashNode, Kind::Failover];
         kinds.iter().any(|kind| self.kinds.contains(kind))
     }
 
-    /// The kinds of its faults that there are for a plan. Where sentinels decide on failovers, it is what leads them to.
+    /// Returns its kinds of faults for a plan. Where sentinels decide about failovers, these are the kinds that lead
+    /// to them.
     fn kinds_for(&self, plan: &Plan) -> Vec<Kind> {
         let kinds = self.kinds.iter().flat_map(|kind| match kind {
             Kind::Failover if plan.nodes.sentinels.is_some() => &ELECTIONS[..],
@@ -288,7 +289,7 @@ impl Class {
         kinds.copied().filter(|kind| plan.lane.has(*kind)).collect()
     }
 
-    /// Adds its faults to a plan: one to four, or up to a dozen of many kinds.
+    /// Adds its faults to a plan: one to four, or up to a dozen if it has many kinds.
     pub(super) fn add_to(&self, plan: &mut Plan) {
         if self.kinds.is_empty() {
             return;
@@ -306,11 +307,11 @@ impl Class {
     }
 
     pub(super) fn fault(&self, kind: Kind, plan: &Plan, draw: &mut Draw) -> Fault {
-        // Nodes that forget are always of a minority.
+        // Nodes that lose data always belong to one minority.
         let inside = self.bounds == ClassBounds::Inside || kind == Kind::CrashNode;
         let mut fault = FaultGenerator { draw, plan, inside }.fault(kind);
         if plan.nodes.are_groups() && plan.lock == LockKind::Redlock {
-            // Those that hold elections are always of a minority.
+            // Groups with elections always belong to one minority.
             let minority = plan.nodes.count.saturating_sub(1) / 2;
             if let FaultKind::Node { node, .. } = &mut fault.what {
                 *node %= minority.max(1);
@@ -323,7 +324,7 @@ impl Class {
             } if self.bounds == ClassBounds::Beyond => {
                 *clock = Suspended::Stops;
             }
-            // The same for every lock, whatever margin it has.
+            // The same steps for every lock, whatever its margin.
             FaultKind::Node {
                 node,
                 fault: NodeFault::Step { by },
@@ -331,7 +332,7 @@ impl Class {
             } => {
                 let lease = i64::try_from(plan.workload.lease.as_nanos() / 1_000_000).unwrap_or(0);
                 let (back, forward) = match self.bounds {
-                    // A node steps forward once, so that the sum is less than a lease.
+                    // A node steps forwards only once, so that the sum is less than a lease.
                     ClassBounds::Inside if has_stepped(plan, *node) => (-lease, 0),
                     ClassBounds::Inside => (-lease, lease - 1),
                     ClassBounds::Beyond => (-4 * lease, 4 * lease),

@@ -6,12 +6,12 @@ use crate::plan::time::SimTime;
 use crate::plan::variant::Variant;
 use crate::plan::{Cluster, Lane, LockKind, Plan, Remedies, Sentinels, Wait, WorkloadKind};
 
-/// One lock.
+/// A lock.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate {
     /// Its name in tables.
     pub id: &'static str,
-    /// What it is.
+    /// A description of the lock.
     pub title: &'static str,
     lock: LockKind,
     variant: Variant,
@@ -21,14 +21,14 @@ pub struct Candidate {
     deployment: Deployment,
 }
 
-/// Whether a node that was restarted is watched before its vote counts.
+/// Whether a restarted node is watched before its vote counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Trust {
     On,
     Off,
 }
 
-/// Whether a node keeps a claim for longer than its lease.
+/// Whether a node keeps a claim longer than its lease.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Margin {
     On,
@@ -42,7 +42,7 @@ enum ReplicaWait {
     Awaited,
 }
 
-/// Ours, on one node: plain Redisson, without remedies.
+/// Our lock on one node: plain Redisson, without safeguards.
 const OURS_SINGLE: Candidate = Candidate {
     id: "ours, one node",
     title: "the lock of this crate on one node",
@@ -54,7 +54,7 @@ const OURS_SINGLE: Candidate = Candidate {
     deployment: Deployment::Servers,
 };
 
-/// Ours on a majority.
+/// Our lock on a majority.
 pub(super) const OURS: Candidate = Candidate {
     id: "ours",
     title: "RedLock of this crate on three or five nodes, with its defaults",
@@ -64,7 +64,7 @@ pub(super) const OURS: Candidate = Candidate {
     ..OURS_SINGLE
 };
 
-/// Every lock.
+/// All locks.
 pub const CONTENDERS: &[Candidate] = &[
     Candidate {
         id: "SET NX, DEL",
@@ -156,8 +156,8 @@ pub const CONTENDERS: &[Candidate] = &[
 ];
 
 impl Candidate {
-    /// The run that a seed stands for. All locks have the same clients, work and, as far as they have the same nodes,
-    /// the same faults.
+    /// Returns the plan of a seed. All locks have the same clients and work and, if they have the same nodes, the
+    /// same faults.
     #[must_use]
     pub fn plan(&self, class: &Class, seed: u64) -> Plan {
         let majority = if seed.is_multiple_of(2) { 3 } else { 5 };
@@ -170,7 +170,7 @@ impl Candidate {
         let mut plan = PlanGenerator {
             lane: match self.deployment {
                 Deployment::Servers => Lane::Fast,
-                // Only there the client finds the primary by itself.
+                // Only in this lane does the client find the primary by itself.
                 Deployment::Groups | Deployment::Clusters => Lane::Turmoil,
             },
             deployment: Deployment::Servers,
@@ -183,18 +183,18 @@ impl Candidate {
             duration: None,
         }
         .plan(seed);
-        // Some work lasts until the lease ends: whatever ends a claim early is noticed.
+        // Some work lasts until the lease ends, so that a claim that ends early has consequences.
         plan.workload.hold_most = plan.workload.hold_most.max(plan.workload.lease);
         self.dress(&mut plan, class, majority);
         if self.deployment != Deployment::Servers {
-            // The sentinels, or the nodes, have their turns within it.
+            // The client asks all sentinels, or all nodes, in turn within this time.
             plan.network.connect_timeout = SimTime::millis(600);
         }
         class.add_to(&mut plan);
         plan
     }
 
-    /// Makes a plan one of this lock, on as many nodes where a majority decides.
+    /// Adapts a plan to this lock. `majority` is the number of nodes where a majority decides.
     pub(super) fn dress(&self, plan: &mut Plan, class: &Class, majority: u16) {
         plan.lock = self.lock;
         plan.variant = self.variant;
@@ -231,17 +231,17 @@ impl Candidate {
             (LockKind::Single, _) => 1,
             (LockKind::Multi, _) => 2,
             (LockKind::Redlock, Deployment::Servers) => majority,
-            // Each is several hosts.
+            // Each node is several hosts.
             (LockKind::Redlock, _) => 3,
         }
     }
 
-    /// Whether it can be run on real servers: without sentinels and several names.
+    /// Returns whether it can run on real servers: without sentinels and several names.
     pub(crate) fn is_had(&self) -> bool {
         self.deployment == Deployment::Servers && self.lock != LockKind::Multi
     }
 
-    /// Of so many runs for each lock, how many this one has: those over sockets take some thirty times as long.
+    /// Returns how many of the runs per lock this lock has. Runs over sockets take some thirty times as long.
     pub(super) fn runs_of(&self, runs: u64) -> u64 {
         match self.deployment {
             Deployment::Servers => runs,
@@ -249,12 +249,12 @@ impl Candidate {
         }
     }
 
-    /// Whether a replica may be promoted that has not all claims and counters.
+    /// Returns whether a replica may be promoted that lacks claims or counters.
     fn may_fail_over(&self, class: &Class) -> bool {
         self.deployment != Deployment::Servers && class.leads_to_elections()
     }
 
-    /// Whether what a promoted replica lacks is made up for: by the members that have elected none.
+    /// Returns whether the members without an election make up for what a promoted replica lacks.
     fn outlives_failovers(&self, class: &Class) -> bool {
         let is_claimed = matches!(class.assumes, Assumes::Nothing | Assumes::Trust);
         self.lock == LockKind::Redlock && self.trust == Trust::On && is_claimed
@@ -264,7 +264,7 @@ impl Candidate {
         self.variant == Variant::Product
     }
 
-    /// Whether it is claimed that at most one client believes to hold it, under a class of fault.
+    /// Returns whether it is claimed that at most one client believes to hold it, under a class of fault.
     #[must_use]
     pub fn keeps_exclusion(&self, class: &Class) -> bool {
         self.is_ours()
@@ -278,15 +278,15 @@ impl Candidate {
             }
     }
 
-    /// Whether it is claimed that its tokens are unique and grow, under a class of fault.
+    /// Returns whether it is claimed that its tokens are unique and grow, under a class of fault.
     #[must_use]
     pub fn keeps_order(&self, class: &Class) -> bool {
         self.is_ours()
             && (!self.may_fail_over(class) || self.outlives_failovers(class))
             && match class.assumes {
                 Assumes::Nothing | Assumes::Margin | Assumes::Counters => true,
-                // Of a token that a bare majority took, the loss of one counter leaves only the clocks of the nodes,
-                // and they are right in this class.
+                // If one counter loses a token that only a bare majority accepted, only the nodes' clocks keep the
+                // order, and these are right in this class.
                 Assumes::Trust | Assumes::Remedies => self.trust == Trust::On,
                 Assumes::TooMuch => false,
             }

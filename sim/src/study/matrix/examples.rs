@@ -1,4 +1,4 @@
-//! What still breaks, in small.
+//! Small examples of what still breaks.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -14,20 +14,20 @@ use crate::report::story;
 use crate::simulation::{Verdict, run, run_recorded};
 use crate::study::shrink::{Shrunk, shrink_to};
 
-/// A failure of RedLock under a class of fault, made small.
+/// A shrunk failure of RedLock under a class of fault.
 #[derive(Debug)]
 pub struct Example {
     /// The class.
     pub class: Class,
-    /// The seed of the failure that it was made of.
+    /// The seed of the original failure.
     pub seed: u64,
-    /// What is left of it.
+    /// The shrunk failure.
     pub shrunk: Shrunk,
 }
 
 impl Matrix {
-    /// One example for each class of fault under which RedLock with its defaults broke, unless it would show what another
-    /// shows already. Each failure that is tried is shrunk with so many runs at most.
+    /// Returns one example for each class of fault under which RedLock with its defaults broke, unless another
+    /// example shows the same. Each failure is shrunk with at most this many runs.
     #[must_use]
     pub fn examples(&self, table: &MatrixTable, runs: u32) -> Vec<Example> {
         let mut examples: Vec<Example> = Vec::new();
@@ -44,7 +44,7 @@ impl Matrix {
                     shrunk,
                 })
             });
-            // In a class that has the faults of others, the first failure is mostly one of theirs.
+            // In a class that contains others, the first failure is mostly one of theirs.
             let mut new = shrunk.filter(|example| {
                 let mut told = examples.iter();
                 told.all(|other| other.shows() != example.shows())
@@ -56,7 +56,7 @@ impl Matrix {
     }
 }
 
-/// The smallest majority that still is one without a node.
+/// The smallest number of nodes that still has a majority without one node.
 const MAJORITY: u16 = 3;
 
 /// How many failures of a class are tried.
@@ -73,7 +73,7 @@ fn breaks(plan: &Plan) -> bool {
 }
 
 impl Example {
-    /// What it is about: what broke, on how many nodes, by which kinds of fault.
+    /// Returns what it shows: the broken property, the number of nodes, and the kinds of fault.
     fn shows(&self) -> (&Property, u16, BTreeSet<&'static str>) {
         let plan = &self.shrunk.run.plan;
         let kinds = plan.faults.iter().map(|fault| fault.kind().name());
@@ -81,7 +81,7 @@ impl Example {
         (property, plan.nodes.count, kinds.collect())
     }
 
-    /// The name of its picture.
+    /// Returns the file name of its picture.
     #[must_use]
     pub fn file_name(&self) -> String {
         let words = self.class.id.split(|c: char| !c.is_alphanumeric());
@@ -89,7 +89,7 @@ impl Example {
         format!("{}.svg", words.join("-"))
     }
 
-    /// Its picture, in SVG.
+    /// Returns its picture, as SVG.
     #[must_use]
     pub fn figure(&self) -> String {
         let plan = Rc::clone(&self.shrunk.run.plan);
@@ -97,10 +97,10 @@ impl Example {
         report::figure(&run, &recording)
     }
 
-    /// What it is, its story and its plan, as Markdown; the picture lies in this folder.
+    /// Returns its description, its story and its plan, as Markdown. The picture is in `folder`.
     ///
     /// # Errors
-    /// [`PlanError::Write`].
+    /// Returns [`PlanError::Write`] if the plan cannot be written.
     pub fn markdown(&self, folder: &str) -> Result<String, PlanError> {
         let Shrunk {
             run, before, after, ..

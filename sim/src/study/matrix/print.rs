@@ -1,11 +1,11 @@
-//! A table as Markdown and as CSV.
+//! Prints a matrix as Markdown and as CSV.
 
 use std::fmt::Write as _;
 
 use super::{BreakRate, CLASSES, CONTENDERS, Cell, MatrixTable};
 
 impl MatrixTable {
-    /// For people: exclusion, fencing, and what the names stand for.
+    /// Returns Markdown for people: exclusion, fencing, and what the names mean.
     #[must_use]
     pub fn markdown(&self) -> String {
         let mut text = String::new();
@@ -54,7 +54,7 @@ impl MatrixTable {
         text.push('\n');
     }
 
-    /// For programs: one line a cell and property.
+    /// Returns CSV for programs: one line per cell and property.
     #[must_use]
     pub fn csv(&self) -> String {
         let mut text = String::from(
@@ -83,8 +83,8 @@ impl MatrixTable {
     }
 }
 
-/// What is claimed to hold, and does, is **0**; what is not claimed and did not break is 0. In brackets the bounds with
-/// 95 % confidence.
+/// Formats a share. A property that is claimed to hold, and holds, is **0**; one that is not claimed and did not
+/// break is 0. The bounds with 95 % confidence follow in brackets.
 fn share(broken: &BreakRate) -> String {
     let percent = |share: f64| format!("{:.2}", 100.0 * share);
     let (least, most) = broken.interval;

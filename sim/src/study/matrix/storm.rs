@@ -1,7 +1,8 @@
-//! Storms: the faults of a class, many and close together, for runs on real servers.
+//! Storms: many faults of a class, close together, for runs on real servers.
 //!
-//! A run of the matrix has a few faults at random times, which in thousands of runs meet every moment of a hold. On real servers
-//! minutes have to do: faults come in bursts, and long holds, which any of them may meet, among short ones.
+//! A run of the matrix has a few faults at random times, which over thousands of runs hit every moment of a hold. On
+//! real servers, minutes must be enough: faults come in bursts, and among short holds there are long ones, which any
+//! fault may hit.
 
 use super::class::{Class, ClassBounds};
 use super::contender::Candidate;
@@ -10,37 +11,38 @@ use crate::plan::fault::{Fault, FaultKind, Kind, NodeFault, ServerError, Trigger
 use crate::plan::time::{ClockStep, SimTime};
 use crate::plan::{Network, Plan, Watchdog, Workload, WorkloadKind};
 
-/// How long a lease is, in the time of the plan.
+/// The length of a lease, in the time of the plan.
 const LEASE: SimTime = SimTime::millis(150);
 
-/// How many clients work, and on how many servers where a majority decides.
+/// The number of clients, and the number of servers where a majority decides.
 const CLIENTS: u16 = 8;
 const MAJORITY: u16 = 3;
 
-/// Which storm.
+/// The parameters of a storm.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Storm {
     pub(crate) seed: u64,
-    /// How long it lasts, in the time of the plan.
+    /// How long the storm lasts, in the time of the plan.
     pub(crate) lasts: SimTime,
-    /// Which kinds of fault there are.
+    /// Whether a kind of fault is supported.
     pub(crate) has: fn(Kind) -> bool,
 }
 
 impl Class {
-    /// The kinds of its faults.
+    /// Returns its kinds of faults.
     pub(crate) fn kinds(&self) -> &'static [Kind] {
         self.kinds
     }
 
-    /// Whether a storm of this class has any fault, or needs none.
+    /// Returns whether a storm of this class has any supported kind of fault, or needs none.
     pub(crate) fn is_had(&self, has: fn(Kind) -> bool) -> bool {
         self.kinds.is_empty() || self.kinds.iter().any(|kind| has(*kind))
     }
 }
 
 impl Candidate {
-    /// The plan of a storm. All locks have the same clients, work and, as far as they have the same servers, the same faults.
+    /// Returns the plan of a storm. All locks have the same clients and work and, if they have the same servers, the
+    /// same faults.
     pub(crate) fn storm(&self, class: &Class, storm: Storm) -> Plan {
         let mut plan = Plan {
             seed: storm.seed,
@@ -73,13 +75,13 @@ impl Candidate {
     }
 }
 
-/// The faults of a storm, as they are drawn.
+/// Draws the faults of a storm.
 struct Bursts<'a> {
     class: &'a Class,
     plan: &'a Plan,
     kinds: Vec<Kind>,
     draw: Draw,
-    /// How far the clock of each node was set ahead, and when that was last.
+    /// How far the clock of each node is ahead, in milliseconds, and when it was last set ahead.
     ahead: Vec<(i64, Option<SimTime>)>,
 }
 
@@ -99,14 +101,14 @@ impl<'a> Bursts<'a> {
         }
     }
 
-    /// Bursts of faults with hardly a gap, and pauses in which everything recovers.
+    /// Draws bursts of faults with hardly a gap, and pauses in which everything recovers.
     fn all(mut self) -> Vec<Fault> {
         let mut faults = Vec::new();
         if self.kinds.is_empty() {
             return faults;
         }
         let between = |draw: &mut Draw, least, most| SimTime::millis(draw.between(least, most));
-        // All is over when the clients end.
+        // All faults end before the clients do.
         let last = self.plan.duration.minus(self.plan.duration.min(LEASE));
         let mut at = between(&mut self.draw, 20, 100);
         while at < last {
@@ -132,12 +134,13 @@ impl<'a> Bursts<'a> {
         {
             let any = u16::try_from(self.draw.index(usize::from(self.plan.nodes.count)));
             match what {
-                // Over all servers, one after the other: the clients need not know which forget.
+                // Faults that lose data strike all servers, one after the other: clients need not know which servers
+                // may lose data.
                 NodeFault::Crash | NodeFault::PowerLoss { .. } => {
                     *node = any.unwrap_or(0);
                     fault.lasts = SimTime::millis(self.draw.between(0, 30));
                 }
-                // A server has too little to be loading it for long.
+                // A server has too little data to be loading for long.
                 NodeFault::Error { error } if *error == ServerError::Loading => {
                     *error = ServerError::OutOfMemory;
                 }
@@ -150,13 +153,14 @@ impl<'a> Bursts<'a> {
         Some(fault)
     }
 
-    /// By how much a clock is set: ahead by less than the margin while a claim stands, and back again.
+    /// Returns the next step of a clock: ahead by less than the margin while a claim exists, then back again.
     fn step(&mut self, node: u16, at: SimTime) -> Option<ClockStep> {
         let lease = i64::try_from(LEASE.as_nanos() / 1_000_000).unwrap_or(0);
         let (ahead, last) = self.ahead.get_mut(usize::from(node))?;
         let by = match *ahead {
             0 => {
-                // A claim lasts for two leases. Two steps ahead in that time could be more than the margin together.
+                // A claim lasts for two leases, and two steps ahead in that time could exceed the margin together. So
+                // three leases must pass between them.
                 let two = LEASE.plus(LEASE).plus(LEASE);
                 if last.is_some_and(|last| at < last.plus(two)) {
                     return None;

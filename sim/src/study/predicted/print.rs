@@ -1,16 +1,16 @@
-//! The comparison as Markdown.
+//! Prints the comparison as Markdown.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::{Agreement, Compared, Expected, Results};
 
-/// The shares of the matrix, as its tables have them: by class and lock.
+/// The shares of the matrix as its tables print them, by class and lock.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PrintedMatrix(BTreeMap<(String, String), String>);
 
 impl PrintedMatrix {
-    /// Reads the table of exclusion from what `quorlock-sim matrix` printed.
+    /// Reads the table of exclusion from the output of `quorlock-sim matrix`.
     pub(crate) fn read(markdown: &str) -> PrintedMatrix {
         let mut cells = BTreeMap::new();
         let mut locks: Vec<String> = Vec::new();
@@ -40,7 +40,7 @@ impl PrintedMatrix {
         PrintedMatrix(cells)
     }
 
-    /// The share of runs in which exclusion broke, in percent, with its bounds.
+    /// Returns the share of runs in which exclusion broke, in percent, with its bounds.
     pub(crate) fn share(&self, class: &str, lock: &str) -> Option<&str> {
         let share = self.0.get(&(class.to_owned(), lock.to_owned()));
         share.map(String::as_str)
@@ -48,7 +48,7 @@ impl PrintedMatrix {
 }
 
 impl Results {
-    /// What pages show: the table, what disagrees, and how long it took.
+    /// Sets the figures for pages: the table, the disagreements, and how long the comparison took.
     pub(crate) fn print(&mut self, matrix: &PrintedMatrix, classes: &[&str]) {
         let place = |class: &str| classes.iter().position(|id| *id == class);
         self.cells.sort_by_key(|cell| {
@@ -145,7 +145,7 @@ impl Results {
     }
 }
 
-/// `1`, `1.5`, `30`.
+/// Formats minutes, as `1`, `1.5` or `30`.
 fn minutes(seconds: u64) -> String {
     match seconds % 60 {
         0 => (seconds / 60).to_string(),

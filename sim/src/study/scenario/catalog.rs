@@ -1,13 +1,13 @@
-//! The scenarios that come with the simulator.
+//! The catalog: the scenarios that come with the simulator.
 
 use std::path::Path;
 
 use super::{Scenario, ScenarioError, parse};
 
-/// Each is a file in the folder `scenarios`.
+/// Lists the scenarios. Each is a file in the folder `scenarios`.
 macro_rules! catalog {
     ($($id:literal)*) => {
-        /// The texts, by id.
+        /// The texts of the scenarios, by id.
         const TEXTS: &[(&str, &str)] = &[
             $(($id, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios/", $id, ".toml"))),)*
         ];
@@ -28,18 +28,18 @@ catalog! {
     "E1" "E2" "E3" "E4" "E5" "E6"
 }
 
-/// All of them, in the order of the catalog.
+/// Returns all scenarios, in the order of the catalog.
 ///
 /// # Errors
-/// None that a user could mend: a test reads them all.
+/// Returns an error only if a file of the catalog is wrong; a test reads them all.
 pub fn built_in() -> Result<Vec<Scenario>, ScenarioError> {
     TEXTS.iter().map(|(id, text)| read(id, text)).collect()
 }
 
-/// The one of this id, whatever its case.
+/// Returns the scenario with this id. Case is ignored.
 ///
 /// # Errors
-/// [`ScenarioError::Unknown`].
+/// Returns [`ScenarioError::Unknown`] if there is none.
 pub fn find(id: &str) -> Result<Scenario, ScenarioError> {
     let mut texts = TEXTS.iter();
     let found = texts.find(|(known, _)| known.eq_ignore_ascii_case(id));

@@ -1,4 +1,4 @@
-//! Numbers that others have published, measured again.
+//! Measurements that repeat published numbers.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 use crate::history::{Accepted, History, HoldId, NameId};
 use crate::simulation::Run;
 
-/// What is measured, and what others have found.
+/// A measurement, and the published result.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
-    /// What.
+    /// What is measured.
     pub of: Measure,
     /// The published share, in percent.
     pub published: u64,
-    /// What is measured has to be at least this,
+    /// The smallest acceptable share, in percent.
     pub least: u64,
-    /// and at most this, in percent.
+    /// The largest acceptable share, in percent.
     pub most: u64,
 }
 
@@ -26,36 +26,36 @@ pub struct Figure {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
-    /// Updates that are lost. An update reads a set when it goes into the section, adds one element, and writes all of
-    /// it before it goes out. It is lost if its element is not in the set at the end.
+    /// The share of updates that are lost. An update reads a set when it enters the section, adds one element, and
+    /// writes the whole set before it leaves. It is lost if its element is not in the set at the end.
     LostUpdates,
-    /// Grants that the node which is left at the end knows nothing of. Its counter of tokens counts those that it
-    /// knows, so this needs tokens that are counted from one.
+    /// The share of grants that are unknown to the node that is left at the end. Its counter of tokens equals the
+    /// number of grants that it knows, so this needs tokens that are counted from one.
     LostGrants,
 }
 
-/// So many of so many.
+/// A measured fraction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Measured {
-    /// Were lost,
+    /// How many were lost.
     pub lost: u64,
-    /// of so many acknowledged ones.
+    /// How many were acknowledged.
     pub acknowledged: u64,
 }
 
-/// A share with the interval in which it is with 95 % confidence, after Wilson.
+/// A share with its 95 % confidence interval, after Wilson.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Interval {
-    /// As measured.
+    /// The share as measured.
     pub share: f64,
-    /// At least this,
+    /// The lower bound.
     pub least: f64,
-    /// and at most this.
+    /// The upper bound.
     pub most: f64,
 }
 
 impl Interval {
-    /// Of `some` of `all`.
+    /// Computes the share of `some` in `all`, with its interval.
     #[must_use]
     pub fn of(some: u64, all: u64) -> Self {
         if all == 0 {
@@ -91,7 +91,7 @@ impl fmt::Display for Interval {
 }
 
 impl Figure {
-    /// Why what was measured is not what it should be.
+    /// Returns why the measurement is not acceptable, if it is not.
     pub(super) fn wrong(&self, measured: &Measured) -> Option<String> {
         let interval = Interval::of(measured.lost, measured.acknowledged);
         let percent = interval.share * 100.0;
@@ -106,7 +106,7 @@ impl Figure {
 }
 
 impl Measure {
-    /// Adds what one run shows.
+    /// Adds the counts of one run.
     pub(super) fn count(self, run: &Run, measured: &mut Measured) {
         let (lost, acknowledged) = match self {
             Measure::LostUpdates => lost_updates(&run.history),
@@ -136,7 +136,7 @@ fn lost_updates(history: &History) -> (u64, u64) {
         let of_name = rest.iter().take_while(|(_, other, _)| other == name);
         let (one, others) = rest.split_at(of_name.count());
         rest = others;
-        // What each hold has read, and what the set is now.
+        // What each hold has read, and the present content of the set.
         let mut read: Vec<(HoldId, BTreeSet<HoldId>)> = Vec::new();
         let mut set: BTreeSet<HoldId> = BTreeSet::new();
         let mut written: BTreeSet<HoldId> = BTreeSet::new();
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn intervals_are_those_of_wilson() {
-        // As worked out by hand: 8 of 10.
+        // Computed by hand: 8 of 10.
         let interval = Interval::of(8, 10);
         assert!((interval.least - 0.4902).abs() < 1e-4, "{interval:?}");
         assert!((interval.most - 0.9433).abs() < 1e-4, "{interval:?}");
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn an_update_that_is_written_over_by_one_that_had_not_read_it_is_lost() {
-        // Hold 0 reads at 0 and writes at 30; hold 1 reads at 10 and writes at 20; hold 2 comes after both.
+        // Hold 0 reads at 0 and writes at 30; hold 1 reads at 10 and writes at 20; hold 2 follows both.
         let mut history = history(vec![
             believed(0, 0, 0, 30),
             believed(1, 1, 10, 20),
@@ -202,7 +202,7 @@ mod tests {
             written(2, 50, None),
         ];
         assert_eq!(lost_updates(&history), (1, 3));
-        // In order nothing is lost.
+        // If they do not overlap, nothing is lost.
         history.sections[0].entered = 25;
         assert_eq!(lost_updates(&history), (0, 3));
     }

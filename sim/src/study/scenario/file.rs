@@ -1,4 +1,4 @@
-//! Scenarios in TOML.
+//! Reading scenarios in TOML.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,46 +12,46 @@ use crate::checker::Property;
 use crate::plan::file::document::{self, DocumentPart, Misfit, word_of};
 use crate::plan::file::{self, Misreading, PlanError, Position};
 
-/// The keys that a scenario has and a plan has not.
+/// The keys of a scenario that a plan does not have.
 const HEADER: [&str; 6] = ["id", "title", "reason", "source", "seeds", "least"];
 
-/// How many seeds are run if the file does not say.
+/// The number of seeds if the file has none.
 const SEEDS: u64 = 100;
 
-/// Why a file is no scenario.
+/// An error of a file that is no valid scenario.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
     /// The file cannot be read.
     #[error("{path}: {error}")]
     Io {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         error: std::io::Error,
     },
-    /// It is no scenario.
+    /// The file contains no scenario.
     #[error("{path}:{}: {case}{error}", error.at)]
     Syntax {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// In which case, if it is in one.
+        /// The case with the error, if it is in one.
         case: String,
-        /// Where and why.
+        /// The place in the file, and the reason.
         error: Misreading,
     },
-    /// Its plan, or that of a case, cannot be run.
+    /// The plan of the scenario, or of a case, cannot be run.
     #[error("{}: {case}{error}", file::place(path, *at))]
     Plan {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// In which case.
+        /// The case with the error.
         case: String,
-        /// Where in the file, if it says what is wrong.
+        /// The place in the file, if the file sets what is wrong.
         at: Option<Position>,
-        /// Why.
+        /// The error of the plan.
         error: Box<PlanError>,
     },
-    /// There is none of that name.
+    /// There is no scenario with this id.
     #[error(
         "there is no scenario {0:?}: `quorlock-sim scenarios --list` names all of them, and a file is given by its path"
     )]
@@ -81,7 +81,7 @@ struct CaseHeader {
     expect: Word,
     #[serde(default)]
     property: Option<Property>,
-    /// What may be broken as well.
+    /// Properties that may be broken, too.
     #[serde(default)]
     beside: Vec<Property>,
     #[serde(default)]
@@ -103,15 +103,15 @@ enum Word {
     Breaks,
 }
 
-/// Whether a text has a header, so that it is a scenario and not only a plan.
+/// Returns whether a table has a header, so that it is a scenario and not only a plan.
 pub(crate) fn has_header(table: &Table) -> bool {
     table.contains_key("id") || table.contains_key("case")
 }
 
-/// Reads a scenario.
+/// Reads a scenario from a file.
 ///
 /// # Errors
-/// [`ScenarioError`], which names the file and the place in it.
+/// Returns [`ScenarioError`] with the file and the place in it.
 pub fn read(path: &Path) -> Result<Scenario, ScenarioError> {
     let text = fs::read_to_string(path).map_err(|error| ScenarioError::Io {
         path: path.to_owned(),
@@ -120,10 +120,10 @@ pub fn read(path: &Path) -> Result<Scenario, ScenarioError> {
     parse(path, &text)
 }
 
-/// The same from a text that has been read from a file.
+/// Reads a scenario from a text that was read from a file.
 ///
 /// # Errors
-/// As [`read`].
+/// Returns the same errors as [`read`].
 pub fn parse(path: &Path, text: &str) -> Result<Scenario, ScenarioError> {
     let reading = Reading { path, text };
     let mut plan = document::parse(text).map_err(|error| reading.wrong("", error))?;
@@ -160,7 +160,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Scenario, ScenarioError> {
     })
 }
 
-/// The elements of a list.
+/// Returns the elements of a list.
 fn items(list: Spanned<DeValue<'_>>) -> Vec<Spanned<DeValue<'_>>> {
     match list.into_inner() {
         DeValue::Array(items) => items.into_iter().collect(),
@@ -168,7 +168,7 @@ fn items(list: Spanned<DeValue<'_>>) -> Vec<Spanned<DeValue<'_>>> {
     }
 }
 
-/// A file that is read.
+/// A file that is being read.
 #[derive(Clone, Copy)]
 struct Reading<'a> {
     path: &'a Path,
@@ -188,7 +188,7 @@ impl<'a> Reading<'a> {
         self.wrong(case, misfit.in_text(self.text))
     }
 
-    /// One case of a scenario, from its part of the text and the scenario's plan.
+    /// Reads one case of a scenario, from its part of the text and the scenario's plan.
     fn case(
         self,
         header: &ScenarioHeader,

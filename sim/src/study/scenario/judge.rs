@@ -1,4 +1,4 @@
-//! Runs a case and compares what came of it with what was expected.
+//! Runs a case and compares its result with what is expected.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -13,61 +13,61 @@ use crate::plan::fault::Fault;
 use crate::simulation::run;
 use crate::turmoil::Lacks;
 
-/// Whether a case came out as expected.
+/// Whether the result of a case is as expected.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CaseVerdict {
-    /// It did.
+    /// The result is as expected.
     AsExpected,
-    /// A property was broken that was to hold.
+    /// A property was broken that should hold.
     Broken(Property),
-    /// A property that was to be broken was not.
+    /// A property that should be broken was not.
     NotFound(Property),
     /// Too little happened to show anything.
     Vacuous(String),
-    /// A measured number is not what was published.
+    /// A measured number is not as published.
     OtherFigure(String),
-    /// It was not run: its lane cannot do something that it needs.
+    /// The case was not run: its lane does not support something that it needs.
     NotInLane(String),
-    /// Nothing was shown, and nothing wrong was, with fewer seeds than it needs.
+    /// Nothing was shown, and nothing wrong was found, with fewer seeds than the case needs.
     TooFewSeeds {
-        /// How many seeds its file says.
+        /// The number of seeds in its file.
         needs: u64,
-        /// How many were run.
+        /// The number of seeds that were run.
         given: u64,
     },
 }
 
-/// What came of a case.
+/// The result of a case.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Judged {
-    /// Whether it is what was expected.
+    /// Whether the result is as expected.
     pub verdict: CaseVerdict,
-    /// How many runs there were.
+    /// The number of runs.
     pub runs: u64,
-    /// In how many which property was broken.
+    /// For each property that was broken, the number of runs that broke it.
     pub broken: BTreeMap<Property, u64>,
-    /// The first seed that broke what was expected, or anything if nothing was.
+    /// The first seed that broke the expected property, or any property if none was expected.
     pub first: Option<u64>,
-    /// Holds that were won.
+    /// The number of holds that were won.
     pub grants: u64,
-    /// Acquires that found another owner's claim.
+    /// The number of acquires that were refused because of another owner's claim.
     pub refusals: u64,
-    /// What was measured.
+    /// The measurement, if the case has one.
     pub measured: Option<Measured>,
 }
 
-/// How far a case is run.
+/// How many seeds of a case are run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Depth {
-    /// An expected break need only be found.
+    /// Only until an expected break is found.
     UntilFound,
-    /// All seeds, to tell how often it breaks.
+    /// All seeds, to measure how often it breaks.
     AllSeeds,
 }
 
 impl Judged {
-    /// In what share of runs the property is broken, with its interval.
+    /// Returns the share of runs that broke a property, with its interval.
     #[must_use]
     pub fn rate(&self, property: Property) -> Interval {
         let broken = self.broken.get(&property).copied().unwrap_or(0);
@@ -76,8 +76,8 @@ impl Judged {
 }
 
 impl Case {
-    /// Runs it with no more than so many seeds. What its own seeds would show and these do not is neither found nor
-    /// missing.
+    /// Runs the case with at most this many seeds. A break that only further seeds would show counts neither as found
+    /// nor as missed.
     #[must_use]
     pub fn judge_within(&self, depth: Depth, most: u64) -> Judged {
         if self.seeds <= most {
@@ -100,7 +100,7 @@ impl Case {
         judged
     }
 
-    /// Runs it.
+    /// Runs the case.
     #[must_use]
     pub fn judge(&self, depth: Depth) -> Judged {
         let mut judged = Judged {
@@ -173,7 +173,7 @@ impl Case {
         if let Some(property) = unexpected {
             return CaseVerdict::Broken(property);
         }
-        // What no client did cannot break, and what breaks has been done.
+        // A break that was found proves that enough happened.
         let is_found = judged.first.is_some();
         if !is_found && let Some(why) = self.vacuity(judged, effects) {
             return CaseVerdict::Vacuous(why);
@@ -203,7 +203,7 @@ impl Case {
 }
 
 impl Expect {
-    /// What the case breaks.
+    /// Returns the property that the case breaks.
     #[must_use]
     pub fn property(&self) -> Option<Property> {
         match self {
@@ -212,7 +212,7 @@ impl Expect {
         }
     }
 
-    /// Whether a property may be broken besides.
+    /// Returns whether a property may be broken, too.
     fn allows(&self, property: Property) -> bool {
         match self {
             Expect::Holds => false,
@@ -295,7 +295,7 @@ mod tests {
             matches!(judged.verdict, CaseVerdict::Vacuous(_)),
             "{judged:?}"
         );
-        // With one node only the first is asked.
+        // A lock on one node only uses the first node.
         let mut unused = case(Expect::Holds);
         let crash = Fault::of_node(SimTime::millis(100), 1, NodeFault::Crash);
         unused.plan.faults = vec![crash.lasting(SimTime::millis(50))];

@@ -1,8 +1,6 @@
-//! The amounts of a plan: its lengths, steps, rates and numbers, which may be smaller or rounder in another plan that
-//! is like it.
+//! The amounts of a plan: lengths, steps, rates and numbers that may be smaller or rounder in a similar plan.
 //!
-//! What is a place in a list, or a choice, is no amount; nor is how many clients, nodes and names there are, which
-//! shrinks by itself.
+//! Indexes and choices are no amounts; nor are the numbers of clients, nodes and names, which are shrunk separately.
 
 use crate::plan::fault::{
     AfterMessage, ClientFault, Fault, FaultKind, LinkFault, NodeFault, Repeats, Trigger,
@@ -12,7 +10,7 @@ use crate::plan::{
     Cluster, MinReplicas, Network, Nodes, Outage, Plan, Remedies, Sentinels, Wait, Workload,
 };
 
-/// One amount, where it stands in its plan.
+/// A mutable reference to one amount in its plan.
 #[derive(Debug)]
 pub(super) enum Amount<'a> {
     Span(&'a mut SimTime),
@@ -23,7 +21,7 @@ pub(super) enum Amount<'a> {
 }
 
 impl Amount<'_> {
-    /// Its number; of times in nanoseconds.
+    /// Returns its number. Times are in nanoseconds.
     pub(super) fn number(&self) -> i64 {
         match self {
             Amount::Span(span) => i64::try_from(span.as_nanos()).unwrap_or(i64::MAX),
@@ -34,7 +32,7 @@ impl Amount<'_> {
         }
     }
 
-    /// Replaces it. A number that cannot stand there leaves it as it is.
+    /// Replaces its number. An impossible number is ignored.
     pub(super) fn set(self, number: i64) {
         match self {
             Amount::Span(span) => replace(span, u64::try_from(number).map(SimTime::nanos)),
@@ -52,17 +50,17 @@ fn replace<T, E>(place: &mut T, with: Result<T, E>) {
     }
 }
 
-/// ProgressBounds of a plan's progress.
+/// How the bounds of a plan's progress are treated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ProgressBounds {
-    /// They are amounts like others.
+    /// They shrink like other amounts.
     Shrink,
-    /// They stay: of a failure to make progress they are what makes it one.
+    /// They stay, because a failure to make progress depends on them.
     Stay,
 }
 
-/// Every amount of a plan. Which failure a search ends at depends on their order: alphabetical, as the fields are
-/// called in files.
+/// Returns every amount of a plan. Their order decides at which failure a search ends: alphabetical, by the names of
+/// the fields in files.
 pub(super) fn amounts(plan: &mut Plan, bounds: ProgressBounds) -> Vec<Amount<'_>> {
     let Plan {
         duration,
@@ -210,7 +208,7 @@ fn of_fault(fault: &mut Fault) -> Vec<Amount<'_>> {
             NodeFault::PowerLoss { loses } => all.extend([Amount::Span(loses), lasts]),
             NodeFault::MigrateSlot { gap, .. } => all.extend([Amount::Span(gap), lasts]),
             NodeFault::Stall { nth } => all.extend([lasts, Amount::Large(nth)]),
-            // Its length is called `rejoin_after` in files.
+            // Its length is `rejoin_after` in files.
             NodeFault::Failover {
                 left_behind,
                 replica: _,

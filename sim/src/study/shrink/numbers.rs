@@ -1,12 +1,12 @@
-//! Plans that are like another, with one number that is smaller or rounder.
+//! Candidates with one number that is smaller or rounder.
 
 use super::amounts::{Amount, ProgressBounds, amounts};
 use crate::plan::Plan;
 
-/// Nothing is made shorter than a millisecond, unless it vanishes: that makes no story easier to read.
+/// The shortest length in nanoseconds, unless a length vanishes: shorter ones make no story easier to read.
 const SHORTEST: u64 = 1_000_000;
 
-/// Plans in which the `place`-th amount is rounder, the roundest first; `None` when there are no more amounts.
+/// Returns plans in which the `place`-th amount is rounder, the roundest first; `None` if there are no more amounts.
 pub(super) fn rounder(plan: &Plan, place: usize, bounds: ProgressBounds) -> Option<Vec<Plan>> {
     let simpler = nth(&mut plan.clone(), place, bounds).map(|amount| simpler(&amount))?;
     let plans = simpler.into_iter().filter_map(|number| {
@@ -17,17 +17,17 @@ pub(super) fn rounder(plan: &Plan, place: usize, bounds: ProgressBounds) -> Opti
     Some(plans.collect())
 }
 
-/// Of the amounts that can be simpler, the one at this place.
+/// Returns the amount at this index among those that can be simpler.
 fn nth(plan: &mut Plan, place: usize, bounds: ProgressBounds) -> Option<Amount<'_>> {
     let all = amounts(plan, bounds).into_iter();
     all.filter(|amount| !simpler(amount).is_empty()).nth(place)
 }
 
-/// Simpler numbers for an amount, the simplest first.
+/// Returns simpler numbers for an amount, the simplest first.
 fn simpler(amount: &Amount<'_>) -> Vec<i64> {
     let number = amount.number();
     let mut rounder = rounder_than(number.unsigned_abs());
-    // A step forwards is told as a length; one backwards may be as short as it is.
+    // A step forwards is treated as a length; a step backwards may be arbitrarily short.
     let is_length = match amount {
         Amount::Span(_) => true,
         Amount::Step(_) => 0 < number,
@@ -44,7 +44,8 @@ fn with_sign(size: u64, like: i64) -> i64 {
     i64::try_from(size).unwrap_or(i64::MAX) * like.signum()
 }
 
-/// How plain a number is: the fewer digits before its zeros the better, then the smaller the better.
+/// Returns how plain a number is: the fewer digits before its trailing zeros the plainer, then the smaller the
+/// plainer.
 fn plainness(number: u64) -> (u32, u64) {
     let mut digits = number;
     while digits != 0 && digits.is_multiple_of(10) {
@@ -53,7 +54,7 @@ fn plainness(number: u64) -> (u32, u64) {
     (digits.checked_ilog10().map_or(0, |log| log + 1), number)
 }
 
-/// Plainer numbers, the plainest first.
+/// Returns plainer numbers, the plainest first.
 fn rounder_than(number: u64) -> Vec<u64> {
     let keep = |number: u64, digits: u32, up: u64| {
         let length = number.checked_ilog10().unwrap_or(0);

@@ -1,10 +1,10 @@
-//! Plans that are like another, with something left out.
+//! Candidates with something left out.
 
 use crate::plan::fault::{ClientFault, ClientTarget, Fault, FaultKind, NodeFault, Trigger};
 use crate::plan::time::SimTime;
 use crate::plan::{Persistence, Plan, Watchdog, WorkloadKind};
 
-/// Ends a plan: later faults are left out, and those that go on end with it.
+/// Ends a plan at a time: later faults are left out, and faults that would last longer end with it.
 pub(super) fn end_at(plan: &mut Plan, end: SimTime) {
     plan.duration = plan.duration.min(end);
     let end = plan.duration;
@@ -19,7 +19,7 @@ pub(super) fn end_at(plan: &mut Plan, end: SimTime) {
     plan.healed_at = plan.healed_at.map(|at| at.min(end));
 }
 
-/// Moves every fault towards the beginning; those at the very beginning stay.
+/// Moves every fault towards the beginning, except those at the very beginning.
 pub(super) fn move_faults(plan: &mut Plan, by: SimTime) {
     for fault in &mut plan.faults {
         fault.when = fault.when.sooner(by);
@@ -30,8 +30,8 @@ pub(super) fn move_faults(plan: &mut Plan, by: SimTime) {
     plan.healed_at = plan.healed_at.map(|at| at.minus(by));
 }
 
-/// A plan in which one length is shorter by a part of it: that of its leases, or what is at this place among the lengths and
-/// the beginnings of its faults and outages. `None` beyond the last place.
+/// Returns a plan in which one length is shorter by a fraction: the leases, or the length or time at this index among
+/// those of its faults and outages. Returns `None` beyond the last index.
 pub(super) fn shorter(plan: &Plan, place: usize, divisor: u64) -> Option<Plan> {
     let part = |span: SimTime| SimTime::nanos(span.as_nanos() / divisor);
     let mut plan = plan.clone();
@@ -58,7 +58,7 @@ pub(super) fn shorter(plan: &Plan, place: usize, divisor: u64) -> Option<Plan> {
     Some(plan)
 }
 
-/// Plans with one client, node, replica or name less, or with one less in one fault.
+/// Returns plans with one client, node, replica or name less, or with one entry less in one fault.
 pub(super) fn smaller(plan: &Plan) -> Vec<Plan> {
     let mut plans = Vec::new();
     let mut push = |change: &dyn Fn(&mut Plan)| {
@@ -116,7 +116,7 @@ enum FaultList {
     Sentinels,
 }
 
-/// Takes one entry out of a list of a fault; the last one of a link stays.
+/// Removes one entry from a list of a fault. The last one of a link stays.
 fn shorten(plan: &mut Plan, index: usize, list: FaultList, place: usize) {
     let what = plan.faults.get_mut(index).map(|fault| &mut fault.what);
     let numbers = match (what, list) {
@@ -152,13 +152,14 @@ fn shorten(plan: &mut Plan, index: usize, list: FaultList, place: usize) {
     }
 }
 
-/// Leaves out one client or node: its faults go, as do those after its messages, and each one after it has a smaller number.
+/// Leaves out one client or node, with its faults and those that follow its messages. All later ones get the next
+/// smaller number.
 fn leave_out(plan: &mut Plan, gone: u16, from: fn(&mut Fault, u16) -> Remainder) {
     plan.faults
         .retain_mut(|fault| from(fault, gone) == Remainder::Something);
 }
 
-/// Whether a fault is still about something.
+/// Whether a fault still has a target.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Remainder {
     Something,
@@ -191,7 +192,7 @@ fn leave_out_client(fault: &mut Fault, gone: u16) -> Remainder {
                 | NodeFault::IsolatePrimary { clients, .. },
             ..
         } => {
-            // A failover that every client notices is still one.
+            // A failover that every client notices is still a failover.
             leave_out_of(clients, gone);
             Remainder::Something
         }
@@ -221,7 +222,7 @@ fn leave_out_node(fault: &mut Fault, gone: u16) -> Remainder {
     }
 }
 
-/// A list that was empty from the beginning is no reason to leave a fault out.
+/// A list that was empty before is no reason to leave out the fault.
 fn leave_out_of(numbers: &mut Vec<u16>, gone: u16) -> Remainder {
     let had_any = !numbers.is_empty();
     numbers.retain(|number| *number != gone);
@@ -245,7 +246,7 @@ fn leave_out_one(number: &mut u16, gone: u16) -> Remainder {
 
 type Change = Box<dyn Fn(&mut Plan)>;
 
-/// Ways to make a plan more usual.
+/// Returns changes that make a plan more usual.
 pub(super) fn plainer(plan: &Plan) -> Vec<Change> {
     let mut changes: Vec<Change> = vec![
         Box::new(|plan| plan.workload.kind = WorkloadKind::MutualExclusion),
@@ -259,7 +260,7 @@ pub(super) fn plainer(plan: &Plan) -> Vec<Change> {
         Box::new(|plan| plan.workload.longer = 0),
     ];
     for index in 0..plan.faults.len() {
-        // A pause between two steps is plainer than one in the middle of one.
+        // A pause between two steps is plainer than one within a step.
         changes.push(Box::new(move |plan| {
             if let Some(FaultKind::Client { fault, .. }) =
                 plan.faults.get_mut(index).map(|fault| &mut fault.what)
