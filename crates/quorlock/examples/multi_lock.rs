@@ -94,7 +94,7 @@ async fn tell(story: Story, servers: &[String]) -> Result<(), Box<dyn Error>> {
     });
 
     let only_bob = bob.wait(wait).acquire().await?;
-    story.say("now somebody holds Bob's lock alone");
+    story.say("now another guard holds Bob's lock alone");
     match forth.try_acquire().await? {
         None => story.say("both together: refused, for one of them is held"),
         Some(_) => story.say("both together: granted, this must not happen"),

@@ -84,7 +84,7 @@ async fn a_cancelled_re_entry_does_not_keep_the_hold_for_ever() {
     assert_eq!(node.names(), []);
 }
 
-/// The keeper learns of a loss whoever finds it; otherwise closing would wait for the hold for ever.
+/// The keeper learns of a loss that another task finds; otherwise closing would wait for the hold for ever.
 #[tokio::test(start_paused = true)]
 async fn a_loss_that_an_extension_finds_is_cleaned_up() {
     let node = EmbeddedNode::new();
