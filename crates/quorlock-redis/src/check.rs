@@ -95,7 +95,7 @@ impl RedisTransport {
         for section in ["server", "replication"].into_iter().chain(persistence) {
             match server.command(redis::cmd("INFO").arg(section)).await {
                 Ok(text) if info.add(&text) => {}
-                Ok(_) => return Err(self.not_redis("INFO was answered with no text".into())),
+                Ok(_) => return Err(self.not_redis("the reply to INFO is not text".into())),
                 Err(error) if error.cause == Cause::NoPermission => return Ok(Checked::default()),
                 Err(error) => return Err(self.explained(server, error).await),
             }

@@ -149,7 +149,7 @@ pub(crate) fn not_secured(why: &str) -> TransportError {
 pub(crate) fn no_tls_handshake() -> TransportError {
     TransportError::definite(
         Cause::TimedOut,
-        "it took the connection and did not answer TLS within the connect time-out (a port without TLS does the same: give the one that speaks it, or redis://)",
+        "it accepted the connection and did not answer TLS within the connect time-out (a port without TLS does the same: give the TLS port, or write redis://)",
     )
 }
 

@@ -148,7 +148,7 @@ impl Group {
             Some((sentinel, told)) => Ok(self.accept(&sentinel, told)),
             None => {
                 let name = &self.name;
-                let what = format!("no sentinel says which server is the primary {name:?}");
+                let what = format!("no sentinel names a primary for {name:?}");
                 Err(refusals.into_error(&what))
             }
         }

@@ -193,7 +193,7 @@ impl Tls {
         let name = host.strip_suffix('.').unwrap_or(host).to_owned();
         ServerName::try_from(name).map_err(|_| {
             error::not_secured(&format!(
-                "{host:?} is no name that a certificate can have: set Tls::server_name"
+                "{host:?} cannot be a name in a certificate: set Tls::server_name"
             ))
         })
     }

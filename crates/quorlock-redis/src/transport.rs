@@ -345,7 +345,7 @@ impl Inner {
                 Reply::Renew(renewed) => replies.extend(places.into_iter().zip(renewed)),
                 _ => {
                     return Err(error::no_reply(
-                        "a renewal was answered with something else",
+                        "the reply to a renewal is of another kind",
                     ));
                 }
             }

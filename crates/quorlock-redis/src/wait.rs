@@ -96,9 +96,9 @@ impl Wait {
             (Reached::Memory, Value::Int(replicas)) => (true, *replicas),
             (Reached::Disk, Value::Array(parts)) => match parts.as_slice() {
                 [Value::Int(local), Value::Int(replicas)] => (0 < *local, *replicas),
-                _ => return Err(error::no_reply("what WAITAOF was answered with")),
+                _ => return Err(error::no_reply("the reply to WAITAOF")),
             },
-            _ => return Err(error::no_reply("what WAIT was answered with")),
+            _ => return Err(error::no_reply("the reply to WAIT")),
         };
         if is_on_disk && i64::from(self.replicas) <= replicas {
             return Ok(());

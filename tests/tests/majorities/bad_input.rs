@@ -54,7 +54,7 @@ async fn what_is_no_cluster_has_no_shards() {
     let called = format!("redis+cluster://127.0.0.1:{}", server.port());
     let error = wrong(&called, 3).await;
     assert!(
-        error.to_string().contains("no node of a cluster"),
+        error.to_string().contains("not a cluster node"),
         "{error}"
     );
     let node = cluster.nodes()[0].address();

@@ -100,7 +100,7 @@ async fn sentinels_that_are_all_gone_are_named() {
     for port in ports {
         assert_says(&problem, &format!("127.0.0.1:{port}: "));
     }
-    assert_says(&problem, "no sentinel says");
+    assert_says(&problem, "no sentinel names");
 }
 
 async fn a_sentinel_that_wants_a_password_is_told_one() {
@@ -143,7 +143,7 @@ async fn a_sentinel_that_wants_a_password_is_told_one() {
 async fn a_server_is_no_sentinel() {
     let server = Server::start();
     let address = format!("redis+sentinel://127.0.0.1:{}/{NAME}", server.port());
-    assert_says(&problem(&address).await, "a server and no sentinel");
+    assert_says(&problem(&address).await, "a server, not a sentinel");
 }
 
 async fn one_group_under_two_addresses_is_refused() {

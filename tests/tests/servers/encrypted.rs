@@ -150,7 +150,7 @@ async fn what_is_wrong_with_a_connection_is_told_with_what_to_do_and_without_sec
             certified
                 .roots()
                 .client_certificate_pem(strange.certificate.as_str(), strange.key.as_str()),
-            "does not believe the authority",
+            "does not trust the authority",
         ),
         wrong(
             format!("rediss://:{SECRET}@localhost:{plain_port}/"),

@@ -46,7 +46,7 @@ impl ClusterAddress {
         }
         if rest.contains('?') {
             return Err(malformed(
-                "it has a ?, and there is nothing to ask for (in a password, write %3F)",
+                "it has a ?, and there are no parameters (in a password, write %3F)",
             ));
         }
         let (authority, db) = rest.split_once('/').unwrap_or((rest, ""));

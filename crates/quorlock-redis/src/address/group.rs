@@ -106,7 +106,7 @@ fn sentinel_login(query: &str) -> Result<Option<RedisConnectionInfo>, AddressErr
             }
             _ => {
                 return Err(malformed(
-                    "behind the ? there may be sentinel_user=.. and sentinel_password=.., and it has something else",
+                    "it has an unknown parameter after the ?: there are sentinel_user=.. and sentinel_password=..",
                 ));
             }
         }
@@ -193,10 +193,10 @@ mod tests {
             ("redis+sentinel://a/m/-1", "its database is no number"),
             ("redis+sentinel://a/m/1/s3cret", "behind the database"),
             ("redis+sentinel://a/m#s3cret", "it has a #"),
-            ("redis+sentinel://a/m?s3cret=1", "it has something else"),
+            ("redis+sentinel://a/m?s3cret=1", "it has an unknown parameter"),
             (
                 "redis+sentinel://a/m?password=s3cret",
-                "it has something else",
+                "it has an unknown parameter",
             ),
             (
                 "redis+sentinel://a/m?sentinel_user=u",

@@ -124,7 +124,7 @@ impl fmt::Display for ConnectError {
             ConnectError::Proxy { address, detail } => {
                 return write!(
                     f,
-                    "{address} answers, and does not know what locks need, as a proxy for several servers (Envoy, Twemproxy) or a server \
+                    "{address} answers, and lacks commands that locks need, like a proxy for several servers (Envoy, Twemproxy) or a server \
                      whose commands were renamed: give the address of the server behind it, or rename no INFO, SCRIPT, EVALSHA and \
                      SUBSCRIBE ({detail})"
                 );

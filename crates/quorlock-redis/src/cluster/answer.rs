@@ -72,7 +72,7 @@ pub(crate) fn slots(answer: &Value, asked: &Endpoint) -> Result<ClusterView, Tra
 fn no_answer() -> TransportError {
     TransportError::definite(
         Cause::Protocol,
-        "its answer to CLUSTER SLOTS is no list of slots",
+        "its answer to CLUSTER SLOTS is not a list of slots",
     )
 }
 
@@ -84,11 +84,11 @@ fn refused(refusal: &ServerError) -> TransportError {
     match error.cause {
         Cause::NoPermission => TransportError::definite(
             Cause::NoPermission,
-            "the user may not ask CLUSTER SLOTS: grant +cluster|slots",
+            "the user may not use CLUSTER SLOTS: grant +cluster|slots",
         ),
         _ if is_in_none => TransportError::definite(
             Cause::Unsupported,
-            "it is no node of a cluster: write redis:// for a server by itself, redis+sentinel:// for a Sentinel group",
+            "it is not a cluster node: write redis:// for a single server, redis+sentinel:// for a Sentinel group",
         ),
         cause => TransportError::definite(cause, error.detail),
     }
@@ -242,12 +242,12 @@ mod tests {
             (
                 "-ERR This instance has cluster support disabled\r\n",
                 Cause::Unsupported,
-                "no node of a cluster",
+                "not a cluster node",
             ),
             (
                 "-ERR unknown command `CLUSTER`, with args\r\n",
                 Cause::Unsupported,
-                "no node of a cluster",
+                "not a cluster node",
             ),
             (
                 "-NOPERM this user has no permissions to run the 'cluster|slots' command\r\n",
@@ -255,17 +255,17 @@ mod tests {
                 "+cluster|slots",
             ),
             ("-LOADING Redis is loading\r\n", Cause::Loading, "LOADING"),
-            ("+OK\r\n", Cause::Protocol, "no list of slots"),
-            ("*1\r\n:1\r\n", Cause::Protocol, "no list of slots"),
+            ("+OK\r\n", Cause::Protocol, "not a list of slots"),
+            ("*1\r\n:1\r\n", Cause::Protocol, "not a list of slots"),
             (
                 "*1\r\n*3\r\n:0\r\n:16384\r\n*2\r\n$1\r\nh\r\n:1\r\n",
                 Cause::Protocol,
-                "no list of slots",
+                "not a list of slots",
             ),
             (
                 "*1\r\n*3\r\n:-1\r\n:7\r\n*2\r\n$1\r\nh\r\n:1\r\n",
                 Cause::Protocol,
-                "no list of slots",
+                "not a list of slots",
             ),
         ] {
             let error = slots(&parsed(wire), &asked()).unwrap_err();

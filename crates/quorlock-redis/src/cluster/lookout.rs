@@ -70,7 +70,7 @@ impl Cluster {
         let mut asked = self.lock().asked.clone();
         asked.sort_by_key(|asked| distrusted.contains(asked));
         let refusals = Mutex::new(Refusals::default());
-        let none = || error::unreachable("there is no node to ask");
+        let none = || error::unreachable("there is no node to query");
         let found = race::race(asked, none(), |endpoint| {
             let refusals = &refusals;
             async move {
@@ -88,7 +88,7 @@ impl Cluster {
             let refusals = refusals
                 .into_inner()
                 .unwrap_or_else(PoisonError::into_inner);
-            refusals.into_error("no node says who owns the slots of the cluster")
+            refusals.into_error("no node returned the slot map of the cluster")
         })
     }
 

@@ -39,7 +39,7 @@ pub(crate) fn endpoint(answer: &Value) -> Result<Endpoint, TransportError> {
 fn no_answer() -> TransportError {
     TransportError::definite(
         Cause::Protocol,
-        "its answer is no address of a primary: is it a sentinel?",
+        "its answer is not the address of a primary: is it a sentinel?",
     )
 }
 
@@ -52,12 +52,12 @@ fn refused(refusal: &ServerError) -> TransportError {
     match error.cause {
         Cause::NoAuth => TransportError::definite(
             Cause::NoAuth,
-            "it wants a login of its own (?sentinel_user=..&sentinel_password=.. in the address, or \
+            "it requires a login (?sentinel_user=..&sentinel_password=.. in the address, or \
              RedisConfig::sentinel_login)",
         ),
         _ if is_unknown => TransportError::definite(
             Cause::Unsupported,
-            "it is a server and no sentinel (sentinels listen on port 26379 by default; a server is redis://..)",
+            "it is a server, not a sentinel (sentinels listen on port 26379 by default; a server is redis://..)",
         ),
         cause => TransportError::definite(cause, error.detail),
     }
@@ -129,8 +129,8 @@ pub(crate) fn must_be_primary(answer: &Value) -> Result<(), TransportError> {
     match role {
         Some("master") => Ok(()),
         role => {
-            let role = role.unwrap_or("nothing of the kind");
-            let detail = format!("asked for its ROLE, it says {role}");
+            let role = role.unwrap_or("missing");
+            let detail = format!("its ROLE is {role}");
             Err(TransportError::definite(Cause::NoPrimary, detail))
         }
     }
@@ -195,7 +195,7 @@ mod tests {
             (
                 "-ERR unknown command `SENTINEL`, with args beginning with: `x`\r\n",
                 Cause::Unsupported,
-                "a server and no sentinel",
+                "a server, not a sentinel",
             ),
             (
                 "-NOPERM this user has no permissions to run the 'sentinel|get-master-addr-by-name' command\r\n",

@@ -163,7 +163,7 @@ fn verifying(
         let (added, _) = store.add_parsable_certificates(system.certs);
         if added == 0 {
             return Err(
-                "the operating system names no authorities to believe: give them by Tls::roots_file"
+                "the operating system has no trusted authorities: give them by Tls::roots_file"
                     .into(),
             );
         }

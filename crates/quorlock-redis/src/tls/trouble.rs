@@ -34,7 +34,7 @@ fn cause(error: &io::Error) -> Option<&Error> {
 
 fn noted(words: String, note: &Option<String>) -> String {
     match note {
-        Some(note) => format!("{words} (what was read before is used: {note})"),
+        Some(note) => format!("{words} (the previous files are used: {note})"),
         None => words,
     }
 }
@@ -44,7 +44,7 @@ fn words(error: &Error, name: &str) -> String {
         Error::InvalidCertificate(error) => of_certificate(error, name),
         Error::InvalidMessage(InvalidMessage::InvalidContentType)
         | Error::InvalidMessage(InvalidMessage::UnknownProtocolVersion) => {
-            "the answer is not TLS: give the port on which the server speaks it, or redis:// for one without".into()
+            "the answer is not TLS: give the server's TLS port, or write redis:// for a port without TLS".into()
         }
         Error::AlertReceived(alert) => of_alert(*alert),
         Error::PeerIncompatible(_) => {
@@ -64,7 +64,7 @@ fn of_certificate(error: &CertificateError, name: &str) -> String {
             "the certificate of the server is not valid yet: set the clock of this machine, or of the one that made it".into()
         }
         E::UnknownIssuer => {
-            "the certificate of the server is signed by no authority that is believed: name its authority by Tls::roots_file (--tls-ca)".into()
+            "the certificate of the server is not signed by a trusted authority: name its authority by Tls::roots_file (--tls-ca)".into()
         }
         E::NotValidForName | E::NotValidForNameContext { .. } => {
             format!(
@@ -80,10 +80,10 @@ fn of_alert(alert: AlertDescription) -> String {
     use AlertDescription as A;
     match alert {
         A::CertificateRequired | A::HandshakeFailure => {
-            "the server wants a certificate of the client: give one by Tls::client_certificate_files (--tls-cert, --tls-key)".into()
+            "the server requires a client certificate: give one by Tls::client_certificate_files (--tls-cert, --tls-key)".into()
         }
         A::UnknownCA => {
-            "the server does not believe the authority of the client's certificate: give one that its tls-ca-cert-file has signed".into()
+            "the server does not trust the authority of the client's certificate: give one that its tls-ca-cert-file has signed".into()
         }
         A::CertificateExpired => "the certificate of the client has expired: renew it".into(),
         A::BadCertificate | A::UnsupportedCertificate | A::CertificateUnknown | A::AccessDenied => {
@@ -91,7 +91,7 @@ fn of_alert(alert: AlertDescription) -> String {
         }
         A::CertificateRevoked => "the certificate of the client is revoked: give another one".into(),
         A::ProtocolVersion => {
-            "the server speaks no version of TLS that is spoken here: 1.2 and 1.3".into()
+            "the server and the client have no TLS version in common: the client has 1.2 and 1.3".into()
         }
         A::UnrecognisedName => {
             "the server does not know the name that it was asked for: set Tls::server_name".into()

@@ -40,7 +40,7 @@ async fn certificates_are_read_again_and_a_half_written_one_is_not_used() {
     let start = std::time::Instant::now();
     loop {
         let error = locks.lock("b").try_acquire().await.unwrap_err();
-        if error.to_string().contains("does not believe") {
+        if error.to_string().contains("does not trust") {
             break;
         }
         assert!(start.elapsed() < quorlock_tests::wait::BOUND, "{error}");
