@@ -344,9 +344,7 @@ impl Inner {
             match reply.map_err(|error| error.with_execution(Execution::Indeterminate))? {
                 Reply::Renew(renewed) => replies.extend(places.into_iter().zip(renewed)),
                 _ => {
-                    return Err(error::no_reply(
-                        "the reply to a renewal is of another kind",
-                    ));
+                    return Err(error::no_reply("the reply to a renewal is of another kind"));
                 }
             }
         }

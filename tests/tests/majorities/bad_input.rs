@@ -53,10 +53,7 @@ async fn what_is_no_cluster_has_no_shards() {
     // A server that is addressed as a cluster, a node that is addressed as a server, a database, and nothing.
     let called = format!("redis+cluster://127.0.0.1:{}", server.port());
     let error = wrong(&called, 3).await;
-    assert!(
-        error.to_string().contains("not a cluster node"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("not a cluster node"), "{error}");
     let node = cluster.nodes()[0].address();
     let others = [Server::start(), Server::start()];
     let [one, two] = others.each_ref().map(Server::address);

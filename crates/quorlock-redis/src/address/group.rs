@@ -193,7 +193,10 @@ mod tests {
             ("redis+sentinel://a/m/-1", "its database is no number"),
             ("redis+sentinel://a/m/1/s3cret", "behind the database"),
             ("redis+sentinel://a/m#s3cret", "it has a #"),
-            ("redis+sentinel://a/m?s3cret=1", "it has an unknown parameter"),
+            (
+                "redis+sentinel://a/m?s3cret=1",
+                "it has an unknown parameter",
+            ),
             (
                 "redis+sentinel://a/m?password=s3cret",
                 "it has an unknown parameter",
