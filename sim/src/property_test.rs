@@ -211,7 +211,9 @@ impl<W: 'static> PropertyTest<W> {
             (Some(file), _) => self.replay(Path::new(&file), client),
             (None, Ok(seed)) => match seed.parse() {
                 Ok(seed) => self.check_seed(seed, client),
-                Err(_) => panic!("QUORLOCK_SEED={seed}: say a number, as QUORLOCK_SEED=17"),
+                Err(_) => {
+                    panic!("QUORLOCK_SEED={seed} is no number: set for example QUORLOCK_SEED=17")
+                }
             },
             (None, Err(_)) => self.check(client),
         };
@@ -283,7 +285,7 @@ impl<W: 'static> PropertyTest<W> {
         let run = trial.run(&Rc::new(failure.plan.clone()));
         if !failure.is_repeated_by(&run) {
             tally.note(format!(
-                "{}: the run is not the one that was written: the code has changed since, or uses a clock, threads or randomness \
+                "{}: the run differs from the recorded one: the code has changed since, or uses a clock, threads or randomness \
                  that is not simulated",
                 file.display()
             ));

@@ -196,7 +196,7 @@ fn what_no_cluster_can_be_is_refused_with_its_place() {
         ),
         (
             "variant = 'unheard-moved'".to_owned(),
-            "variant: unheard-moved is wrong about clusters",
+            "variant: unheard-moved has a flaw in the way to a cluster",
         ),
     ] {
         let plan: Plan = toml::from_str(&format!("lane = 'turmoil'\n{text}")).expect("a plan");

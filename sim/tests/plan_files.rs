@@ -41,11 +41,11 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line_and_column_and_what_to_do() {
         (flush, "1:1: a fault of kind `flush` needs the field `node`"),
         (
             &format!("{flush}node = 0\nevery = \"190ms\""),
-            "1:1: a fault that comes again and again needs the field `times` or `until`",
+            "1:1: a fault that repeats needs the field `times` or `until`",
         ),
         (
             &format!("{flush}node = 0\nevery = \"10us\"\ntimes = 3"),
-            "5:1: faults[0].every: 10us is too short: say at least 1ms",
+            "5:1: faults[0].every: 10us is too short: it must be at least 1ms",
         ),
         (
             &format!("{flush}node = 0\nevery = \"10ms\"\ntimes = 0"),
@@ -53,7 +53,7 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line_and_column_and_what_to_do() {
         ),
         (
             &format!("{flush}node = 0\nevery = \"10ms\"\nuntil = \"1s\""),
-            "6:1: faults[0].until: 1s is not after 1s, when it begins first",
+            "6:1: faults[0].until: 1s is not after 1s, the first time",
         ),
         (
             &format!("{flush}node = 0\nevery = \"300ms\"\ntimes = 5"),
@@ -65,7 +65,7 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line_and_column_and_what_to_do() {
         ),
         (
             "[[faults]]\nkind = \"pause-client\"\nclient = \"holder\"\nat = \"1s\"\nlasts = \"1.1s\"",
-            "4:1: faults[0].at: it lasts beyond the run (2s) whenever it begins",
+            "4:1: faults[0].at: it would last beyond the run (2s), whenever it begins",
         ),
         (
             "[[faults]]\nkind = \"flush\"\nnode = 0\nafter = { message = \"renew\", to = \"node 7\" }",
@@ -82,7 +82,7 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line_and_column_and_what_to_do() {
         ),
         (
             "[[faults]]\nkind = \"power-loss\"\nnode = 0\nloses = \"1ms\"\nrestart_after = \"1ms\"\nafter = { message = \"renew\" }",
-            "6:1: faults[0].after: what is lost is written before it, so its time must be known: say at alone, or at with every",
+            "6:1: faults[0].after: what is lost is written before it, so its time must be known: set only at, or at and every",
         ),
         (
             "[[faults]]\nkind = \"node-step\"\nat = \"1s\"\nnode = 0\nreplica = 0\nby = \"1s\"",
@@ -98,12 +98,12 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line_and_column_and_what_to_do() {
         ),
         (
             "lane = \"turmoil\"\n[[faults]]\nkind = \"stop-inside\"\nat = \"1s\"\nlasts = \"1ms\"\nclient = 0\nnth = 1",
-            "2:1: faults[0]: the lane turmoil has no faults of kind stop-inside: its network goes on only when every \
+            "2:1: faults[0]: the lane turmoil has no faults of kind stop-inside: its network only continues after every \
              client has ended its step; use the lane fast",
         ),
         (
             "lane = \"turmoil\"\n[[faults]]\nkind = \"flush\"\nnode = 0\nafter = { message = \"renew\", from = \"node\" }",
-            "2:1: faults[0]: the lane turmoil does not know what nodes answer; say from = \"client\" in after, or use \
+            "2:1: faults[0]: the lane turmoil does not know what nodes answer; set from = \"client\" in after, or use \
              the lane fast",
         ),
         (
@@ -120,7 +120,7 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line_and_column_and_what_to_do() {
         ),
         (
             "[defaults]\nflush = 3",
-            "2:1: the defaults of a kind are a table: say [defaults.flush]",
+            "2:1: the defaults of a kind are a table: write [defaults.flush]",
         ),
         (
             &format!("[defaults.flush]\nlasts = \"1s\"\n{flush}node = 0"),

@@ -177,7 +177,7 @@ fn what_no_group_can_be_is_refused_with_its_place() {
         ),
         (
             "variant = 'deaf-clients'".to_owned(),
-            "variant: deaf-clients is wrong about groups",
+            "variant: deaf-clients has a flaw in the way to a group",
         ),
     ] {
         let error = refused(&text);

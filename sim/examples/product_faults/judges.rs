@@ -157,7 +157,7 @@ impl Question {
             None => match judge {
                 Judge::Campaign { lock } => {
                     eprintln!(
-                        "the seeds of {lock} take more than {PATIENCE:?} here, and tell nothing"
+                        "the seeds of {lock} take more than {PATIENCE:?} here, and show nothing"
                     );
                     None
                 }

@@ -102,12 +102,12 @@ fn literal(value: &Expr) -> Option<&Lit> {
 
 fn number(value: &Expr, least: u64, most: u64) -> Result<u64> {
     let Some(Lit::Int(number)) = literal(value) else {
-        return Err(Error::new(value.span(), "say a number, as `3`"));
+        return Err(Error::new(value.span(), "expected a number, such as `3`"));
     };
     let read: u64 = number.base10_parse()?;
     if read < least || most < read {
         let why = match most {
-            u64::MAX => format!("{read} is too few: say at least {least}"),
+            u64::MAX => format!("{read} is too few: it must be at least {least}"),
             most => format!("{read} is not between {least} and {most}"),
         };
         return Err(Error::new(number.span(), why));
@@ -123,7 +123,10 @@ fn small(value: &Expr, most: u16) -> Result<u16> {
 fn text(value: &Expr) -> Result<LitStr> {
     match literal(value) {
         Some(Lit::Str(text)) => Ok(text.clone()),
-        _ => Err(Error::new(value.span(), "say a text, as `\"inside\"`")),
+        _ => Err(Error::new(
+            value.span(),
+            "expected a string, such as `\"inside\"`",
+        )),
     }
 }
 
@@ -132,7 +135,7 @@ fn texts(value: &Expr) -> Result<Vec<LitStr>> {
         Expr::Array(ExprArray { elems, .. }) => elems.iter().map(text).collect(),
         _ => Err(Error::new(
             value.span(),
-            "say a list of names, as `[\"no piece is sold twice\"]`",
+            "expected a list of names, such as `[\"no piece is sold twice\"]`",
         )),
     }
 }
@@ -141,7 +144,7 @@ fn outages(text: &LitStr) -> Result<Outages> {
     match text.value().as_str() {
         "drawn" => Ok(Outages::Drawn),
         "none" => Ok(Outages::None),
-        _ => Err(wrong(text.span(), "say `\"drawn\"` or `\"none\"`")),
+        _ => Err(wrong(text.span(), "expected `\"drawn\"` or `\"none\"`")),
     }
 }
 
@@ -158,6 +161,6 @@ fn millis(text: &LitStr) -> Result<u64> {
         number.checked_mul(*millis)
     });
     let read = read.filter(|millis| (1..=86_400_000).contains(millis));
-    let why = "say a length of simulated time between 1 ms and a day, as `\"5s\"`";
+    let why = "expected a length of simulated time between 1 ms and a day, such as `\"5s\"`";
     read.ok_or_else(|| wrong(text.span(), why))
 }

@@ -23,7 +23,7 @@ impl Client {
             .map_err(|error| Error::new(error.span(), format!("a test is a function: {error}")))?;
         let signature = &function.sig;
         if signature.asyncness.is_none() {
-            let why = "a client waits for locks: say `async fn`";
+            let why = "a client waits for locks: make it an `async fn`";
             return Err(Error::new(signature.fn_token.span(), why));
         }
         if !signature.generics.params.is_empty() {

@@ -97,14 +97,14 @@ mod tests {
                 "seed = 3",
                 "unknown argument `seed`: there are `seeds`, `clients`",
             ),
-            ("seeds = \"many\"", "say a number, as `3`"),
-            ("seeds = 0", "0 is too few: say at least 1"),
+            ("seeds = \"many\"", "expected a number, such as `3`"),
+            ("seeds = 0", "0 is too few: it must be at least 1"),
             ("clients = 61", "61 is not between 1 and 60"),
             ("nodes = 0", "0 is not between 1 and 15"),
-            ("faults = inside", "say a text, as `\"inside\"`"),
-            ("duration = \"long\"", "say a length of simulated time"),
-            ("outages = \"all\"", "say `\"drawn\"` or `\"none\"`"),
-            ("properties = \"one\"", "say a list of names"),
+            ("faults = inside", "expected a string, such as `\"inside\"`"),
+            ("duration = \"long\"", "expected a length of simulated time"),
+            ("outages = \"all\"", "expected `\"drawn\"` or `\"none\"`"),
+            ("properties = \"one\"", "expected a list of names"),
             ("seeds = 1, seeds = 2", "`seeds` is there twice"),
         ] {
             let error = refused(arguments, CLIENT);
@@ -117,7 +117,7 @@ mod tests {
         for (item, says) in [
             (
                 "fn sells(ctx: Context) {}",
-                "a client waits for locks: say `async fn`",
+                "a client waits for locks: make it an `async fn`",
             ),
             (
                 "async fn sells<T>(ctx: T) {}",

@@ -46,7 +46,7 @@ impl Report {
         if source.plan().lane == Lane::Turmoil {
             let path = self.chosen.path().display();
             return Err(CliError::Other(format!(
-                "{path}: a page shows requests and replies, and the lane turmoil has bytes: say lane = \"fast\" in the plan, or look at `quorlock-sim run`"
+                "{path}: a page shows requests and replies, and the lane turmoil has bytes: set lane = \"fast\" in the plan, or look at `quorlock-sim run`"
             )));
         }
         let (run, recording) = run_recorded(&Rc::new(source.plan().clone()));

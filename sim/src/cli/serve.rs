@@ -53,7 +53,7 @@ impl Serve {
         runtime.map_err(wrong)?.block_on(async {
             let host = Host::bind(offer).await.map_err(|error| {
                 CliError::Other(format!(
-                    "a port cannot be had: {error}; give another --port"
+                    "a port cannot be bound: {error}; choose another --port"
                 ))
             })?;
             if self.form.json {

@@ -192,7 +192,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         } else {
             Err(wrong(
                 place,
-                format!("{value} is too short: say at least {least}"),
+                format!("{value} is too short: it must be at least {least}"),
             ))
         }
     };
@@ -216,7 +216,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         if value <= most {
             Ok(())
         } else {
-            let why = format!("{value} is too long: say at most {most}");
+            let why = format!("{value} is too long: it must be at most {most}");
             Err(wrong(place, why))
         }
     };
@@ -231,11 +231,12 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         plan.network.connect_timeout,
     )?;
     if plan.workload.kind == WorkloadKind::Reentrant && plan.lock == LockKind::Multi {
-        let why = "a lock that takes one name from each node has no owner to enter it again";
+        let why =
+            "a lock that acquires one name from each node has no owner that could re-enter it";
         return Err(wrong("workload.kind", why));
     }
     if plan.workload.kind == WorkloadKind::Leading && plan.lock == LockKind::Multi {
-        let why = "a leader holds one name: say lock = \"single\" or \"redlock\"";
+        let why = "a leader holds one name: set lock = \"single\" or \"redlock\"";
         return Err(wrong("workload.kind", why));
     }
     let is_of_the_product = matches!(
@@ -247,11 +248,11 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
             | WorkloadKind::Sides
     );
     if plan.workload.kind == WorkloadKind::Together && plan.lock != LockKind::Multi {
-        let why = "there is one client to take locks of: say lock = \"multi\"";
+        let why = "there is only one client whose locks could be combined: set lock = \"multi\"";
         return Err(wrong("workload.kind", why));
     }
     if plan.workload.kind == WorkloadKind::Sides && plan.lock == LockKind::Multi {
-        let why = "an owner is of one client: say lock = \"single\" or \"redlock\"";
+        let why = "an owner belongs to one client: set lock = \"single\" or \"redlock\"";
         return Err(wrong("workload.kind", why));
     }
     if plan.workload.kind == WorkloadKind::Fair && plan.lock == LockKind::Redlock {
@@ -289,7 +290,7 @@ fn check_cluster(plan: &Plan) -> Result<(), PlanError> {
             .any(|flaw| flaw.is_of_clusters())
         {
             let variant = plan.variant;
-            let why = format!("{variant} is wrong about clusters: say [nodes.cluster]");
+            let why = format!("{variant} has a flaw in the way to a cluster: add [nodes.cluster]");
             return Err(wrong("variant", why));
         }
         return Ok(());
@@ -300,7 +301,7 @@ fn check_cluster(plan: &Plan) -> Result<(), PlanError> {
         return Err(wrong(place, why));
     }
     if nodes.replicas == 0 {
-        let why = "a cluster has no replica to promote: say nodes.replicas = 1 or more";
+        let why = "a cluster has no replica to promote: set nodes.replicas = 1 or more";
         return Err(wrong(place, why));
     }
     if nodes.count < 3 {
@@ -309,7 +310,7 @@ fn check_cluster(plan: &Plan) -> Result<(), PlanError> {
         return Err(wrong("nodes.count", why));
     }
     if plan.lock == LockKind::Multi {
-        let why = "a cluster is one node or a majority of its shards: say lock = \"single\" or \"redlock\"";
+        let why = "a cluster is one node or a majority of its shards: set lock = \"single\" or \"redlock\"";
         return Err(wrong("lock", why));
     }
     let spans = [
@@ -318,12 +319,12 @@ fn check_cluster(plan: &Plan) -> Result<(), PlanError> {
         ("gossip", cluster.gossip),
     ];
     if let Some((field, span)) = spans.into_iter().find(|(_, span)| LONGEST_ELECTION < *span) {
-        let why = format!("{span} is too long: say at most {LONGEST_ELECTION}");
+        let why = format!("{span} is too long: it must be at most {LONGEST_ELECTION}");
         return Err(wrong(format!("{place}.{field}"), why));
     }
     let (timeout, least) = (cluster.node_timeout, SimTime::millis(10));
     if timeout < least {
-        let why = format!("{timeout} is too short: say at least {least}");
+        let why = format!("{timeout} is too short: it must be at least {least}");
         return Err(wrong(format!("{place}.node_timeout"), why));
     }
     Ok(())
@@ -333,14 +334,14 @@ fn check_sentinels(plan: &Plan) -> Result<(), PlanError> {
     let Some(sentinels) = &plan.nodes.sentinels else {
         if plan.variant.flaws().iter().any(|flaw| flaw.is_of_groups()) {
             let variant = plan.variant;
-            let why = format!("{variant} is wrong about groups: say [nodes.sentinels]");
+            let why = format!("{variant} has a flaw in the way to a group: add [nodes.sentinels]");
             return Err(wrong("variant", why));
         }
         return Ok(());
     };
     let place = |field: &str| format!("nodes.sentinels.{field}");
     if plan.nodes.replicas == 0 {
-        let why = "sentinels have no replica to promote: say nodes.replicas = 1 or more";
+        let why = "sentinels have no replica to promote: set nodes.replicas = 1 or more";
         return Err(wrong("nodes.sentinels", why));
     }
     let count = sentinels.count;
@@ -362,14 +363,14 @@ fn check_sentinels(plan: &Plan) -> Result<(), PlanError> {
         ("demotion", sentinels.demotion),
     ];
     if let Some((field, span)) = spans.into_iter().find(|(_, span)| LONGEST_ELECTION < *span) {
-        let why = format!("{span} is too long: say at most {LONGEST_ELECTION}");
+        let why = format!("{span} is too long: it must be at most {LONGEST_ELECTION}");
         return Err(wrong(place(field), why));
     }
     // Sentinels check servers every few milliseconds.
     let least = SimTime::millis(10);
     if sentinels.down_after < least {
         let after = sentinels.down_after;
-        let why = format!("{after} is too short: say at least {least}");
+        let why = format!("{after} is too short: it must be at least {least}");
         return Err(wrong(place("down_after"), why));
     }
     Ok(())

@@ -40,7 +40,7 @@ pub enum FaultChoice {
 
 /// Error for a text that names no kinds of fault.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{word:?} is no kind of fault: say inside, all, none, or a list of {}", names().join(","))]
+#[error("{word:?} is no kind of fault: use inside, all, none, or a list of {}", names().join(","))]
 pub struct UnknownKind {
     word: String,
 }

@@ -20,17 +20,17 @@ pub enum Lacks {
     },
     /// A fault after the answer of a node: the lane does not decode answers in transit.
     #[error(
-        "faults[{0}]: the lane turmoil does not know what nodes answer; say from = \"client\" in after, or use the lane fast"
+        "faults[{0}]: the lane turmoil does not know what nodes answer; set from = \"client\" in after, or use the lane fast"
     )]
     Answer(usize),
     /// A deployment with sentinels.
     #[error(
-        "nodes.sentinels: the lane fast has no sentinels, which the adapter of the product asks; use the lane turmoil"
+        "nodes.sentinels: the lane fast has no sentinels, which the product's adapter needs; use the lane turmoil"
     )]
     Sentinels,
     /// A deployment as a cluster.
     #[error(
-        "nodes.cluster: the lane fast has no slots, which the adapter of the product asks for; use the lane turmoil"
+        "nodes.cluster: the lane fast has no slots, which the product's adapter needs; use the lane turmoil"
     )]
     Cluster,
     /// A lock on several names in a cluster.
@@ -48,8 +48,8 @@ pub enum Lacks {
 /// Returns why the lane over sockets does not support a kind of fault.
 fn why(kind: Kind) -> &'static str {
     match kind {
-        Kind::StopInside => "its network goes on only when every client has ended its step",
-        Kind::Swallow => "its connections swallow what follows a message that was lost",
+        Kind::StopInside => "its network only continues after every client has ended its step",
+        Kind::Swallow => "its connections lose what follows a message that was lost",
         Kind::StallNode => "its servers read several requests at once",
         Kind::Misroute => "its hosts have one address each",
         _ => "its TCP delivers every byte once and in order",

@@ -182,7 +182,7 @@ impl fmt::Display for Variant {
 
 /// Error for a text that names no variant.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{word:?} is no variant of the lock: say one of {}", names())]
+#[error("{word:?} is no variant of the lock: use one of {}", names())]
 pub struct UnknownVariant {
     word: String,
 }

@@ -171,7 +171,7 @@ impl FaultText {
             (None, Some(until)) => Some(Repeats::Until(until)),
             (Some(_), Some(_)) => {
                 return Err(
-                    "say how often, with `times`, or how long, with `until`, not both".into(),
+                    "set either `times` (how often) or `until` (how long), not both".into(),
                 );
             }
         };
@@ -183,10 +183,10 @@ impl FaultText {
                 repeats,
             }),
             (Some(_), None) => {
-                Err("a fault that comes again and again needs the field `times` or `until`".into())
+                Err("a fault that repeats needs the field `times` or `until`".into())
             }
             (None, Some(_)) => Err(
-                "`times` and `until` are about `every`: say from one to the next how long it is"
+                "`times` and `until` need `every`: set the time from one beginning to the next"
                     .into(),
             ),
         }

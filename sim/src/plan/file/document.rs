@@ -293,11 +293,11 @@ fn find(items: &Items<'_>, which: &str, span: Range<usize>) -> Result<usize, Mis
         let mut why = format!("there is no {which:?} in the list");
         match (names.is_empty(), are_tables) {
             (true, false) => why += ", which is empty",
-            (true, true) => why += &format!(": say a number below {}", items.len()),
+            (true, true) => why += &format!(": use a number below {}", items.len()),
             (false, false) => why += &format!(": it has {}", names.join(", ")),
             (false, true) => {
                 why += &format!(
-                    ": say {}, or a number below {}",
+                    ": use {}, or a number below {}",
                     names.join(", "),
                     items.len()
                 );

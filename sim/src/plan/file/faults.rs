@@ -77,7 +77,7 @@ fn check_trigger(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
             repeats,
         } => {
             if every < SimTime::millis(1) {
-                let why = format!("{every} is too short: say at least 1ms");
+                let why = format!("{every} is too short: it must be at least 1ms");
                 return Err(("every", why));
             }
             match repeats {
@@ -86,7 +86,7 @@ fn check_trigger(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
                     return Err(("times", why));
                 }
                 Repeats::Until(until) if until <= first => {
-                    let why = format!("{until} is not after {first}, when it begins first");
+                    let why = format!("{until} is not after {first}, the first time");
                     return Err(("until", why));
                 }
                 _ => {}
@@ -95,7 +95,7 @@ fn check_trigger(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
         Trigger::After(after) => check_message(plan, fault, &after)?,
     }
     if duration < fault.begins().plus(fault.lasts) && !fault.is_fixed() {
-        let why = format!("it lasts beyond the run ({duration}) whenever it begins");
+        let why = format!("it would last beyond the run ({duration}), whenever it begins");
         return Err(("at", why));
     }
     match fault.ends() {
@@ -124,7 +124,7 @@ fn check_message(plan: &Plan, fault: &Fault, after: &AfterMessage) -> Result<(),
         check_holder(plan, "after", target)?;
     }
     if fault.kind() == Kind::PowerLoss {
-        let why = "what is lost is written before it, so its time must be known: say at alone, or at with every";
+        let why = "what is lost is written before it, so its time must be known: set only at, or at and every";
         return Err(("after", why.to_owned()));
     }
     Ok(())
@@ -148,18 +148,18 @@ fn check_group(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
         return check_shard(fault);
     }
     if Kind::OF_CLUSTERS.contains(&kind) {
-        let why = "there is no cluster: say [nodes.cluster]".to_owned();
+        let why = "there is no cluster: add [nodes.cluster]".to_owned();
         return Err(("kind", why));
     }
     let Some(sentinels) = &plan.nodes.sentinels else {
         if Kind::OF_GROUPS.contains(&kind) {
-            let why = "there are no sentinels: say [nodes.sentinels]".to_owned();
+            let why = "there are no sentinels: add [nodes.sentinels]".to_owned();
             return Err(("kind", why));
         }
         return Ok(());
     };
     if kind == Kind::Failover {
-        let why = "sentinels decide who is promoted: say sentinel-failover, isolate-primary, crash-node or pause-node";
+        let why = "sentinels decide who is promoted: use sentinel-failover, isolate-primary, crash-node or pause-node";
         return Err(("kind", why.to_owned()));
     }
     let count = sentinels.count;
@@ -177,7 +177,7 @@ fn check_group(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
 fn check_shard(fault: &Fault) -> Result<(), Wrong> {
     let kind = fault.kind();
     if kind == Kind::Failover {
-        let why = "a cluster decides who is promoted: say cluster-failover, isolate-primary, crash-node or pause-node";
+        let why = "a cluster decides who is promoted: use cluster-failover, isolate-primary, crash-node or pause-node";
         return Err(("kind", why.to_owned()));
     }
     if Kind::OF_GROUPS.contains(&kind) && kind != Kind::IsolatePrimary {
@@ -264,15 +264,15 @@ fn check_node(plan: &Plan, fault: &NodeFault, lasts: SimTime) -> Result<(), Wron
             Err(("name", format!("there is no name {name}, only {names}")))
         }
         NodeFault::MigrateSlot { gap, .. } if lasts < *gap => {
-            let why = format!("{gap} is more than {lasts}, for which all of it lasts");
+            let why = format!("{gap} is more than {lasts}, the length of the whole fault");
             Err(("gap", why))
         }
         NodeFault::Misroute { .. } if plan.nodes.cluster.is_some() => {
-            let why = "a cluster says where slots are found: say migrate-slot";
+            let why = "a cluster itself announces where slots are: use migrate-slot";
             Err(("kind", why.to_owned()))
         }
         NodeFault::Misroute { .. } if plan.nodes.sentinels.is_some() => {
-            let why = "sentinels say where a group is found: say isolate-primary or stale-sentinel";
+            let why = "sentinels announce where a group is: use isolate-primary or stale-sentinel";
             Err(("kind", why.to_owned()))
         }
         _ => Ok(()),

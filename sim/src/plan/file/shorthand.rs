@@ -46,7 +46,7 @@ fn take_defaults<'a>(plan: &mut DocumentPart<'a>) -> Result<Option<DocumentPart<
         return Ok(None);
     };
     let DeValue::Table(defaults) = defaults.into_inner() else {
-        let why = "`defaults` is a table: say for example [defaults.pause-client]";
+        let why = "`defaults` is a table: write for example [defaults.pause-client]";
         return Err(Misfit::new(key.span(), why));
     };
     let names = || Kind::ALL.into_iter().map(Kind::name);
@@ -60,7 +60,7 @@ fn take_defaults<'a>(plan: &mut DocumentPart<'a>) -> Result<Option<DocumentPart<
             return Err(Misfit::new(kind.span(), why));
         }
         if !fields.get_ref().is_table() {
-            let why = format!("the defaults of a kind are a table: say [defaults.{word}]");
+            let why = format!("the defaults of a kind are a table: write [defaults.{word}]");
             return Err(Misfit::new(kind.span(), why));
         }
     }

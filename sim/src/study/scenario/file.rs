@@ -197,7 +197,7 @@ impl<'a> Reading<'a> {
     ) -> Result<Case, ScenarioError> {
         let span = part.span();
         let DeValue::Table(mut part) = part.into_inner() else {
-            return Err(self.misfit("", Misfit::new(span, "a case is a table: say [[case]]")));
+            return Err(self.misfit("", Misfit::new(span, "a case is a table: write [[case]]")));
         };
         let changes = part.remove("plan").map(Spanned::into_inner);
         let name = part.get("name").and_then(|name| word_of(name.get_ref()));
@@ -375,11 +375,11 @@ mod tests {
             ),
             (
                 of_list("remove = [\"b\"]"),
-                "14:11: case \"product\": there is no \"b\" in the list: say \"a\", or a number below 1",
+                "14:11: case \"product\": there is no \"b\" in the list: use \"a\", or a number below 1",
             ),
             (
                 of_list("change = { 7 = { at = \"2s\" } }"),
-                "14:12: case \"product\": there is no \"7\" in the list: say \"a\", or a number below 1",
+                "14:12: case \"product\": there is no \"7\" in the list: use \"a\", or a number below 1",
             ),
             (
                 of_list("drop = [\"a\"]"),

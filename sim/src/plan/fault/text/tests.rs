@@ -131,15 +131,15 @@ fn what_is_wrong_with_a_trigger_or_a_target_is_told_with_what_to_do() {
     for (text, told) in [
         (
             format!("{flush}at = '1s'\nevery = '1s'"),
-            "a fault that comes again and again needs the field `times` or `until`",
+            "a fault that repeats needs the field `times` or `until`",
         ),
         (
             format!("{flush}at = '1s'\ntimes = 3"),
-            "`times` and `until` are about `every`: say from one to the next how long it is",
+            "`times` and `until` need `every`: set the time from one beginning to the next",
         ),
         (
             format!("{flush}at = '1s'\nevery = '1s'\ntimes = 3\nuntil = '2s'"),
-            "say how often, with `times`, or how long, with `until`, not both",
+            "set either `times` (how often) or `until` (how long), not both",
         ),
         (
             format!("{flush}every = '1s'\nafter = {{ message = 'renew' }}"),
