@@ -211,9 +211,7 @@ impl<W: 'static> PropertyTest<W> {
             (Some(file), _) => self.replay(Path::new(&file), client),
             (None, Ok(seed)) => match seed.parse() {
                 Ok(seed) => self.check_seed(seed, client),
-                Err(_) => {
-                    panic!("QUORLOCK_SEED={seed} is no number: set for example QUORLOCK_SEED=17")
-                }
+                Err(_) => panic!("QUORLOCK_SEED={seed}: use a number, as QUORLOCK_SEED=17"),
             },
             (None, Err(_)) => self.check(client),
         };
