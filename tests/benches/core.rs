@@ -139,7 +139,7 @@ fn product(c: &mut Criterion) {
             b.iter(|| {
                 runtime.block_on(async {
                     let guard = locks.lock("orders/42").acquire().await;
-                    let guard = guard.expect("nobody else wants it");
+                    let guard = guard.expect("the lock is free");
                     guard.release().await.expect("it was held");
                 });
             });

@@ -27,14 +27,14 @@ def read(path):
 
 
 def of(lines, *operations):
-    """The lines of these operations that came off, with their one name."""
+    """The successful lines of these operations, each with its one name."""
     for line in lines:
         if line["operation"] in operations and line["outcome"] == "ok":
             yield line["names"][0], line
 
 
 def together(one, other):
-    """Whether two holds of one name may be believed at once."""
+    """Whether two holds of one name may exist at the same time."""
     return (
         one["hold"] == other["hold"]
         or (one["access"] == "read" and other["access"] == "read")

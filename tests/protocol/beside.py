@@ -34,7 +34,7 @@ def work(store, rounds, ports):
 
 
 def check(store, rounds):
-    """Both have added what they should, and neither has waited until the other was done."""
+    """Checks that both have added all their turns, and that they took turns."""
     counter, turns = int(store.ask("GET", "counter")), store.ask("LRANGE", "turns", 0, -1)
     changes = sum(before != after for before, after in zip(turns, turns[1:]))
     print(f"the counter is {counter}, with {changes} changes from one client to the other")

@@ -1,4 +1,4 @@
-"""A lock on one server, and RedLock on several, as docs/src/protocol.md has it. The comments name the rules."""
+"""A lock on one server, and RedLock on several, by docs/src/protocol.md. The comments cite its rules."""
 
 import concurrent.futures
 import itertools
@@ -21,7 +21,7 @@ def drift(span):
 
 
 class Member:
-    """One node, as one client knows it."""
+    """One node, and what this client has learned about it."""
 
     def __init__(self, port, timeout):
         self.port, self.timeout, self.node = port, timeout, None
@@ -30,7 +30,7 @@ class Member:
         self.trusted = None    # the nonce of the ripe marker
 
     def ask(self, what, **fields):
-        """The reply, or None: whether it was executed is not known (C5)."""
+        """Returns the reply, or None if it is not known whether the request was executed (C5)."""
         try:
             if self.node is None:
                 self.node = Node(Connection(self.port, timeout=self.timeout))
@@ -40,7 +40,7 @@ class Member:
             return None
 
     def acquire(self, name, lease, watch, margin, **fields):
-        """Whether its grant counts, and its reply."""
+        """Returns whether the grant of this node counts, and its reply."""
         if margin is not None:
             fields["margin"] = margin
             beat, since = self.beats.get(name, (None, 0))
@@ -82,13 +82,13 @@ class Member:
 
 
 def drifted(beat):
-    """How long a beat is to be seen unchanged."""
+    """Returns how long a claim version must be unchanged before its claim may be replaced."""
     lease = int(beat.rsplit(" ", 1)[1]) / 1000
     return lease + drift(lease)
 
 
 class Lost(Exception):
-    """The lock is not held any more."""
+    """The lock is no longer held."""
 
 
 class Client:
@@ -109,12 +109,12 @@ class Client:
         self.orphans = []
 
     def each(self, work, members=None):
-        """What the work comes to at each of them, all at once."""
+        """Runs the work for all members concurrently, and returns the result of each."""
         members = self.members if members is None else members
         return dict(zip(members, self.pool.map(work, members)))
 
     def acquire(self, name, timeout):
-        """C8: ask, listen, ask again, sleep."""
+        """C8: ask, subscribe, ask again, sleep."""
         until, pause, ears = clock() + timeout, 0.01, None
         try:
             while clock() < until:
@@ -134,7 +134,7 @@ class Client:
                 ears.close()
 
     def give_back(self, name, owner, members):
-        """C5, C7: until a node answers, or the claim is over."""
+        """C5, C7: releases until a node answers, or the claim is over."""
         replies = self.each(lambda member: member.ask("release", name=name, owner=owner), members)
         over = clock() + self.lease + (self.margin or 0) / 1000
         self.orphans += [(name, owner, member, over) for member, reply in replies.items() if reply is None]
@@ -148,7 +148,7 @@ class Client:
 
 
 class Ears:
-    """Hears the messages about one name."""
+    """Receives the messages about one name."""
 
     def __init__(self, members, name):
         self.connections = []
@@ -175,7 +175,7 @@ class Ears:
 
 
 class Hold:
-    """A lock that is held; see attempt()."""
+    """A hold of a lock; see attempt()."""
 
     def __init__(self, client, name):
         self.client, self.name, self.token = client, name, None
@@ -184,7 +184,7 @@ class Hold:
 
     @classmethod
     def attempt(cls, client, name):
-        """One round: a hold, or none and how long another owner has it yet (None where no owner is known to)."""
+        """Runs one round. Returns a hold, or None and how long another owner still has the lock (None if that is not known)."""
         client.clean_up()
         hold = cls(client, name)
         votes = hold._ask(floor=int(time.time() * 1000), slack=client.slack)  # C10
@@ -192,13 +192,13 @@ class Hold:
         if len(granted) >= client.threshold and hold._agree(granted) and hold.is_held():
             return hold, None
         refused = [reply for _, reply in votes.values() if isinstance(reply, dict) and "refused" in reply]
-        # C13: silence is no refusal.
+        # C13: silence is not a refusal, so a silent member may have granted.
         client.give_back(name, hold.owner, [m for m, (_, reply) in votes.items() if reply not in refused])
         is_in_the_way = len(refused) > len(votes) - client.threshold
         return None, max(reply["refused"] for reply in refused) / 1000 if is_in_the_way else None
 
     def _ask(self, members=None, **fields):
-        """Asks for the claim. What is granted counts from before it was sent (C4, C12)."""
+        """Requests the claim. A grant counts from before its request was sent (C4, C12): a reply may come late."""
         client, sent = self.client, clock()
         number = {} if client.margin is None else {"number": next(self.requests)}
         ask = lambda member: member.acquire(self.name, int(client.lease * 1000), client.watch, client.margin,
@@ -251,7 +251,7 @@ class Hold:
             raise Lost(self.name)
 
     def release(self):
-        """Whether it was held until now; raises Lost if not."""
+        """Releases the hold; raises Lost if it was not held until now."""
         was_held = self.is_held()
         self.client.give_back(self.name, self.owner, self.client.members)
         if not was_held:

@@ -1,4 +1,4 @@
-"""Runs the conformance files against node.py on a server of its own: conform.py PORT"""
+"""Runs the conformance files against node.py on a separate server: conform.py PORT"""
 
 import json
 import pathlib
@@ -25,7 +25,7 @@ FASTER_THAN = 0.9
 
 
 class Bench:
-    """A server that nobody else uses."""
+    """A server without other clients."""
 
     def __init__(self, port):
         self.look, self.ear, self.node = Connection(port), Connection(port), Node(Connection(port))
@@ -109,7 +109,7 @@ class Bench:
         return found
 
     def same(self, expected, said, field=None):
-        """Whether it is the same but for the time that has passed."""
+        """Whether both are the same, apart from the time that has passed."""
         if isinstance(expected, dict) and set(expected) == {"clock"}:
             least = self.clock + expected["clock"]
             return isinstance(said, int) and least <= said <= least + self.passed()
@@ -124,7 +124,7 @@ class Bench:
         return expected == said
 
     def run(self, sequence):
-        """What is wrong, or None."""
+        """Runs a sequence. Returns the first difference, or None."""
         self.begin()
         for at, step in enumerate(sequence["steps"]):
             if self.now < step["at"]:

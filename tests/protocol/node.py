@@ -154,7 +154,7 @@ PROBE = CHECK % "return false"
 
 
 class NotImplementedHere(Exception):
-    """The page has it, this client has not."""
+    """The page has it, and this client does not implement it."""
 
 
 def key(prefix, name):

@@ -4,7 +4,7 @@ import socket
 
 
 class ServerError(Exception):
-    """The server said no."""
+    """The server returned an error."""
 
 
 class Connection:
@@ -27,7 +27,7 @@ class Connection:
         self.socket.sendall(b"".join(parts))
 
     def next(self, timeout=None):
-        """The next reply, or message of a subscription. Out of time, the connection is of no use any more."""
+        """Returns the next reply, or message of a subscription. After a time-out the connection is unusable."""
         if timeout is not None:
             self.socket.settimeout(timeout)
         reply = self._read()

@@ -56,7 +56,7 @@ impl Guardian {
         let stdout = shell.stdout.take().expect("it is piped");
         BufReader::new(stdout)
             .read_line(&mut line)
-            .expect("the guardian says which process it started");
+            .expect("the guardian prints the id of its process");
         let pid = line.trim().parse().expect("a process id");
         Guardian { shell, leash, pid }
     }

@@ -164,7 +164,7 @@ pub async fn take(transport: &impl Transport, name: &Name, number: u64) -> Token
             freshness: Freshness::Anew,
             token,
         }) => token,
-        other => panic!("the name was to be free: {other:?}"),
+        other => panic!("the name must be free: {other:?}"),
     }
 }
 
@@ -175,6 +175,6 @@ pub async fn take(transport: &impl Transport, name: &Name, number: u64) -> Token
 pub async fn refusal(transport: &impl Transport, name: &Name, number: u64) -> Ttl {
     match ask(transport, acquire(name, number)).await {
         Ok(AcquireReply::Refused { ttl, .. }) => ttl,
-        other => panic!("the name was to be held: {other:?}"),
+        other => panic!("another owner must hold the name: {other:?}"),
     }
 }

@@ -146,7 +146,7 @@ async fn attend(number: usize, visit: Visit, lock: Lock, witness: Arc<Mutex<Witn
     witness.lock().unwrap().granted(number, &guard);
     sleep(Duration::from_millis(visit.stay_millis)).await;
     witness.lock().unwrap().guards.retain(|(n, _)| *n != number);
-    let guard = Arc::into_inner(guard).expect("nobody else has it");
+    let guard = Arc::into_inner(guard).expect("there is no other reference");
     match visit.end {
         End::Release => drop(guard.release().await),
         End::Drop => drop(guard),

@@ -109,17 +109,17 @@ impl Contestants {
         match who {
             Who::Ours => {
                 let guard = self.ours.lock(name).acquire().await;
-                Held::Ours(guard.expect("nobody else wants it"))
+                Held::Ours(guard.expect("the lock is free"))
             }
             Who::Plain => {
                 let guard = self.plain.lock(name).acquire().await;
-                Held::Ours(guard.expect("nobody else wants it"))
+                Held::Ours(guard.expect("the lock is free"))
             }
             Who::Bare => Held::Bare(self.bare.acquire(name).await),
             Who::BareAgain => Held::Bare(self.bare_again.acquire(name).await),
             Who::Rslock => {
                 let lock = self.rslock.lock(name.as_bytes(), LEASE).await;
-                Held::Rslock(lock.expect("nobody else wants it"))
+                Held::Rslock(lock.expect("the lock is free"))
             }
         }
     }

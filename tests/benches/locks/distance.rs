@@ -54,7 +54,7 @@ fn measure(options: &Options, way: Duration) -> Figure {
             for who in order {
                 let lock = both[who].lock("orders");
                 let began = Instant::now();
-                let guard: Guard = lock.acquire().await.expect("nobody else wants it");
+                let guard: Guard = lock.acquire().await.expect("the lock is free");
                 times[who].push(began.elapsed().as_secs_f64() * 1e6);
                 guard.release().await.expect("it was held");
                 // The pause keeps requests in flight from slowing down the next acquisition.

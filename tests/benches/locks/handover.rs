@@ -121,7 +121,7 @@ impl Seat {
             // Only the end of the channel is awaited: nothing is ever sent.
             let _ = runtime.block_on(ended);
         });
-        let runtime = handle.recv().expect("the thread says where it runs");
+        let runtime = handle.recv().expect("the thread sends its handle");
         let client = runtime.spawn(client).await;
         Seat {
             client: client.expect("it is connected without a panic"),

@@ -105,7 +105,7 @@ pub(crate) fn child(arguments: &[String]) {
             .lock("warm-up")
             .acquire()
             .await
-            .expect("nobody else wants it");
+            .expect("the lock is free");
         first.release().await.expect("it was held");
         process::say("ready");
         process::wait_for_go();
@@ -114,7 +114,7 @@ pub(crate) fn child(arguments: &[String]) {
             let batch = (0..100).map(|_| rand::random::<u64>());
             let batch = batch.map(|number| {
                 let lock = locks.lock(format!("orders/{number:020}"));
-                async move { lock.acquire().await.expect("nobody else wants it") }
+                async move { lock.acquire().await.expect("the lock is free") }
             });
             guards.extend(join_all(batch).await);
         }

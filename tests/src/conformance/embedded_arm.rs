@@ -192,7 +192,7 @@ impl Runtime for Clock {
     }
 
     fn timer(&self) -> Box<dyn Timer> {
-        panic!("nobody waits here")
+        panic!("no task waits here")
     }
 
     fn spawn(&self, _: Task) {

@@ -340,7 +340,7 @@ impl RedisArm {
     fn channel(&self, text: &str) -> Channel {
         let channel = self.channels.get(text);
         channel
-            .unwrap_or_else(|| panic!("nobody listens on {text:?}"))
+            .unwrap_or_else(|| panic!("no listener on {text:?}"))
             .clone()
     }
 }

@@ -110,7 +110,7 @@ impl Twin {
             let field = |name: &str| {
                 let mut lines = info.lines().filter_map(|line| line.split_once(':'));
                 let line = lines.find(|(key, _)| *key == name);
-                line.expect("every server says it").1.to_owned()
+                line.expect("every server reports it").1.to_owned()
             };
             let ids = (field("run_id"), field("master_replid"));
             std::thread::spawn(move || Comparison::new(real, &ids, findings).run(&happened))
@@ -394,7 +394,7 @@ impl Comparison {
     }
 
     fn found(&self, note: impl FnOnce(&mut Findings)) {
-        note(&mut self.findings.lock().expect("nobody panics with it"));
+        note(&mut self.findings.lock().expect("no panic while it is locked"));
     }
 }
 

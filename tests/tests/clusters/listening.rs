@@ -112,7 +112,7 @@ async fn a_release_of_ours_is_published_in_both_ways_and_heard_once() {
     }
     assert_eq!(heard.wakes().len(), 20, "once each");
     drop(subscription);
-    until("it listens no more", || listeners(node, &name) == (1, 1)).await;
+    until("it no longer listens", || listeners(node, &name) == (1, 1)).await;
 }
 
 async fn listeners_follow_a_slot_that_moves_without_being_asked() {

@@ -288,7 +288,7 @@ fn faults(tree: &Tree, floors: Floors) -> Vec<String> {
     for path in tree.paths() {
         if floor(floors, path).is_none() {
             faults.push(format!(
-                "{path} stands on no floor: give it a place in the list"
+                "{path} is on no floor: give it a place in the list"
             ));
         }
     }
@@ -460,6 +460,6 @@ fn a_file_on_no_floor_is_noticed() {
     let found = planted(&[("attic.rs", "")]);
     assert_eq!(
         found,
-        ["attic.rs stands on no floor: give it a place in the list"]
+        ["attic.rs is on no floor: give it a place in the list"]
     );
 }

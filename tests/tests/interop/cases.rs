@@ -275,7 +275,7 @@ async fn keeps_the_order(stage: Stage) -> String {
             order.lock().unwrap().push(number);
             assert_eq!(party.release().await, Released::Yes);
         }));
-        until("it stands in the queue", || stage.waiters() == number + 1).await;
+        until("it is in the queue", || stage.waiters() == number + 1).await;
     }
     assert_eq!(holder.release().await, Released::Yes);
     for waiting in waiting {

@@ -147,7 +147,7 @@ async fn compare(mut party: Party, mut connection: Connection, number: String) -
         party.acquire(LONG).await;
         let value = get(&mut connection, &number).await;
         let copy = get(&mut connection, &copy_of(&number)).await;
-        assert_eq!(value, copy, "somebody writes");
+        assert_eq!(value, copy, "a writer is inside");
         party.release().await;
         if LIMIT <= value {
             return own;

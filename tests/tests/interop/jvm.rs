@@ -68,7 +68,7 @@ impl Jvm {
             .stdout(Stdio::piped())
             .stderr(errors.try_clone().expect("the file is open"))
             .spawn()
-            .expect("there is a JVM: run tests/interop/run.sh, which says what is missing");
+            .expect("there is a JVM: run tests/interop/run.sh, which reports what is missing");
         let input = process.stdin.take().expect("it is piped");
         let output = process.stdout.take().expect("it is piped");
         let unanswered = Arc::<Unanswered>::default();

@@ -149,7 +149,7 @@ impl Stage {
     /// Waits until the party sleeps, and only the release of the name can wake it.
     pub(crate) async fn until_asleep(&self, party: &Watch) {
         let somebody_listens = |server: &Server| !self.channels(server).is_empty();
-        until("somebody listens", || {
+        until("there is a listener", || {
             servers().iter().any(somebody_listens)
         })
         .await;

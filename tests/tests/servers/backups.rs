@@ -47,7 +47,7 @@ async fn distrust(server: &Server, locks: &Locks) -> Option<Why> {
             guard.release().await.unwrap();
             None
         }
-        Ok(None) => panic!("nobody holds it on {server:?}"),
+        Ok(None) => panic!("no lock is held on {server:?}"),
         Err(AcquireError::NoQuorum { nodes, .. }) => {
             nodes[0].quarantine.map(|quarantine| quarantine.why)
         }

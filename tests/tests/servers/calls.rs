@@ -49,7 +49,7 @@ async fn failure(transport: &RedisTransport) -> TransportError {
     let asked = ask(transport, acquire(&name("orders/42"), 1)).await;
     let passed = start.elapsed();
     assert!(passed < CALL + LATE, "{passed:?}");
-    asked.expect_err("the call was to fail")
+    asked.expect_err("the call must fail")
 }
 
 /// Sends a request again until it is answered.

@@ -35,7 +35,7 @@ async fn distrust(locks: &Locks) -> Option<Why> {
             guard.release().await.unwrap();
             None
         }
-        Ok(None) => panic!("nobody holds it"),
+        Ok(None) => panic!("no lock is held"),
         Err(AcquireError::NoQuorum { nodes, .. }) => {
             let quarantine = nodes[0].quarantine;
             Some(quarantine.expect("it answers").why)

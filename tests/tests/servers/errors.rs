@@ -56,7 +56,7 @@ async fn definite(transport: &RedisTransport) -> Cause {
 
 async fn failure(transport: &RedisTransport) -> TransportError {
     let asked = ask(transport, acquire(&name("orders/42"), 1)).await;
-    asked.expect_err("the server was to refuse")
+    asked.expect_err("the server must refuse")
 }
 
 fn assert_is_empty(server: &Server) {

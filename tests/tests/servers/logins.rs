@@ -39,7 +39,7 @@ async fn a_password_is_rotated_under_load_and_no_hold_is_lost() {
     let held = locks.lock("held").acquire().await.unwrap();
     let waiter = locks.lock("held");
     let waiting = tokio::spawn(async move { waiter.acquire().await });
-    until("somebody listens", || {
+    until("there is a listener", || {
         let channels: Vec<String> = bench.server.command(&["PUBSUB", "CHANNELS"]);
         !channels.is_empty()
     })
@@ -67,7 +67,7 @@ async fn a_password_is_rotated_under_load_and_no_hold_is_lost() {
         bench.acl(&[&format!(">secret-{round}")]);
         bench.write(&format!("secret-{round}"));
         // The command connection logs in again; the wake-up connection is tried, and then replaced.
-        until("both connections are logged in anew", || {
+        until("both connections are logged in again", || {
             3 <= bench.logins()
         })
         .await;

@@ -66,7 +66,7 @@ pub(super) async fn a_plain_lock_beside_the_queue(stage: Stage) {
     let mut holder = stage.jvm(Mode::Fair).await;
     holder.acquire(LONG).await;
     let waiting = tokio::spawn(wait_for_it(stage.jvm(Mode::Fair).await));
-    until("somebody waits", || stage.waiters() == 1).await;
+    until("there is a waiter", || stage.waiters() == 1).await;
     let ours = locks_at(Mode::Fair.addresses()).await;
     let refused = ours.lock(&stage.name).try_acquire().await.unwrap_err();
     assert!(
