@@ -60,7 +60,7 @@ pub struct Plan {
     /// How the network carries messages in the absence of faults.
     #[serde(default)]
     pub network: Network,
-    /// The product's safeguards beyond the published algorithm.
+    /// The product's remedies: what it does beyond the published algorithm.
     #[serde(default)]
     pub remedies: Remedies,
     /// The work of the clients.
@@ -137,8 +137,8 @@ pub enum LockKind {
     Redlock,
 }
 
-/// The product's safeguards beyond the published algorithm, on a majority of nodes. Each can be left out to show what
-/// it contributes.
+/// What the product does beyond the published algorithm, on a majority of nodes. Each remedy can be left out to show
+/// what it contributes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Remedies {
@@ -256,7 +256,7 @@ impl Plan {
         }
     }
 
-    /// Returns whether the safeguards apply to this lock.
+    /// Returns whether the remedies apply to this lock.
     pub(crate) fn has_remedies(&self) -> bool {
         let is_product = self.variant.has_product_clients();
         is_product && self.lock == LockKind::Redlock && 1 < self.nodes.count

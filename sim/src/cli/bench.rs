@@ -41,7 +41,7 @@ struct Figures {
 }
 
 /// The reference workload on one core, without faults, with every checker: either with the published algorithm (no
-/// trust in nodes, no clock margin), or with the product's safeguards beyond it.
+/// trust in nodes, no clock margin), or with the product's remedies beyond it.
 #[derive(Debug, Serialize)]
 struct Reference {
     runs: u64,

@@ -1,4 +1,4 @@
-//! Faults: an explicit list of what goes wrong in a run, without chance.
+//! Faults: an explicit list of what goes wrong in a run. Nothing is left to chance.
 
 mod detail;
 mod kind;
@@ -88,7 +88,7 @@ pub enum LinkFault {
     Cut,
     /// Some messages are lost.
     Loss {
-        /// How many of a million.
+        /// The share of messages that are affected, in parts per million.
         of_million: u32,
     },
     /// Messages take longer, by a time drawn between two bounds.
@@ -102,7 +102,7 @@ pub enum LinkFault {
     HoldBack,
     /// Some requests arrive a second time, somewhat later. Replies are not duplicated.
     Duplicate {
-        /// How many of a million.
+        /// The share of messages that are affected, in parts per million.
         of_million: u32,
         /// The largest delay of the second copy.
         most: SimTime,
@@ -151,7 +151,7 @@ pub enum ClientFault {
         /// Whether the monotonic clock counts the time of the suspension.
         clock: Suspended,
     },
-    /// The future that the client polls is dropped, at the n-th poll after the time.
+    /// The future that the client awaits is dropped, at the n-th poll after the time.
     Cancel {
         /// The number of the poll, from 1.
         nth: u32,
@@ -163,7 +163,7 @@ pub enum ClientFault {
     },
     /// The wall clock of the client is set.
     Step {
-        /// By how much.
+        /// The size of the step.
         by: ClockStep,
     },
 }

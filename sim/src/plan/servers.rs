@@ -17,7 +17,7 @@ pub struct Nodes {
     pub replicas: u16,
     /// The shortest time that a write takes to reach a replica.
     pub replication_lag: SimTime,
-    /// How many replicas must have a claim before a grant or a renewal counts (`WAIT`). `None` for no replica.
+    /// How many replicas must have a claim before a grant or a renewal counts (`WAIT`). `None` to wait for none.
     pub wait: Option<Wait>,
     /// How many replicas a primary needs to accept writes (`min-replicas-to-write`). `None` if it always accepts
     /// them.

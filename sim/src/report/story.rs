@@ -102,7 +102,7 @@ pub fn lock(plan: &Plan) -> String {
     }
 }
 
-/// Returns the implementation of a plan's lock, and the safeguards that the product lacks in it.
+/// Returns the implementation of a plan's lock, and the remedies that the product lacks in it.
 #[must_use]
 pub fn whose(plan: &Plan) -> String {
     let variant = plan.variant;

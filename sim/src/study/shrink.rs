@@ -142,7 +142,7 @@ pub(crate) fn shrink_own(
     shrink_by(plan, least_nodes, most_runs, OWN_SEEDS, run, &mut |_, _| {})
 }
 
-/// Shrinks a failure with no fewer nodes than this: a majority of one node has none of a majority's safeguards.
+/// Shrinks a failure with no fewer nodes than this: a majority of one node has none of a majority's remedies.
 pub(crate) fn shrink_to(
     plan: &Plan,
     least_nodes: u16,
@@ -330,8 +330,7 @@ impl Search<'_> {
         }
     }
 
-    /// Moves the faults, and with them the violation, towards the beginning, and tries seeds with which it comes
-    /// sooner.
+    /// Moves the faults, and the violation with them, towards the beginning, and tries other seeds for that.
     fn sooner(&mut self) {
         for divisor in [1, 2, 4, 8] {
             let times = self.best.plan.faults.iter().map(Fault::begins);

@@ -42,7 +42,7 @@ enum ReplicaWait {
     Awaited,
 }
 
-/// Our lock on one node: plain Redisson, without safeguards.
+/// Our lock on one node: plain Redisson, without remedies.
 const OURS_SINGLE: Candidate = Candidate {
     id: "ours, one node",
     title: "the lock of this crate on one node",
