@@ -277,6 +277,8 @@ impl ConnectionManager {
         let witnesses = state.witnesses.all();
         // The new connection may have ended already.
         self.replace_ended(state);
+        // The phase is set before the attempt ends. Otherwise a caller that is woken by a failure and tries again at once
+        // would find neither a connection nor a pause, and begin the next attempt without one.
         reporter.0.end(outcome);
         if is_up {
             witnesses.iter().for_each(|witness| witness.reachable());
@@ -351,6 +353,7 @@ impl ConnectionManager {
             _ => return,
         };
         let witnesses = state.witnesses.all();
+        // Outside the mutex: callers and witnesses run code that may call this manager again.
         drop(state);
         replaced.close(&error::closed(
             "the server was silent on it and answered on another one",

@@ -29,7 +29,7 @@ use crate::timer::Instant;
 /// Largest number of replies that the server may owe. Beyond it, requests fail at once instead of waiting.
 const MOST_WAITING: usize = 65_536;
 
-/// How many answered requests stay in the list behind the oldest reply that was not taken.
+/// Number of answered requests that stay behind the oldest reply that was not taken, so that the list stays short.
 const KEPT: usize = 1024;
 
 type Reply = Result<Value, TransportError>;
@@ -182,6 +182,7 @@ impl Multiplexer {
         state.earliest = Some(state.earliest.map_or(deadline, |at| at.min(deadline)));
         write(&mut state);
         let driver = state.driver.take();
+        // Outside the mutex, or the driver would wake up and wait for it.
         drop(state);
         if let Some(driver) = driver {
             driver.wake();

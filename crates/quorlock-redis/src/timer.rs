@@ -61,7 +61,8 @@ pub(crate) async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.ok()
 }
 
-/// The pause after `failures` failed connection attempts in a row (at least one): 50 ms, doubling up to 1 s.
+/// The pause after `failures` failed connection attempts in a row (at least one): 50 ms, doubling up to 1 s. Without it,
+/// every call to a server that is down would begin an attempt, and wait for its failure.
 pub(crate) fn delay(failures: u32) -> Duration {
     let doublings = failures.saturating_sub(1).min(5);
     Duration::from_millis(50 << doublings).min(Duration::from_secs(1))

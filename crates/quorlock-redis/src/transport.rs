@@ -31,7 +31,8 @@ use crate::timer::{self, Instant};
 use crate::wait::{self, Wait};
 use crate::{error, key, script};
 
-/// The largest number of other servers that a refused request is sent to.
+/// The maximum number of other servers that a refused request is sent to. Without it, two nodes that each name the other
+/// one as the owner of a slot would send the request back and forth until its time-out.
 const MOST_DETOURS: u32 = 5;
 
 /// A connection to a Redis server, or to Valkey or another server that runs the same scripts. Cheap to clone.

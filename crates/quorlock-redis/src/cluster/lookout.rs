@@ -148,6 +148,7 @@ impl Cluster {
             Vec::new()
         };
         drop(state);
+        // Outside the mutex: new subscriptions and witnesses run code that may call the cluster again.
         self.ears.settle(|slot| self.server_of(slot));
         // Outside the mutex: their drop ends connections, which runs other code.
         drop((before, retired));

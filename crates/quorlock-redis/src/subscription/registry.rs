@@ -241,6 +241,7 @@ impl Registry {
                 book.unsettled.insert(Arc::clone(channel));
             }
         }
+        // Outside the mutex, because a listener's code may call this registry again.
         drop(book);
         for listener in listeners {
             listener.live();
