@@ -119,7 +119,7 @@ impl Driver {
             && !rest.is_empty()
         {
             match Pin::new(&mut self.stream).poll_write(cx, rest) {
-                Poll::Ready(Ok(0)) => return Poll::Ready(error::closed("no more bytes can be written")),
+                Poll::Ready(Ok(0)) => return Poll::Ready(error::closed("it accepts no bytes")),
                 Poll::Ready(Ok(count)) => {
                     self.written += count;
                     self.is_flushed = false;
@@ -264,6 +264,6 @@ impl Future for Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         // The driver is dropped together with its runtime, or because the connection is no longer used.
-        self.multiplexer.close(&error::closed("it is no longer used"));
+        self.multiplexer.close(&error::closed("it is not in use"));
     }
 }
