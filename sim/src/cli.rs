@@ -161,7 +161,7 @@ impl LaneArg {
 }
 
 impl Drawn {
-    fn swarm(&self, lane: InLane) -> PlanGenerator {
+    fn generator(&self, lane: InLane) -> PlanGenerator {
         PlanGenerator {
             faults: self.faults.clone(),
             lane: lane.lane.map(LaneArg::of_plan).unwrap_or_default(),

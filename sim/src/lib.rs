@@ -16,7 +16,7 @@
 //! | runs over simulated TCP | [`sockets`] |
 //! | tests of your own code | [`property_test`], [`resource`], the attribute [`test`](macro@test) |
 //! | your own clients | [`simulation`], [`context`] |
-//! | plans drawn from a seed | [`swarm`] |
+//! | plans drawn from a seed | [`generator`] |
 //! | plans in files | [`plan_file`], [`source`] |
 //! | what an observer can see of a run | [`recording`] |
 //! | a run as a picture | [`report`] |
@@ -62,7 +62,7 @@ pub mod plan;
 pub use crate::turmoil as sockets;
 pub use client::{assertion, context, subject};
 pub use history::recording;
-pub use plan::{fault, file as plan_file, generator as swarm, time as span, variant};
+pub use plan::{fault, file as plan_file, generator, time, variant};
 pub use quorlock_sim_macros::test;
 pub use report::story;
 #[cfg(feature = "campaigns")]

@@ -70,7 +70,7 @@ use trial::Trial;
 /// A test of your own clients.
 ///
 /// The defaults are 100 seeds, 3 clients, one node, and the faults that the
-/// [assumptions](crate::swarm::FaultChoice::Inside) of the lock allow.
+/// [assumptions](crate::generator::FaultChoice::Inside) of the lock allow.
 pub struct PropertyTest<W = ()> {
     settings: Settings,
     world: Rc<dyn Fn() -> W>,
@@ -130,7 +130,7 @@ impl<W: 'static> PropertyTest<W> {
             Ok(faults) => self.settings.faults = faults,
             Err(error) => panic!("faults = {faults:?}: {error}"),
         }
-        if let Err(lacks) = self.settings.swarm().check() {
+        if let Err(lacks) = self.settings.generator().check() {
             panic!("faults = {faults:?}: {lacks}");
         }
         if self.settings.faults == FaultChoice::None {
@@ -171,8 +171,8 @@ impl<W: 'static> PropertyTest<W> {
 
     /// Sets the maximum number of runs that shrinking a failure takes.
     #[must_use]
-    pub fn shrink_runs(mut self, most: u32) -> Self {
-        self.settings.most_runs = most;
+    pub fn shrink_runs(mut self, max: u32) -> Self {
+        self.settings.most_runs = max;
         self
     }
 

@@ -10,11 +10,11 @@
 mod cable;
 mod client;
 mod cluster;
-mod desk;
 mod network;
 mod operator;
 mod outage;
-mod station;
+mod outbox;
+mod server_host;
 mod swaps;
 mod transport;
 
@@ -37,9 +37,9 @@ use crate::world::medium::{Driver, Medium};
 use crate::world::server::Servers;
 use crate::world::slab::Slab;
 use cable::StreamHandle;
-use desk::{Listening, Outbox, Posted};
 use network::TurmoilNetwork;
-use station::ServerHost;
+use outbox::{Listening, Outbox, Posted};
+use server_host::ServerHost;
 use transport::SocketTransport;
 
 /// The medium in which messages are bytes.

@@ -8,7 +8,7 @@ use quorlock_sim::context::Context;
 use quorlock_sim::fault::{Fault, FaultKind, Trigger};
 use quorlock_sim::plan::{Lane, Nodes, Plan, Watchdog, Workload};
 use quorlock_sim::simulation::{Simulation, Verdict};
-use quorlock_sim::span::SimTime;
+use quorlock_sim::time::SimTime;
 
 const LEASE: Duration = Duration::from_millis(400);
 

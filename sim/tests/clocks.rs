@@ -5,7 +5,7 @@ use std::time::Duration;
 use quorlock_sim::context::Context;
 use quorlock_sim::plan::{LockKind, Nodes, Plan, Remedies, Workload};
 use quorlock_sim::simulation::{Simulation, Verdict};
-use quorlock_sim::span::SimTime;
+use quorlock_sim::time::SimTime;
 
 /// Works under the watchdog for longer than a lease.
 async fn hold(ctx: Context) {

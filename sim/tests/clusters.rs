@@ -5,11 +5,11 @@ use std::process::Command;
 use std::rc::Rc;
 
 use quorlock_sim::fault::{Fault, Kind};
+use quorlock_sim::generator::{Deployment, FaultChoice, PlanGenerator};
 use quorlock_sim::plan::{Lane, LockKind, Plan};
 use quorlock_sim::plan_file;
 use quorlock_sim::simulation::{Run, Verdict, run};
 use quorlock_sim::sockets::Lacks;
-use quorlock_sim::swarm::{Deployment, FaultChoice, PlanGenerator};
 
 fn plan(text: &str) -> Plan {
     let plan: Plan = toml::from_str(text).expect("a plan");
@@ -75,7 +75,7 @@ fn a_shard_is_handed_over_and_elects() {
     }
 }
 
-fn swarm(lock: LockKind, faults: FaultChoice) -> PlanGenerator {
+fn generator(lock: LockKind, faults: FaultChoice) -> PlanGenerator {
     PlanGenerator {
         lane: Lane::Turmoil,
         deployment: Deployment::Clusters,
@@ -87,10 +87,10 @@ fn swarm(lock: LockKind, faults: FaultChoice) -> PlanGenerator {
 }
 
 /// Runs drawn plans, none of which may break. Returns how many replicas were promoted and how many slots moved.
-fn run_all(swarm: &PlanGenerator, seeds: Range<u64>) -> (u64, u32) {
+fn run_all(generator: &PlanGenerator, seeds: Range<u64>) -> (u64, u32) {
     let (mut promotions, mut moves) = (0, 0);
     for seed in seeds {
-        let plan = swarm.plan(seed);
+        let plan = generator.plan(seed);
         plan_file::check(&plan).expect("a plan that can be run");
         let is_move = |fault: &Fault| fault.kind() == Kind::MigrateSlot;
         let kinds: Vec<bool> = plan.faults.iter().map(is_move).collect();
@@ -108,13 +108,13 @@ fn run_all(swarm: &PlanGenerator, seeds: Range<u64>) -> (u64, u32) {
 
 #[test]
 fn no_drawn_election_breaks_a_lock_whose_claims_count_when_all_replicas_have_them() {
-    let (promotions, _) = run_all(&swarm(LockKind::Single, FaultChoice::Inside), 0..16);
+    let (promotions, _) = run_all(&generator(LockKind::Single, FaultChoice::Inside), 0..16);
     assert!(4 < promotions, "{promotions}");
 }
 
 #[test]
 fn nor_a_majority_of_shards_of_which_one_elects() {
-    let (promotions, _) = run_all(&swarm(LockKind::Redlock, FaultChoice::Inside), 0..8);
+    let (promotions, _) = run_all(&generator(LockKind::Redlock, FaultChoice::Inside), 0..8);
     assert!(0 < promotions, "{promotions}");
 }
 
@@ -123,14 +123,14 @@ fn no_slot_that_is_moved_breaks_either() {
     let faults: FaultChoice = "migrate-slot,reset,pause-client"
         .parse()
         .expect("kinds of fault");
-    let (_, single) = run_all(&swarm(LockKind::Single, faults.clone()), 0..24);
-    let (_, majority) = run_all(&swarm(LockKind::Redlock, faults), 0..12);
+    let (_, single) = run_all(&generator(LockKind::Single, faults.clone()), 0..24);
+    let (_, majority) = run_all(&generator(LockKind::Redlock, faults), 0..12);
     assert!(2 < single && 0 < majority, "{single}, {majority}");
 }
 
 #[test]
 fn another_process_tells_the_same_story_of_a_cluster() {
-    let plan = Rc::new(swarm(LockKind::Single, FaultChoice::All).plan(2));
+    let plan = Rc::new(generator(LockKind::Single, FaultChoice::All).plan(2));
     let here = run(&plan);
     assert_eq!(here.trace, run(&plan).trace);
     let arguments =
@@ -207,7 +207,7 @@ fn what_no_cluster_can_be_is_refused_with_its_place() {
 
 #[test]
 fn the_fast_lane_has_no_clusters_and_says_so() {
-    let mut plan = swarm(LockKind::Single, FaultChoice::None).plan(0);
+    let mut plan = generator(LockKind::Single, FaultChoice::None).plan(0);
     plan.lane = Lane::Fast;
     assert_eq!(Lacks::check(&plan), Err(Lacks::Cluster));
 }

@@ -45,14 +45,14 @@ fn holds_of(seed: u64, fault: &str) -> u32 {
         clients = 4
         progress_within = "1s"
         nodes.count = 3
-        network = {{ least = "95us", most = "347us", call_timeout = "132ms" }}
+        network = {{ min = "95us", max = "347us", call_timeout = "132ms" }}
         workload.names = 1
         workload.lease = "15s"
         workload.backoff_cap = "93ms"
-        workload.hold_least = "9ms"
-        workload.hold_most = "16ms"
-        workload.think_least = "6ms"
-        workload.think_most = "11ms"
+        workload.hold_min = "9ms"
+        workload.hold_max = "16ms"
+        workload.think_min = "6ms"
+        workload.think_max = "11ms"
         {fault}
         "#
     );

@@ -3,9 +3,9 @@
 use std::process::Command;
 use std::rc::Rc;
 
+use quorlock_sim::generator::{FaultChoice, PlanGenerator};
 use quorlock_sim::plan::LockKind;
 use quorlock_sim::simulation::{run, run_recorded};
-use quorlock_sim::swarm::{FaultChoice, PlanGenerator};
 
 const LOCKS: [(LockKind, &str); 3] = [
     (LockKind::Single, "single"),
@@ -14,12 +14,12 @@ const LOCKS: [(LockKind, &str); 3] = [
 ];
 
 fn trace(lock: LockKind, faults: FaultChoice, seed: u64) -> u64 {
-    let swarm = PlanGenerator {
+    let generator = PlanGenerator {
         lock,
         faults,
         ..PlanGenerator::default()
     };
-    run(&Rc::new(swarm.plan(seed))).trace
+    run(&Rc::new(generator.plan(seed))).trace
 }
 
 #[test]
@@ -85,12 +85,12 @@ fn threads_do_not_disturb_each_other() {
 fn a_recording_changes_nothing_and_sees_every_command_and_every_hold() {
     for (lock, _) in LOCKS {
         for seed in 0..5 {
-            let swarm = PlanGenerator {
+            let generator = PlanGenerator {
                 lock,
                 faults: FaultChoice::All,
                 ..PlanGenerator::default()
             };
-            let plan = Rc::new(swarm.plan(seed));
+            let plan = Rc::new(generator.plan(seed));
             let (recorded, recording) = run_recorded(&plan);
             assert_eq!(recorded.trace, run(&plan).trace);
             let commands = usize::try_from(recorded.counters.commands).unwrap();

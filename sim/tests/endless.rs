@@ -8,7 +8,7 @@ use quorlock_sim::checker::Property;
 use quorlock_sim::context::Context;
 use quorlock_sim::plan::Plan;
 use quorlock_sim::simulation::{Run, Simulation, Verdict};
-use quorlock_sim::span::SimTime;
+use quorlock_sim::time::SimTime;
 
 fn plan() -> Plan {
     Plan {

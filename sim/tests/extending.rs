@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
+use quorlock_sim::generator::PlanGenerator;
 use quorlock_sim::history::{Action, Outcome};
 use quorlock_sim::plan::{LockKind, WorkloadKind};
 use quorlock_sim::simulation::{Verdict, run};
-use quorlock_sim::swarm::PlanGenerator;
 
 const SEEDS: u64 = 150;
 
@@ -13,14 +13,14 @@ const SEEDS: u64 = 150;
 #[test]
 fn a_hold_that_is_extended_and_entered_at_once_keeps_every_property() {
     for lock in [LockKind::Single, LockKind::Multi, LockKind::Redlock] {
-        let swarm = PlanGenerator {
+        let generator = PlanGenerator {
             lock,
             workload: Some(WorkloadKind::Extending),
             ..PlanGenerator::default()
         };
         let (mut extended, mut entered) = (0, 0);
         for seed in 0..SEEDS {
-            let run = run(&Rc::new(swarm.plan(seed)));
+            let run = run(&Rc::new(generator.plan(seed)));
             let verdict = &run.verdict;
             let is_clean = !matches!(verdict, Verdict::Violated(_));
             assert!(is_clean, "{lock:?}, seed {seed}: {verdict:?}");

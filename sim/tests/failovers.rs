@@ -20,16 +20,16 @@ fn plan(faults: &str) -> Plan {
         clients = 8
         duration = '2.5s'
         nodes = {{ count = 3, persistence = 'every-write', replicas = 1, replication_lag = '1ms' }}
-        network = {{ least = '10us', most = '100us', call_timeout = '30ms', connect_timeout = '30ms' }}
+        network = {{ min = '10us', max = '100us', call_timeout = '30ms', connect_timeout = '30ms' }}
         {faults}
         [workload]
         kind = 'raised-updates'
         names = 2
         lease = '150ms'
-        hold_least = '0s'
-        hold_most = '240ms'
-        think_least = '0s'
-        think_most = '5ms'
+        hold_min = '0s'
+        hold_max = '240ms'
+        think_min = '0s'
+        think_max = '5ms'
         poll_cap = '100ms'
         backoff_cap = '20ms'"
     );

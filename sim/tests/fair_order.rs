@@ -9,7 +9,7 @@ use quorlock_sim::history::{Answered, History};
 use quorlock_sim::plan::{LockKind, Network, Nodes, Plan, Workload, WorkloadKind};
 use quorlock_sim::plan_file;
 use quorlock_sim::simulation::{Verdict, run};
-use quorlock_sim::span::{ClockStep, SimTime};
+use quorlock_sim::time::{ClockStep, SimTime};
 use quorlock_sim::variant::Variant;
 
 /// The number of hand-overs that the run must reach.
@@ -44,17 +44,17 @@ fn plan(variant: Variant) -> Plan {
             ..Nodes::default()
         },
         network: Network {
-            least: SimTime::micros(100),
-            most: SimTime::micros(400),
+            min: SimTime::micros(100),
+            max: SimTime::micros(400),
             ..Network::default()
         },
         workload: Workload {
             kind: WorkloadKind::Fair,
-            hold_least: SimTime::micros(100),
-            hold_most: SimTime::millis(1),
-            think_least: SimTime::ZERO,
-            think_most: SimTime::millis(2),
-            looks: 1,
+            hold_min: SimTime::micros(100),
+            hold_max: SimTime::millis(1),
+            think_min: SimTime::ZERO,
+            think_max: SimTime::millis(2),
+            checks: 1,
             ..Workload::default()
         },
         faults: steps.chain([node]).collect(),

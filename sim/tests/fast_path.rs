@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
+use quorlock_sim::generator::{FaultChoice, PlanGenerator};
 use quorlock_sim::plan::{LockKind, Plan, WorkloadKind};
 use quorlock_sim::simulation::run;
-use quorlock_sim::swarm::{FaultChoice, PlanGenerator};
 
 /// Returns how many holds were won, and an upper bound of how often a larger token was proposed to a node.
 fn measure(plan: impl Fn(u64) -> Plan, seeds: u64) -> (u64, u64) {
@@ -29,7 +29,7 @@ fn an_uncontended_quorum_agrees_on_the_token() {
         clients: 1,
         ..Plan::default()
     };
-    let swarm = PlanGenerator {
+    let generator = PlanGenerator {
         faults: FaultChoice::None,
         lock: LockKind::Redlock,
         nodes: Some(5),
@@ -38,7 +38,7 @@ fn an_uncontended_quorum_agrees_on_the_token() {
         ..PlanGenerator::default()
     };
     let drawn = |seed| {
-        let mut plan = swarm.plan(seed);
+        let mut plan = generator.plan(seed);
         // Without renewals, which would count as proposals here.
         plan.workload.watchdog = quorlock_sim::plan::Watchdog::Off;
         plan

@@ -43,8 +43,8 @@ fn measure(nodes: u16, clients: u16, of_million: u32, free_within: SimTime) -> M
             },
             workload: Workload {
                 kind: WorkloadKind::Greedy,
-                hold_least: SimTime::millis(5),
-                hold_most: SimTime::millis(5),
+                hold_min: SimTime::millis(5),
+                hold_max: SimTime::millis(5),
                 ..Workload::default()
             },
             faults: lossy(clients, nodes, of_million, duration),

@@ -2,21 +2,21 @@
 
 use std::rc::Rc;
 
+use quorlock_sim::generator::{FaultChoice, PlanGenerator};
 use quorlock_sim::plan::LockKind;
 use quorlock_sim::simulation::run;
-use quorlock_sim::span::SimTime;
-use quorlock_sim::swarm::{FaultChoice, PlanGenerator};
+use quorlock_sim::time::SimTime;
 
 fn batch() {
     for lock in [LockKind::Single, LockKind::Multi, LockKind::Redlock] {
-        let swarm = PlanGenerator {
+        let generator = PlanGenerator {
             lock,
             faults: FaultChoice::All,
             duration: Some(SimTime::millis(200)),
             ..PlanGenerator::default()
         };
         for seed in 0..20 {
-            drop(run(&Rc::new(swarm.plan(seed))));
+            drop(run(&Rc::new(generator.plan(seed))));
         }
     }
 }

@@ -11,10 +11,10 @@ use quorlock_sim::context::Context;
 use quorlock_sim::fault::{
     ClientFault, Direction, Fault, FaultKind, LinkFault, NodeFault, Suspended, Trigger,
 };
+use quorlock_sim::generator::PlanGenerator;
 use quorlock_sim::plan::{LockKind, Nodes, Persistence, Plan, Watchdog, Workload};
 use quorlock_sim::simulation::{Simulation, Verdict};
-use quorlock_sim::span::SimTime;
-use quorlock_sim::swarm::PlanGenerator;
+use quorlock_sim::time::SimTime;
 
 /// The resource that the clients protect: a shop with one last piece.
 #[derive(Default)]

@@ -12,7 +12,7 @@ use quorlock_sim::plan::{
 };
 use quorlock_sim::plan_file;
 use quorlock_sim::scenario;
-use quorlock_sim::span::SimTime;
+use quorlock_sim::time::SimTime;
 use quorlock_sim::variant::Variant;
 use toml::{Table, Value};
 
@@ -82,8 +82,8 @@ fn every_field() -> Plan {
             cluster: Some(Cluster::default()),
         },
         network: Network {
-            least: SimTime::ZERO,
-            most: SimTime::ZERO,
+            min: SimTime::ZERO,
+            max: SimTime::ZERO,
             call_timeout: SimTime::secs(1),
             connect_timeout: SimTime::secs(1),
         },
@@ -99,13 +99,13 @@ fn every_field() -> Plan {
             watchdog: Watchdog::On,
             max_hold: Some(SimTime::ZERO),
             longer: 1,
-            hold_least: SimTime::ZERO,
-            hold_most: SimTime::ZERO,
-            think_least: SimTime::ZERO,
-            think_most: SimTime::ZERO,
+            hold_min: SimTime::ZERO,
+            hold_max: SimTime::ZERO,
+            think_min: SimTime::ZERO,
+            think_max: SimTime::ZERO,
             poll_cap: SimTime::secs(1),
             backoff_cap: SimTime::secs(1),
-            looks: 1,
+            checks: 1,
         },
         faults: Vec::new(),
         // Only for tests of users, and not written by hand.

@@ -20,7 +20,7 @@ use quorlock_sim::fault::{
 use quorlock_sim::plan::{LockKind, Network, Nodes, Plan, Watchdog, Workload, WorkloadKind};
 use quorlock_sim::plan_file;
 use quorlock_sim::simulation::{Verdict, run};
-use quorlock_sim::span::{ClockStep, SimTime};
+use quorlock_sim::time::{ClockStep, SimTime};
 use quorlock_sim::variant::Variant;
 
 const CLIENTS: u16 = 3;
@@ -82,7 +82,7 @@ fn link_fault(nodes: u16) -> impl Strategy<Value = Fault> {
                 },
             }
         }),
-        (link(), span(0..=20_000), span(0..=200_000)).prop_map(|(link, least, more)| {
+        (link(), span(0..=20_000), span(0..=200_000)).prop_map(|(link, min, more)| {
             let (at, lasts, clients, nodes, direction) = link;
             Fault {
                 when: Trigger::At(at),
@@ -92,8 +92,8 @@ fn link_fault(nodes: u16) -> impl Strategy<Value = Fault> {
                     nodes,
                     direction,
                     fault: LinkFault::Delay {
-                        least,
-                        most: least.plus(more),
+                        min,
+                        max: min.plus(more),
                     },
                 },
             }
@@ -108,7 +108,7 @@ fn link_fault(nodes: u16) -> impl Strategy<Value = Fault> {
                 fault: LinkFault::HoldBack
             }
         }),
-        (link(), 10_000..=1_000_000u32, span(10..=500_000)).prop_map(|(link, of_million, most)| {
+        (link(), 10_000..=1_000_000u32, span(10..=500_000)).prop_map(|(link, of_million, max)| {
             let (at, lasts, clients, nodes, _) = link;
             Fault {
                 when: Trigger::At(at),
@@ -117,11 +117,11 @@ fn link_fault(nodes: u16) -> impl Strategy<Value = Fault> {
                     clients,
                     nodes,
                     direction: Direction::ToNode,
-                    fault: LinkFault::Duplicate { of_million, most },
+                    fault: LinkFault::Duplicate { of_million, max },
                 },
             }
         }),
-        (link(), span(100..=100_000)).prop_map(|(link, most)| {
+        (link(), span(100..=100_000)).prop_map(|(link, max)| {
             let (at, lasts, clients, nodes, direction) = link;
             Fault {
                 when: Trigger::At(at),
@@ -130,7 +130,7 @@ fn link_fault(nodes: u16) -> impl Strategy<Value = Fault> {
                     clients,
                     nodes,
                     direction,
-                    fault: LinkFault::Reorder { most },
+                    fault: LinkFault::Reorder { max },
                 },
             }
         }),
@@ -275,8 +275,8 @@ fn workload(lock: LockKind) -> impl Strategy<Value = Workload> {
         (holds, thinks, caps),
         1..=4u16,
     )
-        .prop_map(|(kind, names, lease, watchdog, spans, looks)| {
-            let ((hold_least, longer), (think_least, thinks_longer), caps) = spans;
+        .prop_map(|(kind, names, lease, watchdog, spans, checks)| {
+            let ((hold_min, longer), (think_min, thinks_longer), caps) = spans;
             Workload {
                 kind,
                 names,
@@ -284,13 +284,13 @@ fn workload(lock: LockKind) -> impl Strategy<Value = Workload> {
                 watchdog,
                 max_hold: None,
                 longer: 0,
-                hold_least,
-                hold_most: hold_least.plus(longer),
-                think_least,
-                think_most: think_least.plus(thinks_longer),
+                hold_min,
+                hold_max: hold_min.plus(longer),
+                think_min,
+                think_max: think_min.plus(thinks_longer),
                 poll_cap: caps.0,
                 backoff_cap: caps.1,
-                looks,
+                checks,
             }
         })
 }
@@ -317,8 +317,8 @@ fn plans(lock: LockKind, nodes: u16, variant: Variant) -> impl Strategy<Value = 
                 ..Nodes::default()
             },
             network: Network {
-                least: network.0,
-                most: network.0.plus(network.1),
+                min: network.0,
+                max: network.0.plus(network.1),
                 call_timeout: network.2,
                 connect_timeout: network.3,
             },

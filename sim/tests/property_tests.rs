@@ -166,25 +166,25 @@ fn a_test_whose_clients_do_nothing_fails() {
 
 #[test]
 fn what_must_come_is_looked_for_until_the_run_ends() {
-    let waits = |most: u64| {
+    let waits = |max: u64| {
         let test = PropertyTest::new("waits")
             .seeds(5)
             .faults("none")
             .failures_in(folder("waits"));
         test.check(move |ctx: Context, _| async move {
             for looked in 0.. {
-                eventually!(looked == most, "the time comes", "{looked} of {most}");
+                eventually!(looked == max, "the time comes", "{looked} of {max}");
                 ctx.sleep(Duration::from_millis(50)).await;
             }
         })
     };
     let passed = waits(20).unwrap();
-    let (modality, name, looks, holds) = passed.properties().next().unwrap();
+    let (modality, name, checks, holds) = passed.properties().next().unwrap();
     assert_eq!(
         (modality, name, holds),
         (Modality::Eventually, "the time comes", 15)
     );
-    assert!(400 < looks);
+    assert!(400 < checks);
     let found = waits(1_000).unwrap_err();
     let violated = found.violated().unwrap();
     assert_eq!(violated.violation().property, Property::Eventually);

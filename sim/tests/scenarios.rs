@@ -40,7 +40,7 @@ fn every_case_of_the_catalog_comes_out_as_expected() {
 fn the_catalog_has_every_part() {
     let ids: Vec<String> = built_in().unwrap().into_iter().map(|s| s.id).collect();
     let count = |prefix: &str| ids.iter().filter(|id| id.starts_with(prefix)).count();
-    for (prefix, least) in [
+    for (prefix, min) in [
         ("S", 20),
         ("R", 9),
         ("M", 7),
@@ -50,7 +50,7 @@ fn the_catalog_has_every_part() {
         ("L", 8),
         ("E", 6),
     ] {
-        assert!(least <= count(prefix), "{prefix}: {}", count(prefix));
+        assert!(min <= count(prefix), "{prefix}: {}", count(prefix));
     }
 }
 

@@ -3,13 +3,13 @@
 use std::process::{Command, Output};
 use std::rc::Rc;
 
+use quorlock_sim::generator::{Deployment, FaultChoice, PlanGenerator};
 use quorlock_sim::plan::{Lane, LockKind, Plan};
 use quorlock_sim::plan_file;
 use quorlock_sim::simulation::{Run, Verdict, run};
 use quorlock_sim::sockets::Lacks;
-use quorlock_sim::swarm::{Deployment, FaultChoice, PlanGenerator};
 
-fn swarm(lock: LockKind, faults: FaultChoice) -> PlanGenerator {
+fn generator(lock: LockKind, faults: FaultChoice) -> PlanGenerator {
     PlanGenerator {
         lane: Lane::Turmoil,
         deployment: Deployment::Groups,
@@ -21,9 +21,9 @@ fn swarm(lock: LockKind, faults: FaultChoice) -> PlanGenerator {
 }
 
 /// Runs drawn plans, none of which may break.
-fn run_all(swarm: &PlanGenerator, seeds: std::ops::Range<u64>) -> Vec<Run> {
+fn run_all(generator: &PlanGenerator, seeds: std::ops::Range<u64>) -> Vec<Run> {
     let runs = seeds.map(|seed| {
-        let plan = swarm.plan(seed);
+        let plan = generator.plan(seed);
         plan_file::check(&plan).expect("a plan that can be run");
         let ended = run(&Rc::new(plan));
         let is_fine = !matches!(ended.verdict, Verdict::Violated(_));
@@ -39,7 +39,7 @@ fn promotions(runs: &[Run]) -> u64 {
 
 #[test]
 fn no_drawn_election_breaks_a_lock_whose_claims_count_when_all_replicas_have_them() {
-    let runs = run_all(&swarm(LockKind::Single, FaultChoice::Inside), 0..24);
+    let runs = run_all(&generator(LockKind::Single, FaultChoice::Inside), 0..24);
     let holds: u32 = runs.iter().map(|run| run.history.holds).sum();
     assert!(24 < promotions(&runs), "{}", promotions(&runs));
     assert!(1_000 < holds, "{holds}");
@@ -47,18 +47,18 @@ fn no_drawn_election_breaks_a_lock_whose_claims_count_when_all_replicas_have_the
 
 #[test]
 fn nor_one_on_several_groups_and_on_a_majority_of_groups() {
-    let several = run_all(&swarm(LockKind::Multi, FaultChoice::Inside), 0..4);
-    let majority = run_all(&swarm(LockKind::Redlock, FaultChoice::Inside), 0..4);
+    let several = run_all(&generator(LockKind::Multi, FaultChoice::Inside), 0..4);
+    let majority = run_all(&generator(LockKind::Redlock, FaultChoice::Inside), 0..4);
     assert!(0 < promotions(&several) && 0 < promotions(&majority));
 }
 
 #[test]
 fn elections_lose_what_had_not_reached_the_replica_that_is_promoted() {
-    let swarm = swarm(LockKind::Single, FaultChoice::All);
+    let generator = generator(LockKind::Single, FaultChoice::All);
     let mut seeds = 0..40;
     let breaks = |seed: &u64| {
         matches!(
-            run(&Rc::new(swarm.plan(*seed))).verdict,
+            run(&Rc::new(generator.plan(*seed))).verdict,
             Verdict::Violated(_)
         )
     };
@@ -74,10 +74,10 @@ fn sim(arguments: &[&str]) -> Output {
 
 #[test]
 fn another_process_tells_the_same_story_of_an_election() {
-    let swarm = swarm(LockKind::Single, FaultChoice::All);
+    let generator = generator(LockKind::Single, FaultChoice::All);
     let mut elections = 0;
     for seed in 0..3 {
-        let plan = Rc::new(swarm.plan(seed));
+        let plan = Rc::new(generator.plan(seed));
         let here = run(&plan);
         assert_eq!(here.trace, run(&plan).trace);
         let seed = seed.to_string();
@@ -105,7 +105,7 @@ fn another_process_tells_the_same_story_of_an_election() {
 #[test]
 fn groups_have_dice_of_their_own() {
     let faults = "cut,loss,delay,reset,pause-client,crash-client,cancel,pause-node,crash-node";
-    let groups = swarm(LockKind::Single, faults.parse().expect("kinds of fault"));
+    let groups = generator(LockKind::Single, faults.parse().expect("kinds of fault"));
     let servers = PlanGenerator {
         deployment: Deployment::Servers,
         ..groups.clone()
@@ -189,7 +189,7 @@ fn what_no_group_can_be_is_refused_with_its_place() {
 
 #[test]
 fn the_fast_lane_has_no_sentinels_and_says_so() {
-    let mut plan = swarm(LockKind::Single, FaultChoice::None).plan(0);
+    let mut plan = generator(LockKind::Single, FaultChoice::None).plan(0);
     plan.lane = Lane::Fast;
     assert_eq!(Lacks::check(&plan), Err(Lacks::Sentinels));
     let explored = sim(&["explore", "--seeds", "0..2", "--deployment", "sentinels"]);

@@ -11,7 +11,7 @@ use quorlock_sim::fault::{Direction, Fault, FaultKind, LinkFault, Trigger};
 use quorlock_sim::plan::{Nodes, Plan, Workload};
 use quorlock_sim::plan_file::parse;
 use quorlock_sim::simulation::{Run, Simulation, Verdict, run};
-use quorlock_sim::span::SimTime;
+use quorlock_sim::time::SimTime;
 
 const LEASE: Duration = Duration::from_secs(2);
 const NAME: &str = "a";
@@ -69,8 +69,8 @@ fn stopped_at(nth: u32, seed: u64) -> Run {
                 nodes: vec![1, 2],
                 direction: Direction::ToNode,
                 fault: LinkFault::Delay {
-                    least: SimTime::millis(940),
-                    most: SimTime::millis(950),
+                    min: SimTime::millis(940),
+                    max: SimTime::millis(950),
                 },
             },
         }],
@@ -120,15 +120,15 @@ fn a_guard_whose_process_stood_still_when_it_was_given_is_none_that_holds_nothin
         lock = "single"
         clients = 1
         nodes = { count = 1 }
-        network = { least = "1ms", most = "1ms", call_timeout = "100ms", connect_timeout = "100ms" }
+        network = { min = "1ms", max = "1ms", call_timeout = "100ms", connect_timeout = "100ms" }
 
         [workload]
         kind = "try-storm"
         lease = "10ms"
-        hold_least = "50ms"
-        hold_most = "50ms"
-        think_least = "0s"
-        think_most = "1ms"
+        hold_min = "50ms"
+        hold_max = "50ms"
+        think_min = "0s"
+        think_max = "1ms"
         poll_cap = "1ms"
         backoff_cap = "1ms"
 

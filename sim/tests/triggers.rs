@@ -8,7 +8,7 @@ use quorlock_sim::plan_file;
 use quorlock_sim::recording::MessageSort;
 use quorlock_sim::shrink::shrink;
 use quorlock_sim::simulation::{Run, Verdict, run, run_recorded};
-use quorlock_sim::span::{ClockStep, SimTime};
+use quorlock_sim::time::{ClockStep, SimTime};
 use quorlock_sim::variant::Variant;
 
 const HOLDER: ClientTarget = ClientTarget::Holder { name: None };
@@ -240,8 +240,8 @@ fn the_clock_of_a_replica_counts_once_it_is_promoted() {
     for (ahead, breaks) in [("0s", false), ("20s", true)] {
         let step = of_replica(&format!("kind = 'node-step'\nat = '0s'\nby = '{ahead}'"));
         let mut plan = replicated(vec![step, read(failover)]);
-        plan.workload.hold_most = SimTime::millis(400);
-        plan.workload.looks = 20;
+        plan.workload.hold_max = SimTime::millis(400);
+        plan.workload.checks = 20;
         let breaks_exclusion = (0..10).any(|seed| {
             plan.seed = seed;
             matches!(ran(&plan).verdict, Verdict::Violated(_))

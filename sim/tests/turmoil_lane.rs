@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use std::process::{Command, Output};
 use std::rc::Rc;
 
+use quorlock_sim::generator::{FaultChoice, PlanGenerator};
 use quorlock_sim::plan::{Lane, LockKind, Plan, WorkloadKind};
 use quorlock_sim::plan_file::{self, PlanError};
 use quorlock_sim::scenario::{CaseVerdict, Depth, built_in, find};
 use quorlock_sim::simulation::{self, run};
 use quorlock_sim::sockets::Lacks;
-use quorlock_sim::span::SimTime;
-use quorlock_sim::swarm::{FaultChoice, PlanGenerator};
+use quorlock_sim::time::SimTime;
 
 const LOCKS: [(LockKind, &str); 3] = [
     (LockKind::Single, "single"),
@@ -20,7 +20,7 @@ const LOCKS: [(LockKind, &str); 3] = [
 ];
 
 fn plan(lock: LockKind, faults: FaultChoice, seed: u64) -> Rc<Plan> {
-    let swarm = PlanGenerator {
+    let generator = PlanGenerator {
         lane: Lane::Turmoil,
         lock,
         faults,
@@ -29,7 +29,7 @@ fn plan(lock: LockKind, faults: FaultChoice, seed: u64) -> Rc<Plan> {
         duration: Some(SimTime::millis(600)),
         ..PlanGenerator::default()
     };
-    Rc::new(swarm.plan(seed))
+    Rc::new(generator.plan(seed))
 }
 
 fn sim(arguments: &[&str]) -> Output {

@@ -28,7 +28,7 @@ pub struct Cluster {
 type View = Vec<(u16, Vec<String>, Option<u16>, u64)>;
 
 /// What a node reports about another node, or about itself.
-struct Line {
+struct NodeLine {
     id: String,
     port: u16,
     flags: String,
@@ -166,7 +166,7 @@ impl Cluster {
     fn view(&self, node: &Server) -> View {
         let lines = self.lines(node);
         let port_of = |id: &str| lines.iter().find(|line| line.id == id).map(|l| l.port);
-        let of_line = |line: &Line| {
+        let of_line = |line: &NodeLine| {
             let epoch = if line.slots.is_empty() { 0 } else { line.epoch };
             let primary = port_of(&line.primary);
             (line.port, line.slots.clone(), primary, epoch)
@@ -176,7 +176,7 @@ impl Cluster {
         view
     }
 
-    fn lines(&self, node: &Server) -> Vec<Line> {
+    fn lines(&self, node: &Server) -> Vec<NodeLine> {
         let text: String = node.try_command(&["CLUSTER", "NODES"]).unwrap_or_default();
         let line = |line: &str| {
             let mut words = line.split(' ').map(String::from);
@@ -184,7 +184,7 @@ impl Cluster {
             let (id, place, flags, primary) = (word()?, word()?, word()?, word()?);
             let (_, _, epoch, link) = (word()?, word()?, word()?.parse().ok()?, word()?);
             let port = place.split('@').next()?.rsplit(':').next()?.parse().ok()?;
-            Some(Line {
+            Some(NodeLine {
                 id,
                 port,
                 flags,

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[derive(Debug, Parser)]
-    struct Cli {
+    struct Parsed {
         #[command(flatten)]
         elsewhere: Elsewhere,
     }
@@ -50,7 +50,7 @@ mod tests {
             &["run", "--help"],
             &["run", "-n", "--lease", "1s", "a", "--", "make", "-j"],
         ] {
-            let cli = Cli::try_parse_from(words);
+            let cli = Parsed::try_parse_from(words);
             let cli = cli.unwrap_or_else(|error| panic!("{words:?}: {error}"));
             assert_eq!(cli.elsewhere.run(), Code::SYSTEM);
         }

@@ -100,23 +100,23 @@ fn literal(value: &Expr) -> Option<&Lit> {
     }
 }
 
-fn number(value: &Expr, least: u64, most: u64) -> Result<u64> {
+fn number(value: &Expr, min: u64, max: u64) -> Result<u64> {
     let Some(Lit::Int(number)) = literal(value) else {
         return Err(Error::new(value.span(), "expected a number, such as `3`"));
     };
     let read: u64 = number.base10_parse()?;
-    if read < least || most < read {
-        let why = match most {
-            u64::MAX => format!("{read} is too few: it must be at least {least}"),
-            most => format!("{read} is not between {least} and {most}"),
+    if read < min || max < read {
+        let why = match max {
+            u64::MAX => format!("{read} is too few: it must be at least {min}"),
+            max => format!("{read} is not between {min} and {max}"),
         };
         return Err(Error::new(number.span(), why));
     }
     Ok(read)
 }
 
-fn small(value: &Expr, most: u16) -> Result<u16> {
-    let read = number(value, 1, u64::from(most))?;
+fn small(value: &Expr, max: u16) -> Result<u16> {
+    let read = number(value, 1, u64::from(max))?;
     u16::try_from(read).map_err(|error| Error::new(value.span(), error))
 }
 

@@ -9,15 +9,15 @@ use tokio::task::{LocalSet, spawn_local};
 
 use super::clients::Seat;
 use super::clock;
-use super::conductor::{Effects, Stage};
-use super::desk::Desk;
-use super::links::Links;
-use super::member::Member;
-use super::message::{Settings, Told};
+use super::conductor::{Effects, Testbed};
+use super::lock_under_test;
+use super::message::{ConductorReply, WorkerSettings};
 use super::node::Node;
+use super::node_servers::NodeServers;
 use super::preload::Preload;
+use super::proxies::Proxies;
 use super::records::Records;
-use super::subject;
+use super::report_server::ReportServer;
 #[cfg(test)]
 pub(crate) use super::verdict::Break;
 pub(crate) use super::verdict::Observed;
@@ -52,7 +52,10 @@ fn servers(plan: &Plan) -> u16 {
     }
 }
 
-async fn start_nodes(plan: &Plan, scale: u32) -> Result<(Vec<Member>, Option<String>), String> {
+async fn start_nodes(
+    plan: &Plan,
+    scale: u32,
+) -> Result<(Vec<NodeServers>, Option<String>), String> {
     let needs_clocks = plan.faults.iter().map(Fault::kind);
     let needs_clocks = needs_clocks
         .clone()
@@ -66,7 +69,7 @@ async fn start_nodes(plan: &Plan, scale: u32) -> Result<(Vec<Member>, Option<Str
     let options = options.map(str::to_owned);
     let mut nodes = Vec::new();
     for _ in 0..servers(plan) {
-        let member = Member::start(plan, scale, &options, preload.as_ref()).await;
+        let member = NodeServers::start(plan, scale, &options, preload.as_ref()).await;
         nodes.push(member.map_err(|error| error.to_string())?);
     }
     Ok((nodes, why))
@@ -75,28 +78,30 @@ async fn start_nodes(plan: &Plan, scale: u32) -> Result<(Vec<Member>, Option<Str
 async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result<Observed, String> {
     let (mut nodes, why) = start_nodes(&plan, scale).await?;
     let ports: Vec<u16> = nodes.iter_mut().map(|node| node.primary().port()).collect();
-    let links = Links::open(&plan, scale, &ports).await;
+    let links = Proxies::open(&plan, scale, &ports).await;
     let links = Rc::new(links.map_err(|error| error.to_string())?);
-    let names = (0..plan.workload.names.max(1)).map(subject::name).collect();
+    let names = (0..plan.workload.names.max(1))
+        .map(lock_under_test::name)
+        .collect();
     // Clients do not need to know the faults.
     let told = Plan {
         faults: Vec::new(),
         ..plan.clone()
     };
     let introduced = Rc::clone(&links);
-    let introduction = move |process: crate::history::Process| Settings {
+    let introduction = move |process: crate::history::Process| WorkerSettings {
         process,
         plan: told.clone(),
         scale,
         ports: introduced.ports(process.client),
     };
-    let desk = Desk::open(Records::new(clock::now(), names), introduction).await;
+    let desk = ReportServer::open(Records::new(clock::now(), names), introduction).await;
     let desk = Rc::new(desk.map_err(|error| error.to_string())?);
     let seats: std::io::Result<Vec<Seat>> = (0..plan.clients)
         .map(|client| Seat::start(client, desk.port()))
         .collect();
     let seats = seats.map_err(|error| error.to_string())?;
-    let stage = Rc::new(Stage {
+    let stage = Rc::new(Testbed {
         scale,
         desk: Rc::clone(&desk),
         links,
@@ -135,7 +140,7 @@ async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result
 }
 
 /// Keeps recording how much servers have appended, so that a power cut knows the earlier length.
-async fn look_at_lengths(stage: Rc<Stage>) {
+async fn look_at_lengths(stage: Rc<Testbed>) {
     loop {
         for node in &stage.nodes {
             if let Ok(mut node) = node.try_lock() {
@@ -147,13 +152,13 @@ async fn look_at_lengths(stage: Rc<Stage>) {
 }
 
 /// Ends a run: restores all nodes and links, ends the clients, and looks for leftovers.
-async fn end(plan: &Plan, stage: &Stage) -> Result<Observed, String> {
+async fn end(plan: &Plan, stage: &Testbed) -> Result<Observed, String> {
     stage.heal().await?;
     let mut complaints = Vec::new();
     // Told repeatedly, because a process that was started last may not be connected yet.
     let has_ended = async || {
         for client in 0..plan.clients {
-            stage.desk.tell(client, Told::Stop);
+            stage.desk.tell(client, ConductorReply::Stop);
         }
         (stage.desk.present() == 0).then_some(())
     };
@@ -188,7 +193,7 @@ async fn end(plan: &Plan, stage: &Stage) -> Result<Observed, String> {
 }
 
 /// Checks that no claim is left one lease after the last client has ended, plus the margin for which nodes keep claims.
-async fn look_for_leftovers(plan: &Plan, stage: &Stage) {
+async fn look_for_leftovers(plan: &Plan, stage: &Testbed) {
     let longer = |span: SimTime| span.as_duration() * stage.scale;
     let clocks = plan
         .faults
@@ -209,7 +214,7 @@ async fn look_for_leftovers(plan: &Plan, stage: &Stage) {
     }
 }
 
-async fn claims(plan: &Plan, stage: &Stage) -> Vec<(u16, u16)> {
+async fn claims(plan: &Plan, stage: &Testbed) -> Vec<(u16, u16)> {
     let mut claims = Vec::new();
     let ports = stage.ports.borrow().clone();
     for (node, port) in (0u16..).zip(ports) {
@@ -218,7 +223,7 @@ async fn claims(plan: &Plan, stage: &Stage) -> Vec<(u16, u16)> {
         };
         for name in 0..plan.workload.names.max(1) {
             let mut exists = redis::cmd("EXISTS");
-            exists.arg(subject::name(name));
+            exists.arg(lock_under_test::name(name));
             let there: u64 = exists.query_async(&mut connection).await.unwrap_or(0);
             if 0 < there {
                 claims.push((node, name));

@@ -11,14 +11,14 @@ use tokio::task::spawn_local;
 
 use super::clients::Seat;
 use super::clock;
-use super::desk::Desk;
 use super::had;
-use super::links::{Links, ends};
-use super::member::{Member, Slowness};
-use super::message::Told;
+use super::lock_under_test;
+use super::message::ConductorReply;
 use super::node::Node;
-use super::proxy::{Proxy, Way};
-use super::subject;
+use super::node_servers::{NodeServers, Slowness};
+use super::proxies::{Proxies, ends};
+use super::proxy::{Forwarding, Proxy};
+use super::report_server::ReportServer;
 use crate::plan::fault::{
     ClientFault, ClientTarget, Direction, Fault, FaultKind, LinkFault, NodeFault, ServerError,
 };
@@ -29,12 +29,12 @@ const CUT_OFF: SimTime = SimTime::millis(30);
 
 /// Everything that a fault may strike.
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(super) struct Testbed {
     pub(super) scale: u32,
-    pub(super) desk: Rc<Desk>,
-    pub(super) links: Rc<Links>,
+    pub(super) desk: Rc<ReportServer>,
+    pub(super) links: Rc<Proxies>,
     /// The nodes. A fault locks its node until it is over; other faults of the node are passed over in that time.
-    pub(super) nodes: Vec<Mutex<Member>>,
+    pub(super) nodes: Vec<Mutex<NodeServers>>,
     /// The port of each node's primary.
     pub(super) ports: RefCell<Vec<u16>>,
     pub(super) seats: Vec<Mutex<Seat>>,
@@ -61,7 +61,7 @@ enum Struck {
     Lacks(String),
 }
 
-impl Stage {
+impl Testbed {
     fn longer(&self, span: SimTime) -> Duration {
         span.as_duration() * self.scale
     }
@@ -160,18 +160,18 @@ impl Stage {
                 self.links.between(clients, nodes).for_each(Proxy::swallow);
                 return;
             }
-            LinkFault::Delay { least, most } => Way::Slow {
-                least: nanos(least),
-                most: nanos(most),
+            LinkFault::Delay { min, max } => Forwarding::Slow {
+                min: nanos(min),
+                max: nanos(max),
             },
-            _ => Way::Held,
+            _ => Forwarding::Held,
         };
         self.set(clients, nodes, direction, way);
         clock::sleep(lasts).await;
         self.set(clients, nodes, direction, self.links.usual());
     }
 
-    fn set(&self, clients: &[u16], nodes: &[u16], direction: Direction, way: Way) {
+    fn set(&self, clients: &[u16], nodes: &[u16], direction: Direction, way: Forwarding) {
         for proxy in self.links.between(clients, nodes) {
             for end in ends(direction) {
                 proxy.set(*end, way);
@@ -203,7 +203,7 @@ impl Stage {
     async fn fail_over(
         &self,
         number: u16,
-        member: &mut Member,
+        member: &mut NodeServers,
         (replica, left_behind): (u16, &[u16]),
         lasts: Duration,
     ) -> Struck {
@@ -240,7 +240,7 @@ impl Stage {
     ) -> Struck {
         if let ClientFault::Cancel { .. } = fault {
             self.began(index, Some(client));
-            self.desk.tell(client, Told::Cancel);
+            self.desk.tell(client, ConductorReply::Cancel);
             return Struck::Yes;
         }
         let seat = self.seats.get(usize::from(client));
@@ -301,7 +301,7 @@ impl Stage {
             NodeFault::Flush => say(port, &[redis::cmd("FLUSHALL")]).await,
             NodeFault::Evict { name } => {
                 let mut delete = redis::cmd("DEL");
-                say(port, &[delete.arg(subject::name(*name)).clone()]).await;
+                say(port, &[delete.arg(lock_under_test::name(*name)).clone()]).await;
             }
             NodeFault::ForgetScripts => {
                 say(port, &[redis::cmd("SCRIPT").arg("FLUSH").clone()]).await;

@@ -7,7 +7,7 @@ use crate::plan::Plan;
 
 /// The first line from the command: everything that a client needs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Settings {
+pub(super) struct WorkerSettings {
     pub(super) process: Process,
     pub(super) plan: Plan,
     /// The factor by which the times of the plan are multiplied.
@@ -19,7 +19,7 @@ pub(super) struct Settings {
 /// A message of a client. Times are readings of [`clock::now`](super::clock::now).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Said {
+pub(super) enum ClientReport {
     /// The first line: the process that connects.
     Hello(Process),
     /// A hold was won.
@@ -57,7 +57,7 @@ pub(super) enum Said {
 /// A message of the command.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Told {
+pub(super) enum ConductorReply {
     /// The store accepted the read, and this is its content.
     Stands { at: u64, count: u64 },
     /// The store accepted the write.

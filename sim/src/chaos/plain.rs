@@ -11,7 +11,7 @@ use redis::FromRedisValue;
 use redis::aio::MultiplexedConnection;
 
 use super::clock;
-use super::message::Settings;
+use super::message::WorkerSettings;
 use crate::plan::draw::Draw;
 use crate::plan::variant::Variant;
 use crate::plan::{LockKind, WorkloadKind};
@@ -20,7 +20,7 @@ use crate::plan::{LockKind, WorkloadKind};
 /// people write, on several nodes the published algorithm.
 #[derive(Debug)]
 pub(super) struct Plain {
-    members: Vec<Member>,
+    members: Vec<PlainNode>,
     owner: ClientId,
     variant: Variant,
     rounds: AtomicU64,
@@ -29,7 +29,7 @@ pub(super) struct Plain {
 
 /// A node, and the connection to it, if there is one.
 #[derive(Debug)]
-struct Member {
+struct PlainNode {
     port: u16,
     call_timeout: Duration,
     connection: tokio::sync::Mutex<Option<MultiplexedConnection>>,
@@ -62,7 +62,7 @@ impl PlainGuard {
     }
 }
 
-impl Member {
+impl PlainNode {
     /// Sends a command. Returns `None` if it fails or takes too long.
     async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Option<T> {
         let mut place = self.connection.lock().await;
@@ -103,7 +103,7 @@ impl Plain {
         Variant::CounterTokens,
     ];
 
-    pub(super) fn new(settings: &Settings, draw: &mut Draw) -> Result<Plain, String> {
+    pub(super) fn new(settings: &WorkerSettings, draw: &mut Draw) -> Result<Plain, String> {
         let plan = &settings.plan;
         let needs_modes = [WorkloadKind::ReadWrite, WorkloadKind::Fair];
         if !Plain::HAD.contains(&plan.variant) || needs_modes.contains(&plan.workload.kind) {
@@ -117,7 +117,7 @@ impl Plain {
             LockKind::Redlock => settings.ports.len(),
             LockKind::Multi => return Err("several names are not possible".to_owned()),
         };
-        let member = |port: &u16| Member {
+        let member = |port: &u16| PlainNode {
             port: *port,
             call_timeout: plan.network.call_timeout.as_duration() * settings.scale,
             connection: tokio::sync::Mutex::default(),
@@ -170,7 +170,7 @@ impl Plain {
     /// Claims the name on a node. Returns its counter, or 0 without counters; `None` if it has not granted the name.
     async fn claim(
         &self,
-        member: &Member,
+        member: &PlainNode,
         name: &str,
         owner: OwnerId,
         lease: Duration,
@@ -201,7 +201,7 @@ impl Plain {
         join_all(releases).await;
     }
 
-    async fn release_at(&self, member: &Member, guard: &PlainGuard) {
+    async fn release_at(&self, member: &PlainNode, guard: &PlainGuard) {
         let owner = guard.owner.to_string();
         match self.variant {
             Variant::SetNxDel => {

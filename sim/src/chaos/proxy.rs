@@ -17,11 +17,11 @@ use crate::plan::draw::Draw;
 
 /// How a direction carries messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Way {
+pub(super) enum Forwarding {
     /// Messages pass at once.
     Open,
     /// Each message takes a time between these bounds, in nanoseconds. Messages do not overtake each other.
-    Slow { least: u64, most: u64 },
+    Slow { min: u64, max: u64 },
     /// Messages wait until this ends, like lost packets that TCP sends again.
     Held,
 }
@@ -35,8 +35,8 @@ pub(super) struct Proxy {
 
 #[derive(Debug)]
 struct Wire {
-    to_node: Line,
-    to_client: Line,
+    to_node: DirectionPipe,
+    to_client: DirectionPipe,
     /// The port of the server that answers.
     leads_to: Cell<u16>,
     /// Connections up to this number swallow every message.
@@ -46,28 +46,28 @@ struct Wire {
 }
 
 #[derive(Debug)]
-struct Line {
-    way: Cell<Way>,
+struct DirectionPipe {
+    way: Cell<Forwarding>,
     changed: Notify,
     draw: RefCell<Draw>,
 }
 
-impl Line {
+impl DirectionPipe {
     /// Waits until the line carries messages. Returns when a message that is sent now arrives.
     async fn due(&self) -> u64 {
         loop {
             let changed = self.changed.notified();
             match self.way.get() {
-                Way::Open => return clock::now(),
-                Way::Slow { least, most } => {
-                    return clock::now() + self.draw.borrow_mut().between(least, most);
+                Forwarding::Open => return clock::now(),
+                Forwarding::Slow { min, max } => {
+                    return clock::now() + self.draw.borrow_mut().between(min, max);
                 }
-                Way::Held => changed.await,
+                Forwarding::Held => changed.await,
             }
         }
     }
 
-    fn set(&self, way: Way) {
+    fn set(&self, way: Forwarding) {
         self.way.set(way);
         self.changed.notify_waiters();
     }
@@ -81,10 +81,10 @@ pub(super) enum End {
 }
 
 impl Proxy {
-    pub(super) async fn open(server: u16, way: Way, draws: [Draw; 2]) -> io::Result<Proxy> {
+    pub(super) async fn open(server: u16, way: Forwarding, draws: [Draw; 2]) -> io::Result<Proxy> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let port = listener.local_addr()?.port();
-        let [to_node, to_client] = draws.map(|draw| Line {
+        let [to_node, to_client] = draws.map(|draw| DirectionPipe {
             way: Cell::new(way),
             changed: Notify::new(),
             draw: RefCell::new(draw),
@@ -106,7 +106,7 @@ impl Proxy {
         self.port
     }
 
-    pub(super) fn set(&self, towards: End, way: Way) {
+    pub(super) fn set(&self, towards: End, way: Forwarding) {
         match towards {
             End::Node => self.wire.to_node.set(way),
             End::Client => self.wire.to_client.set(way),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::message::{Said, Told};
+use super::message::{ClientReport, ConductorReply};
 use crate::history::{
     Accepted, Access, Began, Grant, History, HoldId, Leftover, NameId, Process, Section, Written,
 };
@@ -51,22 +51,27 @@ impl Records {
     }
 
     /// Handles a message of a process that arrived at `now`. Returns the answer, if there is one.
-    pub(super) fn hear(&mut self, process: Process, said: Said, now: u64) -> Option<Told> {
+    pub(super) fn hear(
+        &mut self,
+        process: Process,
+        said: ClientReport,
+        now: u64,
+    ) -> Option<ConductorReply> {
         let now = self.moment(now);
         match said {
-            Said::Hello(_) => None,
-            Said::Won { .. } => {
+            ClientReport::Hello(_) => None,
+            ClientReport::Won { .. } => {
                 self.won(process, &said);
                 None
             }
-            Said::Believed { hold, at } => {
+            ClientReport::Believed { hold, at } => {
                 let at = self.moment(at);
                 if let Some(section) = self.section(process, hold) {
                     section.believed = section.believed.max(Some(at));
                 }
                 None
             }
-            Said::Left { hold, at } => {
+            ClientReport::Left { hold, at } => {
                 let at = self.moment(at);
                 if let Some(section) = self.section(process, hold) {
                     section.left = at;
@@ -74,8 +79,8 @@ impl Records {
                 self.open.remove(&(process, hold));
                 None
             }
-            Said::Read { name, token, .. } => Some(self.read(name, token, now)),
-            Said::Write {
+            ClientReport::Read { name, token, .. } => Some(self.read(name, token, now)),
+            ClientReport::Write {
                 hold,
                 name,
                 token,
@@ -94,19 +99,19 @@ impl Records {
                     accepted,
                 });
                 Some(match accepted {
-                    Accepted::Yes => Told::Taken,
-                    Accepted::No => Told::Refused,
+                    Accepted::Yes => ConductorReply::Taken,
+                    Accepted::No => ConductorReply::Refused,
                 })
             }
-            Said::Failed(what) => {
+            ClientReport::Failed(what) => {
                 *self.failures.entry(what).or_default() += 1;
                 None
             }
         }
     }
 
-    fn won(&mut self, process: Process, said: &Said) {
-        let Said::Won {
+    fn won(&mut self, process: Process, said: &ClientReport) {
+        let ClientReport::Won {
             hold,
             name,
             owner,
@@ -165,15 +170,15 @@ impl Records {
     }
 
     /// Reads from the store. A read with a token raises the largest token, like a write.
-    fn read(&mut self, name: u16, token: u64, now: u64) -> Told {
+    fn read(&mut self, name: u16, token: u64, now: u64) -> ConductorReply {
         let Some(stored) = self.stores.get_mut(usize::from(name)) else {
-            return Told::Refused;
+            return ConductorReply::Refused;
         };
         if token != 0 && token < stored.largest {
-            return Told::Refused;
+            return ConductorReply::Refused;
         }
         stored.largest = stored.largest.max(token);
-        Told::Stands {
+        ConductorReply::Stands {
             at: now,
             count: stored.count,
         }

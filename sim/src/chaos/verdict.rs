@@ -110,16 +110,16 @@ impl Observed {
 
     /// Returns why the run shows nothing, if it does not. `planned_faults` is the number of faults in the plan.
     pub(crate) fn vacuous(&self, planned_faults: usize) -> Option<Vacuous> {
-        let least = |of_a_minute: u64| (of_a_minute * self.seconds / 60).max(1);
-        if self.holds < least(LEAST_HOLDS) {
+        let min = |of_a_minute: u64| (of_a_minute * self.seconds / 60).max(1);
+        if self.holds < min(LEAST_HOLDS) {
             return Some(Vacuous::Holds);
         }
-        if self.hand_overs < least(LEAST_HAND_OVERS) {
+        if self.hand_overs < min(LEAST_HAND_OVERS) {
             return Some(Vacuous::HandOvers);
         }
         let planned = u64::try_from(planned_faults).unwrap_or(u64::MAX);
         // A plan with few faults cannot reach the usual bound.
-        let faults = least(LEAST_FAULTS).min(planned.div_ceil(4));
+        let faults = min(LEAST_FAULTS).min(planned.div_ceil(4));
         (self.during_holds < faults).then_some(Vacuous::Faults)
     }
 }

@@ -13,8 +13,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 
 use super::clock;
-use super::message::{Said, Settings, Told};
-use super::subject::{Guard, Queue, Subject, Wanted};
+use super::lock_under_test::{Guard, LockRequest, LockUnderTest, QueueOrder};
+use super::message::{ClientReport, ConductorReply, WorkerSettings};
 use crate::history::{Access, Process};
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::time::SimTime;
@@ -39,9 +39,9 @@ pub(crate) fn run(desk: u16, process: Process) -> Result<(), String> {
         let (read, write) = stream.into_split();
         let mut lines = BufReader::new(read).lines();
         let mut counter = Counter { write };
-        counter.say(&Said::Hello(process)).await?;
+        counter.say(&ClientReport::Hello(process)).await?;
         let settings = lines.next_line().await.ok().flatten().unwrap_or_default();
-        let settings: Settings =
+        let settings: WorkerSettings =
             serde_json::from_str(&settings).map_err(|error| error.to_string())?;
         let (answers, answered) = unbounded_channel();
         let (orders, ordered) = watch::channel(Orders::default());
@@ -63,13 +63,13 @@ struct Orders {
 
 async fn listen(
     mut lines: tokio::io::Lines<BufReader<OwnedReadHalf>>,
-    answers: UnboundedSender<Told>,
+    answers: UnboundedSender<ConductorReply>,
     orders: watch::Sender<Orders>,
 ) {
     while let Ok(Some(line)) = lines.next_line().await {
         match serde_json::from_str(&line) {
-            Ok(Told::Cancel) => orders.send_modify(|orders| orders.cancelled += 1),
-            Ok(Told::Stop) => orders.send_modify(|orders| orders.is_over = true),
+            Ok(ConductorReply::Cancel) => orders.send_modify(|orders| orders.cancelled += 1),
+            Ok(ConductorReply::Stop) => orders.send_modify(|orders| orders.is_over = true),
             Ok(answer) => drop(answers.send(answer)),
             Err(_) => return,
         }
@@ -94,7 +94,7 @@ struct Counter {
 }
 
 impl Counter {
-    async fn say(&mut self, said: &Said) -> Result<(), String> {
+    async fn say(&mut self, said: &ClientReport) -> Result<(), String> {
         let mut line = serde_json::to_vec(said).map_err(|error| error.to_string())?;
         line.push(b'\n');
         let written = self.write.write_all(&line).await;
@@ -103,9 +103,9 @@ impl Counter {
 }
 
 struct Worker {
-    settings: Settings,
+    settings: WorkerSettings,
     counter: Counter,
-    answered: UnboundedReceiver<Told>,
+    answered: UnboundedReceiver<ConductorReply>,
     ordered: watch::Receiver<Orders>,
     draw: Draw,
     holds: u32,
@@ -122,9 +122,9 @@ struct Won {
 
 impl Worker {
     fn new(
-        settings: Settings,
+        settings: WorkerSettings,
         counter: Counter,
-        answered: UnboundedReceiver<Told>,
+        answered: UnboundedReceiver<ConductorReply>,
         ordered: watch::Receiver<Orders>,
     ) -> Worker {
         let Process { client, restarts } = settings.process;
@@ -144,8 +144,8 @@ impl Worker {
         span.as_duration() * self.settings.scale
     }
 
-    fn between(&mut self, least: SimTime, most: SimTime) -> Duration {
-        let nanos = self.draw.between(least.as_nanos(), most.as_nanos());
+    fn between(&mut self, min: SimTime, max: SimTime) -> Duration {
+        let nanos = self.draw.between(min.as_nanos(), max.as_nanos());
         self.longer(SimTime::nanos(nanos))
     }
 
@@ -158,11 +158,11 @@ impl Worker {
             return;
         };
         while !self.is_over() {
-            let (least, most) = (
-                self.settings.plan.workload.think_least,
-                self.settings.plan.workload.think_most,
+            let (min, max) = (
+                self.settings.plan.workload.think_min,
+                self.settings.plan.workload.think_max,
             );
-            let pause = self.between(least, most);
+            let pause = self.between(min, max);
             clock::sleep(pause).await;
             if self.turn(&subject).await.is_none() {
                 return;
@@ -171,9 +171,9 @@ impl Worker {
     }
 
     /// Connects to the nodes, and tries again while they are down.
-    async fn connect(&mut self) -> Option<Subject> {
+    async fn connect(&mut self) -> Option<LockUnderTest> {
         while !self.is_over() {
-            match Subject::connect(&self.settings, &mut self.draw).await {
+            match LockUnderTest::connect(&self.settings, &mut self.draw).await {
                 Ok(subject) => return Some(subject),
                 Err(error) => self.failed(error).await?,
             }
@@ -183,10 +183,10 @@ impl Worker {
     }
 
     /// Acquires a lock, works, and releases it. Returns `None` if the command has ended.
-    async fn turn(&mut self, subject: &Subject) -> Option<()> {
+    async fn turn(&mut self, subject: &LockUnderTest) -> Option<()> {
         let workload = self.settings.plan.workload.clone();
         let names = u64::from(workload.names.max(1));
-        let wanted = Wanted {
+        let wanted = LockRequest {
             name: u16::try_from(self.draw.between(0, names - 1)).unwrap_or(0),
             access: match workload.kind {
                 WorkloadKind::ReadWrite if self.draw.chance(600_000) => Access::Read,
@@ -194,8 +194,8 @@ impl Worker {
                 _ => Access::Alone,
             },
             queue: match workload.kind {
-                WorkloadKind::Fair => Queue::Fair,
-                _ => Queue::Any,
+                WorkloadKind::Fair => QueueOrder::Fair,
+                _ => QueueOrder::Any,
             },
             // With a watchdog in the plan, half of the holds use it.
             watchdog: match workload.watchdog {
@@ -222,7 +222,7 @@ impl Worker {
         // The clock is read before the check: if the process is stopped in between, the lock was held at this time.
         let asked = clock::now();
         let believed = guard.is_held().then_some(asked);
-        let said = Said::Won {
+        let said = ClientReport::Won {
             hold,
             name: wanted.name,
             owner: guard.owner().to_string(),
@@ -241,7 +241,7 @@ impl Worker {
         if believed.is_some() {
             self.inside(&won, wanted.access).await?;
         }
-        let left = Said::Left {
+        let left = ClientReport::Left {
             hold,
             at: clock::now(),
         };
@@ -258,22 +258,25 @@ impl Worker {
         let (hold, name) = (won.hold, won.name);
         let reads = access != Access::Read;
         let stands = match reads {
-            true => self.ask(Said::Read { hold, name, token }).await?,
-            false => Told::Refused,
+            true => self.ask(ClientReport::Read { hold, name, token }).await?,
+            false => ConductorReply::Refused,
         };
         let span = self.stay();
-        let looks = u32::from(self.settings.plan.workload.looks).max(2) * 2;
-        for _ in 0..looks {
-            clock::sleep(span / looks).await;
+        let checks = u32::from(self.settings.plan.workload.checks).max(2) * 2;
+        for _ in 0..checks {
+            clock::sleep(span / checks).await;
             // Read before the check, as above.
             let at = clock::now();
             if !won.guard.is_held() {
                 return Some(());
             }
-            self.counter.say(&Said::Believed { hold, at }).await.ok()?;
+            self.counter
+                .say(&ClientReport::Believed { hold, at })
+                .await
+                .ok()?;
         }
-        if let Told::Stands { at, count } = stands {
-            let write = Said::Write {
+        if let ConductorReply::Stands { at, count } = stands {
+            let write = ClientReport::Write {
                 hold,
                 name,
                 token,
@@ -289,15 +292,15 @@ impl Worker {
     /// up to all of it.
     fn stay(&mut self) -> Duration {
         let workload = &self.settings.plan.workload;
-        let (least, most) = (workload.hold_least, workload.hold_most);
-        let short = SimTime::nanos(most.as_nanos() / 8).max(least);
+        let (min, max) = (workload.hold_min, workload.hold_max);
+        let short = SimTime::nanos(max.as_nanos() / 8).max(min);
         match self.draw.chance(100_000) {
-            true => self.between(short, most),
-            false => self.between(least, short),
+            true => self.between(short, max),
+            false => self.between(min, short),
         }
     }
 
-    async fn ask(&mut self, said: Said) -> Option<Told> {
+    async fn ask(&mut self, said: ClientReport) -> Option<ConductorReply> {
         self.counter.say(&said).await.ok()?;
         self.answered.recv().await
     }
@@ -316,7 +319,7 @@ impl Worker {
         }
         let times = self.told.iter().filter(|told| **told == error).count();
         if times == 1 || times.is_multiple_of(10) {
-            self.counter.say(&Said::Failed(error)).await.ok()?;
+            self.counter.say(&ClientReport::Failed(error)).await.ok()?;
         }
         Some(())
     }

@@ -36,7 +36,7 @@ pub(super) fn eventually(history: &History) -> Option<Violation> {
         story: format!(
             "it began at {}, was looked at {} times and never true{last}",
             moment(unmet.begun),
-            unmet.looks
+            unmet.checks
         ),
     })
 }
@@ -57,7 +57,7 @@ mod tests {
             modality,
             name: name.to_owned(),
             begun: 5,
-            looks: 7,
+            checks: 7,
             holds,
             broken: broken.map(|at| Breach {
                 at,

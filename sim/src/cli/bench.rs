@@ -126,9 +126,9 @@ impl Bench {
     }
 
     fn standard(&self) -> Standard {
-        let swarm = swarm();
+        let generator = generator();
         let (runs, took) = self.measure(|seed| {
-            let ended = run(&Rc::new(swarm.plan(seed)));
+            let ended = run(&Rc::new(generator.plan(seed)));
             drop(ended);
         });
         Standard {
@@ -182,7 +182,7 @@ impl Bench {
     }
 }
 
-fn swarm() -> PlanGenerator {
+fn generator() -> PlanGenerator {
     PlanGenerator {
         faults: FaultChoice::All,
         ..PlanGenerator::default()
@@ -191,7 +191,7 @@ fn swarm() -> PlanGenerator {
 
 fn campaign(jobs: usize, seeds: Range<u64>) -> Result<Took, CliError> {
     let campaign = Campaign {
-        swarm: swarm(),
+        generator: generator(),
         seeds,
         shard: Shard { index: 0, of: 1 },
         jobs,

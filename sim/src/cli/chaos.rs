@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use self::storms::{Asked, Storms, classes, locks};
-use self::table::{Line, table};
+use self::table::{CellRow, table};
 use super::{CliError, Form, InLane, chosen, complain, say, say_json};
 use crate::chaos::cell::Observed;
 use crate::chaos::{had, worker};
@@ -79,7 +79,7 @@ enum More {
 
 /// The output of `--json`.
 #[derive(Serialize)]
-struct Told<'a> {
+struct CellReport<'a> {
     lock: &'a str,
     class: &'a str,
     seed: u64,
@@ -108,7 +108,7 @@ impl Chaos {
             for (asked, observed) in cells.iter().zip(storms::side_by_side(cells, self.scale)?) {
                 let wrong = asked.expected.wrong(&observed, asked.plan.faults.len());
                 if self.form.json {
-                    say_json(&Told {
+                    say_json(&CellReport {
                         lock: &asked.lock,
                         class: &asked.class,
                         seed: asked.plan.seed,
@@ -123,7 +123,7 @@ impl Chaos {
                     complain(&format!("{lock}, {class}, seed {seed}: {what}"));
                     code = if code == 2 { 2 } else { of_it };
                 }
-                lines.push(Line {
+                lines.push(CellRow {
                     class: asked.class.clone(),
                     lock: asked.lock.clone(),
                     observed,

@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::{CliError, InLane};
 use crate::plan::Plan;
+use crate::plan::file::old_keys;
 use crate::study::scenario::{self, Case, Depth, Scenario};
 use crate::study::source::Source;
 
@@ -56,6 +57,7 @@ pub(super) fn read(
     seed: Option<u64>,
     lane: InLane,
 ) -> Result<Source, CliError> {
+    warn_of_old_keys(path);
     let scenario = match path.exists() {
         true if is_scenario(path) => Some(scenario::read(path)?),
         true => None,
@@ -88,6 +90,14 @@ pub(super) fn read(
         seed,
         ..case.plan.clone()
     })))
+}
+
+/// Prints a line for each key of a plan or a scenario that has another name now.
+pub(super) fn warn_of_old_keys(path: &Path) {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    for key in old_keys(&text) {
+        eprintln!("warning: {}:{key}", path.display());
+    }
 }
 
 fn is_scenario(path: &Path) -> bool {

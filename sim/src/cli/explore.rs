@@ -41,11 +41,11 @@ pub(super) struct Explore {
 
 impl Explore {
     pub(super) fn run(self) -> Result<u8, CliError> {
-        let swarm = self.drawn.swarm(self.lane);
-        swarm.check()?;
-        crate::plan::file::check(&swarm.plan(self.seeds.start))?;
+        let generator = self.drawn.generator(self.lane);
+        generator.check()?;
+        crate::plan::file::check(&generator.plan(self.seeds.start))?;
         let campaign = Campaign {
-            swarm,
+            generator,
             seeds: self.seeds,
             shard: self.shard,
             jobs: self.threads.count(),

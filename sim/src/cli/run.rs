@@ -44,7 +44,7 @@ impl RunOne {
                 let source = chosen::read(file, self.case.as_deref(), self.seed, self.lane)?;
                 source.plan().clone()
             }
-            None => self.drawn.swarm(self.lane).plan(self.seed.unwrap_or(0)),
+            None => self.drawn.generator(self.lane).plan(self.seed.unwrap_or(0)),
         };
         file::check(&plan)?;
         if self.plan {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
+use super::chosen::warn_of_old_keys;
 use super::watch::Watch;
 use super::{CliError, Form, InLane, Threads, say, say_json};
 use crate::study::pool::share_out;
@@ -85,6 +86,7 @@ impl Scenarios {
             return of_folder(path);
         }
         if path.exists() || filter.contains(['/', '\\']) {
+            warn_of_old_keys(path);
             return Ok(vec![scenario::read(path)?]);
         }
         let wanted = filter.to_lowercase();
@@ -242,7 +244,10 @@ fn of_folder(folder: &Path) -> Result<Vec<Scenario>, CliError> {
             "{folder}: there is no file that ends in .toml"
         )));
     }
-    let read = |file: &PathBuf| scenario::read(file).map_err(CliError::from);
+    let read = |file: &PathBuf| {
+        warn_of_old_keys(file);
+        scenario::read(file).map_err(CliError::from)
+    };
     files.iter().map(read).collect()
 }
 

@@ -70,7 +70,7 @@ fn note(world: &mut World, modality: Modality, name: &str, story: Option<String>
             modality,
             name: name.to_owned(),
             begun: at,
-            looks: 0,
+            checks: 0,
             holds: 0,
             broken: None,
         });
@@ -79,7 +79,7 @@ fn note(world: &mut World, modality: Modality, name: &str, story: Option<String>
     let Some(stated) = known.get_mut(place) else {
         return;
     };
-    stated.looks += 1;
+    stated.checks += 1;
     match story {
         None => stated.holds += 1,
         Some(story) => {

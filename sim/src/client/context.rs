@@ -230,14 +230,14 @@ impl Context {
 
     /// Draws a number in `least..=most` from the seed.
     #[must_use]
-    pub fn random(&self, least: u64, most: u64) -> u64 {
-        self.draw.borrow_mut().between(least, most)
+    pub fn random(&self, min: u64, max: u64) -> u64 {
+        self.draw.borrow_mut().between(min, max)
     }
 
     /// Draws a duration in `least..=most` from the seed.
     #[must_use]
-    pub fn random_span(&self, least: SimTime, most: SimTime) -> Duration {
-        Duration::from_nanos(self.random(least.as_nanos(), most.as_nanos()))
+    pub fn random_span(&self, min: SimTime, max: SimTime) -> Duration {
+        Duration::from_nanos(self.random(min.as_nanos(), max.as_nanos()))
     }
 
     /// Stops this process after the `nth` use of its clocks, timers, randomness or network from now on, counted from 1.
@@ -314,7 +314,7 @@ fn builder(plan: &Plan, who: ProcessId, place: u16, runtime: SimRuntime) -> Lock
         .poll_cap(plan.workload.poll_cap.as_duration());
     let builder = Locks::builder();
     let builder = match plan.workload.max_hold {
-        Some(most) => builder.max_hold(most.as_duration()),
+        Some(max) => builder.max_hold(max.as_duration()),
         None => builder,
     };
     builder

@@ -132,13 +132,13 @@ fn any<'a, T>(ctx: &Context, list: &'a [T]) -> Option<&'a T> {
 
 async fn think(ctx: &Context) {
     let workload = &ctx.plan().workload;
-    let span = ctx.random_span(workload.think_least, workload.think_most);
+    let span = ctx.random_span(workload.think_min, workload.think_max);
     ctx.sleep(span).await;
 }
 
 fn hold_span(ctx: &Context) -> Duration {
     let workload = &ctx.plan().workload;
-    ctx.random_span(workload.hold_least, workload.hold_most)
+    ctx.random_span(workload.hold_min, workload.hold_max)
 }
 
 /// Acquires a lock. Sometimes it gives up early or does not wait.

@@ -42,14 +42,14 @@ pub fn plans(data: &[u8]) {
 fn is_small(plan: &Plan) -> bool {
     let network = &plan.network;
     let workload = &plan.workload;
-    let pauses = [network.least, workload.poll_cap, workload.backoff_cap];
-    let most = |span: SimTime| span <= SimTime::secs(3);
+    let pauses = [network.min, workload.poll_cap, workload.backoff_cap];
+    let max = |span: SimTime| span <= SimTime::secs(3);
     plan.lane == Lane::Fast
         && plan.clients <= 6
         && plan.nodes.count <= 5
         && plan.faults.len() <= 20
         && pauses.into_iter().all(|pause| SimTime::micros(50) <= pause)
-        && [plan.duration, workload.lease, workload.hold_most]
+        && [plan.duration, workload.lease, workload.hold_max]
             .into_iter()
-            .all(most)
+            .all(max)
 }

@@ -57,7 +57,7 @@ pub struct StatedProperty {
     /// When it was first evaluated, in nanoseconds of true time.
     pub begun: u64,
     /// How many times it was evaluated.
-    pub looks: u64,
+    pub checks: u64,
     /// How many times it was true.
     pub holds: u64,
     /// The first evaluation in which it was false.

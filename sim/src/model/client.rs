@@ -137,8 +137,8 @@ impl ModelClient {
         if self.has(Flaw::MembersHaveTime) {
             return self.plan.network.call_timeout.as_duration();
         }
-        let least = Duration::from_millis(25).min(lease.length() / 3);
-        (lease.length() / 20).max(least)
+        let min = Duration::from_millis(25).min(lease.length() / 3);
+        (lease.length() / 20).max(min)
     }
 
     pub(super) fn acquire(

@@ -74,18 +74,18 @@ impl ModelWaiter {
         inside.0 = WakeUpKind::Nothing;
     }
 
-    /// Waits until it has received `least` or more, or until a time.
+    /// Waits until it has received `min` or more, or until a time.
     pub(super) async fn hear(
         &self,
         client: &ModelClient,
-        least: WakeUpKind,
+        min: WakeUpKind,
         until: Time,
     ) -> WakeUpKind {
         let mut timer = client.runtime().timer();
         poll_fn(|cx| {
             let mut inside = self.bell.0.lock().unwrap_or_else(PoisonError::into_inner);
             let heard = inside.0;
-            if least <= heard {
+            if min <= heard {
                 return Poll::Ready(heard);
             }
             inside.1 = Some(cx.waker().clone());

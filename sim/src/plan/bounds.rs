@@ -132,7 +132,7 @@ impl Plan {
         let workload = &self.workload;
         let waits = workload.poll_cap.plus(workload.backoff_cap);
         let lease = self.longest_lease();
-        let bound = lease.plus(lease).plus(workload.hold_most);
+        let bound = lease.plus(lease).plus(workload.hold_max);
         let bound = bound
             .plus(self.network.call_timeout)
             .plus(waits)

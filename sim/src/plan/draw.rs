@@ -56,22 +56,22 @@ impl Draw {
     }
 
     /// Returns a number in `least..=most`.
-    pub(crate) fn between(&mut self, least: u64, most: u64) -> u64 {
-        let span = most.saturating_sub(least).saturating_add(1);
+    pub(crate) fn between(&mut self, min: u64, max: u64) -> u64 {
+        let span = max.saturating_sub(min).saturating_add(1);
         let high = (u128::from(self.bits()) * u128::from(span)) >> 64;
-        least + u64::try_from(high).unwrap_or(0)
+        min + u64::try_from(high).unwrap_or(0)
     }
 
     /// Returns a number in `least..=most`, which may be negative.
-    pub(crate) fn signed(&mut self, least: i64, most: i64) -> i64 {
-        let span = most.saturating_sub(least).unsigned_abs();
-        least.saturating_add_unsigned(self.between(0, span))
+    pub(crate) fn signed(&mut self, min: i64, max: i64) -> i64 {
+        let span = max.saturating_sub(min).unsigned_abs();
+        min.saturating_add_unsigned(self.between(0, span))
     }
 
     /// Returns a number below `len`. `len` must not be 0.
     pub(crate) fn index(&mut self, len: usize) -> usize {
-        let most = u64::try_from(len.saturating_sub(1)).unwrap_or(0);
-        usize::try_from(self.between(0, most)).unwrap_or(0)
+        let max = u64::try_from(len.saturating_sub(1)).unwrap_or(0);
+        usize::try_from(self.between(0, max)).unwrap_or(0)
     }
 
     /// Returns `true` in `of_million` of a million cases.

@@ -94,9 +94,9 @@ pub enum LinkFault {
     /// Messages take longer, by a time drawn between two bounds.
     Delay {
         /// The smallest delay.
-        least: SimTime,
+        min: SimTime,
         /// The largest delay.
-        most: SimTime,
+        max: SimTime,
     },
     /// Messages sent during the fault arrive when it ends.
     HoldBack,
@@ -105,12 +105,12 @@ pub enum LinkFault {
         /// The share of messages that are affected, in parts per million.
         of_million: u32,
         /// The largest delay of the second copy.
-        most: SimTime,
+        max: SimTime,
     },
     /// Messages may overtake each other.
     Reorder {
         /// The largest time by which a message is overtaken.
-        most: SimTime,
+        max: SimTime,
     },
     /// Connections end, once. Requests in flight are executed or not, as `in_flight` says; replies in flight are
     /// lost.

@@ -2,6 +2,7 @@
 
 pub(crate) mod document;
 mod faults;
+pub(crate) mod old_keys;
 mod shorthand;
 
 use std::fs;
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::plan::file::document::DocumentPart;
 pub use crate::plan::file::document::{Misreading, Position};
+pub use crate::plan::file::old_keys::{OldKey, old_keys};
 use crate::plan::file::shorthand::spell_out;
 use crate::plan::time::SimTime;
 use crate::plan::{Lacks, Lane, LockKind, Plan, WorkloadKind};
@@ -99,7 +101,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Plan, PlanError> {
         path: path.to_owned(),
         error,
     };
-    let table = document::parse(text).map_err(syntax)?;
+    let table = old_keys::parse_with_new_names(text).map_err(syntax)?;
     let (plan, table) = plan_of(text, table).map_err(syntax)?;
     check(&plan).map_err(|error| PlanError::InFile {
         path: path.to_owned(),
@@ -152,13 +154,13 @@ const LONGEST: SimTime = SimTime::secs(24 * 3600);
 /// # Errors
 /// Returns [`PlanError::Impossible`] or [`PlanError::Lacks`], which name the field.
 pub fn check(plan: &Plan) -> Result<(), PlanError> {
-    let between = |place: &str, value: u16, least: u16, most: u16| {
-        if (least..=most).contains(&value) {
+    let between = |place: &str, value: u16, min: u16, max: u16| {
+        if (min..=max).contains(&value) {
             Ok(())
         } else {
             Err(wrong(
                 place,
-                format!("{value} is not between {least} and {most}"),
+                format!("{value} is not between {min} and {max}"),
             ))
         }
     };
@@ -179,44 +181,44 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     check_sentinels(plan)?;
     check_cluster(plan)?;
     between("workload.names", plan.workload.names, 1, 60)?;
-    let ordered = |place: &str, least: SimTime, most: SimTime| {
-        if least <= most {
+    let ordered = |place: &str, min: SimTime, max: SimTime| {
+        if min <= max {
             Ok(())
         } else {
-            Err(wrong(place, format!("{least} is more than {most}")))
+            Err(wrong(place, format!("{min} is more than {max}")))
         }
     };
-    let shortest = |place: &str, least: SimTime, value: SimTime| {
-        if least <= value {
+    let shortest = |place: &str, min: SimTime, value: SimTime| {
+        if min <= value {
             Ok(())
         } else {
             Err(wrong(
                 place,
-                format!("{value} is too short: it must be at least {least}"),
+                format!("{value} is too short: it must be at least {min}"),
             ))
         }
     };
     // Without a minimum, a client could loop forever while no time passes.
-    shortest("network.least", SimTime::micros(1), plan.network.least)?;
+    shortest("network.min", SimTime::micros(1), plan.network.min)?;
     let wait = SimTime::millis(1);
     shortest("workload.poll_cap", wait, plan.workload.poll_cap)?;
     shortest("workload.backoff_cap", wait, plan.workload.backoff_cap)?;
-    ordered("network.least", plan.network.least, plan.network.most)?;
+    ordered("network.min", plan.network.min, plan.network.max)?;
     ordered(
-        "workload.hold_least",
-        plan.workload.hold_least,
-        plan.workload.hold_most,
+        "workload.hold_min",
+        plan.workload.hold_min,
+        plan.workload.hold_max,
     )?;
     ordered(
-        "workload.think_least",
-        plan.workload.think_least,
-        plan.workload.think_most,
+        "workload.think_min",
+        plan.workload.think_min,
+        plan.workload.think_max,
     )?;
-    let longest = |place: &str, value: SimTime, most: SimTime| {
-        if value <= most {
+    let longest = |place: &str, value: SimTime, max: SimTime| {
+        if value <= max {
             Ok(())
         } else {
-            let why = format!("{value} is too long: it must be at most {most}");
+            let why = format!("{value} is too long: it must be at most {max}");
             Err(wrong(place, why))
         }
     };
@@ -322,9 +324,9 @@ fn check_cluster(plan: &Plan) -> Result<(), PlanError> {
         let why = format!("{span} is too long: it must be at most {LONGEST_ELECTION}");
         return Err(wrong(format!("{place}.{field}"), why));
     }
-    let (timeout, least) = (cluster.node_timeout, SimTime::millis(10));
-    if timeout < least {
-        let why = format!("{timeout} is too short: it must be at least {least}");
+    let (timeout, min) = (cluster.node_timeout, SimTime::millis(10));
+    if timeout < min {
+        let why = format!("{timeout} is too short: it must be at least {min}");
         return Err(wrong(format!("{place}.node_timeout"), why));
     }
     Ok(())
@@ -367,10 +369,10 @@ fn check_sentinels(plan: &Plan) -> Result<(), PlanError> {
         return Err(wrong(place(field), why));
     }
     // Sentinels check servers every few milliseconds.
-    let least = SimTime::millis(10);
-    if sentinels.down_after < least {
+    let min = SimTime::millis(10);
+    if sentinels.down_after < min {
         let after = sentinels.down_after;
-        let why = format!("{after} is too short: it must be at least {least}");
+        let why = format!("{after} is too short: it must be at least {min}");
         return Err(wrong(place("down_after"), why));
     }
     Ok(())

@@ -348,8 +348,8 @@ impl PlanGenerator {
             plan.nodes.replicas = draw.between(0, 2) as u16;
         }
         let network = &mut plan.network;
-        network.least = SimTime::micros(draw.between(50, 2_000));
-        network.most = network.least.plus(SimTime::micros(draw.between(0, 6_000)));
+        network.min = SimTime::micros(draw.between(50, 2_000));
+        network.max = network.min.plus(SimTime::micros(draw.between(0, 6_000)));
         network.call_timeout = SimTime::millis(draw.between(100, 600));
         network.connect_timeout = SimTime::millis(draw.between(50, 300));
     }
@@ -385,17 +385,15 @@ impl PlanGenerator {
         } else {
             Watchdog::Off
         };
-        workload.hold_least = SimTime::millis(draw.between(1, 20));
-        workload.hold_most = workload
-            .hold_least
-            .plus(SimTime::millis(draw.between(0, 80)));
-        workload.think_least = SimTime::millis(draw.between(0, 10));
-        workload.think_most = workload
-            .think_least
+        workload.hold_min = SimTime::millis(draw.between(1, 20));
+        workload.hold_max = workload.hold_min.plus(SimTime::millis(draw.between(0, 80)));
+        workload.think_min = SimTime::millis(draw.between(0, 10));
+        workload.think_max = workload
+            .think_min
             .plus(SimTime::millis(draw.between(1, 60)));
         workload.poll_cap = SimTime::millis(draw.between(100, 400));
         workload.backoff_cap = SimTime::millis(draw.between(20, 200));
-        workload.looks = draw.between(1, 4) as u16;
+        workload.checks = draw.between(1, 4) as u16;
     }
 
     /// Draws a margin for locks on one node, where claims outlast their leases only if the plan has one.
@@ -415,7 +413,7 @@ impl PlanGenerator {
         let mut draw = Draw::new(seed, Purpose::Plan, 1_002);
         if is_drawn && draw.chance(500_000) {
             let longer = SimTime::nanos(plan.workload.lease.as_nanos() / 10 * 11);
-            plan.workload.hold_most = plan.workload.hold_most.max(longer);
+            plan.workload.hold_max = plan.workload.hold_max.max(longer);
         }
     }
 

@@ -143,9 +143,9 @@ impl Sentinels {
     /// Returns the time from the loss of a primary, or from the end of what prevented an election, until clients can
     /// find the new primary and the old one is a replica.
     pub(crate) fn settling(&self) -> SimTime {
-        let looks = SimTime::millis(100);
+        let checks = SimTime::millis(100);
         let parts = [self.down_after, self.election, self.gossip, self.demotion];
-        parts.into_iter().fold(looks, SimTime::plus)
+        parts.into_iter().fold(checks, SimTime::plus)
     }
 }
 
@@ -182,9 +182,9 @@ pub enum Persistence {
 #[serde(deny_unknown_fields, default)]
 pub struct Network {
     /// The shortest time that a message takes, one way.
-    pub least: SimTime,
+    pub min: SimTime,
     /// The longest time that a message takes, one way.
-    pub most: SimTime,
+    pub max: SimTime,
     /// The time-out of a call, on the clock of the client.
     pub call_timeout: SimTime,
     /// The time-out of a connection attempt.
@@ -194,8 +194,8 @@ pub struct Network {
 impl Default for Network {
     fn default() -> Self {
         Network {
-            least: SimTime::millis(1),
-            most: SimTime::millis(5),
+            min: SimTime::millis(1),
+            max: SimTime::millis(5),
             call_timeout: SimTime::secs(2),
             connect_timeout: SimTime::secs(1),
         }

@@ -24,20 +24,20 @@ pub struct Workload {
     #[serde(skip_serializing_if = "is_none")]
     pub longer: u16,
     /// The shortest stay in a section.
-    pub hold_least: SimTime,
+    pub hold_min: SimTime,
     /// The longest stay in a section.
-    pub hold_most: SimTime,
+    pub hold_max: SimTime,
     /// The shortest pause of a client between two sections.
-    pub think_least: SimTime,
+    pub think_min: SimTime,
     /// The longest pause of a client between two sections.
-    pub think_most: SimTime,
+    pub think_max: SimTime,
     /// The time after which a waiter tries again, even without a wake-up.
     pub poll_cap: SimTime,
     /// The longest pause between two rounds.
     pub backoff_cap: SimTime,
     /// How many times a client in a section checks that the lock is still held, in addition to the check when it
     /// enters.
-    pub looks: u16,
+    pub checks: u16,
 }
 
 #[expect(
@@ -57,13 +57,13 @@ impl Default for Workload {
             watchdog: Watchdog::Off,
             max_hold: None,
             longer: 0,
-            hold_least: SimTime::millis(20),
-            hold_most: SimTime::millis(20),
-            think_least: SimTime::millis(7),
-            think_most: SimTime::millis(13),
+            hold_min: SimTime::millis(20),
+            hold_max: SimTime::millis(20),
+            think_min: SimTime::millis(7),
+            think_max: SimTime::millis(13),
             poll_cap: SimTime::secs(5),
             backoff_cap: SimTime::secs(1),
-            looks: 2,
+            checks: 2,
         }
     }
 }

@@ -35,7 +35,7 @@ impl Passed {
     /// Returns each property, with how many times it was evaluated and how many times it was true.
     pub fn properties(&self) -> impl Iterator<Item = (Modality, &str, u64, u64)> {
         let properties = self.properties.iter();
-        properties.map(|((modality, name), (looks, holds))| (*modality, &**name, *looks, *holds))
+        properties.map(|((modality, name), (checks, holds))| (*modality, &**name, *checks, *holds))
     }
 
     /// Returns further notes, for example that a file belongs to another test.
@@ -59,10 +59,10 @@ impl Passed {
         let is_unmet = |((modality, _), (_, holds)): &(&(Modality, String), &(u64, u64))| {
             *modality == Modality::Sometimes && *holds == 0
         };
-        let ((_, name), (looks, _)) = self.properties.iter().find(is_unmet)?;
+        let ((_, name), (checks, _)) = self.properties.iter().find(is_unmet)?;
         Some(Shortfall::NeverTrue {
             name: name.clone(),
-            looks: *looks,
+            checks: *checks,
             runs: self.runs,
         })
     }
@@ -81,8 +81,8 @@ impl Tally {
                 continue;
             }
             let key = (stated.modality, stated.name.clone());
-            let (looks, holds) = self.0.properties.entry(key).or_default();
-            *looks += stated.looks;
+            let (checks, holds) = self.0.properties.entry(key).or_default();
+            *checks += stated.checks;
             *holds += stated.holds;
         }
     }
@@ -161,7 +161,7 @@ pub enum Shortfall {
         /// Its name.
         name: String,
         /// How many times it was evaluated.
-        looks: u64,
+        checks: u64,
         /// In how many runs.
         runs: u64,
     },
@@ -180,9 +180,9 @@ impl fmt::Display for Shortfall {
                 "the property {name:?} never got its chance: no client came to it in {runs} runs; give them more \
                  time or seeds, or look for what keeps them from it"
             ),
-            Shortfall::NeverTrue { name, looks, runs } => write!(
+            Shortfall::NeverTrue { name, checks, runs } => write!(
                 f,
-                "the property {name:?} (sometimes!) was never true: it was looked at {looks} times in {runs} runs; give the \
+                "the property {name:?} (sometimes!) was never true: it was looked at {checks} times in {runs} runs; give the \
                  clients more time or seeds, or look for what keeps it from being so"
             ),
             Shortfall::Idle { runs } => write!(

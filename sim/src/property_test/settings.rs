@@ -41,7 +41,7 @@ impl Settings {
         }
     }
 
-    pub(super) fn swarm(&self) -> PlanGenerator {
+    pub(super) fn generator(&self) -> PlanGenerator {
         PlanGenerator {
             faults: self.faults.clone(),
             lock: match self.nodes {
@@ -58,7 +58,7 @@ impl Settings {
 
     /// Returns the plan of a seed. It demands only what the test states.
     pub(super) fn plan(&self, seed: u64) -> Plan {
-        let mut plan = self.swarm().plan(seed);
+        let mut plan = self.generator().plan(seed);
         if self.outages == Outages::Drawn {
             plan.outages = Outage::draw(seed, plan.duration);
         }
@@ -98,10 +98,10 @@ fn stops(plan: &Plan) -> Vec<Fault> {
     }
     let lease = plan.workload.lease.as_nanos();
     let end = plan.duration.as_nanos() / 4 * 3;
-    let most = u64::from(plan.clients.saturating_sub(1));
+    let max = u64::from(plan.clients.saturating_sub(1));
     let stops = (0..draw.between(4, 16)).map(|_| {
         let at = SimTime::nanos(draw.between(0, end));
-        let client = u16::try_from(draw.between(0, most)).unwrap_or(0);
+        let client = u16::try_from(draw.between(0, max)).unwrap_or(0);
         let nth = u32::try_from(draw.between(1, 24)).unwrap_or(1);
         let lasts = SimTime::nanos(lease + draw.between(0, lease / 4));
         let lasts = lasts.min(plan.duration.minus(at));

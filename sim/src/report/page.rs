@@ -210,13 +210,13 @@ fn overview(out: &mut String, scene: &Scene, recording: &Recording) {
             *count += 1;
         }
     }
-    let most = f64::from(sent.iter().copied().max().unwrap_or(1).max(1));
+    let max = f64::from(sent.iter().copied().max().unwrap_or(1).max(1));
     out.push_str(
         "<svg id=\"overview\" viewBox=\"0 0 240 30\" preserveAspectRatio=\"none\" \
          aria-hidden=\"true\"><path class=\"density\" d=\"M0,30",
     );
     for (count, part) in sent.iter().zip(0..) {
-        let y = 30.0 - f64::from(*count) / most * 24.0;
+        let y = 30.0 - f64::from(*count) / max * 24.0;
         put!(out, " L{part},{y:.1} L{},{y:.1}", part + 1);
     }
     out.push_str(" L240,30 z\"/>");

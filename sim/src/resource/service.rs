@@ -163,9 +163,9 @@ impl<Q: Debug + 'static, A: Debug + 'static> Service<Q, A> {
     /// Returns when a message that departs at this time arrives; `None` if it is lost.
     fn passage(&self, world: &mut World, departs: u64) -> Option<u64> {
         let network = &world.plan.network;
-        let (least, most) = (network.least.as_nanos(), network.most.as_nanos());
+        let (min, max) = (network.min.as_nanos(), network.max.as_nanos());
         let mut draw = self.0.draw.borrow_mut();
-        let mut latency = draw.between(least, most);
+        let mut latency = draw.between(min, max);
         let is_slow = outage(world, self.0.id, departs, OutageKind::Slow).is_some();
         if is_slow && draw.chance(250_000) {
             latency += draw.between(0, 2 * world.plan.workload.lease.as_nanos());

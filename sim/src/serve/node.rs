@@ -132,7 +132,7 @@ impl ServedNode {
     fn begin_link(&mut self, fault: LinkFault) {
         match fault {
             LinkFault::Reset { .. } => self.close_all(),
-            LinkFault::Delay { most, .. } => self.delays.push(most.as_duration()),
+            LinkFault::Delay { max, .. } => self.delays.push(max.as_duration()),
             _ => {}
         }
     }
@@ -169,9 +169,9 @@ impl ServedNode {
     pub(super) fn end(&mut self, fault: &Fault) {
         match &fault.what {
             FaultKind::Link {
-                fault: LinkFault::Delay { most, .. },
+                fault: LinkFault::Delay { max, .. },
                 ..
-            } => remove_one(&mut self.delays, &most.as_duration()),
+            } => remove_one(&mut self.delays, &max.as_duration()),
             FaultKind::Node { fault, .. } => self.end_node(fault),
             _ => {}
         }

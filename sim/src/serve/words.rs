@@ -136,8 +136,8 @@ impl Words<'_> {
                     nodes: Vec::new(),
                     direction: Direction::ToClient,
                     fault: LinkFault::Delay {
-                        least: self.value()?,
-                        most: self.value()?,
+                        min: self.value()?,
+                        max: self.value()?,
                     },
                 },
             },

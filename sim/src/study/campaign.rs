@@ -21,7 +21,7 @@ use crate::study::progress::{self, Counting};
 #[derive(Clone, Debug)]
 pub struct Campaign {
     /// The generator of plans.
-    pub swarm: PlanGenerator,
+    pub generator: PlanGenerator,
     /// The range of seeds.
     pub seeds: Range<u64>,
     /// The part of the seeds that is run.
@@ -226,7 +226,7 @@ impl Campaign {
         let mut summary = Summary::default();
         for nth in nths {
             let seed = self.seed(nth);
-            let ended = patience.with(seed, || run(&Rc::new(self.swarm.plan(seed))));
+            let ended = patience.with(seed, || run(&Rc::new(self.generator.plan(seed))));
             summary.add(&ended);
             if let Some(folder) = &self.histories {
                 export::write(&ended, folder)?;
@@ -262,7 +262,7 @@ impl Campaign {
         let mut traces = Vec::new();
         let work = |nth| {
             let seed = self.seed(nth);
-            let trace = run(&Rc::new(self.swarm.plan(seed))).trace;
+            let trace = run(&Rc::new(self.generator.plan(seed))).trace;
             bar.inc(1);
             (seed, trace)
         };
@@ -301,7 +301,7 @@ mod tests {
 
     fn campaign(index: u64, of: u64) -> Campaign {
         Campaign {
-            swarm: PlanGenerator::default(),
+            generator: PlanGenerator::default(),
             seeds: 10..21,
             shard: Shard { index, of },
             jobs: 1,

@@ -105,7 +105,7 @@ impl BreakRate {
         let interval = Interval::of(self.violations, runs);
         self.is_claimed_to_hold = is_claimed_to_hold;
         self.rate = interval.share;
-        self.interval = (interval.least, interval.most);
+        self.interval = (interval.min, interval.max);
     }
 }
 

@@ -49,7 +49,7 @@ pub struct Case {
     /// The number of seeds, from 0.
     pub seeds: u64,
     /// The minimum of what must happen. With less, the case shows nothing.
-    pub least: Least,
+    pub min: Least,
     /// A measurement that is compared with a published number.
     pub figure: Option<Figure>,
     /// The plan of the case.

@@ -172,7 +172,7 @@ fn shrink_by(
         best: first,
         least_nodes,
         left: most_runs,
-        most: most_runs,
+        max: most_runs,
         many_seeds,
         run,
         watch,
@@ -182,7 +182,7 @@ fn shrink_by(
         identity: search.identity,
         before,
         after: search.size,
-        runs: search.most - search.left,
+        runs: search.max - search.left,
         run: search.best,
     })
 }
@@ -193,7 +193,7 @@ struct Search<'a> {
     size: Size,
     least_nodes: u16,
     left: u32,
-    most: u32,
+    max: u32,
     many_seeds: u64,
     run: &'a dyn Fn(&Rc<Plan>) -> Run,
     watch: &'a mut dyn FnMut(u32, &Size),
@@ -248,7 +248,7 @@ impl Search<'_> {
             self.best = run;
             self.size = size;
         }
-        (self.watch)(self.most - self.left, &self.size);
+        (self.watch)(self.max - self.left, &self.size);
         is_taken
     }
 
@@ -409,12 +409,12 @@ mod tests {
     use crate::plan::generator::{FaultChoice, PlanGenerator};
 
     fn failing() -> Plan {
-        let swarm = PlanGenerator {
+        let generator = PlanGenerator {
             faults: FaultChoice::All,
             lock: crate::plan::LockKind::Single,
             ..PlanGenerator::default()
         };
-        let mut plans = (0..400).map(|seed| swarm.plan(seed));
+        let mut plans = (0..400).map(|seed| generator.plan(seed));
         let fails = |plan: &Plan| {
             let run = run(&Rc::new(plan.clone()));
             matches!(run.verdict, Verdict::Violated(_))

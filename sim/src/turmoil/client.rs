@@ -7,7 +7,7 @@ use std::time::Duration;
 use quorlock::transport::{RedisConfig, RedisTransport, Request, Subscription, Transport, Wait};
 
 use super::cable::Cables;
-use super::desk::{Job, Listening, Posted};
+use super::outbox::{Listening, OutboxJob, Posted};
 use super::swaps::Swaps;
 use super::transport::{hand_in, is_given_up};
 use super::{cluster, group_name, place, seat_host, sockets};
@@ -41,17 +41,17 @@ pub(super) async fn run(client: ClientId) -> turmoil::Result {
         let errands = poll_fn(|cx| with(|world| take_errands(world, client, cx))).await;
         for errand in errands {
             match errand {
-                Job::Call(key, seat, request) => {
+                OutboxJob::Call(key, seat, request) => {
                     if let Some(transport) = transports.get(seat.index()) {
                         tokio::task::spawn_local(carry(key, transport.clone(), *request));
                     }
                 }
-                Job::Listen(key, seat, name, listener) => {
+                OutboxJob::Listen(key, seat, name, listener) => {
                     if let Some(transport) = transports.get(seat.index()) {
                         subscriptions.push((key, transport.subscribe(&name, listener)));
                     }
                 }
-                Job::Leave(key) => subscriptions.retain(|(known, _)| *known != key),
+                OutboxJob::Leave(key) => subscriptions.retain(|(known, _)| *known != key),
             }
         }
     }
@@ -120,7 +120,7 @@ async fn carry(key: Key<Posted>, transport: RedisTransport, request: Request) {
     }
 }
 
-fn take_errands(world: &mut World, client: ClientId, cx: &Context<'_>) -> Poll<Vec<Job>> {
+fn take_errands(world: &mut World, client: ClientId, cx: &Context<'_>) -> Poll<Vec<OutboxJob>> {
     let now = world.now();
     sockets(world).desk(client).take(now, cx)
 }

@@ -6,7 +6,7 @@ use redis_sim::{ClusterState, Place, SlotShare, SlotTable};
 use super::place;
 use crate::plan::Plan;
 use crate::world::id::{NodeId, first};
-use crate::world::shards::{KnownSlots, Service};
+use crate::world::shards::{Availability, KnownSlots};
 
 /// Returns the address of the cluster, which lists all of its nodes.
 pub(super) fn address(plan: &Plan) -> String {
@@ -66,8 +66,8 @@ pub(super) fn table(known: &KnownSlots) -> SlotTable {
         leaving: places(&known.leaving),
         arriving: places(&known.arriving),
         state: match known.service {
-            Service::Up => ClusterState::Ok,
-            Service::Down => ClusterState::Fail,
+            Availability::Up => ClusterState::Ok,
+            Availability::Down => ClusterState::Fail,
         },
     }
 }

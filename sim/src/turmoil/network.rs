@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use turmoil::{Protocol, Segment, Sim};
 
-use super::{Order, STEP, client, client_host, due, node_host, sockets, station, step_of};
+use super::{Order, STEP, client, client_host, due, node_host, server_host, sockets, step_of};
 use crate::plan::Plan;
 use crate::plan::draw::{Draw, Purpose};
 use crate::world::id::{ClientId, Id, NodeId, first};
@@ -56,7 +56,7 @@ impl TurmoilNetwork {
             .build();
         let mut hosts = BTreeMap::new();
         for id in first::<NodeId>(nodes) {
-            sim.host(node_host(id), move || station::run(id));
+            sim.host(node_host(id), move || server_host::run(id));
             hosts.insert(sim.lookup(node_host(id)), TurmoilHost::Node(id));
         }
         for id in first::<ClientId>(plan.clients) {

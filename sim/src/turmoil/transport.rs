@@ -9,7 +9,7 @@ use quorlock::transport::{
     Call as Boxed, Channel, Listener, Reply, Request, Subscription, Transport,
 };
 
-use super::desk::{DeskReply, Job, Listening, Posted, Wakers};
+use super::outbox::{Listening, OutboxJob, OutboxReply, Posted, Wakers};
 use super::{find_sockets, sockets};
 use crate::engine::clients;
 use crate::plan::fault::{MessageKind, Towards};
@@ -58,9 +58,9 @@ struct SocketCall {
 }
 
 impl Future for SocketCall {
-    type Output = DeskReply;
+    type Output = OutboxReply;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<DeskReply> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<OutboxReply> {
         with(|world| poll_answer(world, self.key, cx))
     }
 }
@@ -95,7 +95,7 @@ fn post(world: &mut World, who: ProcessId, seat: Seat, request: Request) -> Key<
     world.pass(who.client, seat, MessageKind::of(&request), Towards::Node);
     let lane = sockets(world);
     let key = lane.posted.insert(Posted::new(who.client, seat));
-    let errand = Job::Call(key, seat, Box::new(request));
+    let errand = OutboxJob::Call(key, seat, Box::new(request));
     lane.desk(who.client).leave(departs, errand);
     key
 }
@@ -112,7 +112,7 @@ fn post_listener(
     };
     let lane = sockets(world);
     let key = lane.listening.insert(Listening);
-    let errand = Job::Listen(key, seat, channel.clone(), listener);
+    let errand = OutboxJob::Listen(key, seat, channel.clone(), listener);
     lane.desk(who.client).leave(departs, errand);
     key
 }
@@ -126,11 +126,11 @@ fn post_leave(world: &mut World, who: ProcessId, key: Key<Listening>) {
         && lane.listening.remove(key).is_some()
         && is_alive
     {
-        lane.desk(who.client).leave(departs, Job::Leave(key));
+        lane.desk(who.client).leave(departs, OutboxJob::Leave(key));
     }
 }
 
-fn poll_answer(world: &mut World, key: Key<Posted>, cx: &Context<'_>) -> Poll<DeskReply> {
+fn poll_answer(world: &mut World, key: Key<Posted>, cx: &Context<'_>) -> Poll<OutboxReply> {
     let posted = sockets(world).posted.get_mut(key);
     posted.map_or(Poll::Pending, |posted| posted.poll(cx))
 }
@@ -156,7 +156,7 @@ pub(super) fn is_given_up(world: &mut World, key: Key<Posted>, cx: &Context<'_>)
 pub(super) fn hand_in(
     world: &mut World,
     key: Key<Posted>,
-    answer: Option<DeskReply>,
+    answer: Option<OutboxReply>,
 ) -> Option<Waker> {
     if let Some(Ok(Reply::Acquire(reply) | Reply::Checked(reply, _))) = &answer {
         world.counters.count(reply);

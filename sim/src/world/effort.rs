@@ -5,7 +5,7 @@
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
     spent: u64,
-    most: u64,
+    max: u64,
     /// The bound at true time 0.
     base: u64,
 }
@@ -22,7 +22,7 @@ impl Default for Effort {
     fn default() -> Self {
         Effort {
             spent: 0,
-            most: AT_ONCE,
+            max: AT_ONCE,
             base: AT_ONCE,
         }
     }
@@ -33,20 +33,20 @@ impl Effort {
     #[inline]
     pub(crate) fn is_too_much(&mut self) -> bool {
         self.spent += 1;
-        self.most < self.spent && self.grant()
+        self.max < self.spent && self.grant()
     }
 
     #[cold]
     fn grant(&mut self) -> bool {
         self.base = self.spent + AT_ONCE;
-        self.most = self.base;
+        self.max = self.base;
         true
     }
 
     /// Sets the true time, in nanoseconds.
     #[inline]
     pub(crate) fn advance(&mut self, now: u64) {
-        self.most = self.base + (now >> 20) * EACH_MILLI;
+        self.max = self.base + (now >> 20) * EACH_MILLI;
     }
 }
 
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn what_happens_at_once_is_bounded_and_time_that_passes_allows_more() {
         let mut effort = Effort::default();
-        let spend = |effort: &mut Effort, most: u64| (0..most).any(|_| effort.is_too_much());
+        let spend = |effort: &mut Effort, max: u64| (0..max).any(|_| effort.is_too_much());
         assert!(!spend(&mut effort, AT_ONCE));
         assert!(effort.is_too_much());
         assert!(!spend(&mut effort, AT_ONCE));

@@ -302,8 +302,8 @@ mod tests {
                 140_000_000,
                 10_000_000_000,
             ];
-            let most = ahead[draw.index(ahead.len())];
-            let at = now + draw.between(0, most);
+            let max = ahead[draw.index(ahead.len())];
+            let at = now + draw.between(0, max);
             events.push(at, Event::Begins(FaultId::new(number)));
             expected.insert((at, number));
             while draw.chance(490_000) {

@@ -14,13 +14,13 @@ pub(crate) struct Group {
     servers: Vec<NodeId>,
     sentinels: Vec<Sentinel>,
     electors: Electors,
-    stage: Stage,
+    stage: FailoverState,
     /// Members that are separated from the others.
     apart: Vec<Apart>,
     /// Servers whose role differs from what the sentinels want, each with the time since when that is seen.
     wrong: Vec<(NodeId, u64)>,
     /// The last promotion, while sentinels still learn of it.
-    news: Option<Promotion>,
+    news: Option<UnannouncedPromotion>,
     /// The fault that last struck a primary.
     cause: Option<FaultId>,
     /// The server that each fault has struck.
@@ -58,7 +58,7 @@ enum Electors {
 
 /// The progress of a failover.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
+enum FailoverState {
     Calm,
     Electing {
         leader: NodeId,
@@ -79,7 +79,7 @@ enum Mandate {
 
 /// A promotion that some sentinels have not learned of.
 #[derive(Clone, Copy, Debug)]
-struct Promotion {
+struct UnannouncedPromotion {
     /// When the others begin to learn of it.
     spreads: u64,
     /// The sentinel that has made the switch but not yet published it.
@@ -139,7 +139,7 @@ impl Group {
             sentinels: sentinels.into_iter().map(sentinel).collect(),
             servers,
             electors: Electors::Sentinels,
-            stage: Stage::Calm,
+            stage: FailoverState::Calm,
             apart: Vec::new(),
             wrong: Vec::new(),
             news: None,
@@ -259,7 +259,7 @@ impl Group {
 
     /// Orders a sentinel to promote a replica. Returns whether a sentinel could begin.
     pub(crate) fn order(&mut self, now: u64, sight: &impl Sight) -> bool {
-        if self.stage != Stage::Calm {
+        if self.stage != FailoverState::Calm {
             return false;
         }
         let can_lead = |sentinel: &&Sentinel| {
@@ -273,7 +273,7 @@ impl Group {
         else {
             return false;
         };
-        self.stage = Stage::Electing {
+        self.stage = FailoverState::Electing {
             leader: leader.id,
             primary: leader.names,
             mandate: Mandate::Order,
@@ -404,9 +404,9 @@ impl Group {
 
     fn elect(&mut self, now: u64, sight: &impl Sight) -> Option<Deed> {
         match self.stage {
-            Stage::Calm => {
+            FailoverState::Calm => {
                 let (leader, primary) = self.candidate(now, sight)?;
-                self.stage = Stage::Electing {
+                self.stage = FailoverState::Electing {
                     leader,
                     primary,
                     mandate: Mandate::Vote,
@@ -414,14 +414,14 @@ impl Group {
                 };
                 None
             }
-            Stage::Electing { ends, .. } if now < ends => None,
-            Stage::Electing {
+            FailoverState::Electing { ends, .. } if now < ends => None,
+            FailoverState::Electing {
                 leader,
                 primary,
                 mandate,
                 ..
             } => {
-                self.stage = Stage::Calm;
+                self.stage = FailoverState::Calm;
                 let voters = self.voters(leader, sight);
                 let has_majority = usize::from(self.rules.majority()) <= voters;
                 let may = sight.is_awake(leader) && (has_majority || mandate == Mandate::Order);
@@ -497,7 +497,7 @@ impl Group {
             (sentinel.names, sentinel.epoch) = (primary, epoch);
             sentinel.heard.fill(now);
         }
-        self.news = Some(Promotion {
+        self.news = Some(UnannouncedPromotion {
             spreads: now + self.rules.gossip.as_nanos(),
             untold: Some(leader),
         });

@@ -9,11 +9,11 @@ use crate::world::slab::Key;
 
 /// One direction of a link.
 #[derive(Debug)]
-pub(crate) struct Way {
+pub(crate) struct LinkDirection {
     latency: Draw,
     dice: Draw,
-    least: u64,
-    most: u64,
+    min: u64,
+    max: u64,
     last_arrival: u64,
     trouble: Option<Box<Impairment>>,
 }
@@ -37,14 +37,14 @@ impl Impairment {
         match fault {
             LinkFault::Cut => self.cut = Some(id),
             LinkFault::Loss { of_million } => self.loss = Some((of_million, id)),
-            LinkFault::Delay { least, most } => {
-                self.delay = Some((least.as_nanos(), most.as_nanos(), id));
+            LinkFault::Delay { min, max } => {
+                self.delay = Some((min.as_nanos(), max.as_nanos(), id));
             }
             LinkFault::HoldBack => self.held_until = Some((ends, id)),
-            LinkFault::Duplicate { of_million, most } => {
-                self.duplicate = Some((of_million, most.as_nanos(), id));
+            LinkFault::Duplicate { of_million, max } => {
+                self.duplicate = Some((of_million, max.as_nanos(), id));
             }
-            LinkFault::Reorder { most } => self.reorder = Some((most.as_nanos(), id)),
+            LinkFault::Reorder { max } => self.reorder = Some((max.as_nanos(), id)),
             LinkFault::Reset { .. } | LinkFault::Swallow => {}
         }
     }
@@ -68,13 +68,13 @@ impl Passage {
     }
 }
 
-impl Way {
-    pub(crate) fn new(seed: u64, index: u64, least: u64, most: u64) -> Self {
-        Way {
+impl LinkDirection {
+    pub(crate) fn new(seed: u64, index: u64, min: u64, max: u64) -> Self {
+        LinkDirection {
             latency: Draw::new(seed, Purpose::Latency, index),
             dice: Draw::new(seed, Purpose::Fault, index),
-            least,
-            most,
+            min,
+            max,
             last_arrival: 0,
             trouble: None,
         }
@@ -104,7 +104,7 @@ impl Way {
 
     /// Delays messages: they arrive no earlier than if they were sent at `until`.
     fn say_nothing_until(&mut self, until: u64) {
-        let arrival = until + self.latency.between(self.least, self.most);
+        let arrival = until + self.latency.between(self.min, self.max);
         self.last_arrival = self.last_arrival.max(arrival);
     }
 
@@ -117,7 +117,7 @@ impl Way {
     /// Sends a message at `depart`. Messages arrive in order, unless a fault reorders them. `faults` counts the effects
     /// of each fault.
     pub(crate) fn send(&mut self, depart: u64, faults: &mut ActiveFaults) -> Passage {
-        let arrival = depart + self.latency.between(self.least, self.most);
+        let arrival = depart + self.latency.between(self.min, self.max);
         if self.trouble.is_none() {
             self.last_arrival = self.last_arrival.max(arrival);
             return Passage::Once(self.last_arrival);
@@ -148,8 +148,8 @@ impl Way {
             return Passage::Never;
         }
         let mut arrival = arrival;
-        if let Some((least, most, id)) = trouble.delay {
-            arrival += dice.between(least, most);
+        if let Some((min, max, id)) = trouble.delay {
+            arrival += dice.between(min, max);
             blame(id);
         }
         if let Some((until, id)) = trouble.held_until
@@ -158,8 +158,8 @@ impl Way {
             arrival = arrival.max(until);
             blame(id);
         }
-        if let Some((most, id)) = trouble.reorder {
-            arrival += dice.between(0, most);
+        if let Some((max, id)) = trouble.reorder {
+            arrival += dice.between(0, max);
             if arrival < self.last_arrival {
                 blame(id);
             }
@@ -168,11 +168,11 @@ impl Way {
             self.last_arrival = self.last_arrival.max(arrival);
             arrival = self.last_arrival;
         }
-        if let Some((of_million, most, id)) = trouble.duplicate
+        if let Some((of_million, max, id)) = trouble.duplicate
             && dice.chance(of_million)
         {
             blame(id);
-            return Passage::Twice(arrival, arrival + dice.between(0, most));
+            return Passage::Twice(arrival, arrival + dice.between(0, max));
         }
         Passage::Once(arrival)
     }
@@ -189,8 +189,8 @@ pub(crate) enum ConnectionStatus {
 /// The link between a client and a node.
 #[derive(Debug)]
 pub(crate) struct Link {
-    to_node: Way,
-    to_client: Way,
+    to_node: LinkDirection,
+    to_client: LinkDirection,
     line: ConnectionStatus,
     /// Calls that wait for the connection.
     waiting: Vec<Key<Call>>,
@@ -201,10 +201,10 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) fn new(seed: u64, index: u64, least: u64, most: u64) -> Self {
+    pub(crate) fn new(seed: u64, index: u64, min: u64, max: u64) -> Self {
         Link {
-            to_node: Way::new(seed, 2 * index, least, most),
-            to_client: Way::new(seed, 2 * index + 1, least, most),
+            to_node: LinkDirection::new(seed, 2 * index, min, max),
+            to_client: LinkDirection::new(seed, 2 * index + 1, min, max),
             line: ConnectionStatus::Up,
             waiting: Vec::new(),
             client_epoch: 0,
@@ -365,12 +365,12 @@ mod tests {
     use crate::plan::time::SimTime;
     use crate::world::id::Id;
 
-    fn way() -> Way {
-        Way::new(1, 0, 1_000, 5_000)
+    fn way() -> LinkDirection {
+        LinkDirection::new(1, 0, 1_000, 5_000)
     }
 
     /// Puts a fault on a direction until a time.
-    fn set(way: &mut Way, fault: LinkFault, ends: u64, id: u16) {
+    fn set(way: &mut LinkDirection, fault: LinkFault, ends: u64, id: u16) {
         let mut trouble = Impairment::default();
         trouble.add(fault, ends, FaultId::new(id));
         way.set_trouble(Some(trouble));
@@ -399,7 +399,7 @@ mod tests {
         assert_eq!(way.send(0, &mut faults), Passage::Once(90_000));
         let twice = LinkFault::Duplicate {
             of_million: 1_000_000,
-            most: SimTime::nanos(10),
+            max: SimTime::nanos(10),
         };
         set(&mut way, twice, 0, 3);
         assert!(matches!(way.send(0, &mut faults), Passage::Twice(a, b) if a <= b));
@@ -411,7 +411,7 @@ mod tests {
         let mut way = way();
         let mut faults = ActiveFaults::new(1);
         let reorder = LinkFault::Reorder {
-            most: SimTime::nanos(50_000),
+            max: SimTime::nanos(50_000),
         };
         set(&mut way, reorder, 0, 0);
         for depart in 0..100 {

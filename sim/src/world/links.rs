@@ -17,12 +17,12 @@ pub(crate) struct Links {
 
 impl Links {
     pub(crate) fn new(plan: &Plan, nodes: usize) -> Self {
-        let (least, most) = (plan.network.least.as_nanos(), plan.network.most.as_nanos());
+        let (min, max) = (plan.network.min.as_nanos(), plan.network.max.as_nanos());
         let seats = plan.nodes.count;
         let routes = |_| first(seats).map(Seat::first_node);
         Links {
             links: (0..usize::from(plan.clients) * nodes)
-                .map(|index| Link::new(plan.seed, index as u64, least, most))
+                .map(|index| Link::new(plan.seed, index as u64, min, max))
                 .collect(),
             nodes,
             routes: (0..plan.clients).flat_map(routes).collect(),

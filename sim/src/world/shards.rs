@@ -85,7 +85,7 @@ pub(crate) struct KnownSlots {
     pub(crate) leaving: Vec<(u16, NodeId)>,
     /// Slots whose keys are moved to this node from another one.
     pub(crate) arriving: Vec<(u16, NodeId)>,
-    pub(crate) service: Service,
+    pub(crate) service: Availability,
 }
 
 /// A range of consecutive slots of one owner.
@@ -99,7 +99,7 @@ pub(crate) struct KnownShare {
 
 /// Whether a node of a cluster answers requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Service {
+pub(crate) enum Availability {
     Up,
     Down,
 }
@@ -203,10 +203,10 @@ impl Shards {
     }
 
     /// Notes which nodes a node reaches. Returns whether it answers requests about slots from now on.
-    pub(crate) fn listen(&mut self, now: u64, node: NodeId, heard: Heard) -> Service {
+    pub(crate) fn listen(&mut self, now: u64, node: NodeId, heard: Heard) -> Availability {
         let timeout = self.rules.node_timeout.as_nanos();
         let Some(pulse) = self.pulses.get_mut(node.index()) else {
-            return Service::Up;
+            return Availability::Up;
         };
         match (heard, pulse.fails) {
             (Heard::Gone, _) => pulse.fails = Some(None),
@@ -229,8 +229,8 @@ impl Shards {
             (Heard::Most, Some(Some(_))) => {}
         }
         match pulse.fails {
-            None => Service::Up,
-            Some(_) => Service::Down,
+            None => Availability::Up,
+            Some(_) => Availability::Down,
         }
     }
 
@@ -240,7 +240,7 @@ impl Shards {
         own: NodeId,
         seat: Seat,
         shards: &[KnownShard],
-        service: Service,
+        service: Availability,
     ) -> KnownSlots {
         let is_primary = shards
             .get(seat.index())

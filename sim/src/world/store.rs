@@ -23,9 +23,9 @@ impl Store {
     }
 
     /// Draws the latency of a message to or from the store.
-    pub(crate) fn latency(&mut self, least: u64, most: u64) -> u64 {
+    pub(crate) fn latency(&mut self, min: u64, max: u64) -> u64 {
         let draw = self.latency.as_mut();
-        draw.map_or(least, |draw| draw.between(least, most))
+        draw.map_or(min, |draw| draw.between(min, max))
     }
 
     /// Executes a read or a write that has arrived.

@@ -98,17 +98,17 @@ count = 3
 persistence = "memory"
 
 [network]
-least = "10us"
-most = "100us"
+min = "10us"
+max = "100us"
 call_timeout = "30ms"
 connect_timeout = "30ms"
 
 [workload]
 lease = "150ms"
-hold_least = "0ms"
-hold_most = "60ms"
-think_least = "0ms"
-think_most = "5ms"
+hold_min = "0ms"
+hold_max = "60ms"
+think_min = "0ms"
+think_max = "5ms"
 
 [[faults]]
 kind = "crash-node"

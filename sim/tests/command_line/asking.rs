@@ -31,7 +31,7 @@ fn a_plan_from_a_file_is_run_and_a_bad_one_is_refused_with_the_place() {
         ),
         ("[workload]\nlease = \"1ms\"", "workload.lease"),
         ("[workload]\nbackoff_cap = \"0s\"", "workload.backoff_cap"),
-        ("[network]\nleast = \"0s\"", "network.least"),
+        ("[network]\nmin = \"0s\"", "network.min"),
     ] {
         std::fs::write(&file, text).unwrap();
         let refused = sim(&["run", path]);

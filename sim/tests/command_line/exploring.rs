@@ -130,7 +130,7 @@ pub(super) fn failure(folder: &Path) -> String {
 fn a_campaign_writes_a_hundred_failures_at_most_on_however_many_threads() {
     let folder = folder("hundred");
     let out = folder.to_str().unwrap();
-    let swarm = [
+    let generator = [
         "--lock",
         "single",
         "--variant",
@@ -148,7 +148,7 @@ fn a_campaign_writes_a_hundred_failures_at_most_on_however_many_threads() {
         "--jobs",
         "8",
     ];
-    let explored = sim(&[&explore[..], &swarm, &["--out", out, "--json"]].concat());
+    let explored = sim(&[&explore[..], &generator, &["--out", out, "--json"]].concat());
     let summary: serde_json::Value = serde_json::from_slice(&explored.stdout).unwrap();
     let violated: u64 = summary["violated"]
         .as_object()

@@ -153,11 +153,11 @@ fn published() -> Results {
         };
         let share = Interval::of(lost, all);
         let percent = |share: f64| format!("{:.1}", share * 100.0);
-        let (least, most) = (percent(share.least), percent(share.most));
+        let (min, max) = (percent(share.min), percent(share.max));
         let id = row["id"].as_str().expect("an id").to_owned();
         figures
             .entry(id)
-            .or_insert(format!("{} % ({least} to {most} %)", percent(share.share)));
+            .or_insert(format!("{} % ({min} to {max} %)", percent(share.share)));
     }
     Results {
         name: "published",

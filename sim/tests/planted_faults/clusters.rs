@@ -5,11 +5,11 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use quorlock_sim::checker::Property;
+use quorlock_sim::generator::{Deployment, PlanGenerator};
 use quorlock_sim::plan::{Lane, LockKind, Plan, WorkloadKind};
 use quorlock_sim::plan_file;
 use quorlock_sim::simulation::{Verdict, run};
-use quorlock_sim::span::SimTime;
-use quorlock_sim::swarm::{Deployment, PlanGenerator};
+use quorlock_sim::time::SimTime;
 use quorlock_sim::variant::Variant;
 
 /// The variants that are planted here.
@@ -25,14 +25,14 @@ fn broken(plan: Plan) -> Option<Property> {
 
 /// Compares what breaks in drawn plans with the flaw and without it.
 fn compare(
-    swarm: &PlanGenerator,
+    generator: &PlanGenerator,
     shape: fn(&mut Plan),
     wrong: fn(&mut Plan),
     breaks: Property,
     seeds: Range<u64>,
 ) {
     let plan = |seed| {
-        let mut plan = swarm.plan(seed);
+        let mut plan = generator.plan(seed);
         shape(&mut plan);
         plan
     };
@@ -48,7 +48,7 @@ fn compare(
     }
 }
 
-fn swarm(lock: LockKind, faults: &str) -> PlanGenerator {
+fn generator(lock: LockKind, faults: &str) -> PlanGenerator {
     PlanGenerator {
         faults: faults.parse().expect("kinds of fault"),
         lane: Lane::Turmoil,
@@ -77,9 +77,9 @@ fn by_hand(plan: &mut Plan) {
 
 #[test]
 fn moved_is_not_heard() {
-    let swarm = swarm(LockKind::Single, "cluster-failover");
+    let generator = generator(LockKind::Single, "cluster-failover");
     let wrong = |plan: &mut Plan| plan.variant = Variant::UnheardMoved;
-    compare(&swarm, by_hand, wrong, Property::Progress, 0..30);
+    compare(&generator, by_hand, wrong, Property::Progress, 0..30);
 }
 
 /// Claims take long to reach the replicas, which replace their primaries in two of three shards.
@@ -87,8 +87,7 @@ fn two_at_once(plan: &mut Plan) {
     use quorlock_sim::fault::{Fault, Handover, NodeFault};
     plan.workload.names = 1;
     plan.workload.lease = SimTime::millis(800);
-    (plan.workload.hold_least, plan.workload.hold_most) =
-        (SimTime::millis(600), SimTime::millis(600));
+    (plan.workload.hold_min, plan.workload.hold_max) = (SimTime::millis(600), SimTime::millis(600));
     plan.workload.poll_cap = SimTime::millis(100);
     plan.nodes.count = 3;
     plan.nodes.wait = None;
@@ -107,7 +106,7 @@ fn two_at_once(plan: &mut Plan) {
 
 #[test]
 fn promoted_shards_are_not_quarantined() {
-    let swarm = swarm(LockKind::Redlock, "none");
+    let generator = generator(LockKind::Redlock, "none");
     let wrong = |plan: &mut Plan| plan.remedies.trust = false;
-    compare(&swarm, two_at_once, wrong, Property::Exclusion, 0..40);
+    compare(&generator, two_at_once, wrong, Property::Exclusion, 0..40);
 }

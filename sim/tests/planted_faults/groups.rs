@@ -3,11 +3,11 @@
 use std::rc::Rc;
 
 use quorlock_sim::checker::Property;
+use quorlock_sim::generator::{Deployment, PlanGenerator};
 use quorlock_sim::plan::{Connections, Lane, LockKind, Plan, WorkloadKind};
 use quorlock_sim::plan_file;
 use quorlock_sim::simulation::{Verdict, run};
-use quorlock_sim::span::SimTime;
-use quorlock_sim::swarm::{Deployment, PlanGenerator};
+use quorlock_sim::time::SimTime;
 use quorlock_sim::variant::Variant;
 
 /// The variants that are planted here.
@@ -26,7 +26,7 @@ fn compare(
     seeds: std::ops::Range<u64>,
 ) {
     let broken = |seed: u64, variant: Variant| {
-        let swarm = PlanGenerator {
+        let generator = PlanGenerator {
             faults: faults.parse().expect("kinds of fault"),
             lane: Lane::Turmoil,
             deployment: Deployment::Groups,
@@ -35,7 +35,7 @@ fn compare(
             variant,
             ..PlanGenerator::default()
         };
-        let mut plan = swarm.plan(seed);
+        let mut plan = generator.plan(seed);
         shape(&mut plan);
         plan_file::check(&plan).expect("a plan that can be run");
         match run(&Rc::new(plan)).verdict {
@@ -60,7 +60,7 @@ fn compare(
 /// Uses one name, with slow replication.
 fn slow_replicas(plan: &mut Plan) {
     plan.workload.names = 1;
-    plan.workload.hold_most = SimTime::millis(100);
+    plan.workload.hold_max = SimTime::millis(100);
     plan.nodes.replication_lag = SimTime::millis(8);
     if let Some(wait) = &mut plan.nodes.wait {
         wait.within = SimTime::millis(60);
@@ -71,7 +71,7 @@ fn slow_replicas(plan: &mut Plan) {
 fn quick_to_elect(plan: &mut Plan) {
     plan.workload.names = 1;
     plan.workload.lease = SimTime::millis(400);
-    plan.workload.hold_most = SimTime::millis(200);
+    plan.workload.hold_max = SimTime::millis(200);
     plan.nodes.wait = None;
     plan.nodes.min_replicas = None;
     plan.nodes.replication_lag = SimTime::micros(200);

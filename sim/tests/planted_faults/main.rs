@@ -10,10 +10,10 @@ mod plans;
 use std::rc::Rc;
 
 use quorlock_sim::checker::Property;
+use quorlock_sim::generator::PlanGenerator;
 use quorlock_sim::plan::{LockKind, Plan, WorkloadKind};
 use quorlock_sim::plan_file;
 use quorlock_sim::simulation::{Verdict, run};
-use quorlock_sim::swarm::PlanGenerator;
 use quorlock_sim::variant::Variant;
 
 use self::plans::{
@@ -49,13 +49,13 @@ const CLEAN_SEEDS: u64 = 100;
 fn nothing_is_found_where_nothing_is_wrong() {
     for variant in RIGHT {
         for lock in [LockKind::Single, LockKind::Multi, LockKind::Redlock] {
-            let swarm = PlanGenerator {
+            let generator = PlanGenerator {
                 lock,
                 variant,
                 ..PlanGenerator::default()
             };
             for seed in 0..CLEAN_SEEDS {
-                let verdict = run(&Rc::new(swarm.plan(seed))).verdict;
+                let verdict = run(&Rc::new(generator.plan(seed))).verdict;
                 let is_clean = !matches!(verdict, Verdict::Violated(_));
                 assert!(is_clean, "{variant}, {lock:?}, seed {seed}: {verdict:?}");
             }
@@ -74,14 +74,14 @@ fn nothing_is_found_about_the_queues_and_readers_of_the_product() {
         (WorkloadKind::ReadWrite, &[Single, Multi, Redlock]),
     ] {
         for lock in locks.iter().copied() {
-            let swarm = PlanGenerator {
+            let generator = PlanGenerator {
                 lock,
                 workload: Some(workload),
                 ..PlanGenerator::default()
             };
             let mut turns = 0;
             for seed in 0..MODE_SEEDS {
-                let run = run(&Rc::new(swarm.plan(seed)));
+                let run = run(&Rc::new(generator.plan(seed)));
                 let verdict = &run.verdict;
                 let is_clean = !matches!(verdict, Verdict::Violated(_));
                 assert!(is_clean, "{workload:?}, {lock:?}, seed {seed}: {verdict:?}");
@@ -108,14 +108,14 @@ struct Planted {
 
 impl Planted {
     fn plan(&self, seed: u64, variant: Variant) -> Rc<Plan> {
-        let swarm = PlanGenerator {
+        let generator = PlanGenerator {
             faults: self.faults.parse().expect("kinds of fault"),
             lock: self.lock,
             workload: Some(self.workload),
             variant,
             ..PlanGenerator::default()
         };
-        let mut plan = swarm.plan(seed);
+        let mut plan = generator.plan(seed);
         (self.shape)(&mut plan);
         plan_file::check(&plan).expect("a plan that can be run");
         Rc::new(plan)

@@ -4,7 +4,7 @@ use quorlock_sim::fault::{
     ClientFault, Direction, Fault, FaultKind, LinkFault, NodeFault, ServerError, Trigger,
 };
 use quorlock_sim::plan::{Plan, Watchdog};
-use quorlock_sim::span::{ClockStep, SimTime};
+use quorlock_sim::time::{ClockStep, SimTime};
 
 /// Changes nothing.
 pub(super) fn as_drawn(_: &mut Plan) {}
@@ -27,11 +27,11 @@ pub(super) fn at_the_deadline(plan: &mut Plan) {
     one_name(plan);
     let workload = &mut plan.workload;
     workload.lease = SimTime::millis(200);
-    workload.hold_least = SimTime::millis(150);
-    workload.hold_most = SimTime::millis(300);
-    workload.think_least = SimTime::ZERO;
-    workload.think_most = SimTime::millis(5);
-    workload.looks = 60;
+    workload.hold_min = SimTime::millis(150);
+    workload.hold_max = SimTime::millis(300);
+    workload.think_min = SimTime::ZERO;
+    workload.think_max = SimTime::millis(5);
+    workload.checks = 60;
 }
 
 /// Like [`at_the_deadline`], and the wall clock of one client steps backwards every now and then.
@@ -55,11 +55,11 @@ pub(super) fn slow_replies(plan: &mut Plan) {
     plan.duration = SimTime::secs(8);
     let workload = &mut plan.workload;
     workload.lease = SimTime::secs(1);
-    workload.hold_least = SimTime::millis(1_050);
-    workload.hold_most = SimTime::millis(1_200);
-    workload.looks = 300;
-    plan.network.least = SimTime::micros(100);
-    plan.network.most = SimTime::millis(1);
+    workload.hold_min = SimTime::millis(1_050);
+    workload.hold_max = SimTime::millis(1_200);
+    workload.checks = 300;
+    plan.network.min = SimTime::micros(100);
+    plan.network.max = SimTime::millis(1);
     plan.faults.push(Fault {
         when: Trigger::At(SimTime::ZERO),
         lasts: SimTime::secs(8),
@@ -68,8 +68,8 @@ pub(super) fn slow_replies(plan: &mut Plan) {
             nodes: nodes(plan),
             direction: Direction::ToClient,
             fault: LinkFault::Delay {
-                least: SimTime::millis(40),
-                most: SimTime::millis(40),
+                min: SimTime::millis(40),
+                max: SimTime::millis(40),
             },
         },
     });
@@ -81,7 +81,7 @@ pub(super) fn slow_replies_then_none(plan: &mut Plan) {
     plan.clients = 2;
     plan.duration = SimTime::secs(4);
     plan.workload.lease = SimTime::millis(300);
-    plan.workload.think_most = plan.workload.think_least;
+    plan.workload.think_max = plan.workload.think_min;
     plan.network.call_timeout = SimTime::secs(1);
     for start in [300, 1_400, 2_500] {
         let at = SimTime::millis(start + plan.seed % 7 * 40);
@@ -93,8 +93,8 @@ pub(super) fn slow_replies_then_none(plan: &mut Plan) {
                 nodes: nodes(plan),
                 direction: Direction::ToClient,
                 fault: LinkFault::Delay {
-                    least: SimTime::millis(150),
-                    most: SimTime::millis(150),
+                    min: SimTime::millis(150),
+                    max: SimTime::millis(150),
                 },
             },
         });
@@ -119,9 +119,9 @@ pub(super) fn unattended(plan: &mut Plan) {
     let workload = &mut plan.workload;
     workload.lease = SimTime::millis(100);
     workload.watchdog = Watchdog::On;
-    workload.hold_least = SimTime::millis(10);
-    workload.hold_most = SimTime::millis(500);
-    workload.looks = 1;
+    workload.hold_min = SimTime::millis(10);
+    workload.hold_max = SimTime::millis(500);
+    workload.checks = 1;
     for n in 0..5 {
         plan.faults.push(Fault {
             when: Trigger::At(SimTime::millis(50 + 350 * n)),
@@ -163,7 +163,7 @@ pub(super) fn far_away(plan: &mut Plan) {
     plan.network.call_timeout = SimTime::millis(300);
     let workload = &mut plan.workload;
     workload.lease = SimTime::millis(200);
-    workload.hold_most = workload.hold_least.plus(SimTime::millis(60));
+    workload.hold_max = workload.hold_min.plus(SimTime::millis(60));
     plan.faults.push(Fault {
         when: Trigger::At(SimTime::ZERO),
         lasts: plan.duration,
@@ -172,8 +172,8 @@ pub(super) fn far_away(plan: &mut Plan) {
             nodes: nodes(plan),
             direction: Direction::Both,
             fault: LinkFault::Delay {
-                least: SimTime::millis(115),
-                most: SimTime::millis(130),
+                min: SimTime::millis(115),
+                max: SimTime::millis(130),
             },
         },
     });
@@ -191,7 +191,7 @@ pub(super) fn everything_twice(plan: &mut Plan) {
             direction: Direction::ToNode,
             fault: LinkFault::Duplicate {
                 of_million: 1_000_000,
-                most: SimTime::millis(60),
+                max: SimTime::millis(60),
             },
         },
     });
@@ -207,13 +207,13 @@ pub(super) fn crowd(plan: &mut Plan) {
     plan.nodes.count = 15;
     plan.duration = SimTime::secs(1);
     plan.progress_within = Some(plan.duration);
-    plan.network.least = SimTime::millis(1);
-    plan.network.most = SimTime::millis(9);
+    plan.network.min = SimTime::millis(1);
+    plan.network.max = SimTime::millis(9);
     let workload = &mut plan.workload;
     workload.names = 1;
     workload.lease = SimTime::secs(1);
-    workload.think_least = SimTime::ZERO;
-    workload.think_most = SimTime::millis(1);
+    workload.think_min = SimTime::ZERO;
+    workload.think_max = SimTime::millis(1);
     workload.backoff_cap = SimTime::secs(1);
 }
 
@@ -247,8 +247,8 @@ pub(super) fn still_at_it(plan: &mut Plan) {
 pub(super) fn refusing(plan: &mut Plan) {
     one_name(plan);
     plan.clients = 2;
-    plan.workload.hold_least = SimTime::millis(100);
-    plan.workload.hold_most = SimTime::millis(400);
+    plan.workload.hold_min = SimTime::millis(100);
+    plan.workload.hold_max = SimTime::millis(400);
     plan.faults.push(
         Fault::of_node(
             SimTime::millis(300),
@@ -268,10 +268,10 @@ pub(super) fn renewed_and_killed(plan: &mut Plan) {
     let workload = &mut plan.workload;
     workload.watchdog = Watchdog::On;
     workload.lease = SimTime::millis(90);
-    workload.hold_least = SimTime::millis(20);
-    workload.hold_most = SimTime::millis(160);
-    workload.think_least = SimTime::millis(20);
-    workload.think_most = SimTime::millis(60);
+    workload.hold_min = SimTime::millis(20);
+    workload.hold_max = SimTime::millis(160);
+    workload.think_min = SimTime::millis(20);
+    workload.think_max = SimTime::millis(60);
     plan.faults.extend((1..10).map(|n| {
         Fault::of_client(SimTime::millis(180 * n), 0, ClientFault::Crash)
             .lasting(SimTime::millis(40))
@@ -283,9 +283,9 @@ pub(super) fn led_at_the_deadline(plan: &mut Plan) {
     one_name(plan);
     let workload = &mut plan.workload;
     workload.lease = SimTime::millis(100);
-    workload.hold_least = SimTime::millis(100);
-    workload.hold_most = SimTime::millis(300);
-    workload.looks = 40;
+    workload.hold_min = SimTime::millis(100);
+    workload.hold_max = SimTime::millis(300);
+    workload.checks = 40;
     let clients = plan.clients;
     plan.faults.extend((1..10).map(|n| {
         let client = u16::try_from(n).expect("small") % clients;
@@ -298,13 +298,13 @@ pub(super) fn led_at_the_deadline(plan: &mut Plan) {
 pub(super) fn led_by_slow_replies(plan: &mut Plan) {
     slow_replies_then_none(plan);
     let workload = &mut plan.workload;
-    workload.hold_least = SimTime::millis(400);
-    workload.hold_most = SimTime::millis(700);
-    workload.looks = 200;
+    workload.hold_min = SimTime::millis(400);
+    workload.hold_max = SimTime::millis(700);
+    workload.checks = 200;
 }
 
 /// The first client is cut off again and again, for longer than its lease.
 pub(super) fn led_and_cut_off(plan: &mut Plan) {
     unattended(plan);
-    plan.workload.looks = 100;
+    plan.workload.checks = 100;
 }

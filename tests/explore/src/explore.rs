@@ -42,7 +42,7 @@ where
     eprintln!("{name}: {schedules} schedules");
 }
 
-/// Runs a small test under random schedules, and then under all schedules, but at most `most`.
+/// Runs a small test under random schedules, and then under all schedules, but at most `max`.
 ///
 /// # Panics
 /// If the test panics, in the schedule in which it does.

@@ -2,7 +2,9 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -25,12 +27,16 @@ pub(crate) struct Job {
     pub(crate) lease_millis: u64,
 }
 
+/// A program that prints nothing for longer hangs. The longest work without a line keeps locks for a minute.
+const SILENCE: Duration = Duration::from_secs(180);
+
 /// A running program. It is killed when this value is dropped.
 pub(crate) struct Driver {
     peer: Peer,
     child: Child,
     input: ChildStdin,
-    output: BufReader<ChildStdout>,
+    /// The lines that it prints, read by a thread of their own.
+    output: Receiver<String>,
 }
 
 impl Driver {
@@ -48,7 +54,15 @@ impl Driver {
             .spawn()
             .map_err(|error| format!("{peer}: {error} (tests/peers/run.sh builds it)"))?;
         let input = child.stdin.take().ok_or("no standard input")?;
-        let output = BufReader::new(child.stdout.take().ok_or("no standard output")?);
+        let printed = BufReader::new(child.stdout.take().ok_or("no standard output")?);
+        let (lines, output) = channel();
+        std::thread::spawn(move || {
+            for line in printed.lines().map_while(Result::ok) {
+                if lines.send(line).is_err() {
+                    return;
+                }
+            }
+        });
         let mut driver = Driver {
             peer,
             child,
@@ -85,11 +99,10 @@ impl Driver {
     }
 
     fn line(&mut self) -> Result<String, Failure> {
-        let mut line = String::new();
-        if self.output.read_line(&mut line)? == 0 {
-            return Err(format!("the program of {} ended before its time", self.peer).into());
-        }
-        Ok(line)
+        self.output.recv_timeout(SILENCE).map_err(|error| {
+            let ended = "its program ended before its time, or printed nothing for three minutes";
+            format!("{}: {ended} ({error})", self.peer).into()
+        })
     }
 }
 

@@ -92,7 +92,7 @@ fn measure(chosen: &[Work], arguments: &Arguments) -> Result<Results, Failure> {
     )?);
     for work in chosen {
         let turns = turns(*work, arguments.quick);
-        let peers: Vec<_> = Peer::ALL
+        let mut peers: Vec<_> = Peer::ALL
             .into_iter()
             .filter(|peer| arguments.peers.is_empty() || arguments.peers.contains(peer))
             .filter(|peer| work.works_on(*peer))
@@ -104,15 +104,23 @@ fn measure(chosen: &[Work], arguments: &Arguments) -> Result<Results, Failure> {
             order.shuffle(&mut rand::rng());
             for peer in order {
                 bar.set_message(format!("{}, {peer}", work.name));
-                let figures = once(*work, peer, arguments.quick, &folder)?;
-                taken.entry(peer).or_default().push(figures);
                 bar.inc(1);
+                match once(*work, peer, arguments.quick, &folder) {
+                    Ok(figures) => taken.entry(peer).or_default().push(figures),
+                    // The others are measured all the same.
+                    Err(error) => {
+                        bar.suspend(|| eprintln!("left out of {}: {error}", work.name));
+                        peers.retain(|other| *other != peer);
+                        taken.remove(&peer);
+                    }
+                }
             }
         }
         let medians = taken
             .into_iter()
             .map(|(peer, turns)| (peer, medians(&turns)));
         results.insert(work.name, medians.collect());
+        bar.suspend(|| eprintln!("measured: {}", work.name));
     }
     bar.finish_and_clear();
     Ok(results)

@@ -379,7 +379,7 @@ impl Coverage {
         }
     }
 
-    /// Checks that every kind of answer occurred at least `least` times.
+    /// Checks that every kind of answer occurred at least `min` times.
     ///
     /// # Panics
     /// If one did not, with all counts; and for an answer of an unknown kind.

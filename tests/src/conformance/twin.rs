@@ -200,7 +200,7 @@ fn read(id: u64, mut stream: TcpStream, events: &Sender<Event>) {
 }
 
 /// A client's connection, to the real server and to the simulated one.
-struct Line {
+struct PairedConnection {
     client: TcpStream,
     inbox: Vec<u8>,
     real: Replies,
@@ -212,7 +212,7 @@ struct Comparison {
     /// For reading the keys of the real server.
     looking: Replies,
     simulated: Simulated,
-    lines: BTreeMap<u64, Line>,
+    lines: BTreeMap<u64, PairedConnection>,
     findings: Arc<Mutex<Findings>>,
 }
 
@@ -243,7 +243,7 @@ impl Comparison {
         while let Ok(event) = events.recv() {
             match event {
                 Event::Opened(id, client) => {
-                    let line = Line {
+                    let line = PairedConnection {
                         client,
                         inbox: Vec::new(),
                         real: Replies::connect(self.real_port),

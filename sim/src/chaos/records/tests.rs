@@ -18,7 +18,7 @@ fn records() -> Records {
 
 /// Records a hold of the first name, from winning it to the last check that found it held.
 fn hold(records: &mut Records, client: u16, token: u64, (won, believed, left): (u64, u64, u64)) {
-    let said = Said::Won {
+    let said = ClientReport::Won {
         hold: 1,
         name: 0,
         owner: format!("00000000-0000-4000-8000-0000000000{client:02}:1"),
@@ -29,13 +29,13 @@ fn hold(records: &mut Records, client: u16, token: u64, (won, believed, left): (
         believed: Some(BEGAN + won),
     };
     records.hear(process(client), said, BEGAN + won);
-    let believed = Said::Believed {
+    let believed = ClientReport::Believed {
         hold: 1,
         at: BEGAN + believed,
     };
     records.hear(process(client), believed, BEGAN + left);
     let at = BEGAN + left;
-    records.hear(process(client), Said::Left { hold: 1, at }, at);
+    records.hear(process(client), ClientReport::Left { hold: 1, at }, at);
 }
 
 fn observed(records: &mut Records) -> Observed {
@@ -92,7 +92,7 @@ fn tokens_that_repeat_or_go_back_are_noticed() {
 #[test]
 fn a_write_that_replaces_what_was_not_read_is_noticed_and_counted() {
     let mut records = records();
-    let won = |client: u16, token: u64| Said::Won {
+    let won = |client: u16, token: u64| ClientReport::Won {
         hold: 1,
         name: 0,
         owner: format!("00000000-0000-4000-8000-0000000000{client:02}:1"),
@@ -105,16 +105,19 @@ fn a_write_that_replaces_what_was_not_read_is_noticed_and_counted() {
     for client in [0, 1] {
         records.hear(process(client), won(client, 5), BEGAN + 10);
     }
-    let read = Said::Read {
+    let read = ClientReport::Read {
         hold: 1,
         name: 0,
         token: 5,
     };
     let stands = records.hear(process(0), read.clone(), BEGAN + 20);
-    assert!(matches!(stands, Some(Told::Stands { at: 20, count: 0 })));
+    assert!(matches!(
+        stands,
+        Some(ConductorReply::Stands { at: 20, count: 0 })
+    ));
     records.hear(process(1), read, BEGAN + 21);
     for (client, at) in [(0, 30), (1, 40)] {
-        let write = Said::Write {
+        let write = ClientReport::Write {
             hold: 1,
             name: 0,
             token: 5,
@@ -122,7 +125,7 @@ fn a_write_that_replaces_what_was_not_read_is_noticed_and_counted() {
             count: 1,
         };
         let told = records.hear(process(client), write, BEGAN + at);
-        assert!(matches!(told, Some(Told::Taken)));
+        assert!(matches!(told, Some(ConductorReply::Taken)));
     }
     assert_eq!(records.lost_updates(), 1);
     assert!(observed(&mut records).usage.is_some());
@@ -131,20 +134,20 @@ fn a_write_that_replaces_what_was_not_read_is_noticed_and_counted() {
 #[test]
 fn the_store_refuses_a_token_smaller_than_it_has_seen() {
     let mut records = records();
-    let read = |token| Said::Read {
+    let read = |token| ClientReport::Read {
         hold: 1,
         name: 0,
         token,
     };
     records.hear(process(0), read(7), BEGAN);
     let told = records.hear(process(1), read(6), BEGAN);
-    assert!(matches!(told, Some(Told::Refused)));
+    assert!(matches!(told, Some(ConductorReply::Refused)));
 }
 
 #[test]
 fn a_process_that_is_gone_is_inside_no_more_and_a_fault_counts_while_one_is() {
     let mut records = records();
-    let won = Said::Won {
+    let won = ClientReport::Won {
         hold: 1,
         name: 1,
         owner: String::new(),

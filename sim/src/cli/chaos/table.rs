@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 use crate::chaos::cell::Observed;
 
 /// The observation of one lock under one class.
-pub(super) struct Line {
+pub(super) struct CellRow {
     pub(super) class: String,
     pub(super) lock: String,
     pub(super) observed: Observed,
 }
 
 /// Formats a line for each lock, and below it the faults that were not available and what went wrong.
-pub(super) fn table(lines: &[Line]) -> String {
+pub(super) fn table(lines: &[CellRow]) -> String {
     let mut text = format!(
         "{:<24} {:<18} {:>5} {:>6} {:>6} {:>6} {:>6}  {:<22} {}",
         "class", "lock", "s", "holds", "passed", "faults", "inside", "exclusion", "tokens"

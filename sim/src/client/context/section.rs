@@ -125,11 +125,11 @@ impl SectionHandle {
             self.until.set(None);
             return None;
         }
-        if let Some(most) = world.plan.workload.max_hold {
+        if let Some(max) = world.plan.workload.max_hold {
             // The bound holds by the clock of the client, which may be slow.
-            let most = most.plus(SimTime::nanos(most.as_nanos() / 50)).as_nanos();
+            let max = max.plus(SimTime::nanos(max.as_nanos() / 50)).as_nanos();
             let won = world.history.sections.get(self.first)?.won;
-            if won.saturating_add(most) < asked {
+            if won.saturating_add(max) < asked {
                 return Some(BeliefStatement::AtMost);
             }
         }
@@ -140,7 +140,7 @@ impl SectionHandle {
                 .longest_lease()
                 .max(world.plan.lease_of(self.who.client.get())),
         );
-        if longest.is_some_and(|most| most < validity) {
+        if longest.is_some_and(|max| max < validity) {
             return Some(BeliefStatement::Lease);
         }
         let now = clients::shown(world, self.who);
@@ -209,7 +209,7 @@ pub(super) fn longest_validity(plan: &Plan, lease: SimTime) -> Option<Duration> 
         && plan.variant.has_product_clients()
         && !plan.faults.iter().any(stands_still);
     // A slow clock of the client shows a shorter round trip.
-    let round_trip = plan.network.least.as_duration() * 2 * 3 / 4;
+    let round_trip = plan.network.min.as_duration() * 2 * 3 / 4;
     // The product rounds leases to whole milliseconds.
     let lease = Lease::new(lease.as_duration()).ok()?;
     let term = lease.term(Time::ZERO).since(Time::ZERO);

@@ -32,13 +32,13 @@ impl Context {
         let validity = held.guard.validity().unwrap_or_default();
         let now = with(|world| clients::shown(world, self.who));
         let passed = Duration::from_nanos(now.saturating_sub(asked));
-        let least = lease.saturating_sub(lease / 100 + Duration::from_millis(3) + passed);
-        let most = longest_validity(&self.plan, SimTime::nanos(nanos(lease)));
+        let min = lease.saturating_sub(lease / 100 + Duration::from_millis(3) + passed);
+        let max = longest_validity(&self.plan, SimTime::nanos(nanos(lease)));
         // In other workloads, other tasks extend the same hold at the same time, by more.
         let is_alone = self.plan.workload.kind == WorkloadKind::Extending;
         let said = match () {
-            () if validity < least => BeliefStatement::Extended,
-            () if is_alone && most.is_some_and(|most| most < validity) => BeliefStatement::Lease,
+            () if validity < min => BeliefStatement::Extended,
+            () if is_alone && max.is_some_and(|max| max < validity) => BeliefStatement::Lease,
             () => return,
         };
         let process = self.who.process();
@@ -75,7 +75,7 @@ impl Context {
         if plan.lane != Lane::Fast || is_claimed_anew || comes_back {
             return;
         }
-        let most = match plan.lock {
+        let max = match plan.lock {
             LockKind::Redlock => usize::from(plan.nodes.count).saturating_sub(1) / 2,
             LockKind::Single | LockKind::Multi => 0,
         };
@@ -85,7 +85,7 @@ impl Context {
                 let Ok(name) = quorlock::Name::new(text) else {
                     continue;
                 };
-                if claims_of(world, &name, left.owner) <= most {
+                if claims_of(world, &name, left.owner) <= max {
                     continue;
                 }
                 let (at, name) = (world.moment(self.who), world.history.name(text));

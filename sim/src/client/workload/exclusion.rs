@@ -20,9 +20,9 @@ pub(super) async fn client(ctx: Context) {
 /// Stays in the section and checks the lock now and then. Leaves it as soon as the lock is no longer held.
 pub(super) async fn stay(ctx: &Context, held: &HeldLock) {
     let section = ctx.section(held);
-    let looks = u32::from(ctx.plan().workload.looks).max(1);
-    let step = hold_span(ctx) / looks;
-    for _ in 0..looks {
+    let checks = u32::from(ctx.plan().workload.checks).max(1);
+    let step = hold_span(ctx) / checks;
+    for _ in 0..checks {
         if ctx.cancellable(ctx.sleep(step)).await.is_err() || !section.look(&held.guard) {
             return;
         }

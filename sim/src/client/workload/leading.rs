@@ -99,9 +99,9 @@ impl Stand<'_> {
         let is_asked = !self.ctx.plan().variant.has(Flaw::LeaderWaitsForWord);
         let leads = || !is_asked || leadership.is_leading();
         let _ = office.look(leads);
-        let looks = u32::from(self.ctx.plan().workload.looks).max(1);
-        let step = self.reign_span() / looks;
-        for _ in 0..looks {
+        let checks = u32::from(self.ctx.plan().workload.checks).max(1);
+        let step = self.reign_span() / checks;
+        for _ in 0..checks {
             let first = self.first(step, candidacy);
             match self.ctx.cancellable(first).await.map_err(drop)? {
                 // A task that waits for an event has not been polled since the loss, and may still not know of it.
@@ -168,9 +168,9 @@ impl Stand<'_> {
         };
         let office = standing.elected(guard.id(), self.term(guard.token()));
         let _ = office.look(|| guard.is_held());
-        let looks = u32::from(self.ctx.plan().workload.looks).max(1);
-        let step = self.reign_span() / looks;
-        for _ in 0..looks {
+        let checks = u32::from(self.ctx.plan().workload.checks).max(1);
+        let step = self.reign_span() / checks;
+        for _ in 0..checks {
             let sleep = self.ctx.sleep(step);
             if self.ctx.cancellable(sleep).await.is_err() || !office.look(|| guard.is_held()) {
                 break;

@@ -35,7 +35,7 @@ pub(super) async fn client(ctx: Context) {
 
 async fn work(ctx: &Context, held: HeldLock, span: Duration) {
     let section = ctx.section(&held);
-    let steps = u32::from(ctx.plan().workload.looks).max(4);
+    let steps = u32::from(ctx.plan().workload.checks).max(4);
     let ended = Cell::new(None);
     let body = async {
         let sleeps = async {

@@ -83,9 +83,9 @@ async fn extend(ctx: &Context, section: &SectionHandle, held: &HeldLock) {
 }
 
 async fn stay_on(ctx: &Context, section: &SectionHandle, held: &HeldLock) {
-    let looks = u32::from(ctx.plan().workload.looks).max(1);
-    let step = hold_span(ctx) / looks;
-    for _ in 0..looks {
+    let checks = u32::from(ctx.plan().workload.checks).max(1);
+    let step = hold_span(ctx) / checks;
+    for _ in 0..checks {
         if ctx.cancellable(ctx.sleep(step)).await.is_err() || !section.look(&held.guard) {
             return;
         }

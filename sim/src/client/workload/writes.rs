@@ -14,8 +14,8 @@ pub(super) async fn client(ctx: Context, fencing: Fencing) {
             continue;
         };
         let section = ctx.section(&held);
-        for _ in 0..ctx.plan().workload.looks.max(1) {
-            let pause = hold_span(&ctx) / u32::from(ctx.plan().workload.looks.max(1));
+        for _ in 0..ctx.plan().workload.checks.max(1) {
+            let pause = hold_span(&ctx) / u32::from(ctx.plan().workload.checks.max(1));
             if ctx.cancellable(ctx.sleep(pause)).await.is_err() || !section.look(&held.guard) {
                 break;
             }

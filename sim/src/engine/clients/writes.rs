@@ -10,8 +10,8 @@ use crate::world::store::{StoreRequest, Write};
 
 fn latency(world: &mut World) -> u64 {
     let network = &world.plan.network;
-    let (least, most) = (network.least.as_nanos(), network.most.as_nanos());
-    world.store.latency(least, most)
+    let (min, max) = (network.min.as_nanos(), network.max.as_nanos());
+    world.store.latency(min, max)
 }
 
 /// Sends a read or a write to the store.

@@ -32,7 +32,7 @@ pub(crate) fn arrive(world: &mut World, key: Key<Call>) {
         // The node answers NOSCRIPT, and the client sends the call again with the script.
         call.copy_is_held_up();
         world.blame(fault);
-        let again = now + 2 * world.plan.network.most.as_nanos();
+        let again = now + 2 * world.plan.network.max.as_nanos();
         world.push(again, Event::Request(key));
         return;
     }

@@ -7,7 +7,7 @@ use crate::plan::{Cluster, Coverage, Plan};
 use crate::world::World;
 use crate::world::group::{Group, Sight as _};
 use crate::world::id::{Id, NodeId, Seat, first};
-use crate::world::shards::{Heard, KnownShard, KnownSlots, Service, Shards, Tidings};
+use crate::world::shards::{Availability, Heard, KnownShard, KnownSlots, Shards, Tidings};
 
 /// Turns the nodes of a plan into the shards of a cluster.
 pub(crate) fn build(world: &mut World, plan: &Plan, cluster: &Cluster) {
@@ -57,7 +57,7 @@ pub(crate) fn refresh(world: &mut World) {
         if heard == Heard::Most {
             shards.learn(now, node, seat);
             if is_uncovered {
-                service = Service::Down;
+                service = Availability::Down;
             }
         }
         let known = shards.known_by(node, seat, &known_shards(world, node), service);

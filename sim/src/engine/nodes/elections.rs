@@ -85,7 +85,7 @@ pub(super) fn promote(world: &mut World, seat: Seat, leader: NodeId, old: NodeId
     for server in candidates {
         replicas::catch_up(world, server);
         let offset = world.servers.server(server).offset();
-        if most_recent.is_none_or(|(most, _)| most < offset) {
+        if most_recent.is_none_or(|(max, _)| max < offset) {
             most_recent = Some((offset, server));
         }
     }

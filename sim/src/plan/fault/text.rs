@@ -49,8 +49,8 @@ fields! {
     nodes: Vec<u16>,
     direction: Direction,
     of_million: u32,
-    least: SimTime,
-    most: SimTime,
+    min: SimTime,
+    max: SimTime,
     in_flight: InFlight,
     nth: u32,
     clock: Suspended,
@@ -201,8 +201,8 @@ impl FaultText {
                 text.link(LinkFault::Loss { of_million })?
             }
             Kind::Delay => {
-                let (least, most) = (need!(text.least), need!(text.most));
-                text.link(LinkFault::Delay { least, most })?
+                let (min, max) = (need!(text.min), need!(text.max));
+                text.link(LinkFault::Delay { min, max })?
             }
             Kind::HoldBack => text.link(LinkFault::HoldBack)?,
             Kind::Duplicate => FaultKind::Link {
@@ -211,12 +211,12 @@ impl FaultText {
                 direction: Direction::ToNode,
                 fault: LinkFault::Duplicate {
                     of_million: need!(text.of_million),
-                    most: need!(text.most),
+                    max: need!(text.max),
                 },
             },
             Kind::Reorder => {
-                let most = need!(text.most);
-                text.link(LinkFault::Reorder { most })?
+                let max = need!(text.max);
+                text.link(LinkFault::Reorder { max })?
             }
             Kind::Reset => FaultKind::Link {
                 clients: some("client", text.clients.take())?,

@@ -41,24 +41,24 @@ impl LinkFault {
                 let share = percent(of_million);
                 write!(f, "{share} % of messages are lost for {lasts}")
             }
-            LinkFault::Delay { least, most } if least == most => {
-                write!(f, "messages take {most} longer for {lasts}")
+            LinkFault::Delay { min, max } if min == max => {
+                write!(f, "messages take {max} longer for {lasts}")
             }
-            LinkFault::Delay { least, most } => {
-                write!(f, "messages take {least} to {most} longer for {lasts}")
+            LinkFault::Delay { min, max } => {
+                write!(f, "messages take {min} to {max} longer for {lasts}")
             }
             LinkFault::HoldBack => write!(f, "messages are held back for {lasts}"),
-            LinkFault::Duplicate { of_million, most } => {
+            LinkFault::Duplicate { of_million, max } => {
                 let share = percent(of_million);
                 write!(
                     f,
-                    "{share} % of requests arrive twice, up to {most} later, for {lasts}"
+                    "{share} % of requests arrive twice, up to {max} later, for {lasts}"
                 )
             }
-            LinkFault::Reorder { most } => {
+            LinkFault::Reorder { max } => {
                 write!(
                     f,
-                    "messages overtake each other, by up to {most}, for {lasts}"
+                    "messages overtake each other, by up to {max}, for {lasts}"
                 )
             }
             LinkFault::Reset { in_flight } => f.write_str(match in_flight {

@@ -21,7 +21,7 @@ pub struct Position {
 
 impl Position {
     /// Returns the position of a byte of a text.
-    fn of(text: &str, byte: usize) -> Self {
+    pub(super) fn of(text: &str, byte: usize) -> Self {
         let before = text.get(..byte).unwrap_or(text);
         let line = before.rsplit('\n').next().unwrap_or(before);
         Position {

@@ -207,8 +207,8 @@ fn check_link(fault: LinkFault) -> Result<(), Wrong> {
         {
             Err(("of_million", format!("{of_million} is more than a million")))
         }
-        LinkFault::Delay { least, most } if most < least => {
-            Err(("least", format!("{least} is more than {most}")))
+        LinkFault::Delay { min, max } if max < min => {
+            Err(("min", format!("{min} is more than {max}")))
         }
         _ => Ok(()),
     }
@@ -228,8 +228,8 @@ fn check_rate(rate_ppm: i32) -> Result<(), Wrong> {
     if RATES_PPM.contains(&rate_ppm) {
         return Ok(());
     }
-    let (least, most) = (RATES_PPM.start(), RATES_PPM.end());
-    let why = format!("{rate_ppm} is not between {least} and {most}");
+    let (min, max) = (RATES_PPM.start(), RATES_PPM.end());
+    let why = format!("{rate_ppm} is not between {min} and {max}");
     Err(("rate_ppm", why))
 }
 

@@ -89,8 +89,8 @@ impl FaultGenerator<'_> {
     /// Draws a clock rate. The drift allowance covers a difference of 1 % between two clocks, so each may be off by
     /// half of that.
     fn rate(&mut self) -> i32 {
-        let most = if self.inside { 4_900 } else { 200_000 };
-        i32::try_from(self.draw.signed(-most, most)).unwrap_or(0)
+        let max = if self.inside { 4_900 } else { 200_000 };
+        i32::try_from(self.draw.signed(-max, max)).unwrap_or(0)
     }
 
     pub(crate) fn fault(&mut self, kind: Kind) -> Fault {
@@ -132,17 +132,17 @@ impl FaultGenerator<'_> {
                 of_million: self.draw.between(10_000, 500_000) as u32,
             },
             Kind::Delay => {
-                let least = SimTime::micros(self.draw.between(0, 20_000));
-                let most = least.plus(SimTime::micros(self.draw.between(0, 200_000)));
-                LinkFault::Delay { least, most }
+                let min = SimTime::micros(self.draw.between(0, 20_000));
+                let max = min.plus(SimTime::micros(self.draw.between(0, 200_000)));
+                LinkFault::Delay { min, max }
             }
             Kind::HoldBack => LinkFault::HoldBack,
             Kind::Duplicate => LinkFault::Duplicate {
                 of_million: self.draw.between(10_000, 1_000_000) as u32,
-                most: SimTime::micros(self.draw.between(10, 500_000)),
+                max: SimTime::micros(self.draw.between(10, 500_000)),
             },
             Kind::Reorder => LinkFault::Reorder {
-                most: SimTime::micros(self.draw.between(100, 100_000)),
+                max: SimTime::micros(self.draw.between(100, 100_000)),
             },
             Kind::Reset => LinkFault::Reset {
                 in_flight: match self.draw.between(0, 1) {
@@ -299,11 +299,11 @@ impl FaultGenerator<'_> {
             Kind::NodeStep => {
                 // Four steps, on one node and within one lease, must stay within the margin.
                 let margin = self.plan.clock_margin().as_nanos() / 4_000_000;
-                let most = match self.inside {
+                let max = match self.inside {
                     true => i64::try_from(margin).unwrap_or(i64::MAX).saturating_sub(1),
                     false => 1_000,
                 };
-                let by = ClockStep::millis(self.draw.signed(-1_000, most));
+                let by = ClockStep::millis(self.draw.signed(-1_000, max));
                 Fault::of_node(at, node, NodeFault::Step { by })
             }
             Kind::SlowReplication => {

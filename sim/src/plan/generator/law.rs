@@ -239,11 +239,11 @@ fn whole_leases(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
     let lease = workload.lease.as_nanos();
     workload.names = 1;
     workload.watchdog = Watchdog::Off;
-    workload.hold_least = SimTime::nanos(lease / 2);
-    workload.hold_most = SimTime::nanos(lease / 5 * 6);
-    workload.think_least = SimTime::ZERO;
-    workload.think_most = SimTime::millis(draw.between(1, 20));
-    workload.looks = draw.between(4, 12) as u16;
+    workload.hold_min = SimTime::nanos(lease / 2);
+    workload.hold_max = SimTime::nanos(lease / 5 * 6);
+    workload.think_min = SimTime::ZERO;
+    workload.think_max = SimTime::millis(draw.between(1, 20));
+    workload.checks = draw.between(4, 12) as u16;
     margin(plan, draw);
 }
 
@@ -265,8 +265,8 @@ fn two_clients(plan: &mut Plan, fixed: Fixed, lease: SimTime, begins: SimTime) -
     workload.kind = WorkloadKind::MutualExclusion;
     workload.names = 1;
     workload.lease = lease;
-    workload.think_least = begins;
-    workload.think_most = begins;
+    workload.think_min = begins;
+    workload.think_max = begins;
     plan.remedies.margin = Some(SimTime::ZERO);
     plan.duration = plan.duration.max(SimTime::secs(7));
     plan.healed_at = Some(plan.duration);
@@ -278,20 +278,17 @@ fn two_clients(plan: &mut Plan, fixed: Fixed, lease: SimTime, begins: SimTime) -
 fn clocks(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
     plan.workload.lease = SimTime::millis(draw.between(800, 4_000));
     whole_leases(plan, fixed, draw);
-    plan.workload.hold_least = SimTime::nanos(plan.workload.lease.as_nanos() / 10 * 9);
-    plan.workload.think_most = SimTime::millis(1);
+    plan.workload.hold_min = SimTime::nanos(plan.workload.lease.as_nanos() / 10 * 9);
+    plan.workload.think_max = SimTime::millis(1);
     // One check every few milliseconds around the deadline.
-    plan.workload.looks = 400;
+    plan.workload.checks = 400;
     plan.workload.poll_cap = SimTime::millis(draw.between(1, 4));
     plan.workload.backoff_cap = SimTime::millis(draw.between(1, 4));
     plan.duration = plan
         .duration
         .max(SimTime::nanos(plan.workload.lease.as_nanos() * 3));
-    plan.network.least = SimTime::micros(draw.between(20, 100));
-    plan.network.most = plan
-        .network
-        .least
-        .plus(SimTime::micros(draw.between(0, 100)));
+    plan.network.min = SimTime::micros(draw.between(20, 100));
+    plan.network.max = plan.network.min.plus(SimTime::micros(draw.between(0, 100)));
     // The drift allowance covers a difference of 1 % between two clocks, so each may be off by half of that.
     let (clients, nodes) = match draw.between(0, 3) {
         0 => (4_900, -4_900),
@@ -331,13 +328,13 @@ mod tests {
         for lock in [LockKind::Single, LockKind::Multi, LockKind::Redlock] {
             for faults in ["inside", "all"] {
                 let faults = FaultChoice::from_str(faults).unwrap();
-                let swarm = PlanGenerator {
+                let generator = PlanGenerator {
                     faults,
                     lock,
                     ..PlanGenerator::default()
                 };
                 for seed in 0..500 {
-                    let plan = swarm.plan(seed);
+                    let plan = generator.plan(seed);
                     let checked = crate::plan::file::check(&plan);
                     assert!(checked.is_ok(), "{lock:?} {seed}: {checked:?}");
                 }

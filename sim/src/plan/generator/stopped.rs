@@ -21,13 +21,13 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     let lease = workload.lease.as_nanos();
     workload.names = 1;
     workload.watchdog = Watchdog::Off;
-    workload.hold_least = SimTime::nanos(lease / 2);
-    workload.hold_most = SimTime::nanos(lease / 10 * 11);
-    workload.think_least = SimTime::ZERO;
-    workload.think_most = SimTime::nanos(draw.between(lease / 10, lease));
+    workload.hold_min = SimTime::nanos(lease / 2);
+    workload.hold_max = SimTime::nanos(lease / 10 * 11);
+    workload.think_min = SimTime::ZERO;
+    workload.think_max = SimTime::nanos(draw.between(lease / 10, lease));
     workload.poll_cap = SimTime::nanos(lease / 2 * 3);
     workload.backoff_cap = SimTime::nanos(lease / 3);
-    workload.looks = 20;
+    workload.checks = 20;
     // Without a margin, claims expire by themselves, and the waiter's observations decide nothing.
     if plan.lock != LockKind::Redlock {
         plan.remedies.margin = Some(plan.longest_lease());
@@ -67,12 +67,12 @@ mod tests {
     /// Returns the number of stops that coincide with late requests of the same client.
     fn meetings(lock: LockKind, seed: u64, faults: &str) -> usize {
         let faults = FaultChoice::from_str(faults).unwrap();
-        let swarm = PlanGenerator {
+        let generator = PlanGenerator {
             faults,
             lock,
             ..PlanGenerator::default()
         };
-        let plan = swarm.plan(seed);
+        let plan = generator.plan(seed);
         crate::plan::file::check(&plan).unwrap();
         let stops = plan
             .faults

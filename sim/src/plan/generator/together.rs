@@ -19,9 +19,9 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     workload.names = draw.between(2, 4) as u16;
     workload.lease = SimTime::millis(draw.between(60, 160));
     let lease = workload.lease.as_nanos();
-    workload.hold_least = SimTime::nanos(lease / 2);
-    workload.hold_most = SimTime::nanos(3 * lease);
-    workload.looks = 8;
+    workload.hold_min = SimTime::nanos(lease / 2);
+    workload.hold_max = SimTime::nanos(3 * lease);
+    workload.checks = 8;
     if draw.chance(500_000) {
         forget(plan, draw);
     }
@@ -56,11 +56,11 @@ mod tests {
             (LockKind::Redlock, WorkloadKind::Sides),
         ];
         for (lock, kind) in kinds {
-            let swarm = PlanGenerator {
+            let generator = PlanGenerator {
                 lock,
                 ..PlanGenerator::default()
             };
-            let plans = (0..1_000).map(|seed| swarm.plan(seed));
+            let plans = (0..1_000).map(|seed| generator.plan(seed));
             let drawn = plans.filter(|plan| plan.workload.kind == kind);
             let many = drawn
                 .inspect(|plan| crate::plan::file::check(plan).unwrap())

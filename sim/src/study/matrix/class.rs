@@ -296,8 +296,8 @@ impl Class {
         }
         let mut draw = Draw::new(plan.seed, Purpose::Matrix, 0);
         let kinds = self.kinds_for(plan);
-        let most = if 10 < self.kinds.len() { 12 } else { 4 };
-        for _ in 0..draw.between(1, most) {
+        let max = if 10 < self.kinds.len() { 12 } else { 4 };
+        for _ in 0..draw.between(1, max) {
             let kind = kinds.get(draw.index(kinds.len()));
             let kind = kind.copied().unwrap_or(Kind::Cut);
             let fault = self.fault(kind, plan, &mut draw);

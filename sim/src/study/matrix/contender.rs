@@ -184,7 +184,7 @@ impl Candidate {
         }
         .plan(seed);
         // Some work lasts until the lease ends, so that a claim that ends early has consequences.
-        plan.workload.hold_most = plan.workload.hold_most.max(plan.workload.lease);
+        plan.workload.hold_max = plan.workload.hold_max.max(plan.workload.lease);
         self.dress(&mut plan, class, majority);
         if self.deployment != Deployment::Servers {
             // The client asks all sentinels, or all nodes, in turn within this time.

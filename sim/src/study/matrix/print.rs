@@ -62,11 +62,11 @@ impl MatrixTable {
         );
         for cell in &self.cells {
             for (property, broken) in [("exclusion", &cell.exclusion), ("fencing", &cell.fencing)] {
-                let (least, most) = broken.interval;
+                let (min, max) = broken.interval;
                 let first = broken.first_seed.map_or(String::new(), |s| s.to_string());
                 let _ = writeln!(
                     text,
-                    "\"{}\",\"{}\",{property},{},{},{},{},{},{:.6},{least:.6},{most:.6},{first},{}",
+                    "\"{}\",\"{}\",{property},{},{},{},{},{},{:.6},{min:.6},{max:.6},{first},{}",
                     cell.lock,
                     cell.class,
                     cell.runs,
@@ -87,14 +87,14 @@ impl MatrixTable {
 /// break is 0. The bounds with 95 % confidence follow in brackets.
 fn share(broken: &BreakRate) -> String {
     let percent = |share: f64| format!("{:.2}", 100.0 * share);
-    let (least, most) = broken.interval;
+    let (min, max) = broken.interval;
     match (broken.violations, broken.is_claimed_to_hold) {
-        (0, true) => format!("**0** (< {})", percent(most)),
-        (0, false) => format!("0 (< {})", percent(most)),
+        (0, true) => format!("**0** (< {})", percent(max)),
+        (0, false) => format!("0 (< {})", percent(max)),
         (_, is_claimed) => {
             let mark = if is_claimed { " **!**" } else { "" };
             let rate = percent(broken.rate);
-            format!("{rate} ({} to {}){mark}", percent(least), percent(most))
+            format!("{rate} ({} to {}){mark}", percent(min), percent(max))
         }
     }
 }

@@ -49,8 +49,8 @@ impl Candidate {
             duration: storm.lasts,
             clients: CLIENTS,
             network: Network {
-                least: SimTime::micros(10),
-                most: SimTime::micros(100),
+                min: SimTime::micros(10),
+                max: SimTime::micros(100),
                 call_timeout: SimTime::millis(30),
                 connect_timeout: SimTime::millis(30),
             },
@@ -59,10 +59,10 @@ impl Candidate {
                 names: 2,
                 lease: LEASE,
                 watchdog: Watchdog::On,
-                hold_least: SimTime::ZERO,
-                hold_most: SimTime::millis(240),
-                think_least: SimTime::ZERO,
-                think_most: SimTime::millis(5),
+                hold_min: SimTime::ZERO,
+                hold_max: SimTime::millis(240),
+                think_min: SimTime::ZERO,
+                think_max: SimTime::millis(5),
                 poll_cap: SimTime::millis(100),
                 backoff_cap: SimTime::millis(20),
                 ..Workload::default()
@@ -107,7 +107,7 @@ impl<'a> Bursts<'a> {
         if self.kinds.is_empty() {
             return faults;
         }
-        let between = |draw: &mut Draw, least, most| SimTime::millis(draw.between(least, most));
+        let between = |draw: &mut Draw, min, max| SimTime::millis(draw.between(min, max));
         // All faults end before the clients do.
         let last = self.plan.duration.minus(self.plan.duration.min(LEASE));
         let mut at = between(&mut self.draw, 20, 100);

@@ -17,9 +17,9 @@ pub struct Figure {
     /// The published share, in percent.
     pub published: u64,
     /// The smallest acceptable share, in percent.
-    pub least: u64,
+    pub min: u64,
     /// The largest acceptable share, in percent.
-    pub most: u64,
+    pub max: u64,
 }
 
 /// A share of what was acknowledged.
@@ -49,9 +49,9 @@ pub struct Interval {
     /// The share as measured.
     pub share: f64,
     /// The lower bound.
-    pub least: f64,
+    pub min: f64,
     /// The upper bound.
-    pub most: f64,
+    pub max: f64,
 }
 
 impl Interval {
@@ -61,8 +61,8 @@ impl Interval {
         if all == 0 {
             return Interval {
                 share: 0.0,
-                least: 0.0,
-                most: 1.0,
+                min: 0.0,
+                max: 1.0,
             };
         }
         let z = 1.959_963_984_540_054_f64;
@@ -72,8 +72,8 @@ impl Interval {
         let scale = 1.0 + z * z / n;
         Interval {
             share,
-            least: ((middle - reach) / scale).max(0.0),
-            most: ((middle + reach) / scale).min(1.0),
+            min: ((middle - reach) / scale).max(0.0),
+            max: ((middle + reach) / scale).min(1.0),
         }
     }
 }
@@ -84,8 +84,8 @@ impl fmt::Display for Interval {
             f,
             "{:.1} % (95 %: {:.1} to {:.1} %)",
             self.share * 100.0,
-            self.least * 100.0,
-            self.most * 100.0
+            self.min * 100.0,
+            self.max * 100.0
         )
     }
 }
@@ -95,11 +95,11 @@ impl Figure {
     pub(super) fn wrong(&self, measured: &Measured) -> Option<String> {
         let interval = Interval::of(measured.lost, measured.acknowledged);
         let percent = interval.share * 100.0;
-        let is_right = (self.least as f64..=self.most as f64).contains(&percent);
+        let is_right = (self.min as f64..=self.max as f64).contains(&percent);
         (!is_right).then(|| {
             format!(
                 "{interval} lost, which is not between {} and {} %",
-                self.least, self.most
+                self.min, self.max
             )
         })
     }
@@ -181,11 +181,11 @@ mod tests {
     fn intervals_are_those_of_wilson() {
         // Computed by hand: 8 of 10.
         let interval = Interval::of(8, 10);
-        assert!((interval.least - 0.4902).abs() < 1e-4, "{interval:?}");
-        assert!((interval.most - 0.9433).abs() < 1e-4, "{interval:?}");
+        assert!((interval.min - 0.4902).abs() < 1e-4, "{interval:?}");
+        assert!((interval.max - 0.9433).abs() < 1e-4, "{interval:?}");
         let none = Interval::of(0, 100);
-        assert!(none.least < 1e-9, "{none:?}");
-        assert!((none.most - 0.0370).abs() < 1e-4, "{none:?}");
+        assert!(none.min < 1e-9, "{none:?}");
+        assert!((none.max - 0.0370).abs() < 1e-4, "{none:?}");
     }
 
     #[test]

@@ -10,10 +10,10 @@ use toml::{Spanned, Table};
 use super::{Case, Expect, Figure, Least, Scenario};
 use crate::checker::Property;
 use crate::plan::file::document::{self, DocumentPart, Misfit, word_of};
-use crate::plan::file::{self, Misreading, PlanError, Position};
+use crate::plan::file::{self, Misreading, PlanError, Position, old_keys};
 
 /// The keys of a scenario that a plan does not have.
-const HEADER: [&str; 6] = ["id", "title", "reason", "source", "seeds", "least"];
+const HEADER: [&str; 6] = ["id", "title", "reason", "source", "seeds", "min"];
 
 /// The number of seeds if the file has none.
 const SEEDS: u64 = 100;
@@ -70,7 +70,7 @@ struct ScenarioHeader {
     #[serde(default)]
     seeds: Option<u64>,
     #[serde(default)]
-    least: Least,
+    min: Least,
 }
 
 #[derive(Deserialize)]
@@ -91,7 +91,7 @@ struct CaseHeader {
     #[serde(default)]
     seeds: Option<u64>,
     #[serde(default)]
-    least: Option<Least>,
+    min: Option<Least>,
     #[serde(default)]
     figure: Option<Figure>,
 }
@@ -126,7 +126,8 @@ pub fn read(path: &Path) -> Result<Scenario, ScenarioError> {
 /// Returns the same errors as [`read`].
 pub fn parse(path: &Path, text: &str) -> Result<Scenario, ScenarioError> {
     let reading = Reading { path, text };
-    let mut plan = document::parse(text).map_err(|error| reading.wrong("", error))?;
+    let mut plan =
+        old_keys::parse_with_new_names(text).map_err(|error| reading.wrong("", error))?;
     let cases = plan.remove("case");
     let mut header = DocumentPart::new();
     for key in HEADER {
@@ -266,7 +267,7 @@ impl<'a> Reading<'a> {
             reason: own.reason.trim().to_owned(),
             fast_only: own.fast_only,
             seeds,
-            least: own.least.unwrap_or(header.least),
+            min: own.min.unwrap_or(header.min),
             figure: own.figure,
             plan,
         })

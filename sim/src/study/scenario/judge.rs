@@ -79,12 +79,12 @@ impl Case {
     /// Runs the case with at most this many seeds. A break that only further seeds would show counts neither as found
     /// nor as missed.
     #[must_use]
-    pub fn judge_within(&self, depth: Depth, most: u64) -> Judged {
-        if self.seeds <= most {
+    pub fn judge_within(&self, depth: Depth, max: u64) -> Judged {
+        if self.seeds <= max {
             return self.judge(depth);
         }
         let shortened = Case {
-            seeds: most,
+            seeds: max,
             ..self.clone()
         };
         let mut judged = shortened.judge(depth);
@@ -92,7 +92,7 @@ impl Case {
             CaseVerdict::NotFound(_) | CaseVerdict::Vacuous(_) | CaseVerdict::OtherFigure(_) => {
                 CaseVerdict::TooFewSeeds {
                     needs: self.seeds,
-                    given: most,
+                    given: max,
                 }
             }
             shown => shown,
@@ -189,13 +189,13 @@ impl Case {
     }
 
     fn vacuity(&self, judged: &Judged, effects: &[(Fault, u64)]) -> Option<String> {
-        if judged.grants < self.least.grants {
-            let least = self.least.grants;
-            return Some(format!("{} holds, at least {least} wanted", judged.grants));
+        if judged.grants < self.min.grants {
+            let min = self.min.grants;
+            return Some(format!("{} holds, at least {min} wanted", judged.grants));
         }
-        if judged.refusals < self.least.refusals {
-            let (found, least) = (judged.refusals, self.least.refusals);
-            return Some(format!("{found} refusals, at least {least} wanted"));
+        if judged.refusals < self.min.refusals {
+            let (found, min) = (judged.refusals, self.min.refusals);
+            return Some(format!("{found} refusals, at least {min} wanted"));
         }
         let idle = effects.iter().find(|(_, effects)| *effects == 0);
         idle.map(|(fault, _)| format!("never had an effect: {fault}, {}", fault.when))
@@ -236,7 +236,7 @@ mod tests {
             reason: String::new(),
             fast_only: None,
             seeds: 5,
-            least: Least::default(),
+            min: Least::default(),
             figure: None,
             plan: Plan {
                 lock: LockKind::Single,

@@ -109,10 +109,10 @@ fn of_network(network: &mut Network) -> [Amount<'_>; 4] {
     let Network {
         call_timeout,
         connect_timeout,
-        least,
-        most,
+        min,
+        max,
     } = network;
-    [call_timeout, connect_timeout, least, most].map(Amount::Span)
+    [call_timeout, connect_timeout, min, max].map(Amount::Span)
 }
 
 fn of_nodes(nodes: &mut Nodes) -> Vec<Amount<'_>> {
@@ -161,13 +161,13 @@ fn of_nodes(nodes: &mut Nodes) -> Vec<Amount<'_>> {
 fn of_workload(workload: &mut Workload) -> [Amount<'_>; 8] {
     let Workload {
         backoff_cap,
-        hold_least,
-        hold_most,
+        hold_min,
+        hold_max,
         lease,
-        looks,
+        checks,
         poll_cap,
-        think_least,
-        think_most,
+        think_min,
+        think_max,
         kind: _,
         names: _,
         watchdog: _,
@@ -176,13 +176,13 @@ fn of_workload(workload: &mut Workload) -> [Amount<'_>; 8] {
     } = workload;
     [
         Amount::Span(backoff_cap),
-        Amount::Span(hold_least),
-        Amount::Span(hold_most),
+        Amount::Span(hold_min),
+        Amount::Span(hold_max),
         Amount::Span(lease),
-        Amount::Small(looks),
+        Amount::Small(checks),
         Amount::Span(poll_cap),
-        Amount::Span(think_least),
-        Amount::Span(think_most),
+        Amount::Span(think_min),
+        Amount::Span(think_max),
     ]
 }
 
@@ -266,11 +266,11 @@ fn of_trigger(when: &mut Trigger) -> Vec<Amount<'_>> {
 fn of_link_fault(fault: &mut LinkFault) -> Vec<Amount<'_>> {
     match fault {
         LinkFault::Loss { of_million } => vec![Amount::Large(of_million)],
-        LinkFault::Delay { least, most } => vec![Amount::Span(least), Amount::Span(most)],
-        LinkFault::Duplicate { of_million, most } => {
-            vec![Amount::Span(most), Amount::Large(of_million)]
+        LinkFault::Delay { min, max } => vec![Amount::Span(min), Amount::Span(max)],
+        LinkFault::Duplicate { of_million, max } => {
+            vec![Amount::Span(max), Amount::Large(of_million)]
         }
-        LinkFault::Reorder { most } => vec![Amount::Span(most)],
+        LinkFault::Reorder { max } => vec![Amount::Span(max)],
         LinkFault::Cut
         | LinkFault::HoldBack
         | LinkFault::Reset { in_flight: _ }

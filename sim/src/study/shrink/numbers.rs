@@ -102,7 +102,7 @@ mod tests {
                 .iter()
                 .any(|p| p.workload.lease < plan.workload.lease)
         );
-        assert!(changed.iter().any(|p| p.network.most < plan.network.most));
+        assert!(changed.iter().any(|p| p.network.max < plan.network.max));
         assert!(changed.iter().all(|p| p.clients == plan.clients));
         assert!(changed.iter().all(|p| p.nodes.count == plan.nodes.count));
     }

@@ -252,11 +252,11 @@ pub(super) fn plainer(plan: &Plan) -> Vec<Change> {
         Box::new(|plan| plan.workload.kind = WorkloadKind::MutualExclusion),
         Box::new(|plan| plan.workload.watchdog = Watchdog::Off),
         Box::new(|plan| plan.nodes.persistence = Persistence::EveryWrite),
-        Box::new(|plan| plan.network.most = plan.network.least),
-        Box::new(|plan| plan.workload.hold_least = plan.workload.hold_most),
-        Box::new(|plan| plan.workload.hold_most = plan.workload.hold_least),
-        Box::new(|plan| plan.workload.think_most = plan.workload.think_least),
-        Box::new(|plan| plan.workload.looks = 1),
+        Box::new(|plan| plan.network.max = plan.network.min),
+        Box::new(|plan| plan.workload.hold_min = plan.workload.hold_max),
+        Box::new(|plan| plan.workload.hold_max = plan.workload.hold_min),
+        Box::new(|plan| plan.workload.think_max = plan.workload.think_min),
+        Box::new(|plan| plan.workload.checks = 1),
         Box::new(|plan| plan.workload.longer = 0),
     ];
     for index in 0..plan.faults.len() {

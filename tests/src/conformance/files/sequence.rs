@@ -19,7 +19,7 @@ pub struct Sequence {
     /// The servers that it can run on, if not all.
     pub only: Option<Only>,
     /// The steps, one after another.
-    pub steps: Vec<Step>,
+    pub steps: Vec<FileStep>,
 }
 
 /// The servers that a sequence can run on.
@@ -33,7 +33,7 @@ pub enum Only {
 /// One step of a sequence.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Step {
+pub struct FileStep {
     /// Milliseconds since the sequence began.
     pub at: u64,
     /// The action of the step.

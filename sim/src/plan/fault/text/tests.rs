@@ -10,10 +10,10 @@ fn read(text: &str) -> Result<Fault, String> {
 const COMPLETE: [&str; 36] = [
     "kind = 'cut'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\ndirection = 'both'",
     "kind = 'loss'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\ndirection = 'to-node'\nof_million = 3",
-    "kind = 'delay'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\ndirection = 'to-client'\nleast = '3ms'\nmost = '4ms'",
+    "kind = 'delay'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\ndirection = 'to-client'\nmin = '3ms'\nmax = '4ms'",
     "kind = 'hold-back'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\ndirection = 'both'",
-    "kind = 'duplicate'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\nof_million = 3\nmost = '4ms'",
-    "kind = 'reorder'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\ndirection = 'both'\nmost = '4ms'",
+    "kind = 'duplicate'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\nof_million = 3\nmax = '4ms'",
+    "kind = 'reorder'\nat = '1s'\nlasts = '2s'\nclients = [0]\nnodes = [1]\ndirection = 'both'\nmax = '4ms'",
     "kind = 'reset'\nat = '1s'\nclients = [0]\nnodes = [1]\nin_flight = 'executed'",
     "kind = 'pause-client'\nat = '1s'\nlasts = '2s'\nclient = 0",
     "kind = 'pause-inside'\nat = '1s'\nlasts = '2s'\nclient = 0\nnth = 7",

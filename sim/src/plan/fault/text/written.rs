@@ -65,15 +65,15 @@ impl FaultText {
         match fault {
             LinkFault::Cut | LinkFault::HoldBack => {}
             LinkFault::Loss { of_million } => self.of_million = Some(of_million),
-            LinkFault::Delay { least, most } => {
-                (self.least, self.most) = (Some(least), Some(most));
+            LinkFault::Delay { min, max } => {
+                (self.min, self.max) = (Some(min), Some(max));
             }
-            LinkFault::Duplicate { of_million, most } => {
-                (self.of_million, self.most) = (Some(of_million), Some(most));
+            LinkFault::Duplicate { of_million, max } => {
+                (self.of_million, self.max) = (Some(of_million), Some(max));
                 // Only requests are duplicated, so the direction is not written.
                 self.direction = None;
             }
-            LinkFault::Reorder { most } => self.most = Some(most),
+            LinkFault::Reorder { max } => self.max = Some(max),
             LinkFault::Reset { in_flight } => {
                 self.in_flight = Some(in_flight);
                 self.direction = None;

@@ -46,24 +46,24 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
         // At least two leases: extensions of a hold may request that much.
         workload.max_hold = Some(SimTime::millis(lease * 5 / 2));
     }
-    workload.hold_least = SimTime::millis(lease / 2);
-    workload.hold_most = SimTime::millis(lease * draw.between(1, 5));
+    workload.hold_min = SimTime::millis(lease / 2);
+    workload.hold_max = SimTime::millis(lease * draw.between(1, 5));
     if workload.kind == WorkloadKind::Extending && draw.chance(500_000) {
         // Only an extension lengthens the hold, and it happens when the lease is just over.
         workload.watchdog = Watchdog::Off;
         workload.max_hold = None;
-        workload.hold_least = SimTime::millis(lease * 36 / 10);
-        workload.hold_most = SimTime::millis(lease * 42 / 10);
+        workload.hold_min = SimTime::millis(lease * 36 / 10);
+        workload.hold_max = SimTime::millis(lease * 42 / 10);
     }
-    workload.think_least = SimTime::ZERO;
-    workload.think_most = SimTime::millis(draw.between(1, 30));
-    workload.looks = draw.between(20, 200) as u16;
+    workload.think_min = SimTime::ZERO;
+    workload.think_max = SimTime::millis(draw.between(1, 30));
+    workload.checks = draw.between(20, 200) as u16;
     workload.poll_cap = SimTime::millis(draw.between(3, 30));
     workload.backoff_cap = SimTime::millis(draw.between(2, 15));
-    plan.network.least = SimTime::micros(draw.between(50, 500));
-    plan.network.most = plan
+    plan.network.min = SimTime::micros(draw.between(50, 500));
+    plan.network.max = plan
         .network
-        .least
+        .min
         .plus(SimTime::micros(draw.between(0, 1_500)));
     plan.network.call_timeout = SimTime::millis(draw.between(lease / 4, lease * 2));
     plan.network.connect_timeout = SimTime::millis(draw.between(lease / 4, lease));
@@ -79,8 +79,8 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
         }
         if draw.chance(600_000) {
             let fault = LinkFault::Delay {
-                least: SimTime::millis(2),
-                most: SimTime::millis(draw.between(5, LATE)),
+                min: SimTime::millis(2),
+                max: SimTime::millis(draw.between(5, LATE)),
             };
             let late = link(client, vec![worst], Direction::ToClient, fault);
             plan.faults.push(late.lasting(plan.duration));
@@ -112,12 +112,12 @@ fn overtaken(plan: &mut Plan, draw: &mut Draw) {
         LockKind::Redlock => None,
         LockKind::Single | LockKind::Multi => Some(SimTime::nanos(lease)),
     };
-    let most = SimTime::nanos(draw.between(lease / 3, lease * 3 / 2));
+    let max = SimTime::nanos(draw.between(lease / 3, lease * 3 / 2));
     let fault = match draw.between(0, 2) {
-        0 => LinkFault::Reorder { most },
+        0 => LinkFault::Reorder { max },
         _ => LinkFault::Duplicate {
             of_million: draw.between(100_000, 1_000_000) as u32,
-            most,
+            max,
         },
     };
     let what = FaultKind::Link {
@@ -149,8 +149,8 @@ fn asked_again(plan: &mut Plan, draw: &mut Draw, client: u16, worst: u16) {
     let spare = usize::from(plan.nodes.count) / 2;
     let (gone, kept) = others.split_at(spare);
     let late = LinkFault::Delay {
-        least: SimTime::millis(8),
-        most: SimTime::millis(draw.between(12, LATE)),
+        min: SimTime::millis(8),
+        max: SimTime::millis(draw.between(12, LATE)),
     };
     plan.network.call_timeout = SimTime::nanos(lease);
     let expires = draw.between(lease, 3 * lease);
@@ -194,7 +194,7 @@ fn cut(plan: &Plan, draw: &mut Draw, client: u16, worst: u16) -> Fault {
     let fault = match draw.between(0, 4) {
         0 => LinkFault::HoldBack,
         1 => LinkFault::Reorder {
-            most: SimTime::nanos(plan.workload.lease.as_nanos() / 2),
+            max: SimTime::nanos(plan.workload.lease.as_nanos() / 2),
         },
         _ => LinkFault::Cut,
     };

@@ -28,21 +28,21 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     workload.names = 1;
     workload.watchdog = Watchdog::On;
     workload.lease = SimTime::secs(10);
-    workload.hold_least = SimTime::millis(draw.between(1, 10));
-    workload.hold_most = workload.hold_least;
-    workload.think_least = SimTime::ZERO;
-    workload.think_most = SimTime::millis(draw.between(1, 20));
+    workload.hold_min = SimTime::millis(draw.between(1, 10));
+    workload.hold_max = workload.hold_min;
+    workload.think_min = SimTime::ZERO;
+    workload.think_max = SimTime::millis(draw.between(1, 20));
     workload.poll_cap = SimTime::secs(5);
     workload.backoff_cap = SimTime::secs(1);
-    plan.network.least = SimTime::micros(draw.between(500, 2_000));
-    plan.network.most = plan.network.least;
+    plan.network.min = SimTime::micros(draw.between(500, 2_000));
+    plan.network.max = plan.network.min;
     plan.free_within = Some(FREE);
     match draw.between(0, 2) {
         0 => each_near_another_node(plan, draw),
         _ => {
-            plan.network.most = plan
+            plan.network.max = plan
                 .network
-                .least
+                .min
                 .plus(SimTime::micros(draw.between(0, 4_000)))
         }
     }
@@ -62,8 +62,8 @@ fn each_near_another_node(plan: &mut Plan, draw: &mut Draw) {
             continue;
         }
         let fault = LinkFault::Delay {
-            least: further,
-            most: further,
+            min: further,
+            max: further,
         };
         plan.faults.push(lasting(plan, vec![client], nodes, fault));
     }

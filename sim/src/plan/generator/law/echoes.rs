@@ -21,17 +21,17 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     let lease = workload.lease.as_nanos();
     workload.names = 1;
     workload.watchdog = Watchdog::On;
-    workload.hold_least = SimTime::nanos(lease / 2);
-    workload.hold_most = SimTime::nanos(lease);
+    workload.hold_min = SimTime::nanos(lease / 2);
+    workload.hold_max = SimTime::nanos(lease);
     // Duplicates arrive while the lock is free.
-    workload.think_least = SimTime::nanos(lease);
-    workload.think_most = SimTime::nanos(4 * lease);
+    workload.think_min = SimTime::nanos(lease);
+    workload.think_max = SimTime::nanos(4 * lease);
     workload.poll_cap = SimTime::nanos(lease / 3);
     workload.backoff_cap = SimTime::nanos(lease / 6);
-    plan.network.least = SimTime::micros(draw.between(50, 500));
-    plan.network.most = plan
+    plan.network.min = SimTime::micros(draw.between(50, 500));
+    plan.network.max = plan
         .network
-        .least
+        .min
         .plus(SimTime::micros(draw.between(0, 2_000)));
     // The clock of the first client is ahead of all others.
     for client in 0..plan.clients {
@@ -51,7 +51,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
         direction: Direction::ToNode,
         fault: LinkFault::Duplicate {
             of_million: draw.between(200_000, 800_000) as u32,
-            most: SimTime::nanos(3 * lease),
+            max: SimTime::nanos(3 * lease),
         },
     };
     plan.faults.push(Fault {

@@ -23,17 +23,17 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     workload.lease = SimTime::millis(draw.between(60, 120));
     let lease = workload.lease.as_nanos();
     workload.names = 1;
-    workload.hold_least = SimTime::nanos(lease / 10);
-    workload.hold_most = SimTime::nanos(lease / 2);
-    workload.think_least = SimTime::ZERO;
-    workload.think_most = SimTime::nanos(lease / 4);
+    workload.hold_min = SimTime::nanos(lease / 10);
+    workload.hold_max = SimTime::nanos(lease / 2);
+    workload.think_min = SimTime::ZERO;
+    workload.think_max = SimTime::nanos(lease / 4);
     workload.poll_cap = SimTime::nanos(lease / 10);
     workload.backoff_cap = SimTime::nanos(lease / 10);
-    workload.looks = LOOKS;
+    workload.checks = LOOKS;
     plan.remedies.margin = Some(SimTime::ZERO);
-    plan.network.most = plan
+    plan.network.max = plan
         .network
-        .least
+        .min
         .plus(SimTime::micros(draw.between(0, 2_000)));
     let mut at = SimTime::nanos(draw.between(lease, 2 * lease));
     let last = SimTime::nanos(plan.duration.as_nanos() / 10 * 6);

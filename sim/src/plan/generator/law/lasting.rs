@@ -19,17 +19,17 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     workload.names = 1;
     workload.lease = SimTime::millis(lease);
     workload.watchdog = Watchdog::On;
-    workload.hold_least = SimTime::millis(lease * 3);
-    workload.hold_most = SimTime::millis(lease * 6);
-    workload.think_least = SimTime::millis(1);
-    workload.think_most = SimTime::millis(50);
-    workload.looks = 40;
+    workload.hold_min = SimTime::millis(lease * 3);
+    workload.hold_max = SimTime::millis(lease * 6);
+    workload.think_min = SimTime::millis(1);
+    workload.think_max = SimTime::millis(50);
+    workload.checks = 40;
     workload.poll_cap = SimTime::millis(draw.between(20, 200));
     workload.backoff_cap = SimTime::millis(draw.between(10, 50));
-    plan.network.least = SimTime::micros(draw.between(50, 500));
-    plan.network.most = plan
+    plan.network.min = SimTime::micros(draw.between(50, 500));
+    plan.network.max = plan
         .network
-        .least
+        .min
         .plus(SimTime::micros(draw.between(0, 1_000)));
     // A call without an answer ends well before the next try.
     plan.network.call_timeout = SimTime::millis(lease / 30);
@@ -46,8 +46,8 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
             // again, and after that the second node fails. The first hold must live to see all of that. There is time
             // for four tries in between, because a waiting client may have the first node briefly while it asks the
             // others.
-            plan.workload.hold_least = SimTime::millis(lease * 8);
-            plan.workload.hold_most = SimTime::millis(lease * 10);
+            plan.workload.hold_min = SimTime::millis(lease * 8);
+            plan.workload.hold_max = SimTime::millis(lease * 10);
             let kept = plan.clock_margin().as_nanos() / 1_000_000;
             let expires = lease * 5 / 2 + kept;
             let first = cut(

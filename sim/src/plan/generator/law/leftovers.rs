@@ -37,21 +37,19 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     let workload = &mut plan.workload;
     workload.names = 1;
     workload.lease = SimTime::millis(draw.between(10_000, 20_000));
-    workload.hold_least = SimTime::millis(draw.between(5, 40));
-    workload.hold_most = workload
-        .hold_least
-        .plus(SimTime::millis(draw.between(0, 40)));
-    workload.think_least = SimTime::millis(draw.between(5, 50));
-    workload.think_most = workload
-        .think_least
+    workload.hold_min = SimTime::millis(draw.between(5, 40));
+    workload.hold_max = workload.hold_min.plus(SimTime::millis(draw.between(0, 40)));
+    workload.think_min = SimTime::millis(draw.between(5, 50));
+    workload.think_max = workload
+        .think_min
         .plus(SimTime::millis(draw.between(1, 50)));
     workload.poll_cap = SimTime::millis(draw.between(100, 400));
     workload.backoff_cap = SimTime::millis(draw.between(20, 100));
     plan.remedies.margin = (plan.lock == LockKind::Redlock).then_some(SimTime::ZERO);
-    plan.network.least = SimTime::micros(draw.between(50, 500));
-    plan.network.most = plan
+    plan.network.min = SimTime::micros(draw.between(50, 500));
+    plan.network.max = plan
         .network
-        .least
+        .min
         .plus(SimTime::micros(draw.between(0, 2_000)));
     plan.network.call_timeout = SimTime::millis(draw.between(20, 150));
     plan.network.connect_timeout = SimTime::millis(draw.between(20, 80));
@@ -104,9 +102,9 @@ fn keep_in_order(plan: &mut Plan) {
     for Fault { lasts, what, .. } in &mut plan.faults {
         match what {
             FaultKind::Link {
-                fault: LinkFault::Delay { most, .. },
+                fault: LinkFault::Delay { max, .. },
                 ..
-            } => *most = third.min(*most),
+            } => *max = third.min(*max),
             FaultKind::Link {
                 fault: LinkFault::HoldBack,
                 ..
@@ -131,12 +129,12 @@ fn lose_a_minority(plan: &mut Plan, draw: &mut Draw) {
     if draw.chance(600_000) {
         // One of the remaining nodes is slow, so that a release may reach it before the acquire that it undoes.
         let late = (first + count - 1) % count;
-        let most = SimTime::nanos(plan.network.call_timeout.as_nanos() / 3);
+        let max = SimTime::nanos(plan.network.call_timeout.as_nanos() / 3);
         let what = FaultKind::Link {
             clients: (0..plan.clients).collect(),
             nodes: vec![late],
             direction: Direction::ToNode,
-            fault: LinkFault::Reorder { most },
+            fault: LinkFault::Reorder { max },
         };
         let from = SimTime::millis(draw.between(1, 1_000));
         plan.faults.push(Fault {
@@ -173,15 +171,15 @@ fn short(plan: &Plan, draw: &mut Draw) -> Fault {
         1 => (direction, late, LinkFault::HoldBack),
         2 => {
             let fault = LinkFault::Delay {
-                least: SimTime::ZERO,
-                most: late,
+                min: SimTime::ZERO,
+                max: late,
             };
             (direction, SimTime::millis(500), fault)
         }
         3 => {
             // After a call's time-out the client sends a release on the same connection, where nothing overtakes it.
-            let most = SimTime::nanos(plan.network.call_timeout.as_nanos() / 3);
-            (direction, SimTime::millis(500), LinkFault::Reorder { most })
+            let max = SimTime::nanos(plan.network.call_timeout.as_nanos() / 3);
+            (direction, SimTime::millis(500), LinkFault::Reorder { max })
         }
         4 => {
             let in_flight = InFlight::Lost;

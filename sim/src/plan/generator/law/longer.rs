@@ -26,9 +26,9 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     workload.watchdog = Watchdog::On;
     workload.longer = 1;
     let lease = workload.lease.as_nanos();
-    workload.hold_least = SimTime::nanos(lease);
-    workload.hold_most = SimTime::nanos(4 * lease);
-    workload.looks = 30;
+    workload.hold_min = SimTime::nanos(lease);
+    workload.hold_max = SimTime::nanos(4 * lease);
+    workload.checks = 30;
     workload.poll_cap = SimTime::millis(draw.between(2, 10));
     workload.backoff_cap = SimTime::millis(draw.between(2, 10));
     plan.healed_at = Some(plan.duration);

@@ -41,21 +41,18 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     workload.names = 1;
     workload.lease = SimTime::millis(lease);
     workload.watchdog = Watchdog::On;
-    workload.hold_least = SimTime::millis(lease * 3);
-    workload.hold_most = SimTime::millis(lease * 5);
-    workload.think_least = BEGINS;
-    workload.think_most = BEGINS;
-    workload.looks = 100;
+    workload.hold_min = SimTime::millis(lease * 3);
+    workload.hold_max = SimTime::millis(lease * 5);
+    workload.think_min = BEGINS;
+    workload.think_max = BEGINS;
+    workload.checks = 100;
     // A contender asks while the node is down, and rarely between the renewal and its loss.
     workload.poll_cap = SimTime::millis(15);
     workload.backoff_cap = SimTime::millis(5);
     plan.remedies.margin = Some(SimTime::millis(3 * lease));
     plan.nodes.persistence = Persistence::EveryWrite;
-    plan.network.least = SimTime::micros(draw.between(200, 500));
-    plan.network.most = plan
-        .network
-        .least
-        .plus(SimTime::micros(draw.between(0, 300)));
+    plan.network.min = SimTime::micros(draw.between(200, 500));
+    plan.network.max = plan.network.min.plus(SimTime::micros(draw.between(0, 300)));
     // Clients notice that a node is down while it is down.
     plan.network.call_timeout = SimTime::millis(10);
     plan.network.connect_timeout = SimTime::millis(10);
@@ -105,7 +102,7 @@ fn lose(plan: &mut Plan, draw: &mut Draw, comes_back: ComesBack) {
     }
     // A hold is won one or two round trips after its client has begun, and is renewed each third of a lease from then
     // on.
-    let trips = 6 * plan.network.most.as_nanos();
+    let trips = 6 * plan.network.max.as_nanos();
     let renewed = BEGINS.as_nanos() + lease / 3 * draw.between(1, 5) + trips;
     let at = SimTime::nanos(renewed + draw.between(0, 1_500_000));
     let loses = SimTime::nanos(trips + 2_000_000);
@@ -128,10 +125,7 @@ fn lose(plan: &mut Plan, draw: &mut Draw, comes_back: ComesBack) {
             plan.workload.poll_cap = SimTime::millis(2);
             plan.workload.backoff_cap = SimTime::millis(2);
             let by = SimTime::millis(draw.between(17, 21));
-            let late = LinkFault::Delay {
-                least: by,
-                most: by,
-            };
+            let late = LinkFault::Delay { min: by, max: by };
             let others: Vec<u16> = (2..plan.clients).collect();
             let late = link(others, 0, Direction::ToNode, late);
             plan.faults.push(late.lasting(at.plus(by)));

@@ -26,13 +26,13 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     }
     let workload = &mut plan.workload;
     workload.watchdog = Watchdog::Off;
-    workload.hold_least = LEASE;
-    workload.hold_most = LEASE;
-    workload.looks = 600;
+    workload.hold_min = LEASE;
+    workload.hold_max = LEASE;
+    workload.checks = 600;
     workload.poll_cap = SimTime::millis(draw.between(2, 10));
     workload.backoff_cap = SimTime::millis(5);
-    plan.network.least = SimTime::micros(draw.between(100, 300));
-    plan.network.most = plan.network.least;
+    plan.network.min = SimTime::micros(draw.between(100, 300));
+    plan.network.max = plan.network.min;
     plan.network.call_timeout = SimTime::millis(draw.between(220, 500));
     // The node that both sides share loses its counter.
     plan.not_demanded.push(Property::Fencing);

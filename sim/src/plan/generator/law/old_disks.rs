@@ -21,15 +21,15 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     whole_leases(plan, fixed.work, draw);
     plan.workload.watchdog = Watchdog::Off;
     let lease = plan.workload.lease.as_nanos();
-    plan.workload.hold_least = SimTime::nanos(lease / 10 * 9);
+    plan.workload.hold_min = SimTime::nanos(lease / 10 * 9);
     plan.workload.poll_cap = SimTime::millis(draw.between(2, 10));
     plan.workload.backoff_cap = SimTime::millis(2);
     plan.remedies.restarts = AssertedRestarts::KeepEverything;
     plan.nodes.persistence = Persistence::EveryWrite;
-    plan.network.least = SimTime::micros(draw.between(100, 500));
-    plan.network.most = plan
+    plan.network.min = SimTime::micros(draw.between(100, 500));
+    plan.network.max = plan
         .network
-        .least
+        .min
         .plus(SimTime::micros(draw.between(0, 1_000)));
     plan.healed_at = Some(plan.duration);
     plan.progress_within = Some(SimTime::ZERO);

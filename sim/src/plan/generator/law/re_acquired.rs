@@ -25,13 +25,13 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     plan.nodes.persistence = Persistence::Memory;
     let workload = &mut plan.workload;
     workload.watchdog = Watchdog::On;
-    workload.hold_least = SimTime::secs(6);
-    workload.hold_most = SimTime::secs(6);
-    workload.looks = 300;
+    workload.hold_min = SimTime::secs(6);
+    workload.hold_max = SimTime::secs(6);
+    workload.checks = 300;
     workload.poll_cap = SimTime::millis(5);
     workload.backoff_cap = SimTime::millis(5);
-    plan.network.least = SimTime::micros(draw.between(100, 300));
-    plan.network.most = plan.network.least;
+    plan.network.min = SimTime::micros(draw.between(100, 300));
+    plan.network.max = plan.network.min;
     // After a call of A without a reply, the next one follows a fifteenth of a lease later: when the node is
     // restarted, one of them is in flight, or none. A call of B lasts for a round.
     let call = SimTime::millis(draw.between(220, 500));
@@ -40,7 +40,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     let (a, b) = (0, 1);
     let end = plan.duration;
     // The claim of A on the third node expires a lease after it was made.
-    let over = BEGINS.plus(LEASE).plus(plan.network.most);
+    let over = BEGINS.plus(LEASE).plus(plan.network.max);
     let restarted = over.minus(SimTime::millis(draw.between(80, 120)));
     let asks = restarted.minus(SimTime::millis(draw.between(10, 60)));
     let silent = restarted.minus(call).plus(SimTime::millis(10));

@@ -33,10 +33,10 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     plan.network.call_timeout = SimTime::nanos(lease).plus(SimTime::millis(draw.between(0, 400)));
     if draw.chance(400_000) {
         // Requests in flight may be older than the process that they reach. A member has 25 ms to answer.
-        let least = plan.network.least;
-        plan.network.most = least.plus(SimTime::millis(draw.between(2, 9)));
+        let min = plan.network.min;
+        plan.network.max = min.plus(SimTime::millis(draw.between(2, 9)));
         // Competitors that try again before a round has ended would split the votes forever.
-        plan.workload.backoff_cap = SimTime::nanos(plan.network.most.as_nanos() * 4);
+        plan.workload.backoff_cap = SimTime::nanos(plan.network.max.as_nanos() * 4);
         plan.workload.poll_cap = plan.workload.backoff_cap;
     }
     let shared = plan.nodes.count / 2;
@@ -90,8 +90,8 @@ fn set(plan: &mut Plan, draw: &mut Draw, shared: u16) {
     let mut at = draw.between(0, lease);
     while at < last {
         for node in 0..shared {
-            let most = i64::try_from(margin).unwrap_or(i64::MAX).saturating_sub(1);
-            let by = ClockStep::millis(draw.signed(most / 2, most));
+            let max = i64::try_from(margin).unwrap_or(i64::MAX).saturating_sub(1);
+            let by = ClockStep::millis(draw.signed(max / 2, max));
             let step = Fault::of_node(SimTime::nanos(at), node, NodeFault::Step { by });
             plan.faults.push(step);
         }

@@ -28,23 +28,23 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     workload.names = 1;
     workload.lease = SimTime::millis(draw.between(4_000, 10_000));
     // A release while a waiter subscribes happens only where holds are as short as a subscription takes.
-    workload.hold_least = match draw.between(0, 1) {
+    workload.hold_min = match draw.between(0, 1) {
         0 => SimTime::millis(draw.between(1, 10)),
         _ => SimTime::millis(draw.between(200, 400)),
     };
-    workload.hold_most = workload
-        .hold_least
+    workload.hold_max = workload
+        .hold_min
         .plus(SimTime::millis(draw.between(1, 100)));
     workload.poll_cap = SimTime::secs(20);
     workload.backoff_cap = SimTime::millis(draw.between(20, 200));
     match draw.between(0, 2) {
         0 => {
-            workload.think_least = SimTime::millis(1);
-            workload.think_most = SimTime::millis(60);
+            workload.think_min = SimTime::millis(1);
+            workload.think_max = SimTime::millis(60);
         }
         _ => {
-            workload.think_least = SimTime::millis(2_000);
-            workload.think_most = SimTime::millis(3_000);
+            workload.think_min = SimTime::millis(2_000);
+            workload.think_max = SimTime::millis(3_000);
         }
     }
     let is_brief = matches!(
@@ -102,8 +102,8 @@ fn lose_subscriptions(plan: &mut Plan, draw: &mut Draw) {
 fn crash(plan: &mut Plan, draw: &mut Draw) {
     let lease = SimTime::millis(draw.between(500, 1_000));
     plan.workload.lease = lease;
-    plan.workload.hold_least = SimTime::millis(200);
-    plan.workload.hold_most = SimTime::millis(800);
+    plan.workload.hold_min = SimTime::millis(200);
+    plan.workload.hold_max = SimTime::millis(800);
     let mut stays = lease.plus(plan.clock_margin());
     if plan.has_remedies() && draw.chance(600_000) {
         // The claim is replaced once it was observed for a lease, long before it expires.

@@ -11,29 +11,29 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::spawn_local;
 
 use super::clock;
-use super::message::{Said, Settings, Told};
+use super::message::{ClientReport, ConductorReply, WorkerSettings};
 use super::records::Records;
 use crate::history::Process;
 
 /// The desk of one run.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct ReportServer {
     port: u16,
     records: Rc<RefCell<Records>>,
     /// The processes that are connected, with the sender of their connections.
-    present: Rc<RefCell<BTreeMap<Process, UnboundedSender<Told>>>>,
+    present: Rc<RefCell<BTreeMap<Process, UnboundedSender<ConductorReply>>>>,
 }
 
 /// Returns the settings that a process receives first.
-type Introduction = Rc<dyn Fn(Process) -> Settings>;
+type Introduction = Rc<dyn Fn(Process) -> WorkerSettings>;
 
-impl Desk {
+impl ReportServer {
     pub(super) async fn open(
         records: Records,
-        introduction: impl Fn(Process) -> Settings + 'static,
-    ) -> std::io::Result<Desk> {
+        introduction: impl Fn(Process) -> WorkerSettings + 'static,
+    ) -> std::io::Result<ReportServer> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-        let desk = Desk {
+        let desk = ReportServer {
             port: listener.local_addr()?.port(),
             records: Rc::new(RefCell::new(records)),
             present: Rc::default(),
@@ -63,7 +63,7 @@ impl Desk {
     }
 
     /// Sends a message to a client. Returns whether a process of it is connected.
-    pub(super) fn tell(&self, client: u16, told: Told) -> bool {
+    pub(super) fn tell(&self, client: u16, told: ConductorReply) -> bool {
         let present = self.present.borrow();
         let mut processes = present.iter();
         let process = processes.find(|(process, _)| process.client == client);
@@ -79,14 +79,14 @@ impl Desk {
 async fn serve(
     stream: TcpStream,
     records: &RefCell<Records>,
-    present: &RefCell<BTreeMap<Process, UnboundedSender<Told>>>,
-    introduction: &dyn Fn(Process) -> Settings,
+    present: &RefCell<BTreeMap<Process, UnboundedSender<ConductorReply>>>,
+    introduction: &dyn Fn(Process) -> WorkerSettings,
 ) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let (read, mut write) = stream.into_split();
     let mut lines = BufReader::new(read).lines();
     let first = lines.next_line().await?.unwrap_or_default();
-    let Ok(Said::Hello(process)) = serde_json::from_str(&first) else {
+    let Ok(ClientReport::Hello(process)) = serde_json::from_str(&first) else {
         return Err(std::io::Error::other("the first line is not a greeting"));
     };
     let mut settings = serde_json::to_vec(&introduction(process))?;
@@ -109,7 +109,7 @@ async fn serve(
     Ok(())
 }
 
-async fn answer(mut write: OwnedWriteHalf, mut told: UnboundedReceiver<Told>) {
+async fn answer(mut write: OwnedWriteHalf, mut told: UnboundedReceiver<ConductorReply>) {
     while let Some(told) = told.recv().await {
         let Ok(mut line) = serde_json::to_vec(&told) else {
             return;

@@ -6,7 +6,7 @@ use quorlock::transport::{RedisConfig, Wait};
 use quorlock::{Locks, LocksBuilder, RetryPolicy};
 use quorlock_core::owner::OwnerId;
 
-use super::message::Settings;
+use super::message::WorkerSettings;
 use super::plain::{Plain, PlainGuard};
 use crate::history::Access;
 use crate::plan::draw::Draw;
@@ -16,24 +16,24 @@ use crate::plan::{LockKind, Plan, Watchdog};
 
 /// A lock under test.
 #[derive(Debug)]
-pub(super) enum Subject {
+pub(super) enum LockUnderTest {
     Product(Locks),
     Plain(Plain),
 }
 
 /// What a client needs for its work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Wanted {
+pub(super) struct LockRequest {
     pub(super) name: u16,
     pub(super) access: Access,
     pub(super) watchdog: Watchdog,
     /// The order in which waiters are served.
-    pub(super) queue: Queue,
+    pub(super) queue: QueueOrder,
 }
 
 /// The order in which waiters are served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Queue {
+pub(super) enum QueueOrder {
     Any,
     Fair,
 }
@@ -45,14 +45,17 @@ pub(super) enum Guard {
     Plain(PlainGuard),
 }
 
-impl Subject {
+impl LockUnderTest {
     /// Connects to the lock that a plan selects.
-    pub(super) async fn connect(settings: &Settings, draw: &mut Draw) -> Result<Subject, String> {
+    pub(super) async fn connect(
+        settings: &WorkerSettings,
+        draw: &mut Draw,
+    ) -> Result<LockUnderTest, String> {
         let plan = &settings.plan;
         let address = |port: &u16| format!("redis://127.0.0.1:{port}/");
         let addresses: Vec<String> = settings.ports.iter().map(address).collect();
         if plan.variant != Variant::Product {
-            return Plain::new(settings, draw).map(Subject::Plain);
+            return Plain::new(settings, draw).map(LockUnderTest::Plain);
         }
         let builder = builder(plan, settings);
         let made = match plan.lock {
@@ -64,17 +67,21 @@ impl Subject {
             LockKind::Redlock => builder.quorum(addresses).await,
             LockKind::Multi => return Err("a lock of several names is not available".to_owned()),
         };
-        made.map(Subject::Product)
+        made.map(LockUnderTest::Product)
             .map_err(|error| error.to_string())
     }
 
     /// Waits until the lock is acquired.
-    pub(super) async fn acquire(&self, wanted: Wanted, lease: Duration) -> Result<Guard, String> {
+    pub(super) async fn acquire(
+        &self,
+        wanted: LockRequest,
+        lease: Duration,
+    ) -> Result<Guard, String> {
         let name = name(wanted.name);
         match self {
-            Subject::Product(locks) => {
+            LockUnderTest::Product(locks) => {
                 let lock = match wanted.access {
-                    Access::Alone if wanted.queue == Queue::Fair => locks.fair(name),
+                    Access::Alone if wanted.queue == QueueOrder::Fair => locks.fair(name),
                     Access::Alone => locks.lock(name),
                     Access::Read => locks.read(name),
                     Access::Write => locks.write(name),
@@ -86,7 +93,7 @@ impl Subject {
                 let guard = lock.acquire().await;
                 guard.map(Guard::Product).map_err(|error| error.to_string())
             }
-            Subject::Plain(plain) => Ok(Guard::Plain(plain.acquire(&name, lease).await)),
+            LockUnderTest::Plain(plain) => Ok(Guard::Plain(plain.acquire(&name, lease).await)),
         }
     }
 }
@@ -114,14 +121,14 @@ impl Guard {
         }
     }
 
-    pub(super) async fn release(self, subject: &Subject) -> Result<(), String> {
+    pub(super) async fn release(self, subject: &LockUnderTest) -> Result<(), String> {
         match (self, subject) {
             (Guard::Product(guard), _) => guard.release().await.map_err(|error| error.to_string()),
-            (Guard::Plain(guard), Subject::Plain(plain)) => {
+            (Guard::Plain(guard), LockUnderTest::Plain(plain)) => {
                 plain.release(&guard).await;
                 Ok(())
             }
-            (Guard::Plain(_), Subject::Product(_)) => Ok(()),
+            (Guard::Plain(_), LockUnderTest::Product(_)) => Ok(()),
         }
     }
 }
@@ -131,7 +138,7 @@ pub(super) fn name(index: u16) -> String {
     format!("lock-{index}")
 }
 
-fn builder(plan: &Plan, settings: &Settings) -> LocksBuilder {
+fn builder(plan: &Plan, settings: &WorkerSettings) -> LocksBuilder {
     let longer = |span: SimTime| span.as_duration() * settings.scale;
     let client = settings.process.client;
     let policy = RetryPolicy::default();
@@ -152,7 +159,7 @@ fn builder(plan: &Plan, settings: &Settings) -> LocksBuilder {
     };
     let builder = Locks::builder();
     let builder = match plan.workload.max_hold {
-        Some(most) => builder.max_hold(longer(most)),
+        Some(max) => builder.max_hold(longer(max)),
         None => builder,
     };
     let lease = plan.lease_of(client);

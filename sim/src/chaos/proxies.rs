@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::proxy::{End, Proxy, Way};
+use super::proxy::{End, Forwarding, Proxy};
 use crate::plan::Plan;
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::fault::Direction;
@@ -10,21 +10,21 @@ use crate::plan::time::SimTime;
 
 /// One proxy for each pair: client after client, each with every node.
 #[derive(Debug)]
-pub(super) struct Links {
+pub(super) struct Proxies {
     nodes: u16,
     /// How messages travel without faults.
-    usual: Way,
+    usual: Forwarding,
     proxies: Vec<Proxy>,
 }
 
-impl Links {
-    pub(super) async fn open(plan: &Plan, scale: u32, servers: &[u16]) -> io::Result<Links> {
+impl Proxies {
+    pub(super) async fn open(plan: &Plan, scale: u32, servers: &[u16]) -> io::Result<Proxies> {
         let longer = |span: SimTime| span.as_nanos().saturating_mul(u64::from(scale));
-        let (least, most) = (longer(plan.network.least), longer(plan.network.most));
+        let (min, max) = (longer(plan.network.min), longer(plan.network.max));
         // The loopback interface and the proxy take that long by themselves.
-        let usual = match most < 2_000_000 {
-            true => Way::Open,
-            false => Way::Slow { least, most },
+        let usual = match max < 2_000_000 {
+            true => Forwarding::Open,
+            false => Forwarding::Slow { min, max },
         };
         let mut proxies = Vec::new();
         for client in 0..u64::from(plan.clients) {
@@ -35,7 +35,7 @@ impl Links {
             }
         }
         let nodes = u16::try_from(servers.len()).unwrap_or(u16::MAX);
-        Ok(Links {
+        Ok(Proxies {
             nodes,
             usual,
             proxies,
@@ -66,7 +66,7 @@ impl Links {
     }
 
     /// Returns how messages travel without faults.
-    pub(super) fn usual(&self) -> Way {
+    pub(super) fn usual(&self) -> Forwarding {
         self.usual
     }
 

@@ -5,14 +5,14 @@ use std::io;
 use super::clock;
 use super::node::{Follows, Node};
 use super::preload::Preload;
-use super::proxy::{End, Proxy, Way};
+use super::proxy::{End, Forwarding, Proxy};
 use crate::plan::Plan;
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::time::SimTime;
 
 /// The servers of one node. The primary changes with each failover.
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct NodeServers {
     primary: Node,
     replicas: Vec<Node>,
     /// The replication stream of the primary, for a node with replicas.
@@ -24,19 +24,19 @@ pub(super) struct Member {
 struct Feed {
     proxy: Proxy,
     /// How long writes take without faults.
-    usual: Way,
+    usual: Forwarding,
 }
 
-impl Member {
+impl NodeServers {
     pub(super) async fn start(
         plan: &Plan,
         scale: u32,
         options: &[String],
         preload: Option<&Preload>,
-    ) -> io::Result<Member> {
+    ) -> io::Result<NodeServers> {
         let persistence = plan.nodes.persistence;
         let primary = Node::start(persistence, options, preload).await?;
-        let mut member = Member {
+        let mut member = NodeServers {
             primary,
             replicas: Vec::new(),
             feed: None,
@@ -46,10 +46,7 @@ impl Member {
         }
         let lag = plan.nodes.replication_lag;
         let lag = SimTime::nanos(lag.as_nanos().saturating_mul(u64::from(scale))).as_nanos();
-        let usual = Way::Slow {
-            least: lag,
-            most: lag,
-        };
+        let usual = Forwarding::Slow { min: lag, max: lag };
         let port = member.primary.port();
         let draw = |way| {
             Draw::new(
@@ -84,11 +81,11 @@ impl Member {
             return;
         };
         let way = match by {
-            Slowness::By(nanos) => Way::Slow {
-                least: nanos,
-                most: nanos,
+            Slowness::By(nanos) => Forwarding::Slow {
+                min: nanos,
+                max: nanos,
             },
-            Slowness::Held => Way::Held,
+            Slowness::Held => Forwarding::Held,
             Slowness::Usual => feed.usual,
         };
         feed.proxy.set(End::Client, way);

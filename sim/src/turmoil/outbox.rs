@@ -9,14 +9,14 @@ use quorlock::transport::{Channel, Listener, Reply, Request, TransportError};
 use crate::world::id::{ClientId, Seat};
 use crate::world::slab::Key;
 
-pub(super) type DeskReply = Result<Reply, TransportError>;
+pub(super) type OutboxReply = Result<Reply, TransportError>;
 
 /// A request that was left for the adapter.
 #[derive(Debug)]
 pub(super) struct Posted {
     client: ClientId,
     seat: Seat,
-    answer: Option<DeskReply>,
+    answer: Option<OutboxReply>,
     /// Whether the adapter has finished it.
     is_over: bool,
     /// Whether no caller waits for the answer any more.
@@ -58,7 +58,7 @@ impl Posted {
     }
 
     /// Takes the answer. Without one, wakes the task when it arrives.
-    pub(super) fn poll(&mut self, cx: &Context<'_>) -> Poll<DeskReply> {
+    pub(super) fn poll(&mut self, cx: &Context<'_>) -> Poll<OutboxReply> {
         if let Some(answer) = self.answer.take() {
             return Poll::Ready(answer);
         }
@@ -79,7 +79,7 @@ impl Posted {
     }
 
     /// Finishes the request. Returns the caller's waker, and whether the caller has given up.
-    pub(super) fn hand_in(&mut self, answer: Option<DeskReply>) -> (Option<Waker>, bool) {
+    pub(super) fn hand_in(&mut self, answer: Option<OutboxReply>) -> (Option<Waker>, bool) {
         self.answer = answer;
         self.is_over = true;
         (self.wakers.caller.take(), self.is_given_up)
@@ -93,25 +93,25 @@ pub(super) struct Listening;
 /// Requests of a process for its adapter.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    errands: VecDeque<(u64, Job)>,
+    errands: VecDeque<(u64, OutboxJob)>,
     adapter: Option<Waker>,
 }
 
 /// A request for the adapter.
-pub(super) enum Job {
+pub(super) enum OutboxJob {
     Call(Key<Posted>, Seat, Box<Request>),
     Listen(Key<Listening>, Seat, Channel, Arc<dyn Listener>),
     Leave(Key<Listening>),
 }
 
-impl std::fmt::Debug for Job {
+impl std::fmt::Debug for OutboxJob {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Job::Call(key, seat, _) => write!(f, "Call({key:?} to {seat})"),
-            Job::Listen(key, seat, channel, _) => {
+            OutboxJob::Call(key, seat, _) => write!(f, "Call({key:?} to {seat})"),
+            OutboxJob::Listen(key, seat, channel, _) => {
                 write!(f, "Listen({key:?} to {channel:?} on {seat})")
             }
-            Job::Leave(key) => write!(f, "Leave({key:?})"),
+            OutboxJob::Leave(key) => write!(f, "Leave({key:?})"),
         }
     }
 }
@@ -119,7 +119,7 @@ impl std::fmt::Debug for Job {
 impl Outbox {
     /// Adds a request that is due at `departs`. That is later than now if the process is paused in the middle of a
     /// step.
-    pub(super) fn leave(&mut self, departs: u64, errand: Job) {
+    pub(super) fn leave(&mut self, departs: u64, errand: OutboxJob) {
         self.errands.push_back((departs, errand));
     }
 
@@ -129,7 +129,7 @@ impl Outbox {
         (*departs <= now).then(|| self.adapter.take())?
     }
 
-    pub(super) fn take(&mut self, now: u64, cx: &Context<'_>) -> Poll<Vec<Job>> {
+    pub(super) fn take(&mut self, now: u64, cx: &Context<'_>) -> Poll<Vec<OutboxJob>> {
         let mut due = Vec::new();
         while let Some((departs, _)) = self.errands.front()
             && *departs <= now
