@@ -156,17 +156,17 @@ impl fmt::Debug for Address {
 pub enum AddressError {
     /// The address does not parse.
     Malformed {
-        /// What is wrong with it.
+        /// What is wrong with the address.
         reason: String,
     },
     /// The address is meant for a Sentinel group, and does not parse.
     Group {
-        /// What is wrong with it.
+        /// What is wrong with the address.
         reason: String,
     },
     /// The address is meant for a Redis Cluster, and does not parse.
     Cluster {
-        /// What is wrong with it.
+        /// What is wrong with the address.
         reason: String,
     },
     /// The address asks for TLS, and the cargo feature `tls` is off.

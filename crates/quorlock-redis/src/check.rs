@@ -272,7 +272,7 @@ fn lack_of_disk(version: &str, aof_enabled: Option<&str>) -> Option<&'static str
 pub struct Checked {
     /// The server's process; `None` if the user may not query it.
     pub run_id: Option<RunId>,
-    /// Whether the next backup may look like a restart.
+    /// Whether the server keeps a replication backlog. Without one, the next backup may look like a restart.
     pub backlog: Backlog,
 }
 

@@ -193,7 +193,7 @@ impl Cluster {
         trouble.unwrap_or_else(|| error::no_owner(slot))
     }
 
-    /// Ends an attendance.
+    /// Removes a witness.
     fn leave(&self, number: u64) {
         let left = self.lock().witnesses.remove(number);
         // Outside the mutex, because the drop may run the witness's code, which may call the cluster again.

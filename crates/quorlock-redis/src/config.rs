@@ -87,7 +87,7 @@ impl RedisConfig {
     /// use quorlock_redis::{ByteStream, Connect, Connecting, Endpoint, RedisConfig};
     /// use tokio::net::TcpStream;
     ///
-    /// Reaches every server through the local end of an SSH tunnel.
+    /// /// Reaches every server through the local end of an SSH tunnel.
     /// #[derive(Debug)]
     /// struct Tunnel {
     ///     port: u16,

@@ -184,7 +184,7 @@ impl ConnectionManager {
         0 < self.lock().failures
     }
 
-    /// Ends an attendance.
+    /// Removes a witness.
     fn leave(&self, number: u64) {
         let left = self.lock().witnesses.remove(number);
         // Outside the mutex, because the drop may run the witness's code, which may call this manager again.

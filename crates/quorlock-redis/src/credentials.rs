@@ -31,7 +31,7 @@ pub type Changing<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 /// ```
 /// use quorlock_redis::{Changing, Credentials, LoggingIn, Login, RedisConfig};
 ///
-/// Gets the login from a vault.
+/// /// Gets the login from a vault.
 /// struct Vault {
 ///     changed: tokio::sync::Notify,
 /// }

@@ -12,7 +12,7 @@ use crate::info::Info;
 pub enum Doubt {
     /// The server has a memory limit, and evicts keys when it is reached: locks, too.
     Evicts {
-        /// Its `maxmemory-policy`.
+        /// The server's `maxmemory-policy`.
         policy: String,
     },
     /// The server has no append-only file: a restart loses its locks, except those in a snapshot.

@@ -170,7 +170,7 @@ impl Connection {
     /// silent for `patience`, it is probed on another connection.
     ///
     /// # Errors
-    /// A definite one when nothing was sent.
+    /// A definite error if nothing was sent.
     pub(crate) fn send(
         &self,
         now: Instant,
@@ -185,7 +185,7 @@ impl Connection {
     /// the command.
     ///
     /// # Errors
-    /// A definite one when nothing was sent.
+    /// A definite error if nothing was sent.
     pub(crate) fn send_asking(
         &self,
         now: Instant,
@@ -200,7 +200,7 @@ impl Connection {
     /// Sends a request that may be batched with others. Otherwise like [`Connection::send`].
     ///
     /// # Errors
-    /// A definite one when nothing was sent.
+    /// A definite error if nothing was sent.
     pub(crate) fn join(
         &self,
         member: BatchMember,
@@ -280,8 +280,8 @@ impl Future for Carrier {
         if let Some(recall) = &mut carrier.recall
             && let Poll::Ready(why) = recall.as_mut().poll(cx)
         {
-            // Calls in flight end now: a renewal, which is not sent again before its call has ended, would run out of
-            // its lease here.
+            // Calls in flight end now: a renewal is not sent again before its call has ended, and the lease would run
+            // out meanwhile.
             carrier.wire.multiplexer.close(&why);
             return carrier.end();
         }

@@ -49,7 +49,7 @@ pub(crate) struct Errand<'a> {
 pub(crate) struct Bounds {
     /// When the caller stops waiting for the reply.
     pub(crate) deadline: Instant,
-    /// A longer silence of the server is suspicious.
+    /// How long the server may be silent before the connection is suspected.
     pub(crate) patience: Duration,
 }
 

@@ -35,7 +35,7 @@ use crate::{error, key, script};
 /// one as the owner of a slot would send the request back and forth until its time-out.
 const MOST_DETOURS: u32 = 5;
 
-/// A connection to a Redis server, or to Valkey or another server that runs the same scripts. Cheap to clone.
+/// The transport to a Redis server, or to Valkey or another server that runs the same scripts. Cheap to clone.
 ///
 /// One connection carries the requests of all callers. Another one carries wake-ups while there are listeners. Both
 /// are made when they are first needed, and replaced when they fail. A request is never sent again.

@@ -59,14 +59,14 @@ pub enum ConnectError {
     TooOld {
         /// Address of the server.
         address: String,
-        /// Its version.
+        /// Version of the server.
         version: String,
     },
     /// Grants should wait for the disk, and the server cannot do that.
     NoDiskWait {
         /// Address of the server.
         address: String,
-        /// Its version.
+        /// Version of the server.
         version: String,
         /// What the server lacks.
         lack: &'static str,

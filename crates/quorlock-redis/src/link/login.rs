@@ -99,7 +99,7 @@ pub(super) async fn follow(target: Arc<Target>, mut used: Login, way: Way) {
             failures += 1;
             timer::sleep_until(timer::now() + timer::delay(failures)).await;
         }
-        // A source may say at any time that something has changed.
+        // A source may report changes at any rate: the pause bounds the number of logins.
         timer::sleep_until(timer::now() + timer::delay(1)).await;
     }
 }

@@ -36,7 +36,7 @@ impl Wire {
     /// Sends a command, and waits for its reply until the deadline.
     ///
     /// # Errors
-    /// A definite one when nothing was sent.
+    /// A definite error if nothing was sent.
     pub(super) fn send(
         &self,
         now: Instant,
@@ -44,8 +44,8 @@ impl Wire {
         deadline: Instant,
         patience: Duration,
     ) -> Result<Answer, TransportError> {
-        // Noted before the command can leave. Otherwise the driver, on another thread, could receive the reply first.
-        // The reply would then be noted as owed forever, and the connection be probed and replaced for nothing.
+        // The request is dated, and its reply noted as owed, before it can leave. Otherwise the driver, on another thread,
+        // could receive the reply first. It would then be owed forever, and the connection replaced for nothing.
         let owes = || self.health.owes_an_answer(now, patience);
         self.multiplexer.send(cmd, deadline, owes)
     }
@@ -53,7 +53,7 @@ impl Wire {
     /// Like [`Wire::send`], directly after another command whose reply no caller takes.
     ///
     /// # Errors
-    /// A definite one when nothing was sent.
+    /// A definite error if nothing was sent.
     pub(super) fn send_behind(
         &self,
         first: &Cmd,
