@@ -8,7 +8,7 @@
 #
 # It compares the following, and shows lines that differ:
 # - the trace hash of each seed, for the locks single, multi and redlock, under the faults `inside` and `all`;
-# - the same over simulated TCP, for a few seeds;
+# - the trace hash of a few seeds over simulated TCP;
 # - the table of the matrix, as CSV;
 # - the verdict of every case of the catalog. The time that a case took is left out.
 #
@@ -17,7 +17,7 @@
 #   RUNS=60      how many runs of each pair of the matrix; 0 leaves the matrix out
 #   CATALOG=     a filter as for `quorlock-sim scenarios`; `none` leaves the catalog out
 #
-# Ends with 0 if all is equal, 1 if something differs, 2 if it could not be compared.
+# Exits with 0 if all is equal, 1 if something differs, 2 if it could not be compared.
 set -euo pipefail
 
 [ $# -eq 2 ] || { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2; exit 2; }
@@ -32,7 +32,7 @@ clean_up() {
 }
 trap clean_up EXIT
 
-# Puts a program at $scratch/SIDE.program.
+# Copies or builds a program to $scratch/SIDE.program.
 provide() {
   local side=$1 what=$2
   if [ -f "$what" ]; then
@@ -49,7 +49,7 @@ provide before "$1" || exit 2
 provide after "$2" || exit 2
 
 differs=0
-# Runs both programs with the same arguments in folders of their own, and compares what FILTER leaves of what they print.
+# Runs both programs with the same arguments in separate folders, and compares what FILTER leaves of their output.
 # A program may end with any code: that something is violated is a result, and it must be the same on both sides.
 compare() {
   local title=$1 filter=$2 lines

@@ -48,7 +48,7 @@ enum Command {
         after_help = "Example:\n  quorlock-sim explore --seeds 0..100000 --lock redlock --faults inside --out failures"
     )]
     Explore(explore::Explore),
-    /// Run one seed, or a plan from a file, and tell its story.
+    /// Run one seed, or a plan from a file, and print its story.
     #[command(
         after_help = "Examples:\n  quorlock-sim run --seed 42 --lock single\n  quorlock-sim run plan.toml\n  quorlock-sim run Q3\n  quorlock-sim run Q3 --lane turmoil"
     )]

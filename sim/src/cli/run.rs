@@ -11,7 +11,7 @@ use crate::plan::file;
 use crate::report::story;
 use crate::simulation::{Run, Verdict, run};
 
-/// Run one seed, or a plan from a file, and tell its story.
+/// Run one seed, or a plan from a file, and print its story.
 #[derive(Debug, Args)]
 pub(super) struct RunOne {
     /// A plan or scenario in TOML, a failure, or the id of a scenario.
