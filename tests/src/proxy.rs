@@ -32,7 +32,7 @@ impl Proxy {
     /// Creates a network without faults.
     ///
     /// # Panics
-    /// If no port can be had.
+    /// If no port is free.
     pub async fn to(server: &Server) -> Proxy {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
         let port = listener.local_addr().expect("a port").port();

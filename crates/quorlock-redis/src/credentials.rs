@@ -57,7 +57,7 @@ pub trait Credentials: Send + Sync + 'static {
     /// Why there is no login. The text is shown in errors, so it must not contain a secret.
     fn login(&self) -> LoggingIn<'_>;
 
-    /// Completes when [`Credentials::login`] would return something else than `_used`, the login of a connection. It may
+    /// Completes when [`Credentials::login`] would return something other than `_used`, the login of a connection. It may
     /// complete too often, or never (the default): a new connection queries the login in any case.
     fn changed(&self, _used: &Login) -> Changing<'_> {
         Box::pin(pending())

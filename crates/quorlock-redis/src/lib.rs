@@ -18,7 +18,7 @@
 //! | `target`, `link`, `connection` | the command connection: where it leads, one of them and its health, which one is current |
 //! | `subscription` | the wake-up connection: who listens to which channel, and the subscriptions on the server |
 //! | `script`, `key` | requests as script calls; the scripts are in `lua/` |
-//! | `error` | whether an error leaves open if the request was executed |
+//! | `error` | whether a request that failed may have been executed |
 //! | `wait` | how far a write must be replicated or persisted before it counts |
 //! | `timer` | clock, sleeping, spawning |
 //!

@@ -48,7 +48,7 @@ impl Stock for Fenced {
     }
 }
 
-/// The bank, behind a network of its own. It takes its time.
+/// The bank, behind a separate network. A charge takes time.
 struct Charges(ServiceClient<u32, ()>, Context);
 
 impl Bank for Charges {
@@ -94,7 +94,7 @@ async fn no_lamp_is_sold_twice(ctx: Context, shop: Rc<Shop>) {
 }
 
 mod broken {
-    //! The same shop with a mistake each: that it is found is what is tested.
+    //! The same shop with one mistake each: the tests check that it is found.
 
     use quorlock_sim::property_test::PropertyTest;
 
