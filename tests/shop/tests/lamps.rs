@@ -48,7 +48,7 @@ impl Stock for Fenced {
     }
 }
 
-/// The bank, behind a separate network. A charge takes time.
+/// The bank, behind a network of its own. It takes its time.
 struct Charges(ServiceClient<u32, ()>, Context);
 
 impl Bank for Charges {
