@@ -92,7 +92,7 @@ pub(super) fn read(
     })))
 }
 
-/// Prints a line for each key of a plan or a scenario that has another name now.
+/// Prints a warning for each key of a plan or a scenario that has a new name.
 pub(super) fn warn_of_old_keys(path: &Path) {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     for key in old_keys(&text) {

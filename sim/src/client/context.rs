@@ -228,13 +228,13 @@ impl Context {
         poll_fn(|cx| timer.poll_until(cx, at)).await;
     }
 
-    /// Draws a number in `least..=most` from the seed.
+    /// Draws a number in `min..=max` from the seed.
     #[must_use]
     pub fn random(&self, min: u64, max: u64) -> u64 {
         self.draw.borrow_mut().between(min, max)
     }
 
-    /// Draws a duration in `least..=most` from the seed.
+    /// Draws a duration in `min..=max` from the seed.
     #[must_use]
     pub fn random_span(&self, min: SimTime, max: SimTime) -> Duration {
         Duration::from_nanos(self.random(min.as_nanos(), max.as_nanos()))

@@ -55,14 +55,14 @@ impl Draw {
         self.0.next_u64()
     }
 
-    /// Returns a number in `least..=most`.
+    /// Returns a number in `min..=max`.
     pub(crate) fn between(&mut self, min: u64, max: u64) -> u64 {
         let span = max.saturating_sub(min).saturating_add(1);
         let high = (u128::from(self.bits()) * u128::from(span)) >> 64;
         min + u64::try_from(high).unwrap_or(0)
     }
 
-    /// Returns a number in `least..=most`, which may be negative.
+    /// Returns a number in `min..=max`, which may be negative.
     pub(crate) fn signed(&mut self, min: i64, max: i64) -> i64 {
         let span = max.saturating_sub(min).unsigned_abs();
         min.saturating_add_unsigned(self.between(0, span))

@@ -1,4 +1,4 @@
-//! Keys of plans under the names that they had before.
+//! Former names of keys in plans and scenarios.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use toml::de::DeValue;
 
 use super::document::{DocumentPart, Misfit, Misreading, Position, parse};
 
-/// What keys were called, and what they are called now. The old names are read until version 1.0.
+/// The former and the present names of keys. Former names are accepted until version 1.0.
 const RENAMED: [(&str, &str); 7] = [
     ("hold_least", "hold_min"),
     ("hold_most", "hold_max"),
@@ -20,14 +20,14 @@ const RENAMED: [(&str, &str); 7] = [
     ("think_most", "think_max"),
 ];
 
-/// A key of a plan that has another name now.
+/// A key of a plan that has a new name.
 ///
-/// Displays as a line of a warning: the place, both names, and until when the old one is read.
+/// It displays as the text of a warning: the place, both names, and until when the former one is accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OldKey {
-    /// Where the key is in the text.
+    /// The position of the key in the text.
     pub at: Position,
-    /// The name that the text has.
+    /// The former name, which the text has.
     pub old: &'static str,
     /// The name to use.
     pub new: &'static str,
@@ -43,7 +43,8 @@ impl fmt::Display for OldKey {
     }
 }
 
-/// The old keys in the text of a plan or a scenario, in the order of the text; none if it is not TOML.
+/// Returns the former keys in the text of a plan or a scenario, in the order of the text; none if the text is not
+/// TOML.
 #[must_use]
 pub fn old_keys(text: &str) -> Vec<OldKey> {
     let found = parse(text).map(|mut table| take_new_names(&mut table).unwrap_or_default());
@@ -59,14 +60,14 @@ pub fn old_keys(text: &str) -> Vec<OldKey> {
         .collect()
 }
 
-/// The tables of a text, with the names that their keys have now.
+/// Parses the tables of a text, with the present names of their keys.
 pub(crate) fn parse_with_new_names(text: &str) -> Result<DocumentPart<'_>, Misreading> {
     let mut table = parse(text)?;
     take_new_names(&mut table).map_err(|misfit| misfit.in_text(text))?;
     Ok(table)
 }
 
-/// An old key, and the bytes of it.
+/// A former key, with its range of bytes in the text.
 #[derive(Debug)]
 struct Found {
     span: Range<usize>,
@@ -74,7 +75,7 @@ struct Found {
     new: &'static str,
 }
 
-/// Gives the keys of a document the names that they have now, at every depth.
+/// Gives all keys of a document, at every depth, their present names.
 fn take_new_names(table: &mut DocumentPart<'_>) -> Result<Vec<Found>, Misfit> {
     let mut found = Vec::new();
     rename(table, &mut found)?;
