@@ -15,7 +15,7 @@ use super::{MultiplexerState, Slot, Waiting};
 use crate::script::By;
 use crate::script::batch::{Batch, BatchMember, MOST_CLAIMS, Why};
 
-/// Number of calls in flight of requests that can be batched, from which on further requests wait.
+/// Number of batchable calls in flight at which further requests wait.
 ///
 /// The number is a compromise. 64 callers on one thread fill batches of 32 requests with any bound. On two threads, a
 /// caller that is woken writes at once, and the next one comes too late for its batch. A batch has 13 requests with

@@ -117,8 +117,8 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Whether the call has room for this request. No other request may have its name, and all must trust the same
-    /// process, because the script checks the process once for all of them.
+    /// Whether the call has room for this request. No other request may have its name, and all that trust a
+    /// process must trust the same one, because the script checks the process once for all of them.
     pub(crate) fn takes(&self, member: &BatchMember) -> bool {
         let is_same = match (self.trusted, member.trusted()) {
             (Some(ours), Some(its)) => ours == its,
