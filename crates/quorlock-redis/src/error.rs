@@ -91,16 +91,14 @@ fn judge(code: &str, detail: &str) -> (Cause, Execution) {
         {
             (Cause::NoPermission, Indeterminate)
         }
-        // A key whose name the script has made is being moved to another node. The script may have written another
-        // key before.
+        // The script has made up the name of a key that is being moved, and may have written another key before.
         "ERR" if detail.contains("access a non local key in a cluster node") => {
             (Cause::Cluster, Indeterminate)
         }
         // Commands that the adapter sends itself, outside of scripts.
         "ERR" if detail.starts_with("unknown command") => (Cause::Unsupported, Definite),
         "ERR" if detail.starts_with("WAITAOF cannot be used") => (Cause::Unsupported, Definite),
-        // A server that requires a password reads at most ten words from a client that is not logged in. (Seen on
-        // 7.0.15.)
+        // From a client without a login, a server with a password reads at most ten words. (Seen on 7.0.15.)
         "ERR" if detail.starts_with("Protocol error: unauthenticated") => (Cause::NoAuth, Definite),
         _ => (Cause::Server, Indeterminate),
     }

@@ -1,9 +1,9 @@
 //! Shares one connection between many callers. Requests are sent in the order of calls, and replies come in this order.
 //!
-//! Commands are written into one buffer, and the driver sends all that has gathered there with one write. Requests
-//! that can be batched wait in a queue while enough calls are in flight, and are then sent as one call: [`queue`].
-//! (The `redis` crate's multiplexed connection passes each request through two channels, in a future of more than a
-//! kilobyte. That took most of the time of an acquisition.)
+//! The driver sends all commands that have gathered in a buffer with one write. Requests that can be batched wait in a
+//! queue while enough calls are in flight, and are then sent as one call: [`queue`]. (The multiplexed connection of the
+//! `redis` crate passes each request through two channels, in a future of over a kilobyte: most of the time of an
+//! acquisition.)
 
 mod driver;
 mod hearing;
@@ -115,8 +115,8 @@ impl Multiplexer {
         })
     }
 
-    /// Sends a request directly after another command whose reply no caller takes. No other request comes between
-    /// them, and a caller that is dropped leaves both or neither behind.
+    /// Sends two commands with no other request between them. No caller takes the reply to `first`. A dropped caller
+    /// leaves both or neither behind.
     ///
     /// # Errors
     /// A definite error if the connection is closed or too many requests wait.
