@@ -3,9 +3,9 @@
 //!
 //! The work of clients, their clocks and their faults are those of the world, as in the other lane, and so are the
 //! plan, the history and the checkers. Only the way from a request to its answer differs: a client process leaves the
-//! request at its `client`, the adapter on the client's turmoil host takes it from there within a millisecond, and a
-//! `station` on another host executes what arrives on its sockets. Each step of turmoil is one event of the engine
-//! and advances time by a millisecond.
+//! request in its `outbox`, the adapter on the turmoil host of that `client` takes it from there within a
+//! millisecond, and a `server_host` executes what arrives on its sockets. Each step of turmoil is one event of the
+//! engine and advances time by a millisecond.
 
 mod cable;
 mod client;
