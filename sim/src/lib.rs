@@ -25,10 +25,10 @@
 //! | every lock against every class of fault | [`matrix`] |
 //! | smaller plans that still fail | [`shrink`] |
 
-// Items that only the command uses are unused in a build without it.
+// Without the feature `cli`, the items that only the command uses are dead code.
 #![cfg_attr(not(feature = "cli"), allow(dead_code))]
 
-// The command line, and many runs.
+// The command line, and studies of many runs.
 #[cfg(all(unix, feature = "chaos"))]
 mod chaos;
 #[cfg(feature = "cli")]
@@ -42,7 +42,7 @@ pub mod report;
 pub mod serve;
 mod study;
 
-// One run.
+// A single run.
 mod client;
 mod engine;
 pub mod model;
@@ -53,7 +53,7 @@ pub mod simulation;
 pub mod turmoil;
 mod world;
 
-// What must hold, what happened, and what is run.
+// Properties, histories and plans.
 pub mod checker;
 pub mod history;
 pub mod plan;

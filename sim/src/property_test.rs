@@ -1,9 +1,9 @@
-//! Tests of your own code: your clients, in a world of your own, under the faults that break locks.
+//! Tests of your own code: your clients, in a world that you define, under the faults that break locks.
 //!
 //! A client is an async function. Each of several clients runs it as its own process, with its own [`Context`]:
-//! locks, clock, randomness. The clients share a world that is created for each run: [resources](crate::resource)
-//! that a lock protects, and whatever the test wants to count. The code states what must hold where it is known, with
-//! [`always!`](crate::always), [`sometimes!`](crate::sometimes) and [`eventually!`](crate::eventually).
+//! locks, clock, randomness. The clients share a world that is created for each run: [resources](crate::resource) that
+//! a lock protects, and whatever the test counts. The code states its properties at the places where they can be
+//! checked, with [`always!`](crate::always), [`sometimes!`](crate::sometimes) and [`eventually!`](crate::eventually).
 //!
 //! ```
 //! use std::rc::Rc;
@@ -117,10 +117,10 @@ impl<W: 'static> PropertyTest<W> {
         self
     }
 
-    /// Sets the faults, in the syntax of `quorlock-sim explore --faults`: `inside` for those that the assumptions of
-    /// the lock allow, `all`, `none`, or a list of kinds.
+    /// Sets the faults, in the syntax of `quorlock-sim explore --faults`: `inside` for the faults that the assumptions
+    /// of the lock allow, `all`, `none`, or a list of kinds.
     ///
-    /// With `none`, resources have no outages either.
+    /// If this is `none`, resources have no outages either.
     ///
     /// # Panics
     /// Panics if there is no such kind of fault, or if the lane of these tests does not support it.
@@ -154,15 +154,15 @@ impl<W: 'static> PropertyTest<W> {
         self
     }
 
-    /// Makes the test fail unless some run evaluates a property of this name. A property that was evaluated is always
-    /// expected.
+    /// Adds a property that some run must evaluate, or the test fails. A property that was evaluated in any run is
+    /// expected in any case.
     #[must_use]
     pub fn expecting(mut self, name: &str) -> Self {
         self.settings.expected.push(name.to_owned());
         self
     }
 
-    /// Sets the folder for failures. The default is `failures`, in the folder in which the test runs.
+    /// Sets the folder to which failures are written. The default is `failures` in the working directory of the test.
     #[must_use]
     pub fn failures_in(mut self, folder: impl Into<PathBuf>) -> Self {
         self.settings.failures = folder.into();
@@ -187,22 +187,23 @@ impl<W: 'static> PropertyTest<W> {
         }
     }
 
-    /// Sets a function that examines the world at the end of each run, when no client works any more and everything
-    /// is at rest.
+    /// Sets a function that examines the world at the end of each run, when all clients have stopped and nothing is in
+    /// flight.
     #[must_use]
     pub fn finally(mut self, end: impl Fn(&W) + 'static) -> Self {
         self.end = Rc::new(end);
         self
     }
 
-    /// Runs all seeds, or what the environment selects.
+    /// Runs all seeds, or the runs that the environment selects.
     ///
-    /// `QUORLOCK_SEED=n` runs only this seed. `QUORLOCK_REPLAY=file` runs only the failure in the file, if it belongs
-    /// to this test. For a file of another test, it runs nothing, notes that, and passes.
+    /// With `QUORLOCK_SEED=n`, it runs only this seed. With `QUORLOCK_REPLAY=file`, it runs only the failure in the
+    /// file, if that failure belongs to this test. For a failure of another test, it runs nothing, notes that, and
+    /// passes.
     ///
     /// # Panics
-    /// Panics if a property is broken or never got its chance, with the commands to run next. The failure is shrunk,
-    /// written to a file, and drawn as a page next to that file.
+    /// Panics if a property is broken or was never exercised. The message has the commands to run next. The failure is
+    /// shrunk, written to a file, and drawn as a page next to that file.
     pub fn run<F>(&self, client: impl Fn(Context, Rc<W>) -> F + 'static)
     where
         F: Future<Output = ()> + 'static,
@@ -220,7 +221,7 @@ impl<W: 'static> PropertyTest<W> {
         }
     }
 
-    /// Runs all seeds, until one fails.
+    /// Runs the seeds in order until one fails.
     ///
     /// # Errors
     /// Returns [`Found`] if the test fails.
@@ -239,7 +240,7 @@ impl<W: 'static> PropertyTest<W> {
         }
     }
 
-    /// Runs one seed. It is not an error if a property never got its chance in it.
+    /// Runs one seed. A property that this run does not exercise is not an error.
     ///
     /// # Errors
     /// Returns [`Found`] if the test fails.
@@ -345,7 +346,7 @@ impl<W: 'static> PropertyTest<W> {
         }
     }
 
-    /// Writes a failure and its page, and returns what the test reports.
+    /// Writes a failure and its page, and returns the result of the test.
     fn tell(
         &self,
         trial: &Trial<W>,

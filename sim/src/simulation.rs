@@ -29,7 +29,7 @@ pub enum Verdict {
     Holds,
     /// A property is violated.
     Violated(Violation),
-    /// No client acquired anything, so the run shows nothing. With a user's own clients: no client did anything.
+    /// The run shows nothing, because no client acquired anything. With a user's own clients: no client did anything.
     Vacuous,
 }
 
@@ -48,13 +48,12 @@ pub struct Run {
     pub effects: Vec<u32>,
     /// The numbers of events, requests and answers.
     pub counters: Counters,
-    /// How long the run lasted, in true time.
+    /// The length of the run in true time.
     pub lasted: SimTime,
 }
 
 impl Run {
-    /// Returns a fault of the plan as it happened, with its time and its client filled in. Returns `None` if it never
-    /// began.
+    /// Returns a fault of the plan as it happened, with its actual time and client. Returns `None` if it never began.
     #[must_use]
     pub fn happened(&self, index: usize) -> Option<Fault> {
         let fault = self.plan.faults.get(index)?;
@@ -87,7 +86,7 @@ pub fn run_recorded(plan: &Rc<Plan>) -> (Run, Recording) {
     recorded(|| run(plan))
 }
 
-/// Calls `run` and records what an observer can see of it.
+/// Calls `run`, and records what an observer can see of that run.
 pub(crate) fn recorded(run: impl FnOnce() -> Run) -> (Run, Recording) {
     with(|world| world.recording = Some(Box::default()));
     let run = run();
@@ -105,7 +104,7 @@ fn run_with(
     run_all(plan, main, || {}, |ended| 0 < ended.history.holds)
 }
 
-/// Runs a user's own clients, then the closure that examines their world after they have ended.
+/// Runs a user's own clients until they end, then the closure that examines their world.
 pub(crate) fn run_own(
     plan: &Rc<Plan>,
     main: impl Fn(Context) -> Pin<Box<dyn Future<Output = ()>>> + 'static,
@@ -114,8 +113,8 @@ pub(crate) fn run_own(
     run_all(plan, main, end, is_own_work_shown)
 }
 
-/// Returns whether a user's own clients did anything. They need not record it: grants by nodes, marks, and calls to
-/// resources count too.
+/// Returns whether a user's own clients did anything. Clients may leave no record, so grants by nodes, marks, and
+/// calls to resources count too.
 fn is_own_work_shown(ended: &engine::Ended) -> bool {
     let history = &ended.history;
     let has_said = !history.marks.is_empty() || !history.stated.is_empty();

@@ -1,4 +1,4 @@
-//! Assertions of the code under test: properties, and marks on the time line.
+//! Assertions in the code under test: properties, and marks on the time line.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -12,10 +12,10 @@ use crate::history::own::{Breach, Mark, Modality, StatedProperty};
 use crate::world::id::ProcessId;
 use crate::world::{World, with};
 
-/// The name of the property that a panic of a client breaks.
+/// The name of the property that is broken when a client panics.
 pub const NO_PANIC: &str = "no client panics";
 
-/// The place of a property in the source.
+/// The location of a property in the source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SourcePlace {
     /// The file, as the compiler names it.
@@ -36,7 +36,7 @@ thread_local! {
 /// Records a check of a property. The macros `always!`, `sometimes!` and `eventually!` call it.
 ///
 /// # Panics
-/// Panics outside of a property test if a property of `always!` is false: there it is an assertion.
+/// Outside of a property test, panics if a property of `always!` is false.
 #[doc(hidden)]
 pub fn look(
     modality: Modality,
@@ -60,7 +60,8 @@ pub fn look(
     with(|world| note(world, modality, name, story));
 }
 
-/// Records the result of a check. The story describes how the property was false; `None` if it was true.
+/// Records the result of a check. `story` describes the state in which the property was false; it is `None` if the
+/// property was true.
 fn note(world: &mut World, modality: Modality, name: &str, story: Option<String>) {
     let (at, process) = moment(world);
     let known = &mut world.history.stated;
@@ -146,7 +147,8 @@ impl Future for Attended {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
-        // This may run on the stack of another client that is stopped in the middle of a step: restored below.
+        // The client may be polled on the stack of another client, which is stopped in the middle of a step. The
+        // previous value is restored below.
         let before = POLLED.replace(Some(self.who));
         let polled = catch_unwind(AssertUnwindSafe(|| self.work.as_mut().poll(cx)));
         let polled = polled.or_else(|payload| {
@@ -162,8 +164,8 @@ impl Future for Attended {
     }
 }
 
-/// Installs a panic hook that puts a client's panic message into the history instead of printing it: a failure is run
-/// hundreds of times while it is shrunk, and would fill the screen.
+/// Installs a panic hook that puts a client's panic message into the history and prints nothing. Shrinking runs a
+/// failure hundreds of times, and the messages would fill the screen.
 fn listen_to_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -186,7 +188,7 @@ fn listen_to_panics() {
     });
 }
 
-/// Checks a property that must always be true, or the run fails: `always!(condition, "its name")`.
+/// Checks a property that must always be true: `always!(condition, "its name")`. If it is false, the run fails.
 ///
 /// Further arguments are those of [`format!`] and describe the state. They are evaluated only if the condition is
 /// false. A property that no run checks fails the test, see [`PropertyTest`](crate::property_test::PropertyTest).
@@ -204,7 +206,8 @@ macro_rules! always {
 
 /// Checks a property that must be true at least once in all the runs of a test: `sometimes!(condition, "its name")`.
 ///
-/// It shows that the test reaches what it is meant to test: that a client does wait, that a write is refused.
+/// It shows that the test reaches the cases it was written for, for example that a client waits or that a write is
+/// refused.
 ///
 /// ```
 /// # let attempts = 2;
@@ -219,7 +222,8 @@ macro_rules! sometimes {
 
 /// Checks a property that must be true at least once in each run that checks it: `eventually!(condition, "its name")`.
 ///
-/// It begins with the first check. After its faults, a run lasts long enough for clients to acquire their locks.
+/// The property is demanded from the first check on. After the last fault, a run lasts long enough for clients to
+/// acquire their locks.
 ///
 /// ```
 /// # let delivered = 3;

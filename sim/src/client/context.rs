@@ -42,12 +42,12 @@ use crate::world::with;
 pub struct Context {
     who: ProcessId,
     plan: Rc<Plan>,
-    /// One client of the product for all nodes, or one for each node if a lock takes one name from each.
+    /// The product's client for all nodes, or one client for each node if a lock takes one name from each node.
     locks: Rc<[Locks]>,
     transports: Rc<[SimTransport]>,
-    /// How many further clients of the product were made since the start.
+    /// The number of further clients of the product that were created since the process started.
     made: Rc<std::cell::Cell<u16>>,
-    /// The client that replaces the product's, if the plan has a variant.
+    /// The client that is used instead of the product's, if the plan selects a variant.
     variant: Option<Rc<model::ModelClient>>,
     draw: Rc<std::cell::RefCell<Draw>>,
 }
@@ -70,7 +70,7 @@ impl Context {
         }
     }
 
-    /// Returns the client's number, from 0.
+    /// Returns the number of the client, from 0.
     #[must_use]
     pub fn client(&self) -> u16 {
         self.who.client.get()
@@ -88,10 +88,10 @@ impl Context {
         &self.plan
     }
 
-    /// Returns the client of the product. With [`LockKind::Multi`] it is the one of the first node.
+    /// Returns the client of the product. With [`LockKind::Multi`], this is the client for the first node.
     ///
     /// # Panics
-    /// Does not panic, because a plan has nodes.
+    /// Does not panic, because every plan has at least one node.
     #[must_use]
     pub fn locks(&self) -> &Locks {
         self.locks.first().expect("BUG: a plan without nodes")
@@ -108,7 +108,8 @@ impl Context {
 
     /// Creates a fair lock of one or more names, like [`Context::lock`].
     ///
-    /// With [`LockKind::Redlock`] its acquisition is an error, because several queues have no common order.
+    /// With [`LockKind::Redlock`], acquiring the lock is an error, because the queues of several nodes have no common
+    /// order.
     ///
     /// # Panics
     /// Panics like [`Context::lock`].
@@ -156,11 +157,11 @@ impl Context {
         place % u16::try_from(self.locks.len()).unwrap_or(1)
     }
 
-    /// Creates another client for a name, with a later start and its own clock. Only with [`LockKind::Multi`];
-    /// otherwise it returns the existing client.
+    /// Creates another client for a name, which starts later and has its own clock. Applies only to
+    /// [`LockKind::Multi`]; for other locks, returns the existing client.
     ///
     /// # Panics
-    /// Does not panic, because the plan was checked.
+    /// Does not panic, because the plan has been checked.
     #[must_use]
     pub fn another_client_of(&self, name: &str) -> Locks {
         let place = self.place_of(name);
@@ -175,14 +176,14 @@ impl Context {
         locks.expect("the plan was checked")
     }
 
-    /// Returns the client for a name: the only one, or with [`LockKind::Multi`] the one of the name's node.
+    /// Returns the client for a name. With [`LockKind::Multi`], this is the client for the node of the name.
     #[must_use]
     pub fn client_of(&self, name: &str) -> Locks {
         let locks = self.locks.get(usize::from(self.place_of(name)));
         locks.unwrap_or(self.locks()).clone()
     }
 
-    /// Creates the lock under test for these names. It is the product's, or that of the plan's variant.
+    /// Creates the lock under test for these names: the product's, or that of the plan's variant.
     ///
     /// # Panics
     /// Panics like [`Context::lock`].
@@ -193,7 +194,7 @@ impl Context {
         }
     }
 
-    /// Creates the lock under test for an owner of its own, so that an acquisition during a hold enters the hold again.
+    /// Creates the lock under test with its own owner, so that an acquisition during a hold re-enters the hold.
     ///
     /// # Panics
     /// Panics like [`Context::lock`].
@@ -240,19 +241,18 @@ impl Context {
         Duration::from_nanos(self.random(min.as_nanos(), max.as_nanos()))
     }
 
-    /// Stops this process after the `nth` use of its clocks, timers, randomness or network from now on, counted from 1.
-    /// When it continues after `lasts`, the rest of the world has continued in the meantime, and what it has read is
-    /// old. Only in the fast lane.
+    /// Stops this process after the `nth` use of its clocks, timers, randomness or network from now on, counted from
+    /// 1. The process continues after `lasts`. The rest of the world continues during the stop, so what the process
+    /// has read is out of date. Works only in the fast lane.
     ///
-    /// A pause takes effect between two steps, or delays what the process sends; a stop takes effect in the middle of a
-    /// step.
+    /// A pause, in contrast, takes effect between two steps, or delays what the process sends.
     pub fn stop_inside(&self, nth: u32, lasts: Duration) {
         let lasts = u64::try_from(lasts.as_nanos()).unwrap_or(u64::MAX);
         let stop = Stop::new(nth, lasts, None);
         with(|world| clients::stop_inside(world, self.who.client, stop));
     }
 
-    /// Waits for a future, unless a fault of the plan cancels it: then the future is dropped where it is.
+    /// Waits for a future. If a fault of the plan cancels it, the future is dropped at the point that it has reached.
     ///
     /// # Errors
     /// [`Cancelled`] if a fault dropped the future.
@@ -271,13 +271,13 @@ impl Context {
         .await
     }
 
-    /// Enters the sections of all names of a guard.
+    /// Enters the critical sections of all names of a guard.
     pub fn critical_section(&self, guard: &impl Hold) -> SectionHandle {
         let hold = with(|world| clients::hold_of(world, self.who, guard.id()).id());
         SectionHandle::enter(self.who, guard, hold, Access::Alone, HoldId::NONE)
     }
 
-    /// Enters the sections of a guard whose acquisition was recorded.
+    /// Enters the critical sections of a guard whose acquisition was recorded.
     pub fn section(&self, held: &HeldLock) -> SectionHandle {
         SectionHandle::enter(self.who, &held.guard, held.hold, held.access, held.under)
     }
@@ -296,13 +296,13 @@ impl Context {
         self.who
     }
 
-    /// Records that a candidate begins to wait for the leadership of this name.
+    /// Records that a candidate begins to wait for the leadership of a name.
     pub fn stand(&self, name: NameId) -> Candidacy<'_> {
         Candidacy::new(self, name)
     }
 }
 
-/// Returns the settings of the client for the node at this index, or for all nodes.
+/// Returns the settings of the client for the node at an index, or of the client for all nodes.
 fn builder(plan: &Plan, who: ProcessId, place: u16, runtime: SimRuntime) -> LocksBuilder {
     let lease = plan.lease_of(who.client.get());
     let longest = plan.longest_lease_on(place).max(lease);

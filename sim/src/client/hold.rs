@@ -1,20 +1,20 @@
-//! The view that the checkers have of a guard.
+//! The checkers' view of a guard.
 
 use std::time::Duration;
 
 use quorlock::{OwnerId, Token};
 
-/// What the checkers read from a guard.
+/// A guard, as the checkers see it.
 pub trait Hold {
-    /// Returns the identity of the hold in the history. All guards of the hold share it; no other hold of the client
+    /// Returns the id of the hold in the history. All guards of a hold share this id, and no other hold of the client
     /// has it.
     fn id(&self) -> OwnerId;
 
-    /// Whether the client may rely on the hold now.
+    /// Returns whether the client may rely on the hold now.
     fn is_held(&self) -> bool;
 
-    /// Returns for how long the client may rely on the hold from now on, or `None` if it is lost. A guard that does not
-    /// know returns [`Duration::MAX`].
+    /// Returns how much longer the client may rely on the hold, or `None` if it is lost. A guard that cannot tell
+    /// returns [`Duration::MAX`].
     fn validity(&self) -> Option<Duration> {
         self.is_held().then_some(Duration::MAX)
     }

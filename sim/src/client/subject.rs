@@ -14,7 +14,7 @@ use crate::model;
 pub enum Subject {
     /// A lock of the product.
     Product(quorlock::Lock),
-    /// A read or write lock of the product, with its access.
+    /// A read or write lock of the product, and which of the two it is.
     ReadWrite(quorlock::Lock, Access),
     /// A lock of a variant of the simulator.
     Variant(model::ModelLock),
@@ -37,7 +37,7 @@ impl Subject {
         }
     }
 
-    /// Sets the longest wait of an acquisition. A variant of the simulator ignores it.
+    /// Sets the longest wait of an acquisition. Has no effect on variants of the simulator.
     #[must_use]
     pub fn wait(self, at_most: Duration) -> Self {
         match self {
@@ -47,7 +47,7 @@ impl Subject {
         }
     }
 
-    /// Returns how its holds exclude others.
+    /// Returns how holds of this lock exclude other holds.
     pub(crate) fn access(&self) -> Access {
         match self {
             Subject::ReadWrite(_, access) => *access,
@@ -145,7 +145,7 @@ impl Hold for SubjectGuard {
 }
 
 impl SubjectGuard {
-    /// Returns the token of the first name, or 0 without one.
+    /// Returns the token of the first name, or 0 if there is none.
     pub(crate) fn token(&self) -> u64 {
         let mut first = None;
         self.each_name(&mut |name| {

@@ -25,9 +25,9 @@ use crate::client::subject::Subject;
 use crate::history::NameId;
 use crate::plan::{Watchdog, WorkloadKind};
 
-/// Returns the work of a client under the plan's workload.
+/// Returns the work of a client for the plan's workload.
 pub(crate) fn main(ctx: Context) -> Pin<Box<dyn Future<Output = ()>>> {
-    // Registered in this order, so that a plan's faults can refer to names by number.
+    // Names are registered in this order, so that the faults of a plan can refer to them by number.
     for index in 0..ctx.plan().workload.names {
         let _ = ctx.name(&name(index));
     }
@@ -57,14 +57,14 @@ pub(crate) fn name(index: u16) -> String {
     crate::plan::name_of(index)
 }
 
-/// A lock with the ids of its names.
+/// A lock, with the ids of its names.
 struct Target {
     lock: Subject,
     names: Vec<NameId>,
 }
 
 impl Target {
-    /// Creates the lock of one name. If a lock takes one name from each node, it is the lock of all names.
+    /// Creates the target for one name. If a lock takes one name from each node, the target covers all names.
     fn of(ctx: &Context, index: u16) -> Self {
         if ctx.plan().lock == crate::plan::LockKind::Multi {
             Self::over(ctx, 0..ctx.plan().workload.names.max(2))
@@ -73,7 +73,7 @@ impl Target {
         }
     }
 
-    /// Creates the lock of several names.
+    /// Creates the target for several names.
     fn over(ctx: &Context, indices: impl IntoIterator<Item = u16>) -> Self {
         let texts: Vec<String> = indices.into_iter().map(name).collect();
         let names = texts.iter().map(|text| ctx.name(text)).collect();
@@ -141,7 +141,7 @@ fn hold_span(ctx: &Context) -> Duration {
     ctx.random_span(workload.hold_min, workload.hold_max)
 }
 
-/// Acquires a lock. Sometimes it gives up early or does not wait.
+/// Acquires a lock, and sometimes gives up early or does not wait.
 async fn patiently(ctx: &Context, target: &Target) -> Option<HeldLock> {
     match ctx.random(0, 9) {
         0 => ctx

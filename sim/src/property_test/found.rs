@@ -1,4 +1,4 @@
-//! The outcome of a test: it passed, a property was broken, or a property never got its chance.
+//! The outcome of a test: it passed, a property was broken, or a property was never exercised.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,10 +12,10 @@ use crate::report::story;
 use crate::simulation::{Run, Verdict};
 use crate::study::shrink::Size;
 
-/// The sizes of a failure before and after shrinking, and the number of runs that shrinking took.
+/// The size of a failure before and after shrinking, and the number of runs that shrinking took.
 pub(super) type Sizes = (Size, Size, u32);
 
-/// The results of a test's properties, over all its runs.
+/// The results of a test's properties over all its runs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Passed {
     runs: u64,
@@ -38,13 +38,13 @@ impl Passed {
         properties.map(|((modality, name), (checks, holds))| (*modality, &**name, *checks, *holds))
     }
 
-    /// Returns further notes, for example that a file belongs to another test.
+    /// Returns notes for the user, for example that a failure file belongs to another test.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Returns the first property that never got its chance, of those that were expected and those that were evaluated.
+    /// Returns the first property that was expected or evaluated and that no run exercised.
     pub(super) fn missed(&self, expected: &[String]) -> Option<Shortfall> {
         if self.runs != 0 && self.vacuous == self.runs {
             return Some(Shortfall::Idle { runs: self.runs });
@@ -68,7 +68,7 @@ impl Passed {
     }
 }
 
-/// The sum of the runs so far.
+/// The results added up over the runs so far.
 #[derive(Debug, Default)]
 pub(super) struct Tally(Passed);
 
@@ -100,12 +100,12 @@ impl Tally {
     }
 }
 
-/// Why a test fails.
+/// The reason why a test fails.
 #[derive(Debug)]
 pub enum Found {
     /// A run broke a property.
     Violated(Box<Violated>),
-    /// No run broke a property, but one never got its chance.
+    /// No run broke a property, but a property was never exercised.
     Shortfall(Shortfall),
     /// The failure file could not be replayed.
     File(String),
@@ -146,28 +146,28 @@ impl fmt::Display for Found {
 
 impl std::error::Error for Found {}
 
-/// A property that never got its chance. A test that shows nothing fails.
+/// A property that no run exercised. The test fails, because it shows nothing about the property.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Shortfall {
     /// No run evaluated the property.
     NeverLookedAt {
-        /// Its name.
+        /// The name of the property.
         name: String,
-        /// In how many runs.
+        /// The number of runs.
         runs: u64,
     },
-    /// A property of `sometimes!` was never true.
+    /// A property of `sometimes!` was false in every evaluation.
     NeverTrue {
-        /// Its name.
+        /// The name of the property.
         name: String,
-        /// How many times it was evaluated.
+        /// How many times the property was evaluated.
         checks: u64,
-        /// In how many runs.
+        /// The number of runs.
         runs: u64,
     },
     /// No client did anything: none acquired a lock, called a resource, or stated a property.
     Idle {
-        /// In how many runs.
+        /// The number of runs.
         runs: u64,
     },
 }
@@ -231,7 +231,7 @@ impl Violated {
         self.sizes.map(|(before, after, _)| (before, after))
     }
 
-    /// Returns the file that repeats the failure, if it could be written.
+    /// Returns the file that reproduces the failure, if it could be written.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         self.files.as_ref().ok().map(|(file, _)| &**file)
@@ -244,7 +244,7 @@ impl Violated {
     }
 }
 
-/// The number of lines of the story in a message.
+/// The largest number of lines of the story that a message shows.
 const LINES: usize = 24;
 
 impl fmt::Display for Violated {

@@ -1,4 +1,4 @@
-//! The settings of a test, and the plans that they lead to.
+//! The settings of a test, and the plans that follow from them.
 
 use std::path::PathBuf;
 
@@ -56,7 +56,7 @@ impl Settings {
         }
     }
 
-    /// Returns the plan of a seed. It demands only what the test states.
+    /// Returns the plan for a seed. The plan demands only the properties that the test states.
     pub(super) fn plan(&self, seed: u64) -> Plan {
         let mut plan = self.generator().plan(seed);
         if self.outages == Outages::Drawn {
@@ -80,7 +80,7 @@ impl Settings {
     }
 }
 
-/// Whether resources beside the lock have outages of their own.
+/// Whether the resources of a test have outages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Outages {
     Drawn,

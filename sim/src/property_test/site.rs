@@ -8,7 +8,7 @@ pub struct CodeLocation {
 }
 
 impl CodeLocation {
-    /// Returns a test of this name in an unknown package.
+    /// Creates the location of a test with this name in an unknown package.
     pub(super) fn named(name: &str) -> Self {
         CodeLocation {
             package: None,
@@ -16,7 +16,7 @@ impl CodeLocation {
         }
     }
 
-    /// Returns a test function of a package, in a module as [`module_path!`] names it.
+    /// Creates the location of a function. `module` is its module as [`module_path!`] prints it.
     #[must_use]
     pub fn new(package: &str, module: &str, function: &str) -> Self {
         let path = module.split_once("::").map(|(_, path)| path);
@@ -35,7 +35,7 @@ impl CodeLocation {
         &self.test
     }
 
-    /// Returns the prefix of the names of its files.
+    /// Returns the prefix of the names of the files that this test writes.
     pub(super) fn stem(&self) -> String {
         self.test.replace("::", "-")
     }

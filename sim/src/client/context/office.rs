@@ -18,11 +18,11 @@ pub struct Candidacy<'a> {
     begun: Begun,
 }
 
-/// A leader at work. Its work ends when this is dropped.
+/// The record of a leader at work. Dropping it records the end of the leader's work.
 ///
-/// The leader is taken to believe that it leads from its election until the last time it was confirmed by
-/// [`LeadershipRecord::look`] or [`LeadershipRecord::believe`]. Two leaders of one name that believe so at the same
-/// true time break the property `leadership`.
+/// The checkers assume that the leader believes that it leads from its election until the last confirmation by
+/// [`LeadershipRecord::look`] or [`LeadershipRecord::believe`]. The property `leadership` is broken if two leaders of
+/// one name believe this at the same true time.
 #[derive(Debug)]
 #[must_use = "dropping it ends the work of the leader"]
 pub struct LeadershipRecord {
@@ -36,7 +36,7 @@ impl<'a> Candidacy<'a> {
         Candidacy { ctx, name, begun }
     }
 
-    /// Records that the candidate was elected, with this identity and term.
+    /// Records that the candidate was elected, with the identity and the term of the leader.
     pub fn elected(self, owner: OwnerId, term: u64) -> LeadershipRecord {
         let who = self.ctx.who();
         let hold = with(|world| clients::hold_of(world, who, owner).id());
@@ -60,14 +60,14 @@ impl<'a> Candidacy<'a> {
         LeadershipRecord { who, reign }
     }
 
-    /// Records that the candidate was not elected, and knows it.
+    /// Records that the candidate was not elected and has learned so.
     pub fn failed(self) {
         self.ctx.end(self.begun, Outcome::Fail);
     }
 }
 
 impl LeadershipRecord {
-    /// Checks whether the leader leads, and records the result.
+    /// Checks whether the client still leads, and records the result.
     pub fn look(&self, leads: impl FnOnce() -> bool) -> bool {
         let (leads, asked) = stop::ask(self.who, leads);
         if let Some(asked) = asked.filter(|_| leads) {
@@ -76,7 +76,7 @@ impl LeadershipRecord {
         leads
     }
 
-    /// Records that the leader leads now. For work that is polled only while it leads.
+    /// Records that the client leads now. Meant for work that is polled only while the client leads.
     pub fn believe(&self) {
         if let Some(polled) = with(|world| stop::polled_at(world, self.who)) {
             self.note(|reign, _| reign.believed = Some(polled));

@@ -12,12 +12,12 @@ use crate::seam::store::Writing;
 use crate::world::store::StoreRequest;
 use crate::world::with;
 
-/// The error of a future that a fault of the plan dropped.
+/// The error of a future that was dropped by a fault of the plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("cancelled by the plan")]
 pub struct Cancelled;
 
-/// A guard together with its hold in the history.
+/// A guard, with the id of its hold in the history.
 #[derive(Debug)]
 pub struct HeldLock {
     /// The guard of the hold.
@@ -69,7 +69,7 @@ impl Context {
         })
     }
 
-    /// Records that an operation has won this hold, with this token.
+    /// Records that an operation has won a hold with this token.
     pub(super) fn end_with(&self, begun: Begun, hold: HoldId, token: u64) {
         self.end(begun, Outcome::Ok);
         with(|world| {
@@ -90,7 +90,7 @@ impl Context {
         });
     }
 
-    /// Records that an acquisition succeeded: with a new hold, or by entering an existing one again.
+    /// Records that an acquisition succeeded, either with a new hold or by re-entering an existing one.
     fn won(&self, begun: Begun, guard: &SubjectGuard, access: Access) -> HoldId {
         let process = self.who.process();
         let (id, token) = (guard.id(), guard.token());
@@ -126,7 +126,7 @@ impl Context {
         })
     }
 
-    /// Returns the names of a guard as bits.
+    /// Returns the names of a guard as a bit mask.
     fn mask(guard: &SubjectGuard) -> u64 {
         with(|world| {
             let mut mask = 0;
@@ -141,10 +141,11 @@ impl Context {
         with(|world| world.history.name(name))
     }
 
-    /// Acquires a lock, and records the operation. `names` are those of the lock.
+    /// Acquires a lock, and records the operation. `names` are the names of the lock.
     ///
     /// # Errors
-    /// Like [`quorlock::Lock::acquire`]; `None` if a fault of the plan cancelled it.
+    /// Returns the same errors as [`quorlock::Lock::acquire`], or `None` if a fault of the plan cancelled the
+    /// operation.
     pub async fn acquire(
         &self,
         lock: &Subject,
@@ -170,7 +171,8 @@ impl Context {
     /// Tries to acquire a lock without waiting, and records the operation.
     ///
     /// # Errors
-    /// Like [`quorlock::Lock::try_acquire`]; `None` if a fault of the plan cancelled it.
+    /// Returns the same errors as [`quorlock::Lock::try_acquire`], or `None` if a fault of the plan cancelled the
+    /// operation.
     pub async fn try_acquire(
         &self,
         lock: &Subject,
@@ -197,10 +199,11 @@ impl Context {
         }
     }
 
-    /// Enters a hold once more through its guard, and records the operation.
+    /// Re-enters a hold through its guard, and records the operation.
     ///
     /// # Errors
-    /// Like [`quorlock::Guard::reenter`]; `None` if a fault of the plan cancelled it.
+    /// Returns the same errors as [`quorlock::Guard::reenter`], or `None` if a fault of the plan cancelled the
+    /// operation.
     pub async fn reenter(&self, held: &HeldLock) -> Result<HeldLock, Option<ConfirmError>> {
         let names = Self::mask(&held.guard);
         let begun = self.begin(Action::Reenter, names, held.hold, held.guard.token());
@@ -223,7 +226,8 @@ impl Context {
     /// Extends the lease of a hold, and records the operation.
     ///
     /// # Errors
-    /// Like [`quorlock::Guard::extend`]; `None` if a fault of the plan cancelled it.
+    /// Returns the same errors as [`quorlock::Guard::extend`], or `None` if a fault of the plan cancelled the
+    /// operation.
     pub async fn extend(
         &self,
         held: &HeldLock,
@@ -252,7 +256,8 @@ impl Context {
     /// Releases a hold, and records the operation.
     ///
     /// # Errors
-    /// Like [`quorlock::Guard::release`]; `None` if a fault of the plan cancelled it.
+    /// Returns the same errors as [`quorlock::Guard::release`], or `None` if a fault of the plan cancelled the
+    /// operation.
     pub async fn release(&self, held: HeldLock) -> Result<(), Option<ReleaseError>> {
         let names = Self::mask(&held.guard);
         let begun = self.begin(Action::Release, names, held.hold, held.guard.token());
@@ -280,21 +285,21 @@ impl Context {
         }
     }
 
-    /// Writes to the store under a hold, with or without its token, and records the operation. `None` if a fault of the
-    /// plan cancelled it; the write may still reach the store.
+    /// Writes to the store under a hold, with or without its token, and records the operation. Returns `None` if a
+    /// fault of the plan cancelled the write, which may still reach the store.
     pub async fn write(&self, held: &HeldLock, name: NameId, fencing: Fencing) -> Option<Accepted> {
         self.put(held, name, StoreRequest::Write, fencing).await
     }
 
-    /// Writes a value to the store that was computed from a read at `read_at`, with the hold's token, and records the
-    /// operation. `None` if a fault of the plan cancelled it.
+    /// Writes a value to the store that was computed from a read at `read_at`. The write carries the hold's token, and
+    /// the operation is recorded. Returns `None` if a fault of the plan cancelled it.
     pub async fn update(&self, held: &HeldLock, name: NameId, read_at: u64) -> Option<Accepted> {
         let asked = StoreRequest::Update { read_at };
         self.put(held, name, asked, Fencing::On).await
     }
 
-    /// Reads from the store under a hold. Returns whether the store accepted the read, and when; `None` if a fault of
-    /// the plan cancelled it.
+    /// Reads from the store under a hold. Returns whether and when the store accepted the read, or `None` if a fault
+    /// of the plan cancelled it.
     ///
     /// A read with a token is rejected like a write, and raises the largest token that the store has seen.
     pub async fn read_store(
@@ -340,7 +345,7 @@ impl Context {
         }
     }
 
-    /// Records a guard's hold count together with the number of guards that exist.
+    /// Records the hold count of a guard, and the number of guards that exist.
     pub fn count(&self, held: &HeldLock, expected: u32) {
         let counted = held.guard.hold_count();
         let process = self.who.process();
@@ -357,12 +362,12 @@ impl Context {
     }
 }
 
-/// Whether a read or a write carries its token.
+/// Whether a read or a write carries a fencing token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fencing {
-    /// It carries its token, which the store compares.
+    /// The request carries the token of the hold, and the store compares it.
     On,
-    /// It carries no token, and the store accepts it.
+    /// The request carries no token, and the store accepts it.
     Off,
 }
 
@@ -381,7 +386,7 @@ fn mask(names: &[NameId]) -> u64 {
     names.iter().fold(0, |mask, name| mask | bit(*name))
 }
 
-/// What the last guard of a hold leaves behind when it is released.
+/// The state of a hold before its last guard is released.
 pub(super) struct LastGuard {
     pub(super) hold: HoldId,
     pub(super) owner: OwnerId,
@@ -389,8 +394,8 @@ pub(super) struct LastGuard {
 }
 
 impl LastGuard {
-    /// Returns the state to check after the release. `None` for a guard that is not the last one, for a lock of a
-    /// variant, and for a read or write lock, where the owner may hold the other side too.
+    /// Returns the state that is checked after the release. Returns `None` if the guard is not the last one, if the
+    /// lock is a variant's, or for a read or write lock, whose owner may also hold the other side.
     pub(super) fn behind(held: &HeldLock) -> Option<Self> {
         let is_plain =
             matches!(held.guard, SubjectGuard::Product(_)) && held.access == Access::Alone;

@@ -1,4 +1,4 @@
-//! Records of stays inside critical sections, for the exclusion checker.
+//! Records of the times that clients spend inside critical sections, for the exclusion checker.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -16,19 +16,19 @@ use crate::world::World;
 use crate::world::id::{Id, ProcessId};
 use crate::world::with;
 
-/// A stay inside a critical section. It ends when this is dropped.
+/// The record of a client inside a critical section. Dropping it records that the client has left.
 ///
-/// The client is taken to believe in its lock from the moment at which its guard was won until its last check that
+/// The checkers assume that the client believes that it holds the lock from when its guard was won until its last check that
 /// found the lock held. [`Context::acquire`](super::Context::acquire) records when a guard was won; for any other
-/// guard, it is the moment of entering. A check during which the process is stopped counts for the moment before the
-/// stop. Two clients that believe in the same name at the same true time break exclusion.
+/// guard, the moment of entering counts. If the process is stopped during a check, the moment before the stop counts.
+/// Exclusion is broken if two clients believe that they hold the same name at the same true time.
 #[derive(Debug)]
 #[must_use = "dropping it leaves the section"]
 pub struct SectionHandle {
     who: ProcessId,
     first: usize,
     names: usize,
-    /// Until when the hold was valid at the last check, by the clock of the client, in nanoseconds.
+    /// When the hold was to expire according to the last check, in nanoseconds on the clock of the client.
     until: Cell<Option<u64>>,
 }
 
@@ -41,21 +41,22 @@ impl SectionHandle {
         access: Access,
         under: HoldId,
     ) -> SectionHandle {
-        // Checked before the world is borrowed, because the guard reads the clock.
+        // The guard reads the clock, which borrows the world. It is therefore checked before the world is borrowed
+        // here.
         let (is_held, asked) = stop::ask(who, || guard.is_held());
         with(|world| {
             let entered = world.moment(who);
-            // If the process was paused since the product read its clock, the guard was won before the pause, perhaps
-            // in an earlier step: a process that resumes and tries again within the same instant gets what its first
-            // try has won.
+            // If the process was paused after the product read its clock, the guard was won before the pause, perhaps
+            // in an earlier step: a process that resumes and tries again at the same instant is granted what its first
+            // try won.
             let is_at_once = entered == world.now()
                 && world.client(who.client).paused_until() != entered
                 && world.plan.variant.has_product_clients();
             let first = world.history.sections.len();
             guard.each_name(&mut |name| {
                 let name = world.history.name(name);
-                // A client that lingers between its guard and its section holds the lock in that time: a second guard
-                // that is won then breaks exclusion, even if the first client has not entered its section.
+                // A client that has its guard but has not entered its section yet holds the lock, too. A second guard
+                // that is won in that time breaks exclusion.
                 let mut grants = world.history.grants.iter().rev();
                 let grant = grants.find(|grant| grant.hold == hold && grant.name == name);
                 let won = grant.map_or(entered, |grant| grant.won);
@@ -107,7 +108,7 @@ impl SectionHandle {
         validity.is_some()
     }
 
-    /// Returns what a guard stated about its hold, if the statement is wrong.
+    /// Returns the statement of a guard about its hold that is wrong, if there is one.
     fn weigh(
         &self,
         world: &mut World,
@@ -119,14 +120,14 @@ impl SectionHandle {
             return (world.plan.holds_last && believed.is_some())
                 .then_some(BeliefStatement::Renewed);
         };
-        // Any amount of time may have passed in a process that was stopped during the check.
+        // If the process was stopped during the check, any amount of time may have passed.
         let is_at_once = world.moment(self.who) == asked && world.now() == asked;
         if validity == Duration::MAX || !is_at_once {
             self.until.set(None);
             return None;
         }
         if let Some(max) = world.plan.workload.max_hold {
-            // The bound holds by the clock of the client, which may be slow.
+            // The bound is measured on the clock of the client, which may be slow.
             let max = max.plus(SimTime::nanos(max.as_nanos() / 50)).as_nanos();
             let won = world.history.sections.get(self.first)?.won;
             if won.saturating_add(max) < asked {
@@ -146,12 +147,12 @@ impl SectionHandle {
         let now = clients::shown(world, self.who);
         let until = now.saturating_add(u64::try_from(validity.as_nanos()).unwrap_or(u64::MAX));
         let before = self.until.replace(Some(until));
-        // On several nodes, a member that leaves takes its term with it and shortens the validity.
+        // With several nodes, a member that leaves the hold takes its term with it, which shortens the validity.
         let is_shorter = before.is_some_and(|before| until < before);
         (is_shorter && world.plan.lock == LockKind::Single).then_some(BeliefStatement::ValidUntil)
     }
 
-    /// Records a wrong statement about the hold.
+    /// Records that a guard made a wrong statement about the hold.
     pub(super) fn complain(&self, said: BeliefStatement) {
         with(|world| {
             let Some(section) = world.history.sections.get(self.first) else {
@@ -169,14 +170,15 @@ impl SectionHandle {
         });
     }
 
-    /// Records that the lock is held now. For work under `Guard::while_held`, which is polled only while it is held.
+    /// Records that the lock is held now. Meant for work under `Guard::while_held`, which is polled only while the
+    /// lock is held.
     pub fn believe(&self) {
         if let Some(polled) = with(|world| stop::polled_at(world, self.who)) {
             self.each(|section, _| section.believed = Some(polled));
         }
     }
 
-    /// Returns the true time of this client's current poll.
+    /// Returns the true time of the poll of this client that is running.
     pub(crate) fn moment(&self) -> u64 {
         with(|world| world.moment(self.who))
     }
@@ -200,15 +202,14 @@ impl SectionHandle {
     }
 }
 
-/// Returns how long a hold can be valid after requests with this lease: the lease less the drift allowance, counted
-/// from when the last request was sent, less the round trip of its answer. `None` where the round trip has no lower
-/// bound.
+/// Returns how long a hold can be valid after its requests were sent with this lease: the lease minus the drift
+/// allowance and the round trip of the last answer. Returns `None` if the round trip has no lower bound.
 pub(super) fn longest_validity(plan: &Plan, lease: SimTime) -> Option<Duration> {
     let stands_still = |fault: &Fault| fault.kind() == Kind::SuspendClient;
     let is_known = plan.lane == Lane::Fast
         && plan.variant.has_product_clients()
         && !plan.faults.iter().any(stands_still);
-    // A slow clock of the client shows a shorter round trip.
+    // On a slow clock of the client, the round trip appears shorter.
     let round_trip = plan.network.min.as_duration() * 2 * 3 / 4;
     // The product rounds leases to whole milliseconds.
     let lease = Lease::new(lease.as_duration()).ok()?;

@@ -1,4 +1,4 @@
-//! Checks that calls had the effect that their results state.
+//! Checks that calls had the effects that their results state.
 
 use std::time::Duration;
 
@@ -19,11 +19,12 @@ fn nanos(span: Duration) -> u64 {
 }
 
 impl Context {
-    /// Records a wrong extension. It must last for `lease` from the request on, less the drift allowance, and no longer
-    /// than `lease` after the earliest time at which its requests can have been sent.
+    /// Records an extension with a wrong length. An extension must last for `lease` minus the drift allowance, counted
+    /// from the request. It must not last beyond `lease` after the earliest time at which its requests can have been
+    /// sent.
     pub(super) fn weigh_extension(&self, held: &HeldLock, lease: Duration, asked: u64) {
         let is_stop = |fault: &Fault| matches!(fault.kind(), Kind::StopInside | Kind::PauseInside);
-        // Any amount of time may have passed since the product read its clock in a process that was stopped; and no
+        // If the process was stopped, any amount of time may have passed since the product read its clock. And no
         // extension goes beyond the longest hold.
         let is_capped = self.plan.workload.max_hold.is_some();
         if is_capped || self.plan.faults.iter().any(is_stop) {
@@ -34,7 +35,7 @@ impl Context {
         let passed = Duration::from_nanos(now.saturating_sub(asked));
         let min = lease.saturating_sub(lease / 100 + Duration::from_millis(3) + passed);
         let max = longest_validity(&self.plan, SimTime::nanos(nanos(lease)));
-        // In other workloads, other tasks extend the same hold at the same time, by more.
+        // In other workloads, other tasks may extend the same hold at the same time by a longer lease.
         let is_alone = self.plan.workload.kind == WorkloadKind::Extending;
         let said = match () {
             () if validity < min => BeliefStatement::Extended,
@@ -57,14 +58,14 @@ impl Context {
         });
     }
 
-    /// Records a release that was confirmed but still keeps others out.
+    /// Records a release that was confirmed although the claim still keeps other clients out.
     pub(super) fn weigh_release(&self, left: &LastGuard) {
         let plan = &self.plan;
         let comes_again = |fault: &Fault| matches!(fault.kind(), Kind::Duplicate | Kind::Reorder);
-        // A duplicated request may claim the name again, and so may another task of the same owner.
+        // A duplicated request may claim the name again. So may another task of the same owner.
         let is_claimed_anew =
             plan.workload.kind == WorkloadKind::Crowd || plan.faults.iter().any(comes_again);
-        // A node that restarts with old data, or a promoted replica, may have the claim again.
+        // A node that restarts with old data may have the claim again. So may a promoted replica.
         let has_past = |fault: &Fault| {
             matches!(
                 fault.kind(),

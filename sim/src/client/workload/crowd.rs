@@ -8,14 +8,14 @@ use crate::plan::LockKind;
 pub(super) async fn client(ctx: Context) {
     let alone = Target::each(&ctx);
     let owned = owned(&ctx);
-    // The first leads the process's queue, the second follows, and the third is still there when the second becomes
-    // the leader. Two of one owner take turns.
+    // The first task leads the process's queue and the second one follows. The third is still waiting when the second
+    // becomes the leader. Two tasks of one owner acquire in turn.
     let first = two(work(&ctx, &alone), work(&ctx, &alone));
     let second = two(work(&ctx, &owned), work(&ctx, &owned));
     two(work(&ctx, &alone), two(first, second)).await;
 }
 
-/// Creates the same locks for one owner of this process. A lock that takes one name from each node has no owner.
+/// Creates the same locks for an owner of this process. A lock that takes one name from each node has no owner.
 fn owned(ctx: &Context) -> Vec<Target> {
     if ctx.plan().lock == LockKind::Multi {
         return Target::each(ctx);

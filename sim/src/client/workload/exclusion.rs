@@ -17,7 +17,7 @@ pub(super) async fn client(ctx: Context) {
     }
 }
 
-/// Stays in the section and checks the lock now and then. Leaves it as soon as the lock is no longer held.
+/// Stays in the section and checks the lock now and then. Leaves the section as soon as the lock is no longer held.
 pub(super) async fn stay(ctx: &Context, held: &HeldLock) {
     let section = ctx.section(held);
     let checks = u32::from(ctx.plan().workload.checks).max(1);
@@ -29,7 +29,7 @@ pub(super) async fn stay(ctx: &Context, held: &HeldLock) {
     }
 }
 
-/// Stays for a quarter of a hold, then checks the lock.
+/// Stays for a quarter of the time of a hold, then checks the lock.
 pub(super) async fn linger(ctx: &Context, section: &SectionHandle, held: Option<&HeldLock>) {
     let _ = ctx.cancellable(ctx.sleep(hold_span(ctx) / 4)).await;
     if let Some(held) = held {

@@ -1,10 +1,10 @@
-//! Extends a hold in one task and enters it again in another, beside the watchdog.
+//! Extends a hold in one task and re-enters it in another, while the watchdog renews it.
 
 use super::exclusion::linger;
 use super::{Target, any, think, two};
 use crate::client::context::{Context, HeldLock, SectionHandle};
 
-/// How often a hold is extended and entered. The extensions grow in equal steps up to twice the lease.
+/// How often a hold is extended and re-entered. The extensions grow in equal steps up to twice the lease.
 const STEPS: u32 = 4;
 
 pub(super) async fn client(ctx: Context) {

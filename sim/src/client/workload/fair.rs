@@ -1,11 +1,11 @@
-//! Waits its turn in a fair lock, sometimes gives up, and sometimes tries without waiting.
+//! Waits in the queue of a fair lock, sometimes gives up, and sometimes tries without waiting.
 
 use super::{Target, any, exclusion, leased, names_of, patiently, think, two};
 use crate::client::context::Context;
 use crate::client::subject::Subject;
 
 pub(super) async fn client(ctx: Context) {
-    // A queue of two cannot show overtaking. With two tasks in each process there are enough waiters for it.
+    // In a queue of two waiters, none can overtake another. Two tasks in each process make the queue long enough.
     two(work(&ctx), work(&ctx)).await;
 }
 

@@ -12,7 +12,7 @@ pub(super) async fn client(ctx: Context) {
                 stay(&ctx, &held).await;
                 let _ = ctx.release(held).await;
             }
-            // The acquisition fails at once while no node can be reached: without a pause no time would pass.
+            // While no node can be reached, the acquisition fails at once. Without a pause, no time would pass.
             Err(_) => super::think(&ctx).await,
         }
     }

@@ -41,7 +41,7 @@ pub(super) async fn client(ctx: Context) {
     }
 }
 
-/// A candidacy of this process under one name.
+/// A candidacy of this process for one name.
 struct Stand<'a> {
     ctx: &'a Context,
     text: &'a str,
@@ -50,7 +50,7 @@ struct Stand<'a> {
     elections: &'a Cell<u64>,
 }
 
-/// What ended a wait.
+/// The event that ended a wait.
 enum First {
     Time,
     Event(Option<LeaderEvent>),
@@ -64,7 +64,7 @@ impl Stand<'_> {
         candidate.rest(Duration::from_nanos(rest))
     }
 
-    /// Campaigns by the events of a [`Candidacy`].
+    /// Campaigns by following the events of a [`Candidacy`].
     async fn follow(&self) {
         let mut candidacy = self.candidate().campaign();
         for _ in 0..self.ctx.random(1, TERMS) {
@@ -104,14 +104,14 @@ impl Stand<'_> {
         for _ in 0..checks {
             let first = self.first(step, candidacy);
             match self.ctx.cancellable(first).await.map_err(drop)? {
-                // A task that waits for an event has not been polled since the loss, and may still not know of it.
+                // A task that waits for an event has not been polled since the loss, so it may not know of it.
                 First::Time if office.look(leads) => {}
                 First::Time => break,
                 First::Event(Some(_)) => return Ok(()),
                 First::Event(None) => return Err(()),
             }
         }
-        // The work ends before the name is released: otherwise the next leader works at the same time.
+        // The work must end before the name is released. Otherwise the next leader would work at the same time.
         drop(office);
         if self.ctx.random(0, 2) == 0 {
             return Err(());
@@ -121,7 +121,7 @@ impl Stand<'_> {
         lost.map(drop).map_err(drop)
     }
 
-    /// Waits for the end of a duration, or for an earlier event.
+    /// Waits until the time is over, or until an earlier event.
     async fn first(&self, span: Duration, candidacy: &mut Candidacy) -> First {
         let mut sleep = pin!(self.ctx.sleep(span));
         let mut next = pin!(candidacy.next());
@@ -160,7 +160,7 @@ impl Stand<'_> {
         }
     }
 
-    /// Leads by a lock of a variant, which has no elections of its own.
+    /// Leads by holding a lock of a variant. A variant has no elections.
     async fn hold(&self, lock: &Subject) {
         let standing = self.ctx.stand(self.name);
         let Ok(Ok(guard)) = self.ctx.cancellable(lock.acquire()).await else {
@@ -180,7 +180,7 @@ impl Stand<'_> {
         let _ = self.ctx.cancellable(guard.release()).await;
     }
 
-    /// Returns how long a leader works: mostly as long as the plan states, sometimes for several leases.
+    /// Returns how long a leader works: usually as long as the plan states, sometimes for several leases.
     fn reign_span(&self) -> Duration {
         let lease = self.ctx.plan().workload.lease.as_duration();
         match self.ctx.random(0, 3) {
@@ -203,7 +203,7 @@ impl Stand<'_> {
     }
 }
 
-/// Polls work that runs only during the term. Each poll records first that the leader leads.
+/// Polls work that runs only during the term, and records before each poll that the client leads.
 async fn believing(office: LeadershipRecord, work: impl Future<Output = ()>) {
     let mut work = pin!(work);
     poll_fn(|cx| {

@@ -13,7 +13,7 @@ pub(super) async fn client(ctx: Context) {
         .map(|index| {
             let target = Target::of(&ctx, index);
             let names: Vec<String> = target.names.iter().map(|n| super::name(n.0)).collect();
-            // No lease of its own, so that the watchdog renews it.
+            // The lock sets no lease, so that the watchdog renews it.
             Target {
                 lock: ctx.subject(&names),
                 names: target.names,
@@ -50,12 +50,12 @@ async fn work(ctx: &Context, held: HeldLock, span: Duration) {
         ctx.cancellable(held.guard.while_held(body)).await,
         ended.get(),
     ) {
-        // `while_held` promises that the lock was held when the work ended, even if its last poll took long.
+        // `while_held` guarantees that the lock was held when the work ended, even if its last poll took a long time.
         section.believe_until(ended);
     }
 }
 
-/// Polls work that runs only while the lock is held. Each poll records first that it is held.
+/// Polls work that runs only while the lock is held, and records before each poll that it is held.
 async fn believing(section: &SectionHandle, work: impl Future<Output = ()>) {
     let mut work = pin!(work);
     poll_fn(|cx| {

@@ -1,4 +1,4 @@
-//! Reads beside others, writes alone, reads beside its own write hold, and requests to write while reading.
+//! Reads while others read, writes alone, reads during its own write hold, and requests to write while it reads.
 
 use std::cell::Cell;
 
@@ -15,7 +15,7 @@ pub(super) async fn client(ctx: Context) {
     two(work(&ctx), work(&ctx)).await;
 }
 
-/// Acquires both sides as one owner at the same time, beside others that read and write.
+/// Acquires both sides as one owner at the same time, while others read and write.
 pub(super) async fn both_sides(ctx: Context) {
     let all = names_of(&ctx);
     let sides = async {
@@ -38,7 +38,7 @@ async fn work(ctx: &Context) {
             return;
         };
         let share = Share::new(ctx, texts);
-        // Only an owner has both sides, and an owner belongs to one client: of one node, or of a quorum.
+        // Both sides require an owner, and an owner belongs to one client: a client of one node, or of a quorum.
         let has_owner = ctx.plan().lock != LockKind::Multi;
         match ctx.random(0, 9) {
             0 if has_owner => share.downgrade().await,
@@ -71,7 +71,7 @@ impl<'a> Share<'a> {
             (None, _) => self.ctx.write_lock(self.texts),
         };
         let lock = leased(self.ctx, Subject::ReadWrite(lock, access));
-        // Readers may have different leases.
+        // The leases of readers may differ.
         match (access, self.ctx.plan().workload.watchdog) {
             (Access::Read, Watchdog::Off) => {
                 let lease = self.ctx.plan().workload.lease.as_duration();
@@ -102,7 +102,7 @@ impl<'a> Share<'a> {
         }
     }
 
-    /// Stays for a while, then writes.
+    /// Stays in the section for a while, then writes.
     async fn written(&self, held: &HeldLock) -> SectionHandle {
         let section = self.ctx.section(held);
         let stay = self.ctx.sleep(hold_span(self.ctx));
@@ -114,7 +114,7 @@ impl<'a> Share<'a> {
         section
     }
 
-    /// Writes, then keeps reading. No other client writes in between.
+    /// Writes, then keeps reading. No other client writes between the two.
     async fn downgrade(&self) {
         let owner = self.ctx.locks().owner();
         let (writer, reader) = (Access::Write, Access::Read);
@@ -134,8 +134,8 @@ impl<'a> Share<'a> {
         }
     }
 
-    /// Acquires both sides at the same time. A writer may read beside its own hold; a reader that requests to write
-    /// gets the error that it would wait for itself.
+    /// Acquires both sides at the same time. A writer may read during its own hold; a reader that requests to write
+    /// gets an error, because it would wait for itself.
     async fn both(&self) {
         let owner = self.ctx.locks().owner();
         let (writing, lock) = (
@@ -160,14 +160,15 @@ impl<'a> Share<'a> {
             exclusion::stay(self.ctx, &held).await;
             let _ = self.ctx.release(held).await;
         };
-        // The future that is polled first begins first.
+        // The future that is polled first sends its requests first.
         match self.ctx.random(0, 1) {
             0 => two(write, read).await,
             _ => two(read, write).await,
         }
     }
 
-    /// Reads, then requests to write. It gets the error that it would wait for itself, releases and starts over.
+    /// Reads, then requests to write. It gets an error, because it would wait for itself; then it releases and starts
+    /// over.
     async fn upgrade(&self) {
         let owner = self.ctx.locks().owner();
         let Some(reading) = self.acquire(&self.of(Access::Read, Some(&owner))).await else {
@@ -188,7 +189,7 @@ impl<'a> Share<'a> {
                 drop(section);
                 let _ = self.ctx.release(reading).await;
             }
-            // The reader's lease had expired before.
+            // The lease of the reader had already expired.
             Ok(writing) => {
                 drop(section);
                 drop(self.written(&writing).await);

@@ -1,9 +1,9 @@
-//! Enters a hold again, through the guard and through its owner, and leaves it step by step.
+//! Re-enters a hold, through the guard and through its owner, and leaves it step by step.
 
 use super::{Target, any, leased, name, think};
 use crate::client::context::{Context, HeldLock};
 
-/// The largest number of times that a hold is entered again.
+/// The largest number of times that a hold is re-entered.
 const DEEPEST: u64 = 4;
 
 pub(super) async fn client(ctx: Context) {
@@ -24,7 +24,7 @@ pub(super) async fn client(ctx: Context) {
     }
 }
 
-/// Enters the hold a random number of times, then leaves it guard by guard.
+/// Re-enters the hold a random number of times, then leaves it guard by guard.
 async fn nest(ctx: &Context, target: &Target, outermost: HeldLock) {
     let section = ctx.section(&outermost);
     let hold = outermost.hold;
@@ -38,7 +38,7 @@ async fn nest(ctx: &Context, target: &Target, outermost: HeldLock) {
         };
         let Some(held) = entered else { break };
         if held.hold != hold {
-            // The hold was lost. This is a new one, which has its own section.
+            // The hold was lost, and this is a new hold with its own section.
             let _ = ctx.release(held).await;
             break;
         }

@@ -1,5 +1,5 @@
-//! Acquires locks of several clients together, each client with its own settings, age and clock, and uses one hold from
-//! several tasks at the same time.
+//! Acquires locks of several clients together and uses one hold from several tasks at the same time. Each client has
+//! its own settings, age and clock.
 
 use quorlock::Lock;
 
@@ -8,7 +8,7 @@ use super::{Target, hold_span, leased, name, patiently, think, two};
 use crate::client::context::{Context, HeldLock, SectionHandle};
 use crate::client::subject::Subject;
 
-/// How often each of two tasks extends a hold, and how often a third enters it again.
+/// How often each of two tasks extends a hold, and how often a third task re-enters it.
 const STEPS: u32 = 3;
 
 pub(super) async fn client(ctx: Context) {
@@ -27,7 +27,7 @@ async fn work(ctx: &Context) {
         let section = ctx.section(&held);
         let extensions = two(extend(ctx, &section, &held), extend(ctx, &section, &held));
         two(extensions, enter(ctx, &section, &held)).await;
-        // The extended hold is relied on for longer than some nodes are watched.
+        // The client now relies on the hold for longer than some nodes have been watched.
         stay_on(ctx, &section, &held).await;
         drop(section);
         match ctx.random(0, 3) {
@@ -57,7 +57,8 @@ fn target(ctx: &Context) -> Option<Target> {
     })
 }
 
-/// Creates the lock of one name, sometimes of a client that is younger than the others. The first name is a fair lock.
+/// Creates the lock of one name, sometimes with a client that started later than the others. The first name gets a
+/// fair lock.
 fn part(ctx: &Context, index: u16) -> Lock {
     let text = name(index);
     let locks = match ctx.random(0, 4) {
@@ -70,7 +71,7 @@ fn part(ctx: &Context, index: u16) -> Lock {
     }
 }
 
-/// Extends the hold by up to four leases. That is more than the clients of some nodes allow, and an error there.
+/// Extends the hold by up to four leases. This is more than the clients of some nodes allow, so the call may fail.
 async fn extend(ctx: &Context, section: &SectionHandle, held: &HeldLock) {
     let lease = ctx.plan().workload.lease.as_duration();
     for _ in 0..STEPS {
