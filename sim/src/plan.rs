@@ -36,10 +36,11 @@ pub use crate::plan::workload::{Watchdog, Workload, WorkloadKind};
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// The seed of all randomness in the run: latencies, losses on links, and what clients draw.
+    /// The seed of all randomness in the run: latencies, losses on links, and the random numbers of clients.
     #[serde(default)]
     pub seed: u64,
-    /// How long clients work. Faults end earlier; after this time the run only continues until everything is at rest.
+    /// How long clients work. All faults end before that. After this time, the run only continues until everything is
+    /// at rest.
     #[serde(default = "standard_duration")]
     pub duration: SimTime,
     /// What carries messages.
@@ -69,25 +70,25 @@ pub struct Plan {
     /// The faults.
     #[serde(default)]
     pub faults: Vec<Fault>,
-    /// The outages of a user's own resources beside the lock.
+    /// The outages of a user's own resources.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<Outage>,
-    /// When everything works again. By default, this is when the last fault has ended.
+    /// When all faults are over. By default, this is the end of the last fault.
     #[serde(default)]
     pub healed_at: Option<SimTime>,
-    /// How long after `healed_at` the lock must have been acquired. By default, this is a few leases.
+    /// How long after `healed_at` the lock must be acquired at the latest. By default, this is a few leases.
     #[serde(default)]
     pub progress_within: Option<SimTime>,
-    /// The longest time for which a lock may go without being acquired while a client waits for it. `None` demands
-    /// nothing, as faults may prevent acquisitions.
+    /// The longest time for which a lock may go without being acquired while a client waits for it. If `None`, there
+    /// is no such bound, because faults may prevent acquisitions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_within: Option<SimTime>,
-    /// The longest time for which a released lock may stay free while a client waits for it. `None` demands nothing.
-    /// The bound does not apply to locks whose holds are nested.
+    /// The longest time for which a released lock may stay free while a client waits for it. If `None`, there is no
+    /// such bound. The bound does not apply to locks whose holds are nested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub free_within: Option<SimTime>,
-    /// Whether holds that are renewed last until they are released, because faults leave enough time for each
-    /// renewal. If `false`, that is not demanded.
+    /// Whether a hold that is renewed must last until it is released. Set this if the faults leave enough time for
+    /// each renewal.
     #[serde(default, skip_serializing_if = "is_no")]
     pub holds_last: bool,
     /// Properties that are not demanded of this run, because its faults exceed what the lock promises to survive.
@@ -107,10 +108,10 @@ fn is_no(value: &bool) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lane {
-    /// The engine itself: requests and replies are passed as values to nodes that run the executable specification.
+    /// The engine itself. It passes requests and replies as values to nodes that run the executable specification.
     #[default]
     Fast,
-    /// turmoil's TCP: the bytes of the production adapter travel to simulated servers that run the real Lua scripts.
+    /// turmoil's TCP. The bytes of the production adapter travel to simulated servers that run the real Lua scripts.
     Turmoil,
 }
 
@@ -128,7 +129,7 @@ impl Lane {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LockKind {
-    /// A lock on one node. Further nodes are not used.
+    /// A lock on one node. Other nodes are not used.
     Single,
     /// A lock on several names together, each on one of the nodes.
     Multi,
@@ -137,15 +138,15 @@ pub enum LockKind {
     Redlock,
 }
 
-/// What the product does beyond the published algorithm, on a majority of nodes. Each remedy can be left out to show
+/// What the product does beyond the published algorithm, on a majority of nodes. Each remedy can be turned off to show
 /// what it contributes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Remedies {
     /// Whether a node that was restarted is quarantined for one lease.
     pub trust: bool,
-    /// What the clients are configured to expect of a node after a restart, whether that is true or not
-    /// ([`Nodes::persistence`]).
+    /// What the clients are configured to assume about a node after a restart, whether it is true
+    /// ([`Nodes::persistence`]) or not.
     pub restarts: AssertedRestarts,
     /// How much longer than its lease a node keeps a claim. The default is one more lease on a majority of nodes, and
     /// nothing on one node.
@@ -169,7 +170,7 @@ pub enum AssertedRestarts {
     /// The node may have lost data: it is quarantined.
     #[default]
     MayForget,
-    /// The node has everything that it acknowledged: it is trusted at once if it has its marker
+    /// The node has everything that it acknowledged. It is trusted at once if it has its marker
     /// ([`NodeTrust::AssertedDurable`]).
     KeepEverything,
 }
@@ -183,8 +184,8 @@ fn three() -> u16 {
 }
 
 impl Default for Plan {
-    /// Returns the reference workload: five nodes, three clients, 1 to 5 ms one way, 20 ms in the section, 7 to 13 ms
-    /// between.
+    /// Returns the reference workload: five nodes, three clients, a latency of 1 to 5 ms one way, 20 ms in each
+    /// section, and pauses of 7 to 13 ms between sections.
     fn default() -> Self {
         Plan {
             seed: 0,
@@ -210,7 +211,7 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// Returns the plan in which each repeated fault is replaced by its single faults. This is the plan that is run.
+    /// Returns the plan with each repeated fault replaced by its single faults. This is the plan that is run.
     #[must_use]
     pub(crate) fn spelled_out(self: &Rc<Plan>) -> Rc<Plan> {
         let repeats = |fault: &Fault| matches!(fault.when, Trigger::Every { .. });
@@ -247,7 +248,7 @@ impl Plan {
         self.nodes.cluster.is_some() && self.lock == LockKind::Single
     }
 
-    /// Returns the longest lease of the clients that use a node. Where several take part in one lock, their leases
+    /// Returns the longest lease of the clients that use a node. The leases of the clients that take part in one lock
     /// may differ.
     pub(crate) fn longest_lease_on(&self, node: u16) -> SimTime {
         match self.workload.kind {
@@ -263,7 +264,7 @@ impl Plan {
     }
 
     pub(crate) fn node_trust(&self) -> NodeTrust {
-        // This workload tests the longest lease of a client, which matters only for watched nodes.
+        // The workload `Together` tests the longest lease of a client, which matters only for watched nodes.
         let is_together = self.workload.kind == WorkloadKind::Together;
         if !(self.has_remedies() || is_together) || !self.remedies.trust {
             return NodeTrust::Unwatched;
@@ -286,7 +287,7 @@ impl Plan {
         }
     }
 
-    /// Returns the replicas that clients wait for before a grant or renewal counts, if they do.
+    /// Returns the replicas that must have a claim before a grant or renewal counts, if the plan requires any.
     pub(crate) fn awaited(&self) -> Option<&Wait> {
         let wait = self.nodes.wait.as_ref();
         wait.filter(|_| !self.variant.has(Flaw::ReplicasNotAwaited))

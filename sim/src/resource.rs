@@ -1,9 +1,9 @@
-//! Resources that a lock protects, with latencies, losses, pauses and crashes of their own.
+//! Resources that a lock protects, with their own latencies, losses, pauses and crashes.
 //!
-//! A test creates its resources in its world. Each client uses a resource through its own handle, which belongs to
-//! the client's process: what a process sent before it died still arrives, and what a paused process was about to
-//! send leaves after the pause. What goes wrong with a resource is part of the plan
-//! ([`Outage`](crate::plan::Outage)), drawn from the seed and shrunk with it.
+//! A test creates its resources in its world. Each client uses a resource through its own handle, which belongs to the
+//! client's process. What a process sent before it died still arrives. What a paused process was about to send leaves
+//! after the pause. The faults of a resource are part of the plan ([`Outage`](crate::plan::Outage)): they are drawn
+//! from the seed, and shrunk with the plan.
 //!
 //! | resource | what it is |
 //! |---|---|
@@ -12,8 +12,9 @@
 //! | [`Table`] | rows and transactions; of two transactions that conflict, one is refused |
 //! | [`Queue`] | at-least-once deliveries |
 //!
-//! A resource is one machine that handles one request after another. A request is answered, refused, or stays without
-//! an answer; in the last case it may have been executed, or may still be ([`CallError::Unanswered`]).
+//! A resource is one machine that handles one request after another. A request is answered, is refused, or gets no
+//! answer. Without an answer, the request may have been executed, or may be executed later
+//! ([`CallError::Unanswered`]).
 
 mod calling;
 mod key_value;

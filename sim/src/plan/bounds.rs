@@ -1,5 +1,5 @@
-//! Bounds in time: how long the lock has after the faults to make progress, and how long everything has after the
-//! clients to come to rest.
+//! Time bounds: how long after the faults the lock must make progress, and how long after the clients everything must
+//! be at rest.
 
 use quorlock::NodeTrust;
 
@@ -11,14 +11,14 @@ impl Plan {
     /// Returns when the last fault has ended.
     #[must_use]
     pub fn heals_at(&self) -> SimTime {
-        // A fault whose end is not known before the run has ended when the run ends.
+        // If the end of a fault is not known before the run, the fault ends with the run at the latest.
         let ends = self.faults.iter();
         let ends = ends.map(|fault| fault.ends().unwrap_or(self.duration));
         let ends = ends.chain(self.outages.iter().map(Outage::ends));
         self.healed_at.or(ends.max()).unwrap_or(SimTime::ZERO)
     }
 
-    /// Returns how long nodes may be quarantined after the last fault.
+    /// Returns how long nodes may still be quarantined after the last fault.
     fn quarantine(&self) -> SimTime {
         let looks_new = |fault: &Fault| {
             let kinds = [
@@ -55,7 +55,7 @@ impl Plan {
         }
     }
 
-    /// Returns how long after the end of all work the last claim may remain: a lease, a call, a few repetitions.
+    /// Returns how long after the end of all work the last claim may remain: a lease, a call, and a few retries.
     pub(crate) fn rest_bound(&self) -> SimTime {
         let lease = self
             .longest_lease()
@@ -72,13 +72,13 @@ impl Plan {
             .plus(self.election())
     }
 
-    /// Returns how long after the last fault a group may have no primary that clients find, or two.
+    /// Returns how long after the last fault a group may have two primaries, or none that clients can find.
     fn election(&self) -> SimTime {
         let cluster = self.nodes.cluster.as_ref();
         let rejoining = cluster.map_or(SimTime::ZERO, Cluster::rejoining);
         self.nodes.elections().map_or(rejoining, |group| {
-            // Twice, because an election that began earlier may promote a server that has failed since, and then
-            // another election follows.
+            // Two elections: one that began earlier may promote a server that has failed since, and then another
+            // election follows.
             let network = &self.network;
             let found = network.connect_timeout.plus(network.connect_timeout);
             let settled = group.settling().plus(group.settling()).plus(found);
@@ -86,8 +86,8 @@ impl Plan {
         })
     }
 
-    /// Returns how long clients may be stopped in the middle of steps. Stops of one client that are due at once
-    /// follow one another, and what the client had begun ends after the last of them.
+    /// Returns how long clients may be stopped in the middle of steps. If several stops of one client are due at the
+    /// same time, they follow one another. What the client began ends after the last of them.
     fn stops(&self) -> SimTime {
         let stops = self
             .faults
@@ -96,7 +96,7 @@ impl Plan {
         stops.fold(SimTime::ZERO, |sum, stop| sum.plus(stop.lasts))
     }
 
-    /// Returns how long clocks that are set, or run slowly, may delay the end of a claim or what a client waits for.
+    /// Returns by how much clocks that are set or run slowly may delay the end of a claim or of a wait.
     fn clock_slack(&self) -> SimTime {
         let has_replicas = 0 < self.nodes.replicas;
         let slack = |fault: &Fault| match &fault.what {
@@ -126,7 +126,7 @@ impl Plan {
         SimTime::nanos(self.faults.iter().filter_map(slack).sum())
     }
 
-    /// Returns how long after the last fault the lock must have been acquired.
+    /// Returns how long after the last fault the lock must be acquired at the latest.
     #[must_use]
     pub fn progress_bound(&self) -> SimTime {
         let workload = &self.workload;

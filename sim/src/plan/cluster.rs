@@ -1,25 +1,24 @@
-//! Redis Cluster, with the nodes of a plan as shards.
+//! Redis Cluster, with the nodes of a plan as its shards.
 
 use serde::{Deserialize, Serialize};
 
 use crate::plan::time::SimTime;
 
-/// A cluster whose shards are the nodes of a plan, each a primary and its replicas.
+/// A cluster whose shards are the nodes of a plan. Each shard is a primary and its replicas.
 ///
-/// Each shard owns an equal part of the slots. Where clients see the cluster as one node (`lock = "single"`), node 0
-/// owns the slots of all names when the run begins.
+/// Each shard owns an equal part of the slots. If clients see the cluster as one node (`lock = "single"`), node 0 owns
+/// the slots of all names when the run begins.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Cluster {
-    /// The time after which a node considers another node down when it has received nothing from it, and after which
-    /// it answers `CLUSTERDOWN` when it has received nothing from a majority of the primaries
-    /// (`cluster-node-timeout`).
+    /// How long a node receives nothing from another node before it considers that node down (`cluster-node-timeout`).
+    /// A node that receives nothing from a majority of the primaries for this long answers `CLUSTERDOWN`.
     pub node_timeout: SimTime,
     /// The time from when a majority of the primaries considers a primary down until one of its replicas is promoted.
     pub election: SimTime,
-    /// The time until the other nodes know of a promotion or of a slot's new owner.
+    /// The time until the other nodes learn of a promotion or of the new owner of a slot.
     pub gossip: SimTime,
-    /// How nodes answer for other slots while some slots have no owner that is up.
+    /// How nodes answer requests for their slots while other slots have no owner that is up.
     pub coverage: Coverage,
 }
 
@@ -27,15 +26,15 @@ pub struct Cluster {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Coverage {
-    /// It answers `CLUSTERDOWN` to every request.
+    /// The node answers `CLUSTERDOWN` to every request.
     #[default]
     Full,
-    /// It answers as before.
+    /// The node keeps answering requests for its own slots.
     Partial,
 }
 
 impl Default for Cluster {
-    /// Returns tenths of a second for what takes seconds with the defaults of Redis.
+    /// Returns times of tenths of a second. The defaults of Redis are seconds.
     fn default() -> Self {
         Cluster {
             node_timeout: SimTime::millis(100),

@@ -3,18 +3,18 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// The purpose of a stream of random numbers. **Append only**: a new purpose must not change the numbers of the
-/// others, so that a seed always leads to the same run.
+/// The purpose of a stream of random numbers. **Append only**: a new purpose must not change the numbers of the other
+/// streams, so that a seed always leads to the same run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u64)]
 pub(crate) enum Purpose {
-    /// The plan of a seed.
+    /// The choices of the plan of a seed.
     Plan = 1,
     /// The latencies of one link.
     Latency = 2,
     /// The effects of a fault on the messages of one link.
     Fault = 3,
-    /// The randomness that one client process draws through its runtime.
+    /// The random numbers that one client process draws through its runtime.
     Client = 4,
     /// The choices in the workload of one client.
     Workload = 5,
@@ -24,9 +24,9 @@ pub(crate) enum Purpose {
     ServerIds = 7,
     /// The faults of a run of the matrix.
     Matrix = 8,
-    /// turmoil's own randomness, in the lane over sockets.
+    /// The randomness inside turmoil, in the lane over sockets.
     Sockets = 9,
-    /// Groups and their sentinels.
+    /// The times of groups and their sentinels.
     Groups = 10,
     /// The faults of a storm on real servers.
     Storms = 11,
@@ -34,7 +34,7 @@ pub(crate) enum Purpose {
     Resources = 12,
     /// The outages of a user's own resources.
     Outages = 13,
-    /// Clusters and their shards.
+    /// The times of clusters and their shards.
     Clusters = 14,
 }
 
@@ -74,7 +74,7 @@ impl Draw {
         usize::try_from(self.between(0, max)).unwrap_or(0)
     }
 
-    /// Returns `true` in `of_million` of a million cases.
+    /// Returns `true` with a probability of `of_million` in a million.
     pub(crate) fn chance(&mut self, of_million: u32) -> bool {
         self.between(0, 999_999) < u64::from(of_million)
     }
@@ -85,7 +85,7 @@ pub(crate) const fn stream(seed: u64, purpose: Purpose, index: u64) -> u64 {
     mix(mix(mix(seed) ^ (purpose as u64)) ^ index)
 }
 
-/// Mixes the bits of a number. A bijection without patterns: the finaliser of SplitMix64.
+/// Mixes the bits of a number: the finalizer of SplitMix64, a bijection without visible patterns.
 pub(crate) const fn mix(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

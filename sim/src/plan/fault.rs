@@ -1,4 +1,4 @@
-//! Faults: an explicit list of what goes wrong in a run. Nothing is left to chance.
+//! Faults: an explicit list of everything that goes wrong in a run. Nothing else goes wrong.
 
 mod detail;
 mod kind;
@@ -20,19 +20,20 @@ pub use trigger::{AfterMessage, MessageKind, Repeats, Towards, Trigger};
 
 use crate::plan::time::{ClockStep, SimTime};
 
-/// The rates at which clocks may run, in parts per million faster than true time. The clock always moves forwards.
+/// The rates at which clocks may run, in parts per million faster than true time. Even at the lowest rate, a clock
+/// moves forwards.
 pub(crate) const RATES_PPM: std::ops::RangeInclusive<i32> = -999_999..=10_000_000;
 
-/// One fault.
+/// A fault of a run: when it begins, how long it lasts, and what goes wrong.
 ///
-/// In files, its fields are written beside the name of its [`Kind`].
+/// In files, these fields are written next to the name of the fault's [`Kind`].
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "FaultText", into = "FaultText")]
 pub struct Fault {
-    /// When it begins.
+    /// When the fault begins.
     pub when: Trigger,
-    /// How long it lasts. For a crash, this is the time until the process is started again; for a failover, until the
-    /// old primary rejoins. Zero for a fault that happens once or that stays; files then leave it out.
+    /// How long the fault lasts. For a crash, this is the time until the process is restarted; for a failover, the
+    /// time until the old primary rejoins. Zero for a fault that happens once or is permanent. Files then omit it.
     pub lasts: SimTime,
     /// What goes wrong, and where.
     pub what: FaultKind,
@@ -43,12 +44,11 @@ pub struct Fault {
 pub enum FaultKind {
     /// A fault of every link between one of the clients and one of the nodes.
     Link {
-        /// Clients at one end of the links.
+        /// The clients at one end of the links.
         clients: Vec<u16>,
-        /// Nodes at the other end of the links.
+        /// The nodes at the other end of the links.
         nodes: Vec<u16>,
-        /// Direction of the messages that it affects. Duplicates are always requests, and a reset ends both
-        /// directions.
+        /// The direction of the affected messages. Duplicates are always requests, and a reset ends both directions.
         direction: Direction,
         /// What is wrong with the links.
         fault: LinkFault,
@@ -64,17 +64,17 @@ pub enum FaultKind {
     Node {
         /// The node.
         node: u16,
-        /// The replica of the node, from 0, as numbered when the run began, whatever its present role. `None` for the
-        /// server that is the primary when the fault begins.
+        /// The replica of the node that is affected, from 0, as numbered when the run began, whatever its role is now.
+        /// `None` affects the server that is the primary when the fault begins.
         replica: Option<u16>,
         /// What is wrong with it.
         fault: NodeFault,
     },
-    /// Nodes are backed up by replication (`redis-cli --rdb`): a replica follows each node and leaves when it has
-    /// everything. A node that has no other replica then draws a new `master_replid`, as after a restart, but loses
+    /// Nodes are backed up by replication (`redis-cli --rdb`): a replica connects to each node and leaves when it has
+    /// all data. A node without other replicas then draws a new `master_replid`, as after a restart, but loses
     /// nothing. A node with replicas keeps its replication backlog.
     Backup {
-        /// Nodes that are backed up.
+        /// The nodes that are backed up.
         nodes: Vec<u16>,
     },
 }
@@ -83,8 +83,8 @@ pub enum FaultKind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum LinkFault {
-    /// Messages sent during the fault are lost. One direction makes a one-way cut; some pairs make a partition that
-    /// is not transitive.
+    /// Messages sent during the fault are lost. If only one direction is affected, this is a one-way cut. If some
+    /// pairs are affected, it is a partition that is not transitive.
     Cut,
     /// Some messages are lost.
     Loss {
@@ -98,9 +98,9 @@ pub enum LinkFault {
         /// The largest delay.
         max: SimTime,
     },
-    /// Messages sent during the fault arrive when it ends.
+    /// Messages sent during the fault arrive when the fault ends.
     HoldBack,
-    /// Some requests arrive a second time, somewhat later. Replies are not duplicated.
+    /// Some requests arrive a second time, slightly later. Replies are not duplicated.
     Duplicate {
         /// The share of messages that are affected, in parts per million.
         of_million: u32,
@@ -109,17 +109,17 @@ pub enum LinkFault {
     },
     /// Messages may overtake each other.
     Reorder {
-        /// The largest time by which a message is overtaken.
+        /// The largest additional latency of a message.
         max: SimTime,
     },
-    /// Connections end, once. Requests in flight are executed or not, as `in_flight` says; replies in flight are
+    /// Connections end, once. Requests in flight are executed or lost, according to `in_flight`. Replies in flight are
     /// lost.
     Reset {
         /// What happens to the requests in flight.
         in_flight: InFlight,
     },
-    /// Connections lose everything that is sent from now on, in both directions, as behind a load balancer that has
-    /// dropped its state. Neither end is notified: a client replaces its connection when a request on it gets no
+    /// Existing connections lose everything that is sent from now on, in both directions, as if a load balancer had
+    /// dropped its state. Neither end is notified. A client replaces its connection when a request on it gets no
     /// answer within the call time-out.
     Swallow,
 }
@@ -128,30 +128,30 @@ pub enum LinkFault {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ClientFault {
-    /// The process is paused; its clocks continue.
+    /// The process is paused. Its clocks continue.
     Pause,
-    /// The process is paused in the middle of its work: at the n-th use of its clocks, timers, randomness or network
-    /// after the time. What it sends after that use leaves when the pause ends.
+    /// The process is paused in the middle of its work, at the n-th use of its clocks, timers, randomness or network
+    /// after the fault begins. What it sends after that use leaves when the pause ends.
     PauseInside {
         /// The number of the use, from 1.
         nth: u32,
     },
-    /// The process is stopped in the middle of a step, after the n-th use of its clocks, timers, randomness or
-    /// network after the time, while everything else continues. When it resumes, what it has read is old, and it
-    /// receives what was sent to it in the same step. A stop that would outlast the stop of another process waits for
-    /// the end of that one.
+    /// The process is stopped in the middle of a step, after the n-th use of its clocks, timers, randomness or network
+    /// since the fault began, while everything else continues. When it resumes, its readings are out of date, and it
+    /// receives in the same step what was sent to it. A stop that would outlast the stop of another process waits
+    /// until that other stop ends.
     StopInside {
         /// The number of the use, from 1.
         nth: u32,
     },
-    /// The process ends, and is started again as a new client when the fault ends.
+    /// The process ends. It is restarted as a new client when the fault ends.
     Crash,
     /// The machine of the process is suspended: the process and its timers are paused.
     Suspend {
         /// Whether the monotonic clock counts the time of the suspension.
         clock: Suspended,
     },
-    /// The future that the client awaits is dropped, at the n-th poll after the time.
+    /// The future that the client awaits is dropped at the n-th poll after the fault begins.
     Cancel {
         /// The number of the poll, from 1.
         nth: u32,
@@ -169,7 +169,7 @@ pub enum ClientFault {
 }
 
 impl Fault {
-    /// Creates a fault of one node that happens once, or stays. [`Fault::lasting`] adds a length.
+    /// Creates a fault of one node that happens once or is permanent. [`Fault::lasting`] adds a length.
     #[must_use]
     pub fn of_node(when: impl Into<Trigger>, node: u16, fault: NodeFault) -> Self {
         Fault {
@@ -183,7 +183,7 @@ impl Fault {
         }
     }
 
-    /// Creates a fault of one client that happens once, or stays. [`Fault::lasting`] adds a length.
+    /// Creates a fault of one client that happens once or is permanent. [`Fault::lasting`] adds a length.
     #[must_use]
     pub fn of_client(
         when: impl Into<Trigger>,
@@ -206,19 +206,19 @@ impl Fault {
         Fault { lasts, ..self }
     }
 
-    /// Returns the earliest time at which it may begin.
+    /// Returns the earliest time at which the fault may begin.
     #[must_use]
     pub fn begins(&self) -> SimTime {
         self.when.begins()
     }
 
-    /// Returns whether its beginning and its target are known before the run.
+    /// Returns whether the beginning and the target of the fault are known before the run.
     #[must_use]
     pub fn is_fixed(&self) -> bool {
         !matches!(self.when, Trigger::After(_)) && self.awaits().is_none()
     }
 
-    /// Returns the role of its target, if the client is not known before the run.
+    /// Returns the role of the target if the target is not known before the run.
     fn awaits(&self) -> Option<ClientTarget> {
         match self.what {
             FaultKind::Client { client, .. } => Some(client).filter(|c| c.number().is_none()),
@@ -226,8 +226,8 @@ impl Fault {
         }
     }
 
-    /// Returns when it ends for the last time; `None` if that is not known before the run. Such a fault begins only
-    /// if it can end before the run does.
+    /// Returns when the fault ends for the last time, or `None` if this is not known before the run. Such a fault
+    /// begins only if it can end before the run does.
     #[must_use]
     pub fn ends(&self) -> Option<SimTime> {
         let last = self.when.times().last();
@@ -235,7 +235,7 @@ impl Fault {
             .map(|last| last.plus(self.lasts))
     }
 
-    /// Replaces empty lists, of the clients or nodes of links and of the nodes to back up, by all clients or nodes.
+    /// Replaces each empty list by all clients or nodes: the two lists of a link fault, and the nodes of a backup.
     pub(crate) fn strike_all(&mut self, clients: u16, nodes: u16) {
         let all = |list: &mut Vec<u16>, many: u16| {
             if list.is_empty() {
@@ -256,7 +256,7 @@ impl Fault {
         }
     }
 
-    /// Returns the single faults: the fault itself, or one for each repetition.
+    /// Returns the single faults: the fault itself, or one fault for each repetition.
     pub(crate) fn spelled_out(&self) -> Vec<Fault> {
         match self.when {
             Trigger::At(_) | Trigger::After(_) => vec![self.clone()],
@@ -271,8 +271,8 @@ impl Fault {
         }
     }
 
-    /// Returns the clients that it names: those of its links, its one client, those that a failover leaves behind,
-    /// that are cut off with a primary, or that are misrouted.
+    /// Returns the clients that the fault names: those of its links, its one client, those that a failover leaves
+    /// behind, those that are cut off with a primary, and those that are misrouted.
     pub(crate) fn clients(&self) -> &[u16] {
         match &self.what {
             FaultKind::Link { clients, .. } => clients,
@@ -295,7 +295,7 @@ impl Fault {
         }
     }
 
-    /// Returns the sentinels that it names.
+    /// Returns the sentinels that the fault names.
     pub(crate) fn sentinels(&self) -> &[u16] {
         match &self.what {
             FaultKind::Node { fault, .. } => match fault {
@@ -309,7 +309,7 @@ impl Fault {
         }
     }
 
-    /// Returns the nodes that it names.
+    /// Returns the nodes that the fault names.
     pub(crate) fn nodes(&self) -> &[u16] {
         match &self.what {
             FaultKind::Link { nodes, .. } | FaultKind::Backup { nodes } => nodes,

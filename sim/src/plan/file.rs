@@ -1,4 +1,4 @@
-//! Reading and writing plans in TOML, and the conditions that a plan must meet to run.
+//! Reads, writes and checks plans in TOML.
 
 pub(crate) mod document;
 mod faults;
@@ -15,7 +15,7 @@ use crate::plan::file::shorthand::spell_out;
 use crate::plan::time::SimTime;
 use crate::plan::{Lacks, Lane, LockKind, Plan, WorkloadKind};
 
-/// An error of a plan that cannot be run. Each error names the place.
+/// The reason why a plan cannot be run. Every error names the place.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// The file cannot be read.
@@ -34,18 +34,18 @@ pub enum PlanError {
         /// The place in the file, and the reason.
         error: Misreading,
     },
-    /// A plan cannot be written.
+    /// The plan cannot be written.
     #[error("{0}")]
     Write(#[from] toml::ser::Error),
     /// Something in the plan is impossible.
     #[error("{place}: {why}")]
     Impossible {
-        /// The field.
+        /// The field that is impossible.
         place: String,
         /// The reason.
         why: String,
     },
-    /// The lane of the plan does not support something in it.
+    /// The lane of the plan does not support a part of the plan.
     #[error(transparent)]
     Lacks(#[from] Lacks),
     /// An error of a plan that was read from a file.
@@ -53,14 +53,14 @@ pub enum PlanError {
     InFile {
         /// The file.
         path: PathBuf,
-        /// The place in the file, if the file sets what is wrong.
+        /// The place in the file, if the file sets the wrong field.
         at: Option<Position>,
         /// The error.
         error: Box<PlanError>,
     },
 }
 
-/// Formats a file, with a place in it if there is one.
+/// Formats a file name, with a place in the file if there is one.
 pub(crate) fn place(path: &Path, at: Option<Position>) -> String {
     match at {
         Some(at) => format!("{}:{at}", path.display()),
@@ -69,7 +69,7 @@ pub(crate) fn place(path: &Path, at: Option<Position>) -> String {
 }
 
 impl PlanError {
-    /// Returns the field that is wrong, if the error is about one.
+    /// Returns the wrong field, if the error is about a field.
     pub(crate) fn field(&self) -> Option<String> {
         match self {
             PlanError::Impossible { place, .. } => Some(place.clone()),
@@ -92,7 +92,7 @@ pub fn read(path: &Path) -> Result<Plan, PlanError> {
     parse(path, &text)
 }
 
-/// Reads and checks a plan from a text that was read from a file.
+/// Reads and checks a plan from the text of a file.
 ///
 /// # Errors
 /// Returns the same errors as [`read`].
@@ -113,7 +113,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// Returns the plan of a table, before it is checked, and the table with all shorthand spelled out.
+/// Returns the plan of a table, before it is checked. Also returns the table with all shorthand expanded.
 pub(crate) fn plan_of<'a>(
     text: &str,
     mut table: DocumentPart<'a>,
@@ -146,7 +146,7 @@ fn wrong(place: impl Into<String>, why: impl Into<String>) -> PlanError {
 const SHORTEST_LEASE: SimTime = SimTime::millis(5);
 /// The longest lease that the simulator configures.
 const LONGEST_LEASE: SimTime = SimTime::secs(3600);
-/// The longest run.
+/// The longest duration of a run.
 const LONGEST: SimTime = SimTime::secs(24 * 3600);
 
 /// Checks that a plan can be run.

@@ -1,7 +1,7 @@
 //! Plans drawn from a seed.
 //!
-//! The generator first draws which kinds of fault exist, how often and how long: runs with few kinds go deeper than
-//! runs with all. It then writes the faults down one by one, and only that list is run.
+//! The generator first draws which kinds of fault occur, and how often and how long. Runs with few kinds go deeper
+//! than runs with all kinds. It then writes down every single fault, and only that list is run.
 
 mod clusters;
 mod dice;
@@ -29,7 +29,7 @@ use law::{Fixed, Law};
 pub enum FaultChoice {
     /// No faults.
     None,
-    /// Faults that the stated assumptions of the lock allow, within their bounds.
+    /// The faults that the stated assumptions of the lock allow, within their bounds.
     #[default]
     Inside,
     /// Faults of all kinds.
@@ -38,7 +38,7 @@ pub enum FaultChoice {
     Only(Vec<Kind>),
 }
 
-/// Error for a text that names no kinds of fault.
+/// The error for a text that names no kinds of fault.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{word:?} is no kind of fault: use inside, all, none, or a list of {}", names().join(","))]
 pub struct UnknownKind {
@@ -111,16 +111,16 @@ impl FaultChoice {
     }
 }
 
-/// Returns whether the stated assumptions of a lock allow a kind of fault: only a minority of nodes loses data, by
-/// restarts, and these nodes are watched; no node's clock is stepped by more than its margin; and a machine's clock
-/// counts the time of its suspension.
+/// Returns whether the stated assumptions of a lock allow a kind of fault: only a minority of nodes loses data, only
+/// by restarts, and these nodes are watched; no clock of a node is stepped by more than the margin; and the clock of a
+/// machine counts the time of its suspension.
 fn is_inside(kind: Kind, plan: &Plan) -> bool {
     let is_group = plan.nodes.are_groups();
     if plan.nodes.cluster.is_some() && !clusters::is_inside(kind, plan) {
         return false;
     }
     match kind {
-        // A claim counts only once all replicas have it, so no election loses one. A promoted replica expires it by
+        // A claim counts only when all replicas have it, so no election loses one. A promoted replica expires it by
         // its own clock, so the clocks of a group must agree.
         Kind::SlowReplication if is_group => true,
         Kind::NodeRate | Kind::NodeStep if is_group => false,
@@ -131,22 +131,23 @@ fn is_inside(kind: Kind, plan: &Plan) -> bool {
             plan.node_trust() == NodeTrust::Watched && is_majority && !is_group
         }
         Kind::Flush | Kind::Evict | Kind::Failover | Kind::SlowReplication => false,
-        // A renewal does not check which server it reaches: if two members lead to one server, both confirm.
+        // A renewal does not check which server it reaches. If the addresses of two members lead to one server, both
+        // are confirmed.
         Kind::Misroute => false,
         _ => true,
     }
 }
 
-/// What each node of a plan is.
+/// What the nodes of a plan are made of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Deployment {
-    /// A server, sometimes with replicas.
+    /// Each node is a server, sometimes with replicas.
     #[default]
     Servers,
-    /// A Sentinel group. Faults that lead to elections are drawn, too.
+    /// Each node is a Sentinel group. Faults that lead to elections are drawn, too.
     Groups,
-    /// A shard of one cluster. Elections, faults that lead to them, and moves of slots are drawn, too. For the lock
-    /// of one node, the whole cluster is that node.
+    /// Each node is a shard of one cluster. Elections, faults that lead to them, and moves of slots are drawn, too.
+    /// For the lock on one node, the whole cluster is that node.
     Clusters,
 }
 
@@ -159,26 +160,26 @@ fn most_of(kind: Kind) -> u64 {
     }
 }
 
-/// The choices that a user fixes. Everything else is drawn.
+/// The choices that the user makes. Everything else is drawn from the seed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlanGenerator {
     /// The kinds of fault.
     pub faults: FaultChoice,
-    /// The lane. Faults that it does not support are drawn only if they are requested by name.
+    /// The lane. Faults that it does not support are drawn only if the user requests them by name.
     pub lane: Lane,
-    /// What each node is.
+    /// What the nodes are made of.
     pub deployment: Deployment,
     /// The kind of lock.
     pub lock: LockKind,
     /// The implementation of the lock.
     pub variant: Variant,
-    /// The number of nodes; `None` to draw it.
+    /// The number of nodes, or `None` to draw it.
     pub nodes: Option<u16>,
-    /// The number of clients; `None` to draw it.
+    /// The number of clients, or `None` to draw it.
     pub clients: Option<u16>,
-    /// The kind of work; `None` to draw it.
+    /// The kind of work, or `None` to draw it.
     pub workload: Option<WorkloadKind>,
-    /// How long clients work; `None` for the standard 2 s.
+    /// How long clients work, or `None` for the default of 2 s.
     pub duration: Option<SimTime>,
 }
 
@@ -199,7 +200,7 @@ impl Default for PlanGenerator {
 }
 
 impl PlanGenerator {
-    /// Checks that the lane supports the faults that were requested by name, and the deployment.
+    /// Checks that the lane supports the deployment, and the faults that were requested by name.
     ///
     /// # Errors
     /// Returns [`Lacks::Kind`], [`Lacks::Sentinels`], [`Lacks::Cluster`] or [`Lacks::SeveralOfCluster`].
@@ -274,8 +275,8 @@ impl PlanGenerator {
             && plan.faults.iter().any(forgets)
             && plan.faults.iter().any(is_set)
         {
-            // A token that only a bare majority accepted is lost with the counter of one of its nodes. The order of
-            // tokens then depends on the nodes' clocks.
+            // A token that only a bare majority accepted is lost if one of its nodes loses its counter. After that,
+            // the order of tokens depends on the clocks of the nodes.
             if !plan.not_demanded.contains(&Property::Fencing) {
                 plan.not_demanded.push(Property::Fencing);
             }
@@ -294,7 +295,7 @@ impl PlanGenerator {
         let own = stopped.or_else(|| Law::draw_newcomers(plan.seed));
         let own = own.or_else(|| Law::draw_together(plan.seed));
         let (law, mut draw) = match own.or_else(|| Law::draw_meeting(plan.seed)) {
-            // If kinds are requested by name, no law adds others.
+            // If the user requests kinds by name, no law adds other kinds.
             _ if !has_laws => return Law::Mixed,
             Some(own) => own,
             None => {
@@ -396,7 +397,7 @@ impl PlanGenerator {
         workload.checks = draw.between(1, 4) as u16;
     }
 
-    /// Draws a margin for locks on one node, where claims outlast their leases only if the plan has one.
+    /// Draws a margin for a lock on one node. There, claims outlast their leases only if the plan has a margin.
     fn margin(&self, plan: &mut Plan, seed: u64) {
         let is_asked_for = !plan.has_remedies()
             && plan.variant.has_product_clients()
@@ -407,7 +408,7 @@ impl PlanGenerator {
         }
     }
 
-    /// Draws stays of about a lease: only these show what goes wrong at its end.
+    /// Draws sections that last about a lease: only these show what goes wrong when a lease ends.
     fn stays(&self, plan: &mut Plan, seed: u64) {
         let is_drawn = matches!(self.faults, FaultChoice::Inside | FaultChoice::All);
         let mut draw = Draw::new(seed, Purpose::Plan, 1_002);
@@ -417,7 +418,7 @@ impl PlanGenerator {
         }
     }
 
-    /// Draws the initial readings of wall clocks, of clients and of nodes, which may be anything.
+    /// Draws the initial readings of the wall clocks of clients and nodes. They can be arbitrary.
     fn clocks(&self, plan: &mut Plan, seed: u64) {
         if self.faults == FaultChoice::None {
             return;

@@ -1,16 +1,16 @@
-//! Limits of lanes.
+//! The limits of each lane.
 
 use crate::plan::fault::{Fault, Kind, Towards, Trigger};
 use crate::plan::variant::Variant;
 use crate::plan::{Lane, Plan};
 
-/// A part of a plan that its lane does not support.
+/// A part of a plan that the lane of the plan does not support.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Lacks {
     /// A kind of fault.
     #[error("the lane turmoil has no faults of kind {}: {}; use the lane fast", .0.name(), why(*.0))]
     Kind(Kind),
-    /// A fault of such a kind in a plan.
+    /// A fault of an unsupported kind in a plan.
     #[error("faults[{index}]: {}", Lacks::Kind(*kind))]
     Fault {
         /// The index of the fault in the plan, from 0.
@@ -85,7 +85,7 @@ impl Lacks {
         }
     }
 
-    /// Checks that a plan can be run in its lane.
+    /// Checks that the lane of a plan supports the whole plan.
     ///
     /// # Errors
     /// Returns [`Lacks`] with the part that the lane does not support.

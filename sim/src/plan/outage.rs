@@ -1,4 +1,4 @@
-//! Outages of resources beside the lock.
+//! Outages of resources other than the lock.
 
 use std::fmt;
 
@@ -7,16 +7,15 @@ use serde::{Deserialize, Serialize};
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::time::SimTime;
 
-/// A fault of one of a user's own resources, for some time.
+/// A fault of one of a user's own resources.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outage {
-    /// When it begins.
+    /// When the outage begins.
     pub at: SimTime,
-    /// How long it lasts.
+    /// How long the outage lasts.
     pub lasts: SimTime,
-    /// The index of the resource, from 0, in the order in which resources are created. A number beyond the last index
-    /// wraps around.
+    /// The index of the resource, from 0, in the order in which resources are created. Larger numbers wrap around.
     pub resource: u16,
     /// What goes wrong.
     pub what: OutageKind,
@@ -26,14 +25,14 @@ pub struct Outage {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OutageKind {
-    /// Every second message to or from the resource is lost, at random.
+    /// Half of the messages to and from the resource are lost, at random.
     Loss,
-    /// Every fourth message to or from the resource, at random, takes up to two leases longer, and others overtake
-    /// it.
+    /// A quarter of the messages to and from the resource, at random, take up to two leases longer, so other messages
+    /// overtake them.
     Slow,
-    /// The resource is paused: it executes requests after the pause.
+    /// The resource is paused. It executes its requests after the pause.
     Pause,
-    /// The resource is down: it refuses requests, and loses what it had not persisted.
+    /// The resource is down. It refuses requests and loses what it had not persisted.
     Crash,
 }
 
@@ -45,7 +44,7 @@ impl OutageKind {
         OutageKind::Crash,
     ];
 
-    /// Returns its name.
+    /// Returns the name of this kind.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -72,18 +71,18 @@ impl fmt::Display for Outage {
 }
 
 impl Outage {
-    /// Returns when it ends.
+    /// Returns when the outage ends.
     #[must_use]
     pub fn ends(&self) -> SimTime {
         self.at.plus(self.lasts)
     }
 
-    /// Returns whether it lasts at a time, in nanoseconds of true time.
+    /// Returns whether the outage is active at a time, in nanoseconds of true time.
     pub(crate) fn is_at(&self, at: u64) -> bool {
         self.at.as_nanos() <= at && at < self.ends().as_nanos()
     }
 
-    /// Draws the outages of a seed: none in a quarter of all runs, otherwise up to four. They end within the first
+    /// Draws the outages of a seed: none in a quarter of all runs, otherwise up to four. Outages end within the first
     /// three quarters of the run.
     pub(crate) fn draw(seed: u64, duration: SimTime) -> Vec<Outage> {
         let mut draw = Draw::new(seed, Purpose::Outages, 0);

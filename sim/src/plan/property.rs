@@ -1,4 +1,4 @@
-//! The properties that must hold, by name. A plan may list some that are not demanded.
+//! The properties that are checked, by name. A plan may exempt a run from some of them.
 
 use std::fmt;
 
@@ -8,38 +8,37 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Property {
-    /// At most one client believes to hold the lock: from when it receives its guard until it last finds the lock
-    /// held.
+    /// At most one client believes that it holds the lock, from when it receives its guard until its last check that
+    /// finds the lock held.
     Exclusion,
-    /// Writes of two holds do not interleave, and no update is overwritten unread.
+    /// The writes of two holds do not interleave, and no update is overwritten before it is read.
     Usage,
-    /// Tokens are unique and grow; a store never accepts a smaller one than it has seen.
+    /// Tokens are unique and grow. A store never accepts a token that is smaller than one that it has seen.
     Fencing,
     /// No client changes another client's claim.
     Ownership,
-    /// The hold count that a guard reports is the number of its hold's guards.
+    /// The hold count that a guard reports is the number of guards of its hold.
     HoldCount,
-    /// Once everything works again, the lock is acquired within a bound.
+    /// When all faults are over, the lock is acquired within a bound.
     Progress,
     /// After all clients have ended, nothing stays locked.
     Orphans,
-    /// A fair lock serves its waiters in the order of their arrival.
+    /// A fair lock serves its waiters in the order in which they arrived.
     Fairness,
-    /// A writer excludes all others, and a client that has left keeps no other client out.
+    /// A writer excludes all other clients, and a client that has left keeps no other client out.
     ReadWrite,
-    /// Of two requests of one hold, the one with the larger number states no shorter lease.
+    /// Of two requests of one hold, the one with the larger number does not state a shorter lease.
     Statements,
-    /// At most one leader believes to lead: from its election until it last finds that it leads.
+    /// At most one leader believes that it leads, from its election until its last check that finds that it leads.
     Leadership,
     /// Terms of leaders grow strictly with each election.
     Terms,
-    /// Each node frees the claims of a dead process within their TTL. Only the fast lane observes the claims of
-    /// nodes.
+    /// Each node frees the claims of a dead process within their TTL. Only the fast lane observes the claims of nodes.
     Expiry,
     /// Statements about holds are true: a client that receives a guard holds the lock, an extension is as long as
     /// requested, and a hold that is renewed lasts.
     Validity,
-    /// The run ends: clients and events do not continue forever while no time passes.
+    /// The run ends. Clients and events do not continue forever while no time passes.
     Termination,
     /// A property that a user's test states with `always!` is true in every evaluation.
     Always,
@@ -69,13 +68,13 @@ impl Property {
         Property::Eventually,
     ];
 
-    /// Returns whether a user's test states it.
+    /// Returns whether a user's test states this property.
     #[must_use]
     pub const fn is_stated(self) -> bool {
         matches!(self, Property::Always | Property::Eventually)
     }
 
-    /// Returns its name.
+    /// Returns the name of the property.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -99,7 +98,8 @@ impl Property {
         }
     }
 
-    /// Returns whether it is a liveness property: to violate it means to wait too long, not to do something wrong.
+    /// Returns whether this is a liveness property. Such a property is violated by waiting too long, not by a wrong
+    /// step.
     #[must_use]
     pub const fn is_liveness(self) -> bool {
         matches!(

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::plan::cluster::Cluster;
 use crate::plan::time::SimTime;
 
-/// The nodes of a plan, and the servers that each consists of.
+/// The nodes of a plan, and the servers of each node.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Nodes {
@@ -17,22 +17,22 @@ pub struct Nodes {
     pub replicas: u16,
     /// The shortest time that a write takes to reach a replica.
     pub replication_lag: SimTime,
-    /// How many replicas must have a claim before a grant or a renewal counts (`WAIT`). `None` to wait for none.
+    /// How many replicas must have a claim before a grant or a renewal counts (`WAIT`). `None` if no replica is
+    /// awaited.
     pub wait: Option<Wait>,
-    /// How many replicas a primary needs to accept writes (`min-replicas-to-write`). `None` if it always accepts
-    /// them.
+    /// How many replicas a primary needs to accept writes (`min-replicas-to-write`). `None` if it always accepts them.
     pub min_replicas: Option<MinReplicas>,
-    /// The sentinels of each node, which make it a group: they elect another primary when the primary has failed, and
-    /// clients ask them for its address. `None` if each node has one address.
+    /// The sentinels of each node, which make the node a group. They elect another primary when the primary fails, and
+    /// clients ask them for its address. `None` if each node has a fixed address.
     pub sentinels: Option<Sentinels>,
-    /// The cluster whose shards the nodes are. A cluster elects its primaries itself and tells clients which node
-    /// owns which slots. `None` if the nodes are independent.
+    /// The cluster whose shards are the nodes. A cluster elects its primaries itself and tells clients which node owns
+    /// which slots. `None` if the nodes are independent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<Cluster>,
 }
 
 impl Nodes {
-    /// Returns the times of an election where nodes are groups: those of their sentinels, or of their cluster.
+    /// Returns the times of an election if the nodes are groups: those of their sentinels, or of their cluster.
     pub(crate) fn elections(&self) -> Option<Sentinels> {
         let cluster = self.cluster.as_ref();
         let of_cluster = cluster.map(|cluster| Sentinels::of_cluster(cluster, self.count));
@@ -59,9 +59,9 @@ pub struct Wait {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MinReplicas {
-    /// The number of replicas that must follow it (`min-replicas-to-write`).
+    /// The number of replicas that must follow the server (`min-replicas-to-write`).
     pub count: u16,
-    /// How much later it notices that a replica no longer follows (`min-replicas-max-lag`).
+    /// How much later the server notices that a replica no longer follows it (`min-replicas-max-lag`).
     pub max_lag: SimTime,
 }
 
@@ -71,18 +71,17 @@ pub struct MinReplicas {
 pub struct Sentinels {
     /// The number of sentinels.
     pub count: u16,
-    /// How many sentinels must consider the primary down before an election. `None` for a majority.
+    /// How many sentinels must consider the primary down before an election. `None` if a majority must.
     pub quorum: Option<u16>,
-    /// The time after which a sentinel considers a server down when it has received nothing from it
+    /// How long a sentinel receives nothing from a server before it considers the server down
     /// (`down-after-milliseconds`).
     pub down_after: SimTime,
-    /// The time from when enough sentinels consider the primary down until a replica is promoted: the vote, and
-    /// `REPLICAOF NO ONE`.
+    /// The time from when enough sentinels consider the primary down until a replica is promoted. It includes the vote
+    /// and `REPLICAOF NO ONE`.
     pub election: SimTime,
-    /// The time from a promotion until the other sentinels know of it.
+    /// The time from a promotion until the other sentinels learn of it.
     pub gossip: SimTime,
-    /// How long a server must be observed to act as a primary, while another primary is named, before it is made a
-    /// replica.
+    /// How long a server must act as a primary, while the sentinels name another one, before it is made a replica.
     pub demotion: SimTime,
     /// What sentinels do with the connections of a server whose role they change.
     pub connections: Connections,
@@ -92,16 +91,16 @@ pub struct Sentinels {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Connections {
-    /// They close them (`CLIENT KILL`).
+    /// They close the connections (`CLIENT KILL`).
     #[default]
     Ended,
-    /// They leave them open, as sentinels without the permission to close them do, or an operator who changes roles.
-    /// Clients then receive `READONLY`.
+    /// They leave the connections open. Sentinels without the permission to close them do so, and so does an operator
+    /// who changes roles. Clients then receive `READONLY`.
     Kept,
 }
 
 impl Default for Sentinels {
-    /// Returns three sentinels that take tenths of a second for what takes seconds with the defaults of Redis.
+    /// Returns three sentinels with times of tenths of a second. The defaults of Redis are seconds.
     fn default() -> Self {
         Sentinels {
             count: 3,
@@ -116,7 +115,7 @@ impl Default for Sentinels {
 }
 
 impl Sentinels {
-    /// Returns the times of an election in a cluster of this many shards. Their primaries vote. A deposed node
+    /// Returns the times of an election in a cluster with this many shards, whose primaries vote. A deposed node
     /// becomes a replica as soon as it learns of the election, and keeps its connections.
     fn of_cluster(cluster: &Cluster, shards: u16) -> Self {
         Sentinels {
@@ -130,7 +129,7 @@ impl Sentinels {
         }
     }
 
-    /// Returns the number of sentinels that an election needs.
+    /// Returns the number of votes that an election needs.
     pub(crate) fn majority(&self) -> u16 {
         self.count / 2 + 1
     }
@@ -140,8 +139,8 @@ impl Sentinels {
         self.quorum.unwrap_or(self.majority())
     }
 
-    /// Returns the time from the loss of a primary, or from the end of what prevented an election, until clients can
-    /// find the new primary and the old one is a replica.
+    /// Returns the time from the loss of a primary until clients can find the new primary and the old one is a
+    /// replica. If something prevented the election, the time counts from when that ended.
     pub(crate) fn settling(&self) -> SimTime {
         let checks = SimTime::millis(100);
         let parts = [self.down_after, self.election, self.gossip, self.demotion];
@@ -185,7 +184,7 @@ pub struct Network {
     pub min: SimTime,
     /// The longest time that a message takes, one way.
     pub max: SimTime,
-    /// The time-out of a call, on the clock of the client.
+    /// The time-out of a call, measured on the clock of the client.
     pub call_timeout: SimTime,
     /// The time-out of a connection attempt.
     pub connect_timeout: SimTime,

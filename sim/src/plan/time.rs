@@ -7,12 +7,13 @@ use std::time::Duration;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A point in true time since the beginning of a run, or a length, in nanoseconds. Written `40us`, `250ms`, `1.5s`.
+/// A point in true time since the beginning of a run, or a length of time, in nanoseconds. Written as `40us`, `250ms`
+/// or `1.5s`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct SimTime(u64);
 
 impl SimTime {
-    /// The zero length, and the beginning of a run.
+    /// The length zero, and the beginning of a run.
     pub const ZERO: SimTime = SimTime(0);
 
     /// Creates a span of nanoseconds.
@@ -51,13 +52,13 @@ impl SimTime {
         Duration::from_nanos(self.0)
     }
 
-    /// Returns the sum. It saturates at the largest span.
+    /// Returns the sum, or the largest span if it overflows.
     #[must_use]
     pub const fn plus(self, other: SimTime) -> SimTime {
         SimTime(self.0.saturating_add(other.0))
     }
 
-    /// Returns the difference. It saturates at zero.
+    /// Returns the difference, or zero if it would be negative.
     #[must_use]
     pub const fn minus(self, other: SimTime) -> SimTime {
         SimTime(self.0.saturating_sub(other.0))
@@ -70,7 +71,8 @@ impl From<Duration> for SimTime {
     }
 }
 
-/// A step of a clock, forwards or backwards, in nanoseconds. Written like a [`SimTime`], with a `-` for backwards.
+/// A step of a clock, forwards or backwards, in nanoseconds. Written like a [`SimTime`], with a leading `-` for a
+/// backward step.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ClockStep(i64);
 
@@ -94,7 +96,7 @@ impl ClockStep {
     }
 }
 
-/// Error for a text that is no span of time.
+/// The error for a text that is not a span of time.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0:?} is no span of time: write for example 40us, 250ms or 1.5s")]
 pub struct NotASpan(String);

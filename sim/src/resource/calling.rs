@@ -11,13 +11,13 @@ use quorlock::{Time, Timer};
 use crate::seam::runtime::SimTimer;
 use crate::world::id::ProcessId;
 
-/// Why a call to a resource failed.
+/// The reason why a call to a resource failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CallError {
-    /// The resource was down and has not executed the request. It can be sent again.
+    /// The resource was down and did not execute the request. The client can send it again.
     #[error("the resource is down: nothing was done, send the request again")]
     Refused,
-    /// No answer arrived in time. The request may have been executed, or may still be.
+    /// No answer arrived in time. The request may have been executed, or may be executed later.
     #[error("no answer in time: the request may have been executed, or may still be")]
     Unanswered,
 }

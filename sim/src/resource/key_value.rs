@@ -10,7 +10,7 @@ use quorlock::Token;
 use super::{CallError, Service, ServiceClient};
 use crate::client::context::Context;
 
-/// A store of values by key, which survive crashes.
+/// A store of values by key. The values survive crashes.
 ///
 /// For each key, it remembers the largest [fencing token](quorlock::Guard::fencing_token) of fenced reads and writes,
 /// and rejects fenced requests with a smaller token. Requests without a token are always executed.
@@ -51,14 +51,14 @@ impl<V: Debug> Debug for Ask<V> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Stale(Token);
 
-/// Why a request to a store failed.
+/// The reason why a request to a store failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The store was down or has not answered in time.
+    /// The store was down or did not answer in time.
     #[error(transparent)]
     Call(#[from] CallError),
-    /// The token is smaller than one that the store has seen for the key, so another client has acquired the lock
-    /// since. Nothing was done.
+    /// The token is smaller than the largest one that the store has seen for the key, so another client has acquired
+    /// the lock since. The request had no effect.
     #[error("the token is older than {}, which the store has seen: another client has acquired the lock since", largest.0)]
     Stale {
         /// The largest token that the store has seen for the key.
@@ -81,7 +81,7 @@ impl<V> StoreState<V> {
 }
 
 impl<V: Clone + Debug + 'static> KeyValueStore<V> {
-    /// Creates an empty store. The page of a failure shows its name.
+    /// Creates an empty store. The report of a failure shows this name.
     #[must_use]
     pub fn new(name: &str) -> Self {
         let state = Rc::new(RefCell::new(StoreState {
@@ -105,7 +105,7 @@ impl<V: Clone + Debug + 'static> KeyValueStore<V> {
         KeyValueStore { state, service }
     }
 
-    /// Adds a value that exists from the beginning.
+    /// Adds a value that is in the store from the beginning.
     #[must_use]
     pub fn with(self, key: &str, value: V) -> Self {
         let mut state = self.state.borrow_mut();
@@ -120,14 +120,14 @@ impl<V: Clone + Debug + 'static> KeyValueStore<V> {
         KeyValueClient(self.service.client(ctx))
     }
 
-    /// Returns the value of a key for the test itself. This takes no time and cannot fail.
+    /// Returns the value of a key, for use by the test itself. Takes no time and cannot fail.
     #[must_use]
     pub fn peek(&self, key: &str) -> Option<V> {
         self.state.borrow().values.get(key).cloned()
     }
 }
 
-/// A handle of one client to a [`KeyValueStore`].
+/// A client's handle to a [`KeyValueStore`].
 #[derive(Clone, Debug)]
 pub struct KeyValueClient<V>(ServiceClient<Ask<V>, Result<Option<V>, Stale>>);
 
@@ -140,16 +140,16 @@ impl<V: Clone + Debug + 'static> KeyValueClient<V> {
     /// Reads the value of a key.
     ///
     /// # Errors
-    /// [`StoreError::Call`] if the store is down or does not answer in time.
+    /// Returns [`StoreError::Call`] if the store is down or does not answer in time.
     pub async fn get(&self, key: &str) -> Result<Option<V>, StoreError> {
         self.ask(Ask::Get(key.to_owned(), None)).await
     }
 
-    /// Reads the value of a key with a token. From now on the store rejects fenced writes with a smaller token, so the
-    /// value stays the same until this holder or a later one writes.
+    /// Reads the value of a key with a token. The store then rejects fenced writes with a smaller token, so the value
+    /// stays the same until this holder or a later one writes.
     ///
     /// # Errors
-    /// [`StoreError`] if the store is down or does not answer in time, or if the token is stale.
+    /// Returns [`StoreError`] if the store is down or does not answer in time, or if the token is stale.
     pub async fn get_fenced(&self, key: &str, token: Token) -> Result<Option<V>, StoreError> {
         self.ask(Ask::Get(key.to_owned(), Some(token))).await
     }
@@ -157,7 +157,7 @@ impl<V: Clone + Debug + 'static> KeyValueClient<V> {
     /// Writes the value of a key. Returns the previous value.
     ///
     /// # Errors
-    /// [`StoreError::Call`] if the store is down or does not answer in time.
+    /// Returns [`StoreError::Call`] if the store is down or does not answer in time.
     pub async fn put(&self, key: &str, value: V) -> Result<Option<V>, StoreError> {
         self.ask(Ask::Put(key.to_owned(), value, None)).await
     }
@@ -165,7 +165,7 @@ impl<V: Clone + Debug + 'static> KeyValueClient<V> {
     /// Writes the value of a key, unless the store has seen a larger token. Returns the previous value.
     ///
     /// # Errors
-    /// [`StoreError`] if the store is down or does not answer in time, or if the token is stale.
+    /// Returns [`StoreError`] if the store is down or does not answer in time, or if the token is stale.
     pub async fn put_fenced(
         &self,
         key: &str,

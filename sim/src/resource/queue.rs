@@ -11,9 +11,10 @@ use crate::client::context::Context;
 use crate::plan::time::SimTime;
 use crate::world::with;
 
-/// A queue that delivers each item at least once: again if it was not confirmed in time, and after a crash.
+/// A queue that delivers each item at least once. It delivers an item again if the item was not confirmed in time, and
+/// after a crash.
 ///
-/// Its items survive crashes, but not which of them are out for delivery.
+/// The items survive crashes. The record of which items are out for delivery does not.
 pub struct Queue<T> {
     state: Rc<RefCell<QueueItems<T>>>,
     service: Service<QueueAsk<T>, QueueDone<T>>,
@@ -31,7 +32,8 @@ struct QueueItem<T> {
     number: u64,
     value: T,
     attempts: u32,
-    /// Until when it is out for delivery, in nanoseconds of true time; 0 if it was not delivered, or not since a crash.
+    /// When the delivery of the item times out, in nanoseconds of true time; 0 if the item has not been delivered
+    /// since it was pushed or since the last crash.
     out_until: u64,
 }
 
@@ -58,12 +60,12 @@ enum QueueDone<T> {
     Taken,
 }
 
-/// An item that was delivered. It is delivered again unless it is [confirmed](QueueClient::confirm) in time.
+/// An item that was delivered. The queue delivers it again unless it is [confirmed](QueueClient::confirm) in time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Delivery<T> {
     /// The item that was pushed.
     pub value: T,
-    /// How often the item has been delivered, including this time: from 1.
+    /// How often the item has been delivered, including this time. Starts at 1.
     pub attempt: u32,
     number: u64,
 }
@@ -108,7 +110,7 @@ impl<T: Clone> QueueItems<T> {
 }
 
 impl<T: Clone + Debug + 'static> Queue<T> {
-    /// Creates an empty queue, which waits this long for a confirmation. The page of a failure shows its name.
+    /// Creates an empty queue, which waits for confirmations for `patience`. The report of a failure shows this name.
     #[must_use]
     pub fn new(name: &str, patience: Duration) -> Self {
         let state = Rc::new(RefCell::new(QueueItems {
@@ -126,7 +128,7 @@ impl<T: Clone + Debug + 'static> Queue<T> {
         Queue { state, service }
     }
 
-    /// Adds an item that exists from the beginning.
+    /// Adds an item that is in the queue from the beginning.
     #[must_use]
     pub fn with(self, value: T) -> Self {
         self.state.borrow_mut().push(value);
@@ -139,20 +141,20 @@ impl<T: Clone + Debug + 'static> Queue<T> {
         QueueClient(self.service.client(ctx))
     }
 
-    /// Returns how many items are not confirmed, for the test itself.
+    /// Returns the number of items that are not confirmed, for use by the test itself.
     #[must_use]
     pub fn len(&self) -> usize {
         self.state.borrow().items.len()
     }
 
-    /// Whether all items are confirmed.
+    /// Returns whether all items are confirmed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// A handle of one client to a [`Queue`].
+/// A client's handle to a [`Queue`].
 #[derive(Clone, Debug)]
 pub struct QueueClient<T>(ServiceClient<QueueAsk<T>, QueueDone<T>>);
 
@@ -160,7 +162,8 @@ impl<T: Clone + Debug + 'static> QueueClient<T> {
     /// Pushes an item.
     ///
     /// # Errors
-    /// [`CallError`]. Without an answer the item may be in the queue; pushed again, it may be there twice.
+    /// Returns [`CallError`]. Without an answer, the item may be in the queue; if it is pushed again, it may be there
+    /// twice.
     pub async fn push(&self, value: T) -> Result<(), CallError> {
         self.0.call(QueueAsk::Push(value)).await.map(|_| ())
     }
@@ -168,7 +171,7 @@ impl<T: Clone + Debug + 'static> QueueClient<T> {
     /// Receives the first item that is not out for delivery, if there is one.
     ///
     /// # Errors
-    /// [`CallError`]. Without an answer an item may be out for delivery; it is delivered again later.
+    /// Returns [`CallError`]. Without an answer, an item may be out for delivery; the queue delivers it again later.
     pub async fn receive(&self) -> Result<Option<Delivery<T>>, CallError> {
         Ok(match self.0.call(QueueAsk::Receive).await? {
             QueueDone::Delivered(delivery) => Some(delivery),
@@ -179,7 +182,7 @@ impl<T: Clone + Debug + 'static> QueueClient<T> {
     /// Confirms a delivery, so that the item is not delivered again.
     ///
     /// # Errors
-    /// [`CallError`]. Without an answer the item may be delivered again.
+    /// Returns [`CallError`]. Without an answer, the item may be delivered again.
     pub async fn confirm(&self, delivery: &Delivery<T>) -> Result<(), CallError> {
         let confirm = QueueAsk::Confirm(delivery.number);
         self.0.call(confirm).await.map(|_| ())

@@ -18,7 +18,7 @@ use crate::world::id::ProcessId;
 use crate::world::job::Job;
 use crate::world::{World, with};
 
-/// A service of a user, which answers one request after another with a function.
+/// A service that you define: a function that answers one request after another.
 ///
 /// Clones refer to the same service.
 ///
@@ -43,12 +43,12 @@ use crate::world::{World, with};
 pub struct Service<Q, A>(Rc<Inner<Q, A>>);
 
 struct Inner<Q, A> {
-    /// Its index in the history.
+    /// The index of the service in the history.
     id: u16,
     draw: RefCell<Draw>,
     handler: RefCell<Box<dyn FnMut(Q) -> A>>,
     on_crash: RefCell<Option<Box<dyn FnMut()>>>,
-    /// How many crashes the service has noticed.
+    /// The number of crashes that the service has noticed.
     crashes: RefCell<usize>,
 }
 
@@ -65,9 +65,9 @@ impl<Q, A> Debug for Service<Q, A> {
 }
 
 impl<Q: Debug + 'static, A: Debug + 'static> Service<Q, A> {
-    /// Creates a service. The page of a failure shows its name. The world of a test creates it, or a client does.
+    /// Creates a service, in the world of a test or in a client. The report of a failure shows this name.
     ///
-    /// The handler is called when a request arrives at the service, and takes no time.
+    /// The handler is called when a request arrives at the service. The call takes no simulated time.
     pub fn new(name: &str, handler: impl FnMut(Q) -> A + 'static) -> Self {
         let (id, seed) = with(|world| {
             let resources = &mut world.history.resources;
@@ -84,7 +84,7 @@ impl<Q: Debug + 'static, A: Debug + 'static> Service<Q, A> {
         }))
     }
 
-    /// Sets what the service forgets when it crashes. Without this, all of its state survives.
+    /// Sets a function that clears the state that a crash destroys. Without it, all of the state survives.
     #[must_use]
     pub fn on_crash(self, forget: impl FnMut() + 'static) -> Self {
         self.0.on_crash.replace(Some(Box::new(forget)));
@@ -101,7 +101,7 @@ impl<Q: Debug + 'static, A: Debug + 'static> Service<Q, A> {
         }
     }
 
-    /// Handles a request that arrives at the service, after the service's pause if there is one.
+    /// Handles a request that arrives at the service, after the service's pause if it is paused.
     fn arrive(&self, question: Q, call: Underway<A>) {
         let id = self.0.id;
         let now = with(|world| world.now());
@@ -120,7 +120,7 @@ impl<Q: Debug + 'static, A: Debug + 'static> Service<Q, A> {
             self.reply(call, Err(CallError::Refused));
             return;
         }
-        // The handler must not call the service itself, which is one machine and busy with this request.
+        // The handler must not call the service itself: the service is one machine, which is busy with this request.
         let answer = (self.0.handler.borrow_mut())(question);
         with(|world| {
             if let Some(asked) = world.history.asked.get_mut(call.asked) {
@@ -130,7 +130,7 @@ impl<Q: Debug + 'static, A: Debug + 'static> Service<Q, A> {
         self.reply(call, Ok(answer));
     }
 
-    /// Handles the crashes that have begun since the last request. They could not be noticed before.
+    /// Handles the crashes that have begun since the last request. The service could not notice them earlier.
     fn crash(&self, now: u64) {
         let begun = with(|world| {
             let all = own_outages(world, self.0.id);
@@ -180,13 +180,13 @@ impl<Q: Debug + 'static, A: Debug + 'static> Service<Q, A> {
 struct Underway<A> {
     who: ProcessId,
     departs: u64,
-    /// Its index in the history.
+    /// The index of the call in the history.
     asked: usize,
     place: Rc<RefCell<ResourceReply<A>>>,
 }
 
 impl<A> Underway<A> {
-    /// Whether its process died before it was really sent.
+    /// Returns whether the process died before the request actually left.
     fn has_never_left(&self, world: &World) -> bool {
         let client = world.clients.get(self.who.client);
         client.is_some_and(|client| client.died_before(self.who, self.departs))
@@ -208,14 +208,14 @@ fn own_outages(world: &World, id: u16) -> impl Iterator<Item = &Outage> {
     outages.filter(move |outage| outage.resource % count.max(1) == id)
 }
 
-/// Returns the outage of this kind that a resource has at a time.
+/// Returns the outage of this kind that a resource has at a time, if any.
 fn outage(world: &World, id: u16, at: u64, what: OutageKind) -> Option<Outage> {
     let mut all = own_outages(world, id);
     all.find(|outage| outage.what == what && outage.is_at(at))
         .cloned()
 }
 
-/// A handle of one client to a [`Service`].
+/// A client's handle to a [`Service`].
 pub struct ServiceClient<Q, A> {
     service: Service<Q, A>,
     ctx: Context,
@@ -242,8 +242,8 @@ impl<Q, A> Debug for ServiceClient<Q, A> {
 }
 
 impl<Q: Debug + 'static, A: Debug + 'static> ServiceClient<Q, A> {
-    /// Sets how long a call waits for its answer, by the clock of the client. The default is the time-out of the plan's
-    /// calls.
+    /// Sets how long a call waits for its answer, measured on the clock of the client. The default is the call
+    /// time-out of the plan.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -253,11 +253,11 @@ impl<Q: Debug + 'static, A: Debug + 'static> ServiceClient<Q, A> {
     /// Sends a request and waits for the answer.
     ///
     /// # Errors
-    /// [`CallError`] if the service is down or does not answer in time.
+    /// Returns [`CallError`] if the service is down or does not answer in time.
     ///
     /// # Cancel safety
-    /// The request is sent by the first poll. A call that is dropped afterwards is like one without an answer: the
-    /// request may be executed.
+    /// The first poll sends the request. If the call is dropped after that, the request may still be executed, as for
+    /// a call without an answer.
     pub async fn call(&self, question: Q) -> Result<A, CallError> {
         let until = self.ctx.now() + self.timeout;
         let place = self.send(question);

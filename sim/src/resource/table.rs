@@ -10,11 +10,11 @@ use quorlock::Token;
 use super::{CallError, Service, ServiceClient};
 use crate::client::context::Context;
 
-/// Rows by key, which transactions change. Committed rows survive crashes.
+/// A table of rows by key, which transactions change. Committed rows survive crashes.
 ///
-/// Transactions are serializable: of two that conflict, the one that commits later is refused
-/// ([`TransactionError::Conflict`]). A transaction that [carries a token](Transaction::fence) is refused if a larger
-/// token was committed before.
+/// Transactions are serializable. If two of them conflict, the one that commits later is refused
+/// ([`TransactionError::Conflict`]). A transaction that [carries a token](Transaction::fence) is refused if a
+/// transaction with a larger token has been committed.
 pub struct Table<R> {
     state: Rc<RefCell<Rows<R>>>,
     service: Service<Statement<R>, Done<R>>,
@@ -22,7 +22,7 @@ pub struct Table<R> {
 
 #[derive(Debug)]
 struct Rows<R> {
-    /// Each row with its version, which grows with each change.
+    /// Each row with its version, which grows with every change of the row.
     rows: BTreeMap<String, (u64, R)>,
     next: u64,
     largest: Option<Token>,
@@ -65,20 +65,21 @@ enum Done<R> {
     Stale(Token),
 }
 
-/// Why a transaction has not committed.
+/// The reason why a transaction was not committed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TransactionError {
-    /// The table was down or has not answered in time.
+    /// The table was down or did not answer in time.
     #[error(transparent)]
     Call(#[from] CallError),
-    /// A row that the transaction read was changed since. Nothing was written; the transaction can be started again.
+    /// A row that the transaction read has been changed since. Nothing was written, and the transaction can be started
+    /// again.
     #[error("{row} was changed since it was read: start the transaction again")]
     Conflict {
         /// The key of the row.
         row: String,
     },
-    /// The token is smaller than one that was committed, so another client has acquired the lock since. Nothing was
-    /// written.
+    /// The token is smaller than the largest one that was committed, so another client has acquired the lock since.
+    /// Nothing was written.
     #[error("the token is older than {}, which was committed: another client has acquired the lock since", largest.0)]
     Stale {
         /// The largest token that was committed.
@@ -117,7 +118,7 @@ impl<R: Clone> Rows<R> {
 }
 
 impl<R: Clone + Debug + 'static> Table<R> {
-    /// Creates an empty table. The page of a failure shows its name.
+    /// Creates an empty table. The report of a failure shows this name.
     #[must_use]
     pub fn new(name: &str) -> Self {
         let state = Rc::new(RefCell::new(Rows {
@@ -130,7 +131,7 @@ impl<R: Clone + Debug + 'static> Table<R> {
         Table { state, service }
     }
 
-    /// Adds a row that exists from the beginning.
+    /// Adds a row that is in the table from the beginning.
     #[must_use]
     pub fn with(self, key: &str, row: R) -> Self {
         let mut state = self.state.borrow_mut();
@@ -147,7 +148,7 @@ impl<R: Clone + Debug + 'static> Table<R> {
         TableClient(self.service.client(ctx))
     }
 
-    /// Returns a row for the test itself. This takes no time and cannot fail.
+    /// Returns a row, for use by the test itself. Takes no time and cannot fail.
     #[must_use]
     pub fn peek(&self, key: &str) -> Option<R> {
         let state = self.state.borrow();
@@ -155,7 +156,7 @@ impl<R: Clone + Debug + 'static> Table<R> {
     }
 }
 
-/// A handle of one client to a [`Table`].
+/// A client's handle to a [`Table`].
 #[derive(Clone, Debug)]
 pub struct TableClient<R>(ServiceClient<Statement<R>, Done<R>>);
 
@@ -182,16 +183,16 @@ pub struct Transaction<'a, R> {
 }
 
 impl<R: Clone + Debug + 'static> Transaction<'_, R> {
-    /// Makes the transaction commit only if no larger token was committed before.
+    /// Makes the commit fail if a transaction with a larger token has been committed.
     pub fn fence(mut self, token: Token) -> Self {
         self.changes.token = Some(token);
         self
     }
 
-    /// Reads a row, or the value that this transaction will write.
+    /// Returns the row, or the value that this transaction has put in its place.
     ///
     /// # Errors
-    /// [`CallError`] if the table is down or does not answer in time.
+    /// Returns [`CallError`] if the table is down or does not answer in time.
     pub async fn get(&mut self, key: &str) -> Result<Option<R>, CallError> {
         if let Some(own) = self.changes.written.get(key) {
             return Ok(Some(own.clone()));
@@ -201,12 +202,12 @@ impl<R: Clone + Debug + 'static> Transaction<'_, R> {
             return Ok(None);
         };
         let version = row.as_ref().map_or(0, |(version, _)| *version);
-        // The version of the first read counts: if the row has changed since, the commit is a conflict.
+        // The version of the first read counts. If the row has changed since then, the commit is a conflict.
         self.changes.read.entry(key.to_owned()).or_insert(version);
         Ok(row.map(|(_, row)| row))
     }
 
-    /// Writes a row when the transaction commits.
+    /// Puts a row, which is written when the transaction commits.
     pub fn put(&mut self, key: &str, row: R) {
         self.changes.written.insert(key.to_owned(), row);
     }
@@ -214,7 +215,7 @@ impl<R: Clone + Debug + 'static> Transaction<'_, R> {
     /// Commits the transaction: writes everything or nothing.
     ///
     /// # Errors
-    /// [`TransactionError`]. Without an answer the transaction may have committed, or may still commit.
+    /// Returns [`TransactionError`]. Without an answer, the transaction may have committed, or may commit later.
     pub async fn commit(self) -> Result<(), TransactionError> {
         match self.table.0.call(Statement::Commit(self.changes)).await? {
             Done::Committed | Done::Row(_) => Ok(()),
