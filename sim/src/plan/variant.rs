@@ -1,5 +1,5 @@
-//! Variants of the lock: with deliberate flaws, or as others publish it. The simulator must find what is wrong with
-//! them.
+//! Variants of the lock: locks with deliberate flaws, and locks as others publish them. The simulator must find what
+//! is wrong with them.
 //!
 //! Each variant has a name and a list of [`Flaw`]s. The clients and nodes with these flaws are in
 //! [`model`](crate::model).
@@ -52,15 +52,15 @@ macro_rules! variants {
 }
 
 variants! {
-    /// Redlock as the Redis documentation describes it, used by a holder that respects its validity; on one node, the
-    /// lock with `SET NX PX` and compare-and-delete. It has no flaw: the control.
+    /// Redlock as the Redis documentation describes it, used by a holder that respects its validity. On one node, the
+    /// lock with `SET NX PX` and compare-and-delete. It has no flaw and serves as the control.
     Published = "published", [];
     /// N/2 grants count as a majority.
     HalfQuorum = "half-quorum", [HalfIsEnough];
     /// The holder never checks its deadline.
     ValidityIgnored = "validity-ignored", [NoDeadline];
-    /// A round that took longer than its lease counts as won, but the holder checks the deadline when it uses the
-    /// lock: no property is broken.
+    /// A round that took longer than its lease counts as won. The holder still checks the deadline when it uses the
+    /// lock, so no property is broken.
     LateWin = "late-win", [LateWinTaken];
     /// The lease is counted from the replies that granted it.
     LeaseFromReply = "lease-from-reply", [GrantCountsFromReply];
@@ -84,83 +84,86 @@ variants! {
     MaximumToken = "maximum-token", [MaximumIsToken];
     /// Published Redlock whose token is the largest of plain counters, which start at 1.
     CounterTokens = "counter-tokens", [MaximumIsToken, CountersFromOne];
-    /// A waiter that receives a wake-up believes to hold the lock.
+    /// A waiter that receives a wake-up believes that it holds the lock.
     WakeIsGrant = "wake-is-grant", [WakeIsGrant];
     /// A waiter only waits for a message and never checks the lock itself, neither after it has subscribed nor later.
     MessagesOnly = "messages-only", [NoLookWithoutMessage];
     /// A wake-up ends a random pause early.
     CutBackOff = "cut-back-off", [WakeEndsBackOff];
-    /// Clients pause equally long between rounds, so that those that collided once collide again.
+    /// All pauses between rounds have the same length, so clients that collided once collide again.
     EvenBackOff = "even-back-off", [PausesAreEven];
     /// `SET NX PX`, released by a plain `DEL`.
     SetNxDel = "set-nx-del", [SetNx, DeleteUnchecked];
     /// `SET NX PX`, released by `GET`, a comparison in the client, and `DEL`.
     GetThenDel = "get-then-del", [SetNx, GetBeforeDelete, DeleteUnchecked];
-    /// `SET NX PX`, released by compare-and-delete: an owner that repeats its acquire is refused.
+    /// `SET NX PX`, released by compare-and-delete. An owner that repeats its acquire is refused.
     SetNx = "set-nx", [SetNx];
     /// Validity is measured with the client's wall clock.
     WallClock = "wall-clock", [WallClock];
-    /// All clients claim under one identity.
+    /// All clients make their claims under the same identity.
     SharedOwner = "shared-owner", [SetNx, SharedOwner];
-    /// Every other client knows only the first three nodes.
+    /// Every second client knows only the first three nodes.
     MixedMembership = "mixed-membership", [MixedMembership];
-    /// Members are asked one after the other, and the lease counts from the last grant, without a check that the
-    /// first member still has the claim by then.
+    /// Members are asked one after the other, and the lease counts from the last grant. The client does not check that
+    /// the first member still has the claim at that time.
     UncheckedMulti = "unchecked-multi", [OneByOne, GrantCountsFromReply];
-    /// Names are acquired one by one in the order given, and kept while the client waits for the next: two clients
+    /// Names are acquired one by one in the given order, and kept while the client waits for the next one. Two clients
     /// may wait for each other.
     HoldAndWait = "hold-and-wait", [WaitsInOrder];
     /// Every lost round multiplies the lease of the next by a thousand.
     CompoundingLease = "compounding-lease", [LeaseCompounds];
     /// The watchdog continues after the lock was released.
     ImmortalWatchdog = "immortal-watchdog", [WatchdogOutlivesRelease];
-    /// An acquisition that is cancelled midway leaves the claims that it was granted, each renewed by a watchdog.
+    /// An acquisition that is cancelled keeps the claims that it was granted so far, each renewed by a watchdog.
     CancelKeeps = "cancel-keeps", [CancelKeepsParts];
     /// A guard that is dropped releases nothing, and its watchdog continues.
     DropKeeps = "drop-keeps", [DropKeepsHold];
-    /// A release stops at the first member that has lost the claim. The other members keep it, each renewed by a
-    /// watchdog.
+    /// A release stops at the first member that has lost the claim. The other members keep their claims, each renewed
+    /// by a watchdog.
     ReleaseStops = "release-stops", [ReleaseStopsAtLoss];
-    /// Members are asked one after the other, each with a full time-out, and the elapsed time is never compared with
-    /// the lease, neither at the end of the round nor later. There is also no round trip to agree on a token.
+    /// Members are asked one after the other, each with a full time-out. The elapsed time is never compared with the
+    /// lease, neither at the end of the round nor later. There is also no round trip to agree on a token.
     UncheckedRound = "unchecked-round", [OneByOne, MembersHaveTime, LateWinTaken, NoDeadline, MaximumIsToken];
     /// The first renewal that fails ends the watchdog, and the holder never checks its deadline.
     SilentLoss = "silent-loss", [RenewalEndsAtError, NoDeadline];
-    /// The product's clients, and nodes that serve and wake the newest waiter in the queue of a fair lock.
+    /// The product's clients, with nodes that serve and wake the newest waiter in the queue of a fair lock.
     NewestFirst = "newest-first", [NewestIsNext];
-    /// The product's clients, and nodes on which places in a queue end by the clocks of clients, as in Redisson.
+    /// The product's clients, with nodes on which places in a queue expire by the clocks of clients, as in Redisson.
     ClientClockQueue = "client-clock-queue", [ClientsTimePlaces];
-    /// The product's clients, and nodes on which a waiter that gives up or dies keeps its place for minutes.
+    /// The product's clients, with nodes on which a waiter that gives up or dies keeps its place for minutes.
     KeptPlace = "kept-place", [PlaceOutlivesWaiter];
-    /// The product's clients, and nodes on which the renewal of one reader renews all, even dead ones.
+    /// The product's clients, with nodes on which the renewal of one reader renews all readers, even dead ones.
     ZombieReaders = "zombie-readers", [ReadersRenewAll];
-    /// The product's clients, and nodes on which all readers share one lease: that of the last reader that asked.
+    /// The product's clients, with nodes on which all readers share one lease: the lease of the reader that asked
+    /// last.
     OneReadLease = "one-read-lease", [OneLeaseForReaders];
-    /// The product's clients, and nodes on which a writer is not kept out by readers.
+    /// The product's clients, with nodes on which readers do not keep a writer out.
     WriterBesideReaders = "writer-beside-readers", [WriterJoinsReaders];
-    /// The product's clients, used by a reader that wants to write and waits, while reading, until no client reads.
+    /// The product's clients, used by a reader that wants to write and keeps its read lock while it waits until no
+    /// client reads.
     WaitingUpgrade = "waiting-upgrade", [UpgradeWaits];
-    /// The product's clients, used by a leader that works until an event notifies it of its loss, and never checks.
+    /// The product's clients, used by a leader that works until an event notifies it of its loss, and never checks
+    /// whether it leads.
     ToldLeader = "told-leader", [LeaderWaitsForWord];
-    /// The product's clients, used by leaders whose term is the number of elections that their process has won.
+    /// The product's clients, used by leaders that take the number of elections won by their process as the term.
     CountedTerms = "counted-terms", [TermCountsElections];
-    /// The product's clients, used by leaders whose term is the time of their election by their wall clock.
+    /// The product's clients, used by leaders that take the time of their election on their wall clock as the term.
     ClockTerms = "clock-terms", [TermIsClock];
-    /// The product's clients of a group. Claims count before any replica has them, whatever the plan states.
+    /// The product's clients of a group. They count claims before any replica has them, whatever the plan states.
     Unawaited = "unawaited", [ReplicasNotAwaited];
     /// The product's clients of a group. They ignore what sentinels publish.
     UnheardSwitch = "unheard-switch", [SwitchUnheard];
-    /// The product's clients of a group. They ignore what sentinels publish, and stay with a server that answers
+    /// The product's clients of a group. They ignore what sentinels publish, and keep using a server that answers
     /// `READONLY`.
     DeafClients = "deaf-clients", [SwitchUnheard, ReadOnlyStays];
-    /// The product's clients of a cluster. They neither follow a node that names the owner of a slot, nor look up the
-    /// owner again.
+    /// The product's clients of a cluster. They do not follow a node that names the owner of a slot, and do not look
+    /// up the owner again.
     UnheardMoved = "unheard-moved", [MovedUnheard];
 }
 
 impl Variant {
-    /// Returns whether its clients are those of the product. Its flaws, if any, then concern queues, readers,
-    /// leaders, or the way to a group or cluster.
+    /// Returns whether the clients of the variant are those of the product. Its flaws, if any, then concern queues,
+    /// readers, leaders, or how clients reach a group or cluster.
     #[must_use]
     pub fn has_product_clients(self) -> bool {
         let flaws = self.flaws();
@@ -168,7 +171,7 @@ impl Variant {
             || (!flaws.is_empty() && flaws.iter().all(|flaw| flaw.is_of_modes()))
     }
 
-    /// Returns whether it has a flaw.
+    /// Returns whether the variant has a flaw.
     pub(crate) fn has(self, flaw: Flaw) -> bool {
         self.flaws().contains(&flaw)
     }
@@ -180,7 +183,7 @@ impl fmt::Display for Variant {
     }
 }
 
-/// Error for a text that names no variant.
+/// The error for a text that names no variant.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{word:?} is no variant of the lock: use one of {}", names())]
 pub struct UnknownVariant {

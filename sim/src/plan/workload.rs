@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::time::SimTime;
 
-/// The workload of the clients.
+/// What the clients of a plan do, and for how long.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Workload {
@@ -16,11 +16,11 @@ pub struct Workload {
     pub lease: SimTime,
     /// Whether the watchdog renews leases.
     pub watchdog: Watchdog,
-    /// How long the watchdog renews a hold. `None` for as long as it is held.
+    /// How long the watchdog renews a hold. If `None`, it renews the hold until it is released.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_hold: Option<SimTime>,
-    /// How many clients, counted from the last, have leases that are three times as long, of which the others do not
-    /// know.
+    /// How many clients, counted from the last, have a lease that is three times as long. The other clients do not
+    /// know this longer lease.
     #[serde(skip_serializing_if = "is_none")]
     pub longer: u16,
     /// The shortest stay in a section.
@@ -31,12 +31,11 @@ pub struct Workload {
     pub think_min: SimTime,
     /// The longest pause of a client between two sections.
     pub think_max: SimTime,
-    /// The time after which a waiter tries again, even without a wake-up.
+    /// The time after which a waiter tries again even without a wake-up.
     pub poll_cap: SimTime,
     /// The longest pause between two rounds.
     pub backoff_cap: SimTime,
-    /// How many times a client in a section checks that the lock is still held, in addition to the check when it
-    /// enters.
+    /// How many times a client in a section checks that the lock is still held. The check on entering is not counted.
     pub checks: u16,
 }
 
@@ -83,7 +82,7 @@ pub enum Watchdog {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkloadKind {
-    /// Acquire, stay a while, release.
+    /// Acquire, stay for a while, release.
     #[default]
     MutualExclusion,
     /// Re-enter a hold, through the guard and through its owner, and leave it step by step.
@@ -92,15 +91,15 @@ pub enum WorkloadKind {
     Overlapping,
     /// Write to a store that accepts every write.
     UnfencedWrites,
-    /// Write to a store that rejects smaller tokens than it has seen.
+    /// Write to a store that rejects a token smaller than one that it has seen.
     FencedWrites,
-    /// Work for longer than a lease, under the watchdog, which is cancelled when the lock is lost.
+    /// Work for longer than a lease under the watchdog. The work is cancelled if the lock is lost.
     LongWork,
-    /// Try without waiting, with many clients at once.
+    /// Try without waiting, with many clients at the same time.
     TryStorm,
-    /// Wait in the queue of a fair lock, give up at times, and try without waiting.
+    /// Wait in the queue of a fair lock, sometimes give up, and sometimes try without waiting.
     Fair,
-    /// Read while others read, write alone, read while writing oneself, and ask to write while reading.
+    /// Read while others read, write alone, read during one's own write hold, and request to write while reading.
     ReadWrite,
     /// Extend a hold in one task and re-enter it in another, while the watchdog renews it.
     Extending,
@@ -110,16 +109,16 @@ pub enum WorkloadKind {
     RaisedUpdates,
     /// Stand as a candidate, lead for some time, step down, resign or lose, and stand again.
     Leading,
-    /// Compete for a lock in several tasks of one process, some of them as one owner: they wait, give up, try, and
-    /// drop guards.
+    /// Compete for a lock from several tasks of one process, some of them as one owner. The tasks wait, give up, try
+    /// without waiting, and drop guards.
     Crowd,
-    /// Acquire, stay a while, release, and acquire again at once. A client that is faster than the others would keep
-    /// the lock from them forever if it did not let them pass.
+    /// Acquire, stay for a while, release, and acquire again at once. A client that is faster than the others could
+    /// keep the lock from them forever if it did not let them pass.
     Greedy,
-    /// Acquire locks of several clients together, fair ones among them, where each client has its own settings, age
-    /// and clock, and extend and re-enter one hold in several tasks at once.
+    /// Acquire locks of several clients together, fair locks among them, and extend and re-enter one hold from several
+    /// tasks at the same time. Each client has its own settings, age and clock.
     Together,
-    /// Begin to write and to read as one owner at once, while others do the same.
+    /// Begin to write and to read as one owner at the same time, while others do the same.
     Sides,
 }
 

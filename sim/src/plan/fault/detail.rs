@@ -1,4 +1,4 @@
-//! Parameters of faults that are one word.
+//! Parameters of faults that are a single word.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,14 +15,14 @@ pub enum Direction {
     ToClient,
 }
 
-/// What happens to requests in flight when their connection ends.
+/// What happens to the requests in flight when their connection ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InFlight {
-    /// They are lost.
+    /// The requests are lost.
     #[default]
     Lost,
-    /// They still arrive and are executed.
+    /// The requests still arrive and are executed.
     Executed,
 }
 
@@ -30,9 +30,9 @@ pub enum InFlight {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Suspended {
-    /// It counts the time, as `CLOCK_BOOTTIME` does.
+    /// The clock counts the time, as `CLOCK_BOOTTIME` does.
     Counts,
-    /// It stops, as `CLOCK_MONOTONIC` does.
+    /// The clock stops, as `CLOCK_MONOTONIC` does.
     Stops,
 }
 
@@ -42,11 +42,11 @@ pub enum Suspended {
 pub enum ServerError {
     /// `READONLY`: the server is a replica.
     ReadOnly,
-    /// `LOADING`: the server reads its data from disk.
+    /// `LOADING`: the server is reading its data from disk.
     Loading,
-    /// `OOM`: the server's memory is used up.
+    /// `OOM`: the server has no memory left.
     OutOfMemory,
-    /// `BUSY`: a script does not end.
+    /// `BUSY`: a script runs for too long.
     Busy,
 }
 
@@ -66,10 +66,10 @@ impl From<ServerError> for redis_sim::Condition {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Handover {
-    /// Once it has all data; until then the primary accepts no writes. A primary that cannot be reached keeps its
-    /// role.
+    /// The replica waits until it has all data, and the primary accepts no writes in the meantime. A primary that
+    /// cannot be reached keeps its role.
     #[default]
     Manual,
-    /// At once, without a vote (`TAKEOVER`). Writes that the replica has not received are lost.
+    /// The replica takes over at once, without a vote (`TAKEOVER`). Writes that it has not received are lost.
     Takeover,
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ClientFault, Fault, FaultKind, LinkFault, NodeFault};
 
-/// A kind of fault, as named on the command line. **Append only**: plans are drawn kind by kind.
+/// A kind of fault, with its name on the command line. **Append only**: plans are drawn kind by kind.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "each is the kind of the fault of its name")]
@@ -104,7 +104,7 @@ impl Kind {
     /// The kinds that need a cluster.
     pub(crate) const OF_CLUSTERS: [Kind; 2] = [Kind::MigrateSlot, Kind::ClusterFailover];
 
-    /// Returns whether it may strike a replica instead of its primary.
+    /// Returns whether the fault may strike a replica instead of its primary.
     pub(crate) const fn strikes_replicas(self) -> bool {
         matches!(
             self,
@@ -139,7 +139,7 @@ impl Kind {
         rest
     }
 
-    /// Returns its name.
+    /// Returns the name of the kind.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -186,7 +186,7 @@ impl Kind {
 }
 
 impl Fault {
-    /// Returns its kind.
+    /// Returns the kind of the fault.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match &self.what {

@@ -9,13 +9,13 @@ use crate::plan::time::{ClockStep, SimTime};
 pub enum NodeFault {
     /// The node is paused. Requests queue up and are executed when it resumes; its clock continues.
     Pause,
-    /// The node crashes, and is started again with what its persistence kept when the fault ends.
+    /// The node crashes. When the fault ends, it is restarted with the data that its persistence kept.
     Crash,
-    /// The node loses power, and with it what it wrote last: it is started again without that when the fault ends,
-    /// whatever its persistence. With `appendfsync everysec` on a slow disk, up to two seconds are lost; the end of a
-    /// file that was cut short is left out (`aof-load-truncated`).
+    /// The node loses power, and with it its last writes, whatever its persistence is. It is restarted without them
+    /// when the fault ends. With `appendfsync everysec` on a slow disk, up to two seconds are lost; a truncated end of
+    /// the file is ignored (`aof-load-truncated`).
     PowerLoss {
-        /// The time before the power loss whose writes are lost.
+        /// The length of the period before the power loss whose writes are lost.
         loses: SimTime,
     },
     /// The node loses all its keys (`FLUSHALL`).
@@ -39,51 +39,52 @@ pub enum NodeFault {
     },
     /// The wall clock of a node is set.
     Step {
-        /// The size of the step.
+        /// The size of the step, forwards or backwards.
         by: ClockStep,
     },
     /// Writes take longer to reach the node's replicas.
     SlowReplication {
-        /// How much longer they take.
+        /// The additional time until a write reaches a replica.
         by: SimTime,
         /// The replica that is affected, from 0; `None` for all.
         replica: Option<u16>,
     },
-    /// A replica replaces the primary of the node. Clients that are left behind keep using the old primary, which
-    /// rejoins when the fault ends and then loses its writes.
+    /// A replica replaces the primary of the node. Clients that are left behind keep using the old primary. When the
+    /// fault ends, the old primary rejoins as a replica and loses its writes.
     Failover {
         /// The replica that is promoted, from 0. If it is already the primary, the node's first primary is promoted
         /// instead.
         replica: u16,
-        /// Clients that do not notice.
+        /// The clients that do not notice the failover and keep using the old primary.
         left_behind: Vec<u16>,
     },
-    /// The primary of a group is cut off from its replicas, its sentinels and all clients, except those on its side.
+    /// The primary of a group is cut off from its replicas, its sentinels and all clients, except those that are
+    /// listed here.
     IsolatePrimary {
-        /// Clients on the side of the primary.
+        /// The clients that can still reach the primary.
         clients: Vec<u16>,
-        /// Sentinels on the side of the primary.
+        /// The sentinels that can still reach the primary.
         sentinels: Vec<u16>,
     },
-    /// A sentinel is told to promote a replica although nothing is wrong (`SENTINEL FAILOVER`).
+    /// A sentinel receives the command to promote a replica although nothing is wrong (`SENTINEL FAILOVER`).
     SentinelFailover,
-    /// A sentinel of a group crashes, and is started again when the fault ends.
+    /// A sentinel of a group crashes. It is restarted when the fault ends.
     CrashSentinel {
-        /// The sentinel.
+        /// The index of the sentinel, from 0.
         sentinel: u16,
     },
-    /// A sentinel of a group is paused: its connections stay open, and it answers nothing.
+    /// A sentinel of a group is paused. Its connections stay open, and it answers nothing.
     PauseSentinel {
-        /// The sentinel.
+        /// The index of the sentinel, from 0.
         sentinel: u16,
     },
     /// A sentinel of a group receives nothing from servers and other sentinels, and keeps naming the primary that it
-    /// knows. Clients reach it.
+    /// knows. Clients can reach it.
     StaleSentinel {
-        /// The sentinel.
+        /// The index of the sentinel, from 0.
         sentinel: u16,
     },
-    /// The node is paused after it has executed the n-th request from now on (`DEBUG SLEEP`, a fork, a slow command
+    /// The node is paused after it has executed the n-th request from now on (`DEBUG SLEEP`, a fork, or a slow command
     /// of another client). The answer leaves when the pause ends.
     Stall {
         /// The number of the request, from 1.
@@ -92,12 +93,12 @@ pub enum NodeFault {
     /// The replication backlog of the node is freed, as Redis does an hour after the last replica has left: the node
     /// draws a new `master_replid`, as after a restart, but loses nothing. A node with a replica keeps its backlog.
     FreeBacklog,
-    /// The address of the node leads some clients to another server for a while. Two such faults exchange two
-    /// addresses.
+    /// The address of the node leads some clients to another server for a while. With two such faults, two nodes
+    /// exchange their addresses.
     Misroute {
-        /// Clients that are misrouted.
+        /// The clients that are misrouted.
         clients: Vec<u16>,
-        /// The node whose server answers them.
+        /// The node whose server answers these clients.
         to: u16,
     },
     /// The slot of a name is moved to another shard of the cluster, key by key, while clients work.
@@ -106,11 +107,11 @@ pub enum NodeFault {
         name: u16,
         /// The shard that receives the slot.
         to: u16,
-        /// How long at the end, when all keys are there, the two owners redirect clients to each other: the old owner
-        /// already names the new one, and the new one still the old one.
+        /// How long the two owners redirect clients to each other at the end of the move, when all keys have been
+        /// moved. The old owner already names the new one, and the new one still names the old one.
         gap: SimTime,
     },
-    /// A replica of a shard is told to take the place of its primary (`CLUSTER FAILOVER`).
+    /// A replica of a shard receives the command to replace its primary (`CLUSTER FAILOVER`).
     ClusterFailover {
         /// How the replica is promoted.
         how: Handover,

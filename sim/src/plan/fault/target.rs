@@ -1,4 +1,4 @@
-//! The target of a fault of a client: a fixed client, or the one that has a role when the fault happens.
+//! The target of a fault of a client: a fixed client, or the client that has a role when the fault begins.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,15 +6,15 @@ use std::str::FromStr;
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
 
-/// A client, by its number or by its role. Written `0`, `"holder"` or `"holder of 1"`.
+/// A client, by its number or by its role. Written as `0`, `"holder"` or `"holder of 1"`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ClientTarget {
     /// The client with this number, from 0.
     Client(u16),
-    /// The client that holds a name, or leads under it, when the fault happens. If there is no such client, the fault
+    /// The client that holds a name, or leads under it, when the fault begins. If there is no such client, the fault
     /// waits for the next one.
     Holder {
-        /// The name, from 0. `None` for any name: the one that was acquired last counts.
+        /// The name, from 0. If `None`, the name that was acquired last.
         name: Option<u16>,
     },
 }
@@ -37,7 +37,7 @@ impl ClientTarget {
         }
     }
 
-    /// Returns the name whose holder is meant, if one is named.
+    /// Returns the name whose holder is the target, if the target states one.
     pub(crate) const fn name(self) -> Option<u16> {
         match self {
             ClientTarget::Client(_) => None,
@@ -62,7 +62,7 @@ impl fmt::Display for ClientTarget {
     }
 }
 
-/// Error for a text that is no client.
+/// The error for a text that is not a client.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "{0:?} is no client: write its number, \"holder\", or \"holder of 1\" for the holder of name 1"

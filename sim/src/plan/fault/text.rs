@@ -1,4 +1,4 @@
-//! The form of faults in files: a kind, and the fault's fields beside it.
+//! The textual form of faults in files: a kind, and the fields of the fault next to it.
 
 #[cfg(test)]
 mod tests;
@@ -14,7 +14,7 @@ use crate::plan::time::SimTime;
 
 macro_rules! fields {
     ($($name:ident: $type:ty,)*) => {
-        /// The kind of a fault, and all fields that faults of any kind have, in the order in which they are written.
+        /// The kind of a fault, and the fields of faults of all kinds, in the order in which they are written.
         #[derive(Clone, Serialize, Deserialize)]
         #[serde(deny_unknown_fields)]
         pub(super) struct FaultText {
@@ -84,7 +84,7 @@ macro_rules! need {
 
 /// The field that holds the length of a fault.
 enum Length {
-    /// The fault happens once, or stays: there is no field.
+    /// No field, because the fault happens once or is permanent.
     None,
     Lasts,
     RestartAfter,
@@ -147,7 +147,7 @@ impl FaultText {
         format!("a fault of kind `{kind}` has no field `{field}`")
     }
 
-    /// Returns when it begins. Without a time, messages are counted from the beginning of the run.
+    /// Returns when the fault begins. Without a time, messages are counted from the beginning of the run.
     fn when(&mut self) -> Result<Trigger, String> {
         let text = self;
         if let Some(message) = text.after.take() {
@@ -379,7 +379,7 @@ fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T,
     text.parse().map_err(|error: T::Err| format!("by: {error}"))
 }
 
-/// Returns the numbers of a list. A list that is left out stands for all, and is empty until the plan is known.
+/// Returns the numbers of a list. A list that is omitted stands for all numbers, and is empty until the plan is known.
 fn some(what: &str, numbers: Option<Vec<u16>>) -> Result<Vec<u16>, String> {
     match numbers {
         Some(numbers) if numbers.is_empty() => Err(format!(

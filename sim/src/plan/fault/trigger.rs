@@ -9,47 +9,47 @@ use serde::{Deserialize, Serialize};
 use super::target::ClientTarget;
 use crate::plan::time::SimTime;
 
-/// When a fault begins. Times are true time since the beginning of the run.
+/// When a fault begins. Times are in true time since the beginning of the run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trigger {
     /// Once, at this time.
     At(SimTime),
-    /// Repeatedly. The run then has one fault for each repetition.
+    /// Repeatedly. In the run, each repetition is a separate fault.
     Every {
-        /// The first time.
+        /// The time of the first repetition.
         first: SimTime,
-        /// The time from one beginning to the next.
+        /// The time from the beginning of one repetition to the beginning of the next.
         every: SimTime,
         /// When the repetitions end.
         repeats: Repeats,
     },
-    /// Once, after a message. A fault that cannot end before the run does not begin.
+    /// Once, after a message. The fault does not begin if it cannot end before the run does.
     After(AfterMessage),
 }
 
 /// How often a fault repeats.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Repeats {
-    /// This number of times.
+    /// The fault repeats this number of times.
     Times(u32),
-    /// Until this time, at which it does not begin any more.
+    /// The fault repeats until this time, exclusive.
     Until(SimTime),
 }
 
 /// The n-th message of a kind in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AfterMessage {
-    /// The time from which messages are counted.
+    /// The time from which on messages are counted.
     pub since: SimTime,
-    /// The kind of the request that it is, or answers.
+    /// The kind of the request, or of the request that the answer belongs to.
     pub message: MessageKind,
-    /// The direction.
+    /// The direction of the message.
     pub towards: Towards,
-    /// The client at one end; `None` for any.
+    /// The client at one end of the message, or `None` for any client.
     pub client: Option<ClientTarget>,
-    /// The node at the other end; `None` for any.
+    /// The node at the other end of the message, or `None` for any node.
     pub node: Option<u16>,
-    /// The number of the message among those that match, from 1.
+    /// The position of the message among the messages that match, from 1.
     pub nth: u32,
     /// The time from the message to the beginning of the fault.
     pub delay: SimTime,
@@ -58,9 +58,9 @@ pub struct AfterMessage {
 /// The direction of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Towards {
-    /// From a client to a node: a request, counted when the client sends it.
+    /// From a client to a node: a request. It is counted when the client sends it.
     Node,
-    /// From a node to a client: the answer, counted when the node sends it.
+    /// From a node to a client: an answer. It is counted when the node sends it.
     Client,
 }
 
@@ -74,11 +74,11 @@ pub enum MessageKind {
     Renew,
     /// A release of a claim, or of a part of it.
     Release,
-    /// A request for the owner of a name: the `GET` of the variant `get-then-del`.
+    /// A query for the owner of a name: the `GET` of the variant `get-then-del`.
     Inspect,
-    /// A release of a name, whatever its owner.
+    /// A release of a name, regardless of its owner.
     ForceRelease,
-    /// A request for the identity of the node's process.
+    /// A query for the identity of the node's process.
     Probe,
 }
 
@@ -95,7 +95,7 @@ impl MessageKind {
         }
     }
 
-    /// Returns its name.
+    /// Returns the name of the kind.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -113,7 +113,7 @@ impl MessageKind {
 pub(crate) const MOST_TIMES: u32 = 10_000;
 
 impl Trigger {
-    /// Returns the earliest time at which it may begin.
+    /// Returns the earliest time at which the fault may begin.
     #[must_use]
     pub const fn begins(&self) -> SimTime {
         match self {
@@ -123,7 +123,7 @@ impl Trigger {
         }
     }
 
-    /// Returns the times at which it begins, as far as they are known before the run.
+    /// Returns the times at which the fault begins, as far as they are known before the run.
     pub fn times(&self) -> impl Iterator<Item = SimTime> + use<> {
         let (first, every, times) = match *self {
             Trigger::At(at) => (at, SimTime::ZERO, 1),
@@ -234,7 +234,7 @@ impl AfterMessage {
     }
 }
 
-/// One end of a message. In files: `client`, `client 0`, `holder`, `node`, `node 2`.
+/// One end of a message. Written as `client`, `client 0`, `holder`, `node` or `node 2`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum MessageEnd {
     Client(Option<ClientTarget>),
@@ -275,8 +275,8 @@ impl FromStr for MessageEnd {
     }
 }
 
-/// The form of a message in files: `{ message = "release", from = "client 0", to = "node 2", nth = 2, delay = "1ms"
-/// }`.
+/// The textual form of a message in files: `{ message = "release", from = "client 0", to = "node 2", nth = 2, delay =
+/// "1ms" }`.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MessageText {
@@ -308,7 +308,7 @@ impl From<AfterMessage> for MessageText {
 }
 
 impl MessageText {
-    /// Converts it to the trigger that counts messages from this time on.
+    /// Converts the text to a trigger that counts messages from this time on.
     pub(super) fn since(self, since: SimTime) -> Result<AfterMessage, String> {
         let role = |field: &str, text: Option<&str>| {
             let role = text.map(str::parse::<MessageEnd>).transpose();

@@ -9,7 +9,7 @@ use super::{
 use crate::plan::time::SimTime;
 
 impl fmt::Display for Fault {
-    /// Writes what happens as a sentence, without its time.
+    /// Writes what happens as a sentence, without the time.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.what {
             FaultKind::Link {

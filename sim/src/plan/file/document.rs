@@ -1,4 +1,4 @@
-//! TOML texts whose tables can be changed before they are read, with the positions of their values.
+//! TOML documents that can be changed before they are read, with the positions of their values.
 
 use std::fmt;
 use std::ops::Range;
@@ -15,7 +15,7 @@ pub(crate) type DocumentPart<'a> = DeTable<'a>;
 pub struct Position {
     /// The line, from 1.
     pub line: usize,
-    /// The character in its line, from 1.
+    /// The position of the character in its line, from 1.
     pub column: usize,
 }
 
@@ -50,7 +50,7 @@ impl Misfit {
         Misfit { span, why }
     }
 
-    /// Converts it to an error with a position in this text.
+    /// Converts the error to one with a position in this text.
     pub(crate) fn in_text(self, text: &str) -> Misreading {
         Misreading {
             at: Position::of(text, self.span.start),
@@ -80,7 +80,7 @@ impl Misreading {
     }
 }
 
-/// Returns the expected word that is similar to an unknown one, if there is one.
+/// Returns the expected word that is most similar to the unknown word, if one is similar enough.
 fn meant(why: &str) -> Option<&str> {
     if !why.starts_with("unknown ") {
         return None;
@@ -89,7 +89,7 @@ fn meant(why: &str) -> Option<&str> {
     nearest(quoted.next()?, quoted)
 }
 
-/// Returns the known word that is most similar to a word, if it is similar enough.
+/// Returns the known word that is most similar to a word, if one is similar enough.
 pub(super) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let far = |known: &str| strsim::damerau_levenshtein(word, known);
     let (distance, nearest) = known.map(|known| (far(known), known)).min()?;
@@ -103,12 +103,12 @@ pub(crate) fn parse(text: &str) -> Result<DocumentPart<'_>, Misreading> {
     Ok(parsed.into_inner())
 }
 
-/// Reads a value from a table of a text.
+/// Reads a value from a table of a document.
 pub(crate) fn read<T: DeserializeOwned>(
     text: &str,
     table: DocumentPart<'_>,
 ) -> Result<T, Misreading> {
-    // A missing field is reported where the table begins.
+    // A missing field is reported at the beginning of the table.
     let begins = table.iter().map(|(key, _)| key.span().start).min();
     let begins = begins.unwrap_or_default();
     let whole = Spanned::new(begins..begins, table.clone());
@@ -122,8 +122,8 @@ pub(crate) fn read<T: DeserializeOwned>(
     })
 }
 
-/// Returns the path of the field whose value begins at this byte, such as `faults[3].client`. Tables and lists have
-/// no path.
+/// Returns the path of the field whose value begins at this byte, such as `faults[3].client`. Returns `None` for
+/// tables and lists.
 fn field_at(table: &DocumentPart<'_>, byte: usize) -> Option<String> {
     table.iter().find_map(|(key, value)| {
         let rest = below(value, byte)?;
@@ -142,7 +142,8 @@ fn below(value: &Spanned<DeValue<'_>>, byte: usize) -> Option<String> {
     }
 }
 
-/// Returns the position of a path such as `faults[3].client`, or of the last part of it that exists.
+/// Returns the position of the field at a path such as `faults[3].client`. If the path does not exist, this is the
+/// position of its last part that does.
 pub(crate) fn locate(text: &str, table: &DocumentPart<'_>, place: &str) -> Option<Position> {
     let mut table = table;
     let mut found = None;
@@ -169,8 +170,8 @@ pub(crate) fn locate(text: &str, table: &DocumentPart<'_>, place: &str) -> Optio
     found.map(|byte| Position::of(text, byte))
 }
 
-/// Overwrites the values of a table by those of another one, table by table. A table in the place of a list changes
-/// the list.
+/// Overwrites the values of a table with those of another one, recursively. A table that stands for a list changes the
+/// list.
 pub(crate) fn merge<'a>(
     into: &mut DocumentPart<'a>,
     changes: DocumentPart<'a>,
@@ -193,7 +194,7 @@ pub(crate) fn merge<'a>(
                 into.insert(key, Spanned::new(span, list));
             }
             (_, change) => {
-                // A key that is kept would also keep its position in the text.
+                // If the old key stayed in the table, it would keep its position in the old text.
                 into.remove(key.get_ref().as_ref());
                 into.insert(key, Spanned::new(span, change));
             }
@@ -213,8 +214,8 @@ fn is_change_of_list(table: &DocumentPart<'_>) -> bool {
 
 type Items<'a> = Vec<Spanned<DeValue<'a>>>;
 
-/// Changes some elements of a list, then removes some, then adds some. Names and numbers refer to the list before
-/// these changes.
+/// Changes some elements of a list, then removes some, then adds some. Names and numbers refer to the elements of the
+/// list before these changes.
 fn change_list<'a>(items: &mut Items<'a>, mut changes: DocumentPart<'a>) -> Result<(), Misfit> {
     let changed = changes.remove("change");
     let removed = changes.remove("remove");
@@ -267,8 +268,8 @@ fn list_of<'a>(value: Option<Spanned<DeValue<'a>>>, name: &str) -> Result<Items<
     }
 }
 
-/// Returns the index of the element with this name or number. In a list without tables, this is the element that
-/// equals `which`.
+/// Returns the index of the element with this name or number. In a list without tables, it is the element that equals
+/// `which`.
 fn find(items: &Items<'_>, which: &str, span: Range<usize>) -> Result<usize, Misfit> {
     let called = |item: &Spanned<DeValue<'_>>| match item.get_ref().as_table() {
         Some(table) => table.get("id").and_then(|id| word_of(id.get_ref())) == Some(which),
@@ -307,7 +308,7 @@ fn find(items: &Items<'_>, which: &str, span: Range<usize>) -> Result<usize, Mis
     })
 }
 
-/// Returns a text or a number as it is written.
+/// Returns a string or a number as it is written in the document.
 pub(crate) fn word_of<'v>(value: &'v DeValue<'_>) -> Option<&'v str> {
     match value {
         DeValue::String(text) => Some(text),

@@ -1,4 +1,4 @@
-//! The conditions that a fault must meet in a plan.
+//! The conditions that a fault in a plan must meet.
 
 use crate::plan::Plan;
 use crate::plan::fault::{
@@ -9,7 +9,7 @@ use crate::plan::time::SimTime;
 
 type Wrong = (&'static str, String);
 
-/// Checks that a fault can happen in a plan. The error has the field that is wrong, and the reason.
+/// Checks that a fault is possible in a plan. The error states the wrong field and the reason.
 pub(super) fn check(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
     let client = |client: u16| {
         if client < plan.clients {
@@ -56,7 +56,7 @@ pub(super) fn check(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
     }
 }
 
-/// Checks that a list has no number twice.
+/// Checks that a list contains no number twice.
 fn once(what: &'static str, numbers: &[u16]) -> Result<(), Wrong> {
     let mut each = numbers.iter().enumerate();
     let twice = each.find(|(n, number)| numbers.iter().take(*n).any(|before| before == *number));
@@ -66,7 +66,7 @@ fn once(what: &'static str, numbers: &[u16]) -> Result<(), Wrong> {
     }
 }
 
-/// Checks that a fault begins, and ends within the run.
+/// Checks that a fault begins within the run, and also ends within it.
 fn check_trigger(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
     let duration = plan.duration;
     match fault.when {
@@ -130,7 +130,7 @@ fn check_message(plan: &Plan, fault: &Fault, after: &AfterMessage) -> Result<(),
     Ok(())
 }
 
-/// Checks that the name exists whose holder is meant.
+/// Checks that the name whose holder is the target exists.
 fn check_holder(plan: &Plan, field: &'static str, target: ClientTarget) -> Result<(), Wrong> {
     let names = plan.workload.names;
     match target.name() {
@@ -141,7 +141,7 @@ fn check_holder(plan: &Plan, field: &'static str, target: ClientTarget) -> Resul
     }
 }
 
-/// Checks that a fault of groups strikes a group, and that a fault of nodes without sentinels strikes no group.
+/// Checks that a fault of groups has a group as its target, and that a fault of nodes without sentinels does not.
 fn check_group(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
     let kind = fault.kind();
     if plan.nodes.cluster.is_some() {
@@ -173,7 +173,7 @@ fn check_group(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
     }
 }
 
-/// Checks that a fault can strike a shard of a cluster.
+/// Checks that a fault is possible for a shard of a cluster.
 fn check_shard(fault: &Fault) -> Result<(), Wrong> {
     let kind = fault.kind();
     if kind == Kind::Failover {

@@ -9,7 +9,7 @@ use toml::de::DeValue;
 
 use super::document::{DocumentPart, Misfit, Misreading, Position, parse};
 
-/// The former and the present names of keys. Former names are accepted until version 1.0.
+/// The former and the current names of keys. Former names are accepted until version 1.0.
 const RENAMED: [(&str, &str); 7] = [
     ("hold_least", "hold_min"),
     ("hold_most", "hold_max"),
@@ -20,14 +20,14 @@ const RENAMED: [(&str, &str); 7] = [
     ("think_most", "think_max"),
 ];
 
-/// A key of a plan that has a new name.
+/// A former name of a key, found in a plan.
 ///
-/// It displays as the text of a warning: the place, both names, and until when the former one is accepted.
+/// `Display` writes the text of a warning: the place, both names, and until when the former name is accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OldKey {
     /// The position of the key in the text.
     pub at: Position,
-    /// The former name, which the text has.
+    /// The former name, as it stands in the text.
     pub old: &'static str,
     /// The name to use.
     pub new: &'static str,
@@ -43,8 +43,8 @@ impl fmt::Display for OldKey {
     }
 }
 
-/// Returns the former keys in the text of a plan or a scenario, in the order of the text; none if the text is not
-/// TOML.
+/// Returns the former names of keys in the text of a plan or a scenario, in the order of the text. Returns none if the
+/// text is not TOML.
 #[must_use]
 pub fn old_keys(text: &str) -> Vec<OldKey> {
     let found = parse(text).map(|mut table| take_new_names(&mut table).unwrap_or_default());
@@ -60,14 +60,14 @@ pub fn old_keys(text: &str) -> Vec<OldKey> {
         .collect()
 }
 
-/// Parses the tables of a text, with the present names of their keys.
+/// Parses a document and replaces former names of keys by the current ones.
 pub(crate) fn parse_with_new_names(text: &str) -> Result<DocumentPart<'_>, Misreading> {
     let mut table = parse(text)?;
     take_new_names(&mut table).map_err(|misfit| misfit.in_text(text))?;
     Ok(table)
 }
 
-/// A former key, with its range of bytes in the text.
+/// A former name of a key, with its range of bytes in the text.
 #[derive(Debug)]
 struct Found {
     span: Range<usize>,
@@ -75,7 +75,7 @@ struct Found {
     new: &'static str,
 }
 
-/// Gives all keys of a document, at every depth, their present names.
+/// Replaces the former names of keys in a document, at every depth. Returns the former names that were found.
 fn take_new_names(table: &mut DocumentPart<'_>) -> Result<Vec<Found>, Misfit> {
     let mut found = Vec::new();
     rename(table, &mut found)?;

@@ -1,4 +1,4 @@
-//! Shorthand in files: defaults of faults, and names by which faults are changed.
+//! Shorthand in files: defaults for faults, and names with which a case can change a fault.
 
 use toml::Spanned;
 use toml::de::DeValue;
@@ -6,7 +6,7 @@ use toml::de::DeValue;
 use super::document::{DocumentPart, Misfit, nearest, word_of};
 use crate::plan::fault::Kind;
 
-/// Spells out the plan of a file: faults get the defaults of their kind and lose their names.
+/// Expands the shorthand in a plan: applies the defaults of each kind of fault, and removes the names of faults.
 pub(crate) fn spell_out(plan: &mut DocumentPart<'_>) -> Result<(), Misfit> {
     let defaults = take_defaults(plan)?;
     let faults = plan.get_mut("faults").map(Spanned::get_mut);
@@ -40,7 +40,7 @@ pub(crate) fn spell_out(plan: &mut DocumentPart<'_>) -> Result<(), Misfit> {
     Ok(())
 }
 
-/// Takes the defaults of faults, kind by kind, out of the plan.
+/// Removes the defaults for faults from the plan and returns them, kind by kind.
 fn take_defaults<'a>(plan: &mut DocumentPart<'a>) -> Result<Option<DocumentPart<'a>>, Misfit> {
     let Some((key, defaults)) = plan.remove_entry("defaults") else {
         return Ok(None);

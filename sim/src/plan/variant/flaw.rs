@@ -3,17 +3,17 @@
 /// One flaw of a lock. A lock without flaws is correct.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flaw {
-    /// N/2 of N grants are enough, which two clients can have at the same time.
+    /// N/2 of N grants are enough. Two clients can have that many at the same time.
     HalfIsEnough,
     /// The holder never compares the time with its deadline.
     NoDeadline,
-    /// The end of a round has no check that the lease is still valid.
+    /// At the end of a round, the client does not check that the lease is still valid.
     LateWinTaken,
     /// The lease of a grant counts from when the round was won, not from before its requests were sent.
     GrantCountsFromReply,
     /// The lease of a renewal counts from its answer, not from before it was sent.
     ExtensionCountsFromReply,
-    /// Only members that are known to have granted are released: a request without an answer counts as refused.
+    /// Only members that are known to have granted are released. A request without an answer counts as refused.
     SilenceIsRefusal,
     /// The node deletes the claim at the request of any client.
     DeleteUnchecked,
@@ -25,23 +25,23 @@ pub enum Flaw {
     RenewalAdds,
     /// The node refuses a claim to its own owner, as `SET NX` does.
     SetNx,
-    /// All rounds of a client have one owner number, so requests of one round affect the next.
+    /// All rounds of a client use the same owner number, so requests of one round affect the next.
     OneNumber,
-    /// All clients have one identity.
+    /// All clients use the same identity.
     SharedOwner,
     /// A confirmation is credited to the latest renewal, whichever request it answers.
     LatestPassCredited,
-    /// A renewal creates a missing claim again, and revives a hold that had expired.
+    /// A renewal creates a missing claim again, and so revives a hold that had expired.
     FreshGrantRenews,
-    /// The token is the largest that a node of the quorum returned, even if the nodes differ.
+    /// The token is the largest one that a node of the quorum returned, even if the nodes returned different ones.
     MaximumIsToken,
     /// Nodes count tokens from 1, not from a clock.
     CountersFromOne,
-    /// A wake-up counts as the lock itself.
+    /// A waiter treats a wake-up as a grant.
     WakeIsGrant,
     /// A waiter tries again only after a wake-up.
     NoLookWithoutMessage,
-    /// A wake-up ends a random pause, so that all clients that pause try at the same time.
+    /// A wake-up ends a random pause, so all clients that are pausing try at the same time.
     WakeEndsBackOff,
     /// All pauses between rounds have the same length.
     PausesAreEven,
@@ -49,19 +49,21 @@ pub enum Flaw {
     WallClock,
     /// Clients with an odd number know only the first three nodes.
     MixedMembership,
-    /// Each member is asked after the one before it has answered.
+    /// A member is asked only when the previous one has answered.
     OneByOne,
-    /// Members are acquired in the order in which names were given, and kept while the client waits for the next.
+    /// Members are acquired in the order in which the names were given, and kept while the client waits for the next
+    /// one.
     WaitsInOrder,
-    /// After a lost round the lease is a thousand times as long.
+    /// After each lost round, the lease is a thousand times as long.
     LeaseCompounds,
     /// Renewals continue after the release, until the process ends.
     WatchdogOutlivesRelease,
-    /// A round that is dropped midway leaves the claims that it was granted, each with its own watchdog.
+    /// A round that is dropped keeps the claims that it was granted, each with its own watchdog.
     CancelKeepsParts,
     /// The hold of a dropped guard continues: only an explicit release ends it.
     DropKeepsHold,
-    /// A release asks one member after another and stops at the first without a claim: the other claims stay renewed.
+    /// A release asks one member after another and stops at the first one without a claim. The other claims are
+    /// renewed further.
     ReleaseStopsAtLoss,
     /// A member has the full time-out of the transport to answer, not a small part of the lease.
     MembersHaveTime,
@@ -69,18 +71,18 @@ pub enum Flaw {
     RenewalEndsAtError,
     /// The node serves and wakes the newest waiter.
     NewestIsNext,
-    /// Places in a queue end by the clocks of clients: each client asks the node to remove places that have expired
-    /// by the client's own clock.
+    /// Places in a queue expire by the clocks of clients. Each client asks the node to remove the places that have
+    /// expired by the client's clock.
     ClientsTimePlaces,
     /// A waiter that gives up, or dies, stays in the queue for minutes.
     PlaceOutlivesWaiter,
     /// The renewal of one reader renews all readers.
     ReadersRenewAll,
-    /// The claims of all readers end at the same time: with the lease of the reader that asked last.
+    /// The claims of all readers end at the same time, with the lease of the reader that asked last.
     OneLeaseForReaders,
     /// Readers do not exclude a writer.
     WriterJoinsReaders,
-    /// A reader that wants to write waits, while reading, until no client reads.
+    /// A reader that wants to write keeps its read lock while it waits until no client reads.
     UpgradeWaits,
     /// A leader works until it is notified of its loss, and does not check whether it leads.
     LeaderWaitsForWord,
@@ -99,8 +101,8 @@ pub enum Flaw {
 }
 
 impl Flaw {
-    /// Returns whether it concerns queues, readers, leaders, or the way to the nodes. Clients are then the product's
-    /// in all other respects.
+    /// Returns whether the flaw concerns queues, readers, leaders, or how clients reach the nodes. In all other
+    /// respects, the clients are then the product's.
     pub(crate) const fn is_of_modes(self) -> bool {
         matches!(
             self,
@@ -117,17 +119,17 @@ impl Flaw {
         ) || self.is_of_ways()
     }
 
-    /// Returns whether it concerns the way of clients to the nodes of a cluster.
+    /// Returns whether the flaw concerns how clients reach the nodes of a cluster.
     pub(crate) const fn is_of_clusters(self) -> bool {
         matches!(self, Flaw::MovedUnheard)
     }
 
-    /// Returns whether it concerns the way of clients to a server.
+    /// Returns whether the flaw concerns how clients reach a server.
     const fn is_of_ways(self) -> bool {
         self.is_of_groups() || self.is_of_clusters()
     }
 
-    /// Returns whether it concerns the way of clients to the primary of a group.
+    /// Returns whether the flaw concerns how clients reach the primary of a group.
     pub(crate) const fn is_of_groups(self) -> bool {
         matches!(
             self,
@@ -135,7 +137,7 @@ impl Flaw {
         )
     }
 
-    /// Returns whether the nodes have it, not the clients.
+    /// Returns whether the nodes have the flaw, not the clients.
     pub(crate) const fn is_of_nodes(self) -> bool {
         let of_plain = matches!(
             self,
