@@ -33,7 +33,7 @@ impl Locks {
     /// Must be called inside a tokio runtime.
     ///
     /// # Errors
-    /// None with the default settings; the return type is that of [`LocksBuilder::on_node`].
+    /// Never fails with the default settings. Other settings can be invalid, see [`LocksBuilder::on_node`].
     pub fn on_node(node: impl Transport) -> Result<Self, ConfigError> {
         Self::builder().on_node(node)
     }
@@ -93,16 +93,16 @@ impl Default for LocksBuilder {
 }
 
 impl LocksBuilder {
-    /// The longest lease, margin or retention: a hundred years.
+    /// The upper bound on leases, margins and retentions: a hundred years.
     ///
-    /// Nodes count in milliseconds since 1970 and reject times that are much further away. Time spans that only the
-    /// client measures are not bounded by it.
+    /// Nodes count in milliseconds since 1970 and reject times that are much further away. The bound does not apply
+    /// to time spans that only the client measures.
     pub const LONGEST_SPAN: Duration = LONGEST_SPAN;
 
     /// Sets the lease of locks without an explicit one. Default: 30 s.
     ///
-    /// The watchdog renews it after every third of the lease. When a holder dies, the name stays locked for the rest
-    /// of it.
+    /// The watchdog renews the lease each time a third of it has passed. When a holder dies, the name stays locked
+    /// until the lease expires.
     pub fn watchdog_lease(mut self, lease: Duration) -> Self {
         self.watchdog_lease = lease;
         self
@@ -110,8 +110,8 @@ impl LocksBuilder {
 
     /// Sets the longest lease that any client of the deployment requests. Default: 60 s.
     ///
-    /// It must be the same in all clients. A restarted node is quarantined for this time, see
-    /// [`LocksBuilder::node_trust`], so connecting to watched nodes that were used with another value is an error.
+    /// All clients must use the same value. A restarted node is quarantined for this time (see
+    /// [`LocksBuilder::node_trust`]), so connecting to watched nodes that were used with another value fails.
     pub fn longest_lease(mut self, longest: Duration) -> Self {
         self.longest_lease = longest;
         self
@@ -126,7 +126,8 @@ impl LocksBuilder {
         self
     }
 
-    /// Sets the longest time that a lock is held, even if the watchdog could renew it. Default: no limit.
+    /// Sets the maximum time for which a lock is held, even if the watchdog could renew it for longer. Default:
+    /// no limit.
     pub fn max_hold(mut self, max: Duration) -> Self {
         self.max_hold = Some(max);
         self
@@ -168,11 +169,11 @@ impl LocksBuilder {
         self
     }
 
-    /// Trusts nodes without a marker immediately: they are taken for new nodes, not for nodes that lost their data.
+    /// Trusts nodes without a marker immediately: they are assumed to be new, not to have lost their data.
     ///
     /// Use it only for nodes that no client has used before: embedded nodes, the nodes of a test, and the very first
     /// start of a deployment. Without it the first lock on new nodes is granted after one
-    /// [`longest_lease`](Self::longest_lease). **Do not leave it on** where nodes may come back without their data.
+    /// [`longest_lease`](Self::longest_lease). **Do not leave it on** where nodes may restart without their data.
     pub fn trust_fresh_nodes(mut self) -> Self {
         self.trusts_fresh_nodes = true;
         self
@@ -181,10 +182,10 @@ impl LocksBuilder {
     /// Sets how far a node's clock may step forward without breaking a lock: nodes keep each claim for its lease and
     /// this margin.
     ///
-    /// Default: one [`longest_lease`](Self::longest_lease) on a majority of nodes, nothing on one node.
+    /// Default: one [`longest_lease`](Self::longest_lease) on a majority of nodes, zero on one node.
     ///
-    /// The margin does not delay a contender that was already waiting when the holder died: it replaces the claim one
-    /// lease (and its drift allowance) after it first saw the holder's last claim version, which is stored in the
+    /// The margin does not delay a contender that was already waiting when the holder died. Such a contender replaces
+    /// the claim one lease and its drift allowance after it first saw the last claim version, which is stored in the
     /// claim. Clients that write no claim versions, such as Redisson, wait for the lease and the margin.
     pub fn clock_margin(mut self, margin: Duration) -> Self {
         self.clock_margin = Some(margin);
@@ -194,9 +195,10 @@ impl LocksBuilder {
     /// Sets a prefix for the key of every name: with `"app:"` the name `orders/42` is locked under the key
     /// `app:orders/42`. Default: empty.
     ///
-    /// The prefix is the first part of the key. So prefix and name together must not be longer than a name may be,
-    /// and a `{` in the prefix counts like one in the name. [`Guard::names`](crate::Guard::names) returns names
-    /// without the prefix; errors, events and inspections show keys, which is what an operator finds on the nodes.
+    /// The prefix is the first part of the key. Prefix and name together must therefore not exceed the maximum
+    /// length of a name, and a `{` in the prefix counts like one in the name.
+    /// [`Guard::names`](crate::Guard::names) returns names without the prefix. Errors, events and inspections show
+    /// keys, because operators find keys on the nodes.
     pub fn key_prefix(mut self, prefix: impl AsRef<[u8]>) -> Self {
         self.key_prefix = prefix.as_ref().into();
         self

@@ -113,7 +113,7 @@ impl Config {
     }
 }
 
-/// Makes a lease of this length, or reports the setting that it came from.
+/// Makes a lease of this length, or returns an error that names the setting it came from.
 pub(crate) fn lease_of(of: LeaseSource, length: Duration) -> Result<Lease, ConfigError> {
     Lease::new(length).map_err(|error| ConfigError::LeaseTooShort { of, error })
 }

@@ -156,8 +156,8 @@ impl LocksBuilder {
         self.join(nodes).await
     }
 
-    /// Converts the nodes at these addresses to members. A cluster among several members is used with one shard: only
-    /// the keys of one slot are on one process, which can be watched, and whose marker scripts can read.
+    /// Converts the nodes at these addresses to members. Of a cluster among several members one shard is used: only
+    /// the keys of a single slot are all on one process, which can be watched and whose marker scripts can read.
     fn members(&self, nodes: Vec<RedisTransport>) -> Result<Vec<RedisTransport>, ConfigError> {
         let of = nodes.len();
         let member = |node: RedisTransport| match node.shard(0, 1) {
@@ -217,8 +217,8 @@ impl LocksBuilder {
     }
 
     /// Warns if a call may take longer than half of a lease, because no time is left then to retry on another
-    /// connection. The default is exempt: a client with short leases that has not set it could only be told to set
-    /// it.
+    /// connection. The default is exempt, because a client with short leases would be warned about a setting that
+    /// it has not made.
     fn doubt_call_timeout(&self) {
         let lease = self.watchdog_lease;
         let bound = self.redis.chosen_call_bound();
@@ -289,7 +289,7 @@ fn different(
     Ok(())
 }
 
-/// Warns about nodes that the next backup will make look like another process.
+/// Warns about nodes that will look like another process after the next backup.
 fn warn_of_backups(nodes: &[RedisTransport], checks: &[Result<Checked, NodeError>]) {
     let without: Vec<_> = nodes
         .iter()
@@ -305,7 +305,7 @@ fn warn_of_backups(nodes: &[RedisTransport], checks: &[Result<Checked, NodeError
     }
 }
 
-/// Warns about what is legal but doubtful, once per doubt with all the nodes that it applies to.
+/// Warns about what is legal but doubtful, once per doubt, with all the nodes to which it applies.
 async fn warn_of_doubts(nodes: &[RedisTransport], prefix: &[u8]) {
     let doubts = join_all(nodes.iter().map(|node| node.doubts(prefix))).await;
     let mut told: Vec<(String, Vec<&str>)> = Vec::new();
@@ -323,8 +323,8 @@ async fn warn_of_doubts(nodes: &[RedisTransport], prefix: &[u8]) {
     }
 }
 
-/// Whether a doubt matters with this many nodes. In a majority a node that lost its locks is noticed, so missing
-/// persistence does not. A single server may have replicas on purpose.
+/// Whether a doubt matters with this many nodes. A majority notices a node that lost its locks, so missing
+/// persistence does not matter there. A single server may have replicas on purpose.
 fn counts(doubt: &Doubt, nodes: usize) -> bool {
     match doubt {
         Doubt::KeepsNothing => nodes == 1,

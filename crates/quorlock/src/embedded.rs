@@ -254,7 +254,7 @@ impl EmbeddedNode {
         self.shared.state.lock().node.version(now, name)
     }
 
-    /// Returns the marker, by which clients know that they have watched the node for long enough.
+    /// Returns the marker, which shows clients that they have watched the node for long enough.
     #[must_use]
     pub fn marker(&self) -> Option<Marker> {
         let now = self.shared.clock();

@@ -57,8 +57,8 @@ impl fmt::Display for Quarantine {
     }
 }
 
-/// Names the lock that is in the way, as far as a client that asks in this mode can tell: a held fair lock has the
-/// layout of a plain one.
+/// Names the lock that is in the way, as far as a client that requested this mode can tell: a held fair lock is
+/// stored like a plain one.
 fn standing(asked: Mode, found: Mode) -> String {
     match (asked, found) {
         (Mode::Read | Mode::Write, Mode::Plain) => "plain or fair lock".to_owned(),
@@ -70,7 +70,7 @@ fn standing(asked: Mode, found: Mode) -> String {
 fn for_people(span: Duration) -> String {
     let millis = span.as_millis();
     if millis == 0 {
-        // A server may refuse a try at once, and "0ns" would look like a bug of the message.
+        // A server may refuse a try immediately, and "0ns" would look like a bug in the message.
         return "less than 1ms".to_owned();
     }
     let step = if millis < 1_000 { 1 } else { 100 };
@@ -101,7 +101,7 @@ pub enum AcquireError {
         /// Whether other clients or this client held it.
         holder: Holder,
     },
-    /// Too few nodes answered, or too few of those that answered are trusted yet.
+    /// Too few nodes answered, or too few of those that answered are trusted.
     #[error("{names}: {} in {}: {}", too_few(*.of), for_people(*.tried), list(.nodes))]
     NoQuorum {
         /// The names that were requested.
@@ -114,8 +114,8 @@ pub enum AcquireError {
         nodes: Vec<NodeReport>,
     },
     /// Nodes refused in a way that waiting does not cure, and too few others are left for a quorum. Examples are a
-    /// refused login, missing permissions, a key that is no lock, and a database or command that the server does not
-    /// have.
+    /// refused login, missing permissions, a key that is not a lock, and a database or command that the server does
+    /// not have.
     #[error("{names}: refused, and waiting does not help: {}", list(.nodes))]
     Refused {
         /// The names that were requested.
@@ -187,7 +187,7 @@ pub enum AcquireError {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReleaseError {
-    /// The nodes report that this owner did not hold the lock any more: the work may have overlapped with another
+    /// The nodes report that this owner no longer held the lock: the work may have overlapped with another
     /// owner's. If an earlier reply to the release was lost, it may also mean that the release was executed.
     #[error(
         "{names}: was not held any more when it was released; the work may have overlapped with another holder's"
@@ -259,7 +259,7 @@ impl fmt::Display for Holder {
     }
 }
 
-/// What helps against contention.
+/// Advice for the caller of a contended acquisition.
 fn advice(holder: Holder) -> &'static str {
     match holder {
         Holder::Others => "wait longer, or do something else",
@@ -269,7 +269,7 @@ fn advice(holder: Holder) -> &'static str {
     }
 }
 
-/// The name of the failure, as a single node has no quorum.
+/// The name of the failure, because a single node has no quorum.
 fn too_few(of: usize) -> &'static str {
     match of {
         1 => "no usable answer",

@@ -107,8 +107,8 @@ impl Guard {
 
     /// Returns how long the lock stays valid from now on without another renewal; zero if it is lost.
     ///
-    /// The client computes it locally, from the time before its requests were sent, less the drift allowance. No node
-    /// is asked.
+    /// The client computes it locally, from the time before its requests were sent, less the drift allowance. No
+    /// request is sent.
     #[must_use]
     pub fn validity(&self) -> Duration {
         let now = self.client.now();
@@ -278,8 +278,9 @@ impl Guard {
     /// Releases the lock. Of several guards of one hold, the last one releases it.
     ///
     /// # Errors
-    /// [`ReleaseError::NotHeld`] if the lock was lost before, also because the client was closed or its runtime has
-    /// ended; [`ReleaseError::Unconfirmed`] if too few nodes answered: the release continues in the background.
+    /// [`ReleaseError::NotHeld`] if the lock was already lost, for example because the client was closed or its
+    /// runtime has ended; [`ReleaseError::Unconfirmed`] if too few nodes answered: the release continues in the
+    /// background.
     ///
     /// # Cancel safety
     /// If the future is dropped early, the release continues in the background.
@@ -298,8 +299,8 @@ impl Guard {
     /// Consumes the guard without releasing the lock, which is no longer renewed and ends with its lease.
     ///
     /// It is useful to keep others out for a while after the work is done. Clients that already wait for the lock are
-    /// kept out for one lease, clients that arrive later also for the
-    /// [`clock_margin`](crate::LocksBuilder::clock_margin). All other guards of the same hold end with it.
+    /// kept out for one lease. Clients that arrive later wait for the
+    /// [`clock_margin`](crate::LocksBuilder::clock_margin) as well. All other guards of the same hold end with it.
     pub fn leak(mut self) {
         self.is_dropped_by = DroppedBy::Us;
         self.client.keeper.unreserve(None);

@@ -1,4 +1,4 @@
-//! Distributed locks on Redis: one node, many locks, a majority of nodes.
+//! Distributed locks on Redis: on one node, on a majority of nodes, or over several names at once.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]

@@ -76,10 +76,11 @@ impl Lock {
     /// [`max_hold`](crate::LocksBuilder::max_hold), and each client's nodes keep token counters for its
     /// [`token_retention`](crate::LocksBuilder::token_retention). Closing any of the clients ends the lock.
     ///
-    /// A fair lock among them is requested first, and the other locks only when its turn has come: until then other
-    /// clients may take them, and the place in the queue is kept. If one of the other locks is then held, the fair
-    /// lock is released together with its place. Its queue is joined again, at the end, when that other lock is free.
-    /// So the fair lock is fair to clients that want this lock alone, and not to those that combine it with others.
+    /// A fair lock among them is requested first, and the other locks when its turn has come. Until then other
+    /// clients can acquire those locks, while the place in the queue is kept. If one of them is then held, the fair
+    /// lock is released together with its place, and its queue is joined again, at the end, when that other lock is
+    /// free. So the fair lock is fair to clients that want this lock alone, but not to clients that combine it with
+    /// others.
     ///
     /// # Errors
     /// [`ConfigError::NoNames`] if there are no locks, [`ConfigError::Name`] if a name is invalid,
@@ -142,8 +143,8 @@ impl Lock {
     /// Without it an acquisition waits for as long as others hold the lock. While no quorum answers, it gives up after
     /// [`RetryPolicy::without_quorum`](crate::RetryPolicy::without_quorum).
     ///
-    /// Failures that waiting cannot cure end either wait at once, if no quorum is left without the nodes that report
-    /// them: a refused login, missing permissions, a key that is no lock, another
+    /// Failures that waiting cannot cure end either wait immediately if too few other nodes are left for a quorum.
+    /// Examples are a refused login, missing permissions, a key that is not a lock, and another
     /// [`longest_lease`](crate::LocksBuilder::longest_lease) in the deployment.
     pub fn wait(mut self, at_most: Duration) -> Self {
         self.wait = Some(at_most);
@@ -153,9 +154,9 @@ impl Lock {
     /// Acquires the lock, waiting until it is free.
     ///
     /// # Errors
-    /// [`AcquireError::Contended`] if others hold it at the end of the wait, [`AcquireError::NoQuorum`] and
-    /// [`AcquireError::TooSlow`] if too few nodes answer, or answer too slowly, by then. [`AcquireError::Refused`] if
-    /// nodes refuse in a way that waiting does not cure. No claim stays behind.
+    /// [`AcquireError::Contended`] if others hold it at the end of the wait. [`AcquireError::NoQuorum`] and
+    /// [`AcquireError::TooSlow`] if too few nodes have answered by then, or have answered too slowly.
+    /// [`AcquireError::Refused`] if nodes refuse in a way that waiting does not cure. No claim is left behind.
     ///
     /// # Cancel safety
     /// If the future is dropped early, at most one clean-up continues in the background. A grant in flight passes to
@@ -164,9 +165,9 @@ impl Lock {
     /// Poll the future or drop it. Of several waiters of the process for the same lock and lease, one sends the
     /// requests on behalf of all. If its future is woken and not polled, the next waiter takes over the requests in
     /// flight after 100 to 200 ms, and the first starts at the end of the queue when it is polled again. If it was
-    /// the only waiter, its grants are released when the same client is refused the lock, for another lease or mode
-    /// or by `try_acquire`. Other clients, and locks of several names that include this one, find it held until the
-    /// future is polled or dropped, the client is closed, or the lease ends.
+    /// the only waiter, its grants are released when another acquisition of the same client is refused the lock:
+    /// one with another lease or mode, or a `try_acquire`. Other clients, and locks of several names that include
+    /// this one, find it held until the future is polled or dropped, the client is closed, or the lease ends.
     pub async fn acquire(&self) -> Result<Guard, AcquireError> {
         match &self.owner {
             None => self.acquire_anew(None, self.waits()).await,

@@ -41,8 +41,8 @@ impl Locks {
     /// Each waiter has a place in a queue on the node and is woken when its turn comes. A waiter loses its place when
     /// the node has not received a request from it for one
     /// [`LocksBuilder::watchdog_lease`](crate::LocksBuilder::watchdog_lease) (or four
-    /// [`poll_cap`](crate::RetryPolicy::poll_cap)s, if that is longer), by the node's clock. One that gives up leaves
-    /// the queue. A waiter that tries again after a time-out starts at the end.
+    /// [`poll_cap`](crate::RetryPolicy::poll_cap)s, if that is longer), by the node's clock. A waiter that gives up
+    /// leaves the queue. If it tries again, it starts at the end.
     ///
     /// A fair lock needs one node, because the queues of several nodes have no common order. On several nodes
     /// acquiring it is an error ([`ConfigError::FairQuorum`]).
@@ -50,7 +50,7 @@ impl Locks {
         self.source.one(Mode::Fair, name)
     }
 
-    /// Returns a lock of this name for one of any number of readers. Readers exclude writers.
+    /// Returns a read lock of this name. Any number of readers can hold it at once; readers exclude writers.
     ///
     /// Each reader has its own lease. The token of its guard is that of the last writer: a store that has seen this
     /// token is up to date.
@@ -58,10 +58,10 @@ impl Locks {
         self.source.one(Mode::Read, name)
     }
 
-    /// Returns a lock of this name for one writer. A writer excludes readers and other writers.
+    /// Returns a write lock of this name. A writer excludes readers and other writers.
     ///
-    /// A writer may read as well, and keep reading after it has released the write lock: acquire both through one
-    /// [`Owner`](crate::Owner). A reader cannot become a writer
+    /// A writer can also read, and can keep reading after it has released the write lock: acquire both through
+    /// one [`Owner`](crate::Owner). A reader cannot become a writer
     /// ([`AcquireError::Upgrade`](crate::AcquireError::Upgrade)).
     pub fn write(&self, name: impl AsRef<[u8]>) -> Lock {
         self.source.one(Mode::Write, name)
@@ -83,8 +83,8 @@ impl Locks {
 
     /// Returns a new owner: an identity whose locks are reentrant.
     ///
-    /// Acquiring a name through the same owner re-enters its hold. A task cannot serve as identity: it has no name,
-    /// and it moves between threads.
+    /// Acquiring a name through the same owner re-enters its hold. The identity is explicit because a task moves
+    /// between threads and has no name that nodes could store.
     pub fn owner(&self) -> Owner {
         Owner::new(&self.source)
     }
@@ -133,9 +133,9 @@ impl Locks {
 
     /// Reads the holder of a name from each node, and summarizes what that means. Changes nothing.
     ///
-    /// It is meant for people and their tools. The answer describes the past: to decide whether to work, acquire the
-    /// lock instead. A node that cannot be read is part of the answer, not an error. Each node has the time to answer
-    /// that it has in a round of a lock with the watchdog's lease.
+    /// It is intended for operators and their tools. The answer describes the past: to decide whether to work,
+    /// acquire the lock instead. A node that cannot be read is part of the answer, not an error. Each node must
+    /// answer within the member time-out of a lock with the watchdog's lease.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -161,13 +161,14 @@ impl Locks {
     ///
     /// **The holder is neither asked nor notified.** Its watchdog learns of it at the next renewal, within a third of
     /// its lease, and its guards are then lost ([`Lost::Taken`](crate::Lost::Taken)). A holder with an explicit lease
-    /// sends no renewals and learns nothing. Until then two clients may work at once, unless the resource compares
-    /// [fencing tokens](crate::Guard::fencing_token). Tokens keep growing, because the counter is not deleted.
+    /// sends no renewals and does not notice before its lease ends. Until the holder notices, two clients may work at
+    /// once, unless the resource compares [fencing tokens](crate::Guard::fencing_token). Tokens keep growing, because
+    /// the counter is not deleted.
     ///
     /// Locks of every mode are released, and all readers at once. If the name has no holder but the queue of the fair
-    /// lock has a waiter, dead waiters at its head lose their places. If the first waiter is alive, it alone loses
-    /// its place, and joins again at the end. This frees a queue that is stuck behind a dead waiter of a JVM. A key
-    /// that is no lock is left as it is.
+    /// lock has a waiter, dead waiters at its head lose their places. If the first waiter is alive, only this waiter
+    /// loses its place, and it joins again at the end. This frees a queue that is stuck behind a dead Redisson
+    /// waiter. A key that is not a lock is left unchanged.
     ///
     /// # Errors
     /// [`ForceReleaseError::Unconfirmed`] if fewer nodes than a lock needs report that the name is free: its owner
@@ -195,7 +196,7 @@ impl Locks {
     /// Releases everything this client holds, ends its acquisitions with [`Closed`](crate::AcquireError::Closed), and
     /// waits until no request is in flight.
     ///
-    /// Guards that still exist are lost. So are locks over several clients that include names of this one
+    /// Existing guards become lost. So do locks over several clients that include names of this one
     /// ([`Lock::all`]).
     ///
     /// The wait is bounded by the nodes' call time-outs and a few retries. An acquisition whose future is neither
@@ -212,12 +213,13 @@ impl Locks {
         let patience = client.now() + patience;
         let mut timer = client.runtime.timer();
         poll_fn(|cx| {
-            // The keepers are checked last. If they were checked first: A sees its keeper idle. Then B, on another
-            // thread, ends its attempt, leaves its grants to the keeper and is no longer counted as an attempt. A
-            // then sees no attempt either, and reports that nothing is left while B's grants are still unreleased.
+            // The keepers are checked last. Suppose they were checked first, and A sees its keeper idle. Then B,
+            // on another thread, ends its attempt, leaves its grants to the keeper and is no longer counted as an
+            // attempt. A would then see no attempt either, and would report that nothing is left while B's grants
+            // are still unreleased.
             let is_over =
                 !client.party.has_attempts(cx.waker()) || timer.poll_until(cx, patience).is_ready();
-            // All of them are polled, so that each wakes this task.
+            // Polls all of them, so that each wakes this task.
             let left = drivers.iter();
             let left = left.filter(|driver| !driver.has_closed_others(cx.waker()));
             let (left, is_idle) = (left.count(), client.keeper.is_idle(cx.waker()));

@@ -94,7 +94,7 @@ pub fn describe() {
             Kind::Gauge => describe_gauge!(*name, Unit::Count, text),
             Kind::Counter(label, values) => {
                 describe_counter!(*name, Unit::Count, text);
-                // Registering a counter is enough to show it at zero.
+                // Registering a counter is enough to report it as zero.
                 if values.is_empty() {
                     drop(counter!(*name));
                 }

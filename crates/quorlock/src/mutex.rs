@@ -1,4 +1,4 @@
-//! A mutex that ignores poisoning: no code leaves the data under it half-changed.
+//! A mutex that ignores poisoning, because no code leaves the data under it half-changed.
 
 use std::sync::PoisonError;
 

@@ -50,12 +50,12 @@ impl Owner {
 
     /// Returns a write lock of this name for this owner. See [`Locks::write`](crate::Locks::write).
     ///
-    /// An owner that reads cannot acquire it, because it would wait for itself: this is an error at once
-    /// ([`AcquireError::Upgrade`](crate::AcquireError::Upgrade)).
+    /// An owner that reads cannot acquire it, because it would wait for itself. The acquisition fails
+    /// immediately with [`AcquireError::Upgrade`](crate::AcquireError::Upgrade).
     ///
-    /// Acquisitions of one owner that share a name run one after the other, each as if it had begun after the one
-    /// before. If the future of one is woken and not polled, it is passed over after 100 to 200 ms, and starts at the
-    /// end of the line when it is polled again.
+    /// Acquisitions of one owner that share a name run one after the other, each as if it had begun when the previous
+    /// one ended. If the future of one is woken and not polled, it is passed over after 100 to 200 ms, and starts at
+    /// the end of the line when it is polled again.
     pub fn write(&self, name: impl AsRef<[u8]>) -> Lock {
         self.source.one(Mode::Write, name)
     }

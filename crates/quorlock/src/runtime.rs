@@ -54,13 +54,14 @@ pub trait Timer: Send {
 ///
 /// While tokio's time is paused, as in tests, the time of the locks is paused, too.
 ///
-/// All values in a process show the same time: the clock has one zero, which lies before the start of the process.
+/// All values in a process show the same time: their clock has one zero, which lies before the start of the
+/// process.
 #[derive(Clone, Copy, Default, Debug)]
 #[non_exhaustive]
 pub struct TokioRuntime;
 
 /// What the clock showed when a runtime of the process was first used: one year. With paused time, a runtime can lag
-/// behind that moment by the time since then, and its clock must not run into zero.
+/// behind that moment by the time since then, and its clock must not go below zero.
 const HEAD_START: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// When the clock showed [`HEAD_START`], not counting suspended time.

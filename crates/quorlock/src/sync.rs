@@ -1,9 +1,9 @@
 //! Atomics and the mutex under `mutex.rs`: those of the standard library, or of `shuttle` under `--cfg shuttle`.
 //!
 //! Under `shuttle` each use of them is a step of a schedule, and tests choose which thread takes the next step
-//! (`tests/threads`). Threads of this crate must not share state in any other way: no schedule could switch threads
-//! there. `Arc`, `Weak`, `OnceLock` and `Waker` stay those of the standard library, as no schedule switches threads
-//! within their operations.
+//! (`tests/threads`). Threads of this crate must not share state in any other way, because no schedule could switch
+//! threads there. `Arc`, `Weak`, `OnceLock` and `Waker` remain those of the standard library: no schedule switches
+//! threads within their operations.
 
 #[cfg(not(shuttle))]
 pub(crate) use std::sync::{Mutex, MutexGuard, atomic};

@@ -136,7 +136,7 @@ pub enum ConfigError {
         /// The name, and what to lock instead.
         error: UnfitName,
     },
-    /// A single cluster was to be watched.
+    /// `NodeTrust::Watched` was set for a single cluster, which cannot be watched.
     #[error(
         "{address}: one cluster by itself cannot be watched: its marker would lie in another slot than the names. Leave node_trust out \
          (NodeTrust::Unwatched is the default for one address), or lock on a majority of its shards (Locks::majority_of_shards)"
@@ -145,7 +145,7 @@ pub enum ConfigError {
         /// The address of the cluster.
         address: String,
     },
-    /// The number of shards has no useful majority.
+    /// The number of shards is even, or less than three.
     #[error("{shards} shards: a majority needs an odd number of them, and three at least")]
     ShardCount {
         /// The number of shards that was requested.
@@ -231,7 +231,7 @@ pub enum ConfigError {
         "{address} and {other} are the same server (one run_id): its vote would count twice, give one address of it"
     )]
     SameServer {
-        /// The one address.
+        /// One of the addresses.
         address: String,
         /// The other address.
         other: String,

@@ -13,7 +13,7 @@ pub enum ConnectError {
     #[cfg(feature = "redis")]
     #[error(transparent)]
     Address(#[from] quorlock_redis::AddressError),
-    /// Too few nodes are usable, or one of them never will be.
+    /// Too few nodes are usable, or one of them can never be used.
     #[cfg(feature = "redis")]
     #[error("{}{}", usable(*.reachable, *.needed, *.of), join(.problems))]
     Nodes {
@@ -28,7 +28,7 @@ pub enum ConnectError {
     },
 }
 
-/// Empty for one node, where there is nothing to count.
+/// Describes how many nodes are usable; empty for one node, where there is nothing to count.
 #[cfg(feature = "redis")]
 fn usable(reachable: usize, needed: usize, of: usize) -> String {
     if of == 1 {

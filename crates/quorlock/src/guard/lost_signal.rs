@@ -32,7 +32,7 @@ impl LostSignal {
         }
     }
 
-    /// Runs `work` until the lock is lost, in a task that does not have the guard. Otherwise like
+    /// Runs `work` until the lock is lost, in a task that does not have the guard. Otherwise it behaves like
     /// [`Guard::run_until_lost`](crate::Guard::run_until_lost).
     ///
     /// # Errors

@@ -61,7 +61,7 @@ pub enum LeaderEvent {
 /// not polled is not elected.
 ///
 /// Dropping it ends the candidacy. The name of a leader is then released **in the background and without a report**;
-/// use [`Candidacy::resign`] for one with a report.
+/// use [`Candidacy::resign`] to learn the result.
 #[must_use = "streams do nothing unless polled"]
 pub struct Candidacy {
     lock: Lock,

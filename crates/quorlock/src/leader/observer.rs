@@ -1,4 +1,4 @@
-//! A view of the leader for processes that are no candidates.
+//! A view of the leader for processes that are not candidates.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -66,7 +66,8 @@ impl LeaderView {
             match &reply.found {
                 Found::Plain { owner, .. } => owners.entry(owner).or_default().push(reply.token),
                 Found::Nothing => free += 1,
-                // Another kind of lock, or no lock: it is no candidate's, and blocks all of them.
+                // A lock of another kind, or a key that is not a lock: it belongs to no candidate and blocks
+                // all of them.
                 _ => {}
             }
         }
@@ -86,7 +87,7 @@ impl LeaderView {
     /// Whether an observer would learn nothing new from the other view.
     fn is_same(&self, other: &LeaderView) -> bool {
         match (self, other) {
-            // One node more or less that shows the leader is no news.
+            // A change in the number of nodes that show the same leader is not reported.
             (
                 LeaderView::Led { owner, term, .. },
                 LeaderView::Led {
@@ -99,7 +100,7 @@ impl LeaderView {
 }
 
 /// The token that at least `needed` nodes store. A node that granted late may have a larger one from its own counter,
-/// which is no term.
+/// which is not a term.
 fn agreed(tokens: &[Option<Token>], needed: usize) -> Option<Token> {
     let mut known: Vec<Token> = tokens.iter().copied().flatten().collect();
     known.sort_unstable();
@@ -111,10 +112,10 @@ fn agreed(tokens: &[Option<Token>], needed: usize) -> Option<Token> {
 /// A stream of [`LeaderView`]s: the first view, and another one whenever the leader or its term changes. See
 /// [`Locks::observe_leader`](crate::Locks::observe_leader).
 ///
-/// It looks at the nodes when one publishes the release of the name, and every [second](LeaderObserver::every) in any
-/// case; after a change or a release up to four times in between. A look is one small request to each node. Leaders
-/// that come and go between two looks are not seen, but the term shows that there were some. The stream ends when the
-/// client is closed.
+/// It looks at the nodes every [second](LeaderObserver::every), and as soon as one of them publishes the release of
+/// the name. After a change or a release it looks up to four more times in between. A look is one small request to
+/// each node. Leaders that come and go between two looks are not seen, but the term shows that there were some. The
+/// stream ends when the client is closed.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -180,7 +181,7 @@ impl LeaderObserver {
 
     /// Sets the usual pause between looks if no node publishes a release; at least 50 ms. Default: one second.
     ///
-    /// It bounds, together with the lease, how late an observer learns that a leader died. The pause between looks is
+    /// Together with the lease it bounds how late an observer learns that a leader died. The pause between looks is
     /// never shorter than a tenth of it.
     pub fn every(mut self, span: Duration) -> Self {
         self.every = span.max(SHORTEST);

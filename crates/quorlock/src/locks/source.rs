@@ -1,4 +1,4 @@
-//! What the locks of one client are made from, for any owner or for a given one.
+//! The source of one client's locks, either for a given owner or with a new owner for each acquisition.
 
 use std::sync::Arc;
 

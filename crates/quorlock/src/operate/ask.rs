@@ -53,7 +53,7 @@ fn patience(source: &LockSource) -> Duration {
     config.member_timeout(config.watchdog_lease)
 }
 
-/// Sends one request to each node, with a value for its handler. Returns what the handler made of the results that
+/// Sends one request to each node, with a value for its handler. Returns the handler's output for the results that
 /// arrived in time.
 async fn each<S: Copy, T>(
     source: &LockSource,

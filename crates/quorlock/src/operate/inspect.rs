@@ -11,7 +11,7 @@ use crate::error::Quarantine;
 
 /// What the nodes store under a name. See [`Locks::inspect`](crate::Locks::inspect).
 ///
-/// Its text has one line with the summary, and one for each node.
+/// The `Display` text has one line with the summary, and one for each node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Inspection {
@@ -29,7 +29,7 @@ pub struct Inspection {
 pub struct NodeInspection {
     /// The node's address, without credentials.
     pub address: String,
-    /// The lock and the stored token, or the error for which the node is not counted.
+    /// The lock and the stored token, or the error because of which the node is not counted.
     pub found: Result<InspectReply, TransportError>,
     /// Why the node's votes for new holds do not count, if it is quarantined. For a node that did not answer it is
     /// the last known state.
@@ -60,7 +60,7 @@ pub enum Summary {
     },
     /// The name is free on enough nodes for a client to acquire it.
     Free,
-    /// Keys that are no locks prevent every client from acquiring the name.
+    /// Keys that are not locks prevent every client from acquiring the name.
     Obstructed,
     /// Enough nodes answered, but no owner has a quorum, and too few nodes are free: votes are split, or an owner
     /// left claims behind. This state passes; inspect again.
@@ -87,7 +87,7 @@ impl Inspection {
                 Found::Nothing => queued += 1,
                 Found::ReadWrite { writer: None, .. } => read += 1,
                 Found::NotALock => strange += 1,
-                // Another kind of lock is neither free nor one owner's: the node counts for no side.
+                // A lock of another kind is neither free nor held by one owner, so the node counts for neither.
                 _ => {}
             }
         }
@@ -113,7 +113,7 @@ impl Inspection {
     }
 }
 
-/// Whether the name can be acquired on the node. What dead readers left behind is in no owner's way.
+/// Whether the name can be acquired on the node. Claims that dead readers left behind do not prevent this.
 fn is_free(reply: &InspectReply) -> bool {
     match reply.found {
         Found::Nothing => reply.waiting == 0,

@@ -100,7 +100,7 @@ impl Acquiring {
     }
 
     fn join(&self) -> AcquiringState {
-        // A place in a node's queue belongs to one waiter, and only the writer reads under its write lock.
+        // A place in a node's queue belongs to one waiter, and only the writer can read under its write lock.
         let is_alone = self.wanted.layout.has(Mode::Fair) || self.wanted.under.is_some();
         let sharing = match is_alone {
             true => Sharing::Alone(self.client.next_owner().number),
@@ -206,7 +206,8 @@ impl Acquiring {
             self.queues.fail(&place.queue, &place.waiter, error);
         }
         if result.is_ok() && self.wanted.is_shared() {
-            // The writer has left. If readers came in one after the other, the last of 200 would wait for 200 rounds.
+            // The writer has left. If readers were let in one after the other, the last of 200 would wait for 200
+            // rounds.
             self.queues.open(&place.queue, &place.waiter);
         }
         Step::End(result)

@@ -185,7 +185,7 @@ impl Attempt {
                 Step::GiveUp(why) => return Poll::Ready(Err(self.error(why, waits))),
             };
             let give_up_at = match self.wanted.patience {
-                // A reader that waits begins with a try, which its wait bounds, too.
+                // A reader that waits first tries once. Its wait bounds this try, too.
                 Patience::Try => waits.until.unwrap_or(Time::NEVER),
                 Patience::Wait => self.machine.gives_up_at(waits.limit()),
             };
@@ -233,7 +233,7 @@ impl Attempt {
         self.stop_attending();
         self.begin_as_another();
         let Client { runtime, .. } = &*self.client;
-        // Take in what has arrived meanwhile. Later answers must not wake this task, so the waker does nothing.
+        // Take in what has arrived. Later answers must not wake this task, so the waker does nothing.
         let mut cx = Context::from_waker(Waker::noop());
         running.hear(&mut cx, &**runtime, &self.wanted);
         let now = self.client.now();
@@ -266,7 +266,7 @@ impl Attempt {
         }
         let began = running.began;
         if self.wanted.layout.has(Mode::Fair) && running.round.is_waiting() {
-            // Keep the owner: another one would start at the end of the queue.
+            // Keep the owner: a new one would start at the end of the queue.
             self.has_place = self.wanted.patience == Patience::Wait;
         } else {
             if let Some(member) = running.round.queued() {
@@ -291,8 +291,8 @@ impl Attempt {
         if self.machine.failing_since().is_none() {
             self.stop_attending();
         } else if matches!(self.machine.step(), Step::BackOff(_)) {
-            // Watch the nodes during the pause. Otherwise: a primary dies, its replica is promoted after 100 ms, and
-            // A sleeps for the rest of its back-off although a quorum is up.
+            // Watch the nodes during the pause. Otherwise, when a primary dies and its replica is promoted after 100
+            // ms, A sleeps for the rest of its back-off although a quorum is up.
             let layout = &self.wanted.layout;
             self.ears
                 .get_or_insert_with(|| WakeUps::new(layout))
@@ -326,8 +326,8 @@ impl Attempt {
         *self.owner.get_or_insert_with(|| self.client.next_owner())
     }
 
-    /// Makes the next round use a new owner. Otherwise: A's acquire of the first round is slow, so A's release
-    /// overtakes it and is tried again. With the same owner, that second release would end the claim that A was
+    /// Makes the next round use a new owner. Suppose it kept the old one, and A's acquire of the first round is
+    /// slow: A's release overtakes it and is tried again. This second release would end the claim that A was
     /// granted in the second round.
     fn begin_as_another(&mut self) {
         self.owner = None;
@@ -393,8 +393,8 @@ impl Attempt {
         }
     }
 
-    /// The error when the caller's wait is over. It is the loss of the last finished round, or else the state of the
-    /// first round. A round without a refusal counts as no quorum: silence is not contention.
+    /// The error when the caller's wait is over: the loss of the last finished round, or the state of the first
+    /// round if none has finished. A round without a refusal counts as no quorum, because silence is not contention.
     fn timed_out(&mut self, waits: Waits) -> AcquireError {
         let known = self.machine.last_loss();
         let why = known.unwrap_or(match &self.running {

@@ -1,4 +1,4 @@
-//! Re-entry and extension: the members confirm that the claim is still this owner's.
+//! Re-entry and extension: the members confirm that this owner still has the claim.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -34,8 +34,8 @@ impl Confirm {
         lease: Option<Lease>,
     ) -> Result<Self, ConfirmError> {
         // Read the clock before any request leaves. The nodes count the lease from a later moment, so A's new term
-        // ends before the claims do. A later reading could let A rely on the lock while a node already grants it to
-        // B.
+        // ends before the claims do. With a later reading A could rely on the lock while a node already grants it
+        // to B.
         let sent = client.now();
         if let Some(lost) = lost(hold.status(sent)) {
             let names = hold.layout.title();
@@ -126,8 +126,8 @@ impl Future for Confirm {
 
 impl Drop for Confirm {
     fn drop(&mut self) {
-        // A reply may have shortened the hold's validity, and the keeper waits for the old end: without this call a
-        // loss would be reported late.
+        // A reply may have shortened the hold's validity, while the keeper waits for the old end: without this call
+        // a loss would be reported late.
         self.client.keeper.reschedule(&self.hold);
     }
 }

@@ -17,8 +17,8 @@ use crate::operation::attempt::Attempt;
 use crate::shared::keeper::Keeper;
 use crate::shared::waiters::{LeaderDue, Led, Relief, Waiters};
 
-/// What waiters must have in common to share a leader: the lock, the lease, whether it is renewed, and how they share
-/// it.
+/// What waiters must have in common to share a leader: the lock, the lease, whether the lease is renewed, and their
+/// [`Sharing`].
 pub(crate) type Key = (Arc<str>, Lease, bool, Sharing);
 
 /// Which waiters share a leader.
@@ -26,7 +26,8 @@ pub(crate) type Key = (Arc<str>, Lease, bool, Sharing);
 pub(crate) enum Sharing {
     /// All waiters for the same lock and lease.
     All,
-    /// A single reader, as readers need no turn. No waiter is behind it; its grants are released if it is not polled.
+    /// A single reader, because readers need no turn. No waiter is behind it; its grants are released if it is not
+    /// polled.
     Entering(u64),
     /// A single waiter that has its own place in the nodes' queues.
     Alone(u64),
@@ -37,8 +38,9 @@ pub(crate) struct Queues(Mutex<BTreeMap<Key, Arc<Queue>>>);
 
 /// The queue for one lock, and the attempt that is made on behalf of all its waiters.
 ///
-/// The attempt belongs to the queue, and the leader holds it only during a poll. So whatever the leader's task does
-/// between two polls, other waiters can take the attempt over. A leader that is woken and not polled is passed over.
+/// The attempt belongs to the queue, and the leader holds it only during a poll. Other waiters can therefore take
+/// the attempt over, whatever the leader's task does between two polls. A leader that is woken and not polled is
+/// passed over.
 #[derive(Debug)]
 pub(crate) struct Queue {
     key: Key,
@@ -54,7 +56,7 @@ struct QueueState {
     attempt: Shelf,
     /// When the first failed round since the last answer of a quorum began, copied from the attempt.
     failing_since: Option<Time>,
-    /// How many turns leaders have had.
+    /// The number of turns that leaders have had.
     turns: u64,
     /// Whether the leader was woken and has not had its turn since.
     is_leader_due: bool,
@@ -83,15 +85,15 @@ enum Shelf {
 
 /// What a waiter does next.
 pub(crate) enum QueueStep {
-    /// Poll the attempt, or begin one, and put it back.
+    /// The waiter polls the attempt, or begins one, and puts it back.
     Lead(Option<Box<Attempt>>, Company),
-    /// Wait. If rounds are failing, the value is since when.
+    /// The waiter waits. If rounds are failing, the value is the time since when.
     Follow(Option<Time>),
-    /// Try alone: no other waiter is in the way any more.
+    /// The waiter tries alone: no other waiter is in the way any more.
     Enter,
-    /// Join again at the end of the queue, as it was passed over.
+    /// The waiter joins again at the end of the queue, because it was passed over.
     Rejoin,
-    /// Fail with the leader's error, which applies to all.
+    /// The waiter fails with the leader's error, which applies to all.
     Fail(AcquireError),
 }
 
@@ -127,7 +129,8 @@ impl Queue {
             Shelf::Empty => QueueStep::Lead(None, company),
             Shelf::Taken => {
                 drop(state);
-                // A follower whose wait is over is looking at it, and wakes the leader when it is done.
+                // A follower whose wait is over is looking at the attempt, and wakes the leader when it is
+                // done.
                 QueueStep::Follow(None)
             }
         }
@@ -141,7 +144,8 @@ impl Queue {
         if state.failing_since == failing_since {
             return;
         }
-        // Wake the followers: the time of those without a bound begins to run, or stops.
+        // Wake the followers: the limit for waits without a bound starts to run when rounds begin to fail, and
+        // stops when a quorum answers.
         state.failing_since = failing_since;
         let rest = state.line.rest.clone();
         drop(state);
@@ -214,8 +218,8 @@ impl Led for Queue {
         state.line.first = state.line.rest.pop_front();
         let next = state.line.first.clone();
         drop(state);
-        // The absent leader may be in a poll right now, between finding itself in line and finding another in front.
-        // Without another wake-up it would wait as a follower of a queue that it has left.
+        // The passed-over leader may be in a poll right now: it found itself in line, and has not yet found another
+        // in front. Without another wake-up it would wait as a follower of a queue that it has left.
         for waiter in absent.into_iter().chain(next) {
             waiter.wake();
         }
@@ -298,7 +302,7 @@ impl Queues {
         }
     }
 
-    /// Fails the followers together with the leader, whose error each of them would get as well.
+    /// Fails the followers together with the leader, because each of them would get the same error.
     pub(crate) fn fail(&self, queue: &Arc<Queue>, leader: &Arc<Waiter>, error: &AcquireError) {
         self.dismiss(queue, leader, || WaiterStatus::Failed(error.clone()));
     }
@@ -331,8 +335,8 @@ impl Queues {
 
     /// Whether another waiter is in line for the lock of this key, or has tried alone and has no answer yet.
     ///
-    /// If 200 readers come at once and find a writer, one of them is refused alone and one on behalf of the rest.
-    /// Without a writer the others come in together, one round trip after the first.
+    /// If 200 readers come at once and find a writer, one of them is refused alone and another one on behalf of
+    /// the rest. Without a writer the others enter together, one round trip after the first.
     pub(crate) fn has_asked(&self, (layout, lease, is_watched, _): Key) -> bool {
         let last = (
             layout.clone(),

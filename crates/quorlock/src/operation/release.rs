@@ -47,8 +47,8 @@ impl Releasing {
         match status {
             Status::Held => {}
             Status::Releasing => return Ok(None),
-            // This includes a closed client: its work was not protected after the closing, and if its runtime has
-            // ended, the claim may still exist.
+            // This includes a closed client: its work was not protected after the client was closed, and if its
+            // runtime has ended, the claim may still exist.
             Status::Lost(_) => {
                 let names = hold.layout.title();
                 return Err(ReleaseError::NotHeld { names });
@@ -72,7 +72,7 @@ impl Releasing {
             |member, _| requests::release(&hold, member, count),
         );
         // The keeper's releases are sent after these. The first of two releases of one claim frees it, and the second
-        // is answered "not yours": were the keeper's first, the user would be told that the lock was lost.
+        // is answered "not yours". If the keeper's came first, the user would learn that the lock was lost.
         client.keeper.leave(now, orphans);
         Ok(Some(Releasing {
             client,

@@ -26,8 +26,8 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// Enters the owner's hold, or wins a new one through `anew`, which gets the write hold beside which the owner
-    /// reads.
+    /// Enters the owner's hold, or wins a new one through `anew`. If the owner reads beside a write hold, `anew`
+    /// receives that write hold.
     pub(crate) async fn acquire<F>(
         &self,
         client: &Arc<Client>,
@@ -39,7 +39,7 @@ impl Identity {
         F: Future<Output = Result<Guard, AcquireError>>,
     {
         let slot = self.slot(layout);
-        // A re-entry needs no turn: it requests nothing that another acquisition of the owner could be granted.
+        // A re-entry needs no turn, because it cannot compete with another acquisition of the owner.
         if let Some(guard) = slot.reenter_within(client, waits).await? {
             return Ok(guard);
         }
@@ -51,7 +51,8 @@ impl Identity {
                 NoTurn::Closed => AcquireError::Closed,
             })?;
             let mut acquiring = pin!(async {
-                // Check again in the turn: an acquisition that began earlier may have won the hold since.
+                // Check again now that the turn has come: an acquisition that began earlier may have won the
+                // hold since.
                 if let Some(guard) = slot.reenter_within(client, waits).await? {
                     return Ok(guard);
                 }
@@ -76,7 +77,7 @@ impl Identity {
         F: Future<Output = Result<Guard, AcquireError>>,
     {
         let slot = self.slot(layout);
-        // Without this, of two tasks that enter a hold at once, the one without the turn would be told that others
+        // Without this, of two tasks that enter a hold at once, the one without the turn would report that others
         // hold it.
         if let Some(guard) = slot.reenter(client, Time::NEVER).await? {
             return Ok(guard);
@@ -85,7 +86,7 @@ impl Identity {
             return Err(contended(client, layout, Waits::UNBOUNDED));
         };
         let mut acquiring = pin!(async {
-            // Check again in the turn: another task may have won the hold since.
+            // Check again now that the turn has come: another task may have won the hold since.
             if let Some(guard) = slot.reenter(client, Time::NEVER).await? {
                 return Ok(guard);
             }
@@ -100,7 +101,7 @@ impl Identity {
         self.slots.lock().slot(layout)
     }
 
-    /// The write hold beside which a new read hold of this lock would read.
+    /// Returns the owner's write hold that a new read hold of this lock belongs to, if there is one.
     ///
     /// Call it when the owner is known not to hold the lock itself. A holds the write lock, and has lost its read
     /// hold beside it. If A's new read request did not name its write hold, it would be refused by A's own claim, and
@@ -127,8 +128,8 @@ fn contended(client: &Client, layout: &Layout, waits: Waits) -> AcquireError {
     }
 }
 
-/// Checks that an owner with this hold can also acquire the layout. Returns the write hold if the layout reads beside
-/// it.
+/// Checks that an owner with this hold can also acquire the layout. Returns the write hold if the layout is a read
+/// lock beside it.
 fn beside(hold: &Hold, layout: &Layout) -> Result<Option<Under>, AcquireError> {
     let names = || layout.title();
     let (held, wanted) = (&hold.layout.parts, &layout.parts);

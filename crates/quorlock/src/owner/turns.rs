@@ -18,9 +18,9 @@ use crate::shared::waiters::{LeaderDue, Led, Relief};
 /// The names at which one owner has acquisitions in progress.
 ///
 /// Of two acquisitions that share a name, in any modes, the later one waits here until the earlier one has ended, and
-/// only then looks at the owner's holds. Otherwise: task A requests the write lock and task B the read lock of one
-/// name, for the same owner. Nodes 1 and 2 grant A, nodes 3 and 4 grant B, and each is refused by the other's claim:
-/// the owner waits for itself.
+/// only then looks at the owner's holds. Otherwise task A could request the write lock and task B the read lock of
+/// one name, for the same owner. If nodes 1 and 2 grant A, and nodes 3 and 4 grant B, each is refused by the other's
+/// claim, and the owner waits for itself.
 #[derive(Debug, Default)]
 pub(crate) struct Turns(Mutex<Lines>);
 
@@ -38,7 +38,7 @@ struct Ticket {
     turns: Arc<Turns>,
     keeper: Arc<Keeper>,
     names: Box<[Name]>,
-    /// Locked after the lines, where both are needed.
+    /// If both are needed, it is locked after the lines.
     attendance: Mutex<Attendance>,
 }
 
@@ -129,7 +129,7 @@ impl Turns {
     fn join(self: &Arc<Self>, layout: &Layout, client: &Client) -> Turn {
         let ticket = self.ticket(layout, client);
         let in_front = ticket.push(&mut self.0.lock());
-        // Start watching the ones in front now: while they were alone, no wake-up of theirs was watched.
+        // Start watching the tickets in front now: while they were alone, their wake-ups were not watched.
         in_front.iter().for_each(Ticket::watch_if_due);
         Turn(ticket)
     }
@@ -238,7 +238,8 @@ impl Ticket {
             self.keeper.watch_queue(self.clone());
         }
         if self.keeper.is_dead() {
-            // A dead keeper passes no ticket over. The ones behind it notice on their own that the client has ended.
+            // A dead keeper passes over no ticket. The acquisitions behind this one notice by themselves that the
+            // client has ended.
             self.wake_all();
         }
     }

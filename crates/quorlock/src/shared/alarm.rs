@@ -9,12 +9,12 @@ use crate::mutex::Mutex;
 
 /// The time at which the keeper must look at the nodes of a client, and the task that sleeps until then.
 ///
-/// It is below both: a quarantined node knows when its watch ends, and does not know the keeper.
+/// It is below both: a quarantined node knows when its watch ends, but does not know the keeper.
 pub(crate) struct Alarm(Mutex<AlarmState>);
 
 struct AlarmState {
     due: Time,
-    /// When the task wakes up on its own.
+    /// When the task wakes up by itself.
     sleeps_until: Time,
     waker: Option<Waker>,
 }
@@ -57,8 +57,8 @@ impl Alarm {
     }
 
     /// Registers the task of `waker`, which sleeps until the time that `until` returns for the due time.
-    ///
-    /// `until` is called under the mutex. Otherwise: the task reads that nothing is due, a node sets the alarm, and
+    /// `until` is called under the mutex. Otherwise the task could read that nothing is due, a node could then set
+    /// the alarm, and the task would go to sleep without having seen it.
     /// the task goes to sleep without having seen it.
     pub(crate) fn sleep(&self, waker: &Waker, until: impl FnOnce(Time) -> Time) -> Time {
         let mut state = self.0.lock();

@@ -19,7 +19,8 @@ pub(crate) struct Client {
     pub(crate) runtime: Arc<dyn Runtime>,
     pub(crate) config: Config,
     pub(crate) keeper: Arc<Keeper>,
-    /// The waiters for its locks. Their queues are above this module, as each has an attempt that uses this client.
+    /// The waiters for its locks. Their queues are above this module, because each has an attempt that uses this
+    /// client.
     pub(crate) waiters: Arc<dyn Waiters>,
     id: ClientId,
     next_number: AtomicU64,
@@ -51,8 +52,8 @@ impl Client {
         }
     }
 
-    /// Returns a new owner for one round. Numbers are never used again. Otherwise: A's release of a lost round is
-    /// delayed, and would end A's claim in a later round that it won under the same number.
+    /// Returns a new owner for one round. A number is never used twice. Otherwise a delayed release of a lost
+    /// round could end A's claim in a later round that A won under the same number.
     pub(crate) fn next_owner(&self) -> OwnerId {
         OwnerId {
             client: self.id,

@@ -35,7 +35,7 @@ use crate::shared::under::{Readers, Under};
 pub(crate) struct Hold {
     pub(crate) layout: Arc<Layout>,
     pub(crate) owner: OwnerId,
-    /// The owner whose write hold was there when this hold began to read.
+    /// The owner whose write hold existed when this read hold began.
     under: Option<OwnerId>,
     /// The owner's read holds beside this write hold.
     readers: OnceLock<Readers>,
@@ -52,11 +52,11 @@ struct HoldState {
     count: u32,
     statements: Statements,
     is_leaked: bool,
-    /// The end was reported to operators, or never will be.
+    /// Whether the end was reported to operators, or will never be.
     is_told: bool,
     claims: Claims,
     late: Vec<PendingAcquire>,
-    /// The write hold beside which this one reads. `None` once this hold is over and no longer renewed.
+    /// The write hold beside which this one reads. `None` when this hold is over and no longer renewed.
     beside: Option<Under>,
     waiting: LossWaiters,
 }
@@ -156,8 +156,8 @@ impl Hold {
         } else {
             Vec::new()
         };
-        // Drop the mutex before the report and the wake-ups. A waker may run A's task at once, on this thread; A
-        // polls its lost signal, which locks this mutex, and both would wait for ever.
+        // Drop the mutex before the report and the wake-ups. A waker may run A's task on this thread; A polls
+        // its lost signal, which locks this mutex, and both would wait for ever.
         drop(state);
         if let Some(status) = ended {
             let held = now.since(self.began);
@@ -229,8 +229,8 @@ impl Hold {
 
     /// Returns what to send to a due member now, and the statement of the request; `None` if nothing needs to be
     /// sent.
-    ///
-    /// The member may have waited for its turn. Meanwhile it may have left or joined, and the hold may have been
+    /// The member may have waited for its turn. By now it may have left or joined, and the hold may have been
+    /// extended or released.
     /// extended or released.
     pub(crate) fn ask(&self, now: Time, member: MemberId) -> Option<(Ask, Statement)> {
         self.change(now, |state| {
@@ -269,7 +269,7 @@ impl Hold {
         });
     }
 
-    /// Handles "not yours" as the answer to a release that left a part of the count.
+    /// Handles "not yours" as the answer to a release that lowers the count without freeing the name.
     pub(crate) fn not_yours(&self, now: Time, member: MemberId) {
         let lease = self.lease();
         self.renewed(now, member, now, lease, RenewReply::NotYours);
@@ -301,10 +301,10 @@ impl Hold {
                 | Answer::Refused(_)
                 | Answer::OtherMode(_) => {}
             }
-            // A's acquire of the round is refused, and the reply is slow. B, on another thread, releases a guard; A's
-            // watchdog re-acquires the member and is granted; then the refusal arrives. It proves that its own
-            // request left no claim, and nothing about the other request. If it removed the claim from the list, the
-            // release would not be sent to this member, and the name would stay locked there.
+            // Suppose A's acquire of the round is refused, and the reply is slow. B, on another thread, releases a
+            // guard; A's watchdog re-acquires the member and is granted; then the refusal arrives. It proves that its
+            // own request left no claim, but nothing about the other request. If it removed the claim from the list,
+            // the release would not be sent to this member, and the name would stay locked there.
             let has_left_nothing = matches!(
                 answer,
                 Answer::Refused(_) | Answer::OtherMode(_) | Answer::Failed(Execution::Definite)
@@ -381,8 +381,8 @@ impl Hold {
         })
     }
 
-    /// Stops renewals, and leaves the claims to their lease. Returns whether the end had not been reported yet; it
-    /// never will be.
+    /// Stops renewals; the claims end with their lease. Returns whether the end has not been reported; it never
+    /// will be.
     pub(crate) fn leak(&self) -> bool {
         let mut state = self.state.lock();
         let is_untold = !std::mem::replace(&mut state.is_told, true);
@@ -398,9 +398,9 @@ impl Hold {
 
     /// The members that may have a claim, except where only an acquire in flight could have left one.
     ///
-    /// A leaked hold has none: its claims end with their lease. A leaked write hold is the exception once it has
-    /// expired while its owner still reads beside it: to the node both are one hash, so the reader's renewals would
-    /// keep its claim alive.
+    /// A leaked hold has none, because its claims end with their lease. The exception is a leaked write hold that
+    /// has expired while its owner still reads beside it: to the node both are one hash, so the reader's renewals
+    /// would keep its claim alive.
     pub(crate) fn claimed(&self) -> Vec<MemberId> {
         let state = self.state.lock();
         let has_expired = state.renewal.lost() == Some(Lost::Expired);

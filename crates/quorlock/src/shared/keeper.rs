@@ -37,8 +37,8 @@ use crate::shared::wake_ups::WakeUps;
 /// suspended, but the clock does: this bounds how late a loss is noticed after resuming.
 const TICK: Duration = Duration::from_secs(1);
 
-/// How long the keeper waits to look at a clean-up whose release was already sent. By then most answers have arrived,
-/// and many are read in one poll.
+/// How long the keeper waits before it looks at a clean-up whose release was already sent. By then most answers have
+/// arrived, and many are read in one poll.
 const LATER: Duration = Duration::from_millis(10);
 
 /// The keeper as seen by its task and by the client.
@@ -55,7 +55,7 @@ pub(crate) struct Keeper {
 pub(crate) enum Message {
     /// Claims that may exist for an owner that has given up.
     Orphans(Vec<CleanUp>),
-    /// A dropped guard, with the count that its hold has left.
+    /// A dropped guard, with the remaining count of its hold.
     Dropped(Arc<Hold>, u32),
 }
 
@@ -123,12 +123,12 @@ impl Keeper {
         drop(dropped);
     }
 
-    /// Keeps a hold from now on, and reserves a place for the drop of its first guard. The keeper is woken only if it
+    /// Keeps a hold from now on, and reserves a place for the drop of its first guard. Wakes the keeper only if it
     /// would sleep for too long.
     ///
-    /// A dead keeper keeps nothing: the hold is lost at once. This is checked under the mutex. Otherwise: A wins its
-    /// round and sees a live keeper; the keeper's runtime ends, and [`Keeper::die`] empties the list; A's hold is
-    /// then added to a list that no task reads, is never renewed, and A is never notified.
+    /// A dead keeper keeps nothing: the hold is lost at once. This is checked under the mutex. Otherwise A could win
+    /// its round and see a live keeper, then the keeper's runtime ends and [`Keeper::die`] empties the list. A's
+    /// hold would be added to a list that no task reads, would never be renewed, and A would never be notified.
     pub(crate) fn keep(&self, now: Time, hold: &Arc<Hold>) {
         let mut is_kept = true;
         self.with(|inner| {
@@ -283,7 +283,7 @@ impl Keeper {
         });
     }
 
-    /// Whether that is done; if not, the task of `waker` is woken when it is.
+    /// Whether those holds are released; if not, the task of `waker` is woken when they are.
     pub(crate) fn has_closed_others(&self, waker: &Waker) -> bool {
         let mut inner = self.inner.lock();
         let is_done = self.is_dead() || !inner.is_closing_others;
@@ -293,7 +293,7 @@ impl Keeper {
         is_done
     }
 
-    /// Lets the task end when nothing is left to do, as the client is gone.
+    /// Lets the task end when nothing is left to do, because the client was dropped.
     pub(crate) fn finish(&self) {
         self.with(|_| {
             self.phase.reach(Phase::Finishing);

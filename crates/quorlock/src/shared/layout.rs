@@ -44,8 +44,8 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// The clock margin for a claim, with the number of the owner's request. A fair lock has none, as its queue is
-    /// ordered by the node's clock.
+    /// The clock margin for a claim, with the number of the owner's request. A fair lock has none, because its
+    /// queue is ordered by the node's clock.
     pub(crate) fn keep(&self, number: u64) -> Option<ClockMargin> {
         match self.mode {
             Mode::Fair => None,
@@ -53,7 +53,7 @@ impl Member {
         }
     }
 
-    /// What an acquire that is sent now states about its node.
+    /// Returns what an acquire that is sent now states about the node of this member.
     pub(crate) fn ask(&self) -> Question {
         let name = (self.mode == Mode::Plain).then_some(&self.name);
         self.node.ask(name)
@@ -87,7 +87,7 @@ impl Group {
         nodes.then_with(|| self.name.cmp(&other.name))
     }
 
-    /// Whether it is the same name on the same nodes, in any mode.
+    /// Whether the other group is the same name on the same nodes, in any mode.
     pub(crate) fn is_same_place(&self, other: &Group) -> bool {
         self.order_of_place(other).is_eq()
     }
@@ -175,7 +175,7 @@ impl Layout {
 
     /// Checks a lease against the settings of every client. A node that lost its data is trusted again after the
     /// longest lease of its own client. With a longer lease A would still rely on a claim that this node has
-    /// forgotten and grants to B.
+    /// forgotten and may grant to B.
     pub(crate) fn check(&self, of: LeaseSource, lease: Lease) -> Result<(), ConfigError> {
         let length = lease.length();
         for party in self.parties() {
@@ -199,9 +199,9 @@ impl Layout {
         }
     }
 
-    /// The key of the lock of the same name in the mode that competes with this one. A plain lock does not delay a
-    /// waiting reader, as that is an error at once. Returns `None` for a lock of several names, where competitors are
-    /// not looked up.
+    /// The key of the lock of the same name in the mode that competes with this one. A reader has no rival in plain
+    /// mode: it does not wait for a plain lock, which is an immediate error. `None` for a lock of several names,
+    /// where competitors are not looked up.
     pub(crate) fn rival_key(&self) -> Option<String> {
         let [only] = &*self.parts else {
             return None;
@@ -299,7 +299,7 @@ fn key_of(parts: &[Group], parties: &[&Arc<Party>]) -> String {
     match (parts, parties) {
         ([only], [_]) if only.mode == Mode::Plain => text_of(&only.name).into_owned(),
         (_, [_]) => joined(parts, &[]),
-        // Include the first party: the locks of A and of B may differ in it alone.
+        // Include the first party, because the locks of A and of B may differ in it alone.
         _ => joined(parts, parties),
     }
 }

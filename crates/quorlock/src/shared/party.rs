@@ -36,10 +36,10 @@ pub(crate) struct Party {
 
 /// A client that drives locks with members of other clients.
 pub(crate) trait Driver: fmt::Debug + Send + Sync {
-    /// Handles that one of those other clients was closed: releases the locks that include its nodes.
+    /// Releases the locks that include nodes of another client, because that client was closed.
     fn close_others(&self);
 
-    /// Whether that is done; if not, the task of `waker` is woken when it is.
+    /// Whether those locks are released; if not, the task of `waker` is woken when they are.
     fn has_closed_others(&self, waker: &Waker) -> bool;
 }
 
@@ -92,8 +92,8 @@ impl Party {
     pub(crate) fn end_attempt(&self) {
         self.attempts.fetch_sub(1, Ordering::SeqCst);
         // `SeqCst` on both sides: A closes and then reads the count; B, here, lowers the count and then reads whether
-        // the party is closed. In one total order at least one sees the other's write. With weaker orderings both
-        // could miss it, and A would wait for ever.
+        // the party is closed. In one total order at least one of them sees the other's write. With weaker orderings
+        // both could miss it, and A would wait for ever.
         if self.is_closed() {
             let waiting = std::mem::take(&mut *self.waiting.lock());
             waiting.into_iter().for_each(Waker::wake);

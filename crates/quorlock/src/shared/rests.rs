@@ -19,7 +19,7 @@ const SPAN: Duration = Duration::from_secs(2);
 /// The largest number of locks that are remembered.
 const MOST: usize = 64;
 
-/// The number of other listeners from which on contention is expected. Of two contenders one gets a majority of the
+/// The number of other listeners at which contention is expected. Of two contenders one gets a majority of the
 /// votes; of three or more, possibly none does.
 const CROWD: u32 = 2;
 
@@ -30,7 +30,7 @@ const CROWD: u32 = 2;
 /// every hold, and send two rounds before they can wait.
 #[derive(Debug, Default)]
 pub(crate) struct Rests {
-    /// Whether anything is remembered. Usually nothing is, and an uncontended acquisition locks no mutex.
+    /// Whether anything is remembered. If not, which is usual, an uncontended acquisition locks no mutex.
     is_used: AtomicBool,
     all: Mutex<BTreeMap<Arc<str>, Rest>>,
 }
@@ -63,8 +63,9 @@ impl Remembered {
     /// Configures an acquisition that begins now. Returns the live subscriptions.
     pub(crate) fn begin(self, machine: &mut Acquisition, now: Time) -> Option<WakeUps> {
         let ears = self.ears.map(|mut ears| {
-            // Ignore earlier messages, as the acquisition sends a request first. Ignore also the message of the own
-            // release: A lets B pass, and would take its own message, which arrives late, for B's release.
+            // Ignore earlier messages, because the acquisition sends a request first. Also ignore the message of
+            // this client's own release: A lets B pass, and would mistake its own message, which arrives late, for
+            // B's release.
             ears.forget(&self.released);
             machine.handle_listening();
             ears
@@ -85,9 +86,10 @@ impl Rests {
         ears.rest();
         let until = now + SPAN;
         let before = self.change(now, key, |rest| {
-            // The counts in `released` belong to the previous subscriptions. A's first task releases. A's second
-            // task, whose subscriptions are younger, wins and puts them here. Compared with the old counts, B's next
-            // release would be taken for A's own, which these subscriptions never receive, and A would not wake up.
+            // The counts in `released` belong to the previous subscriptions. Suppose A's first task releases, and
+            // A's second task, whose subscriptions are younger, wins and puts them here. Compared with the old
+            // counts, B's next release would be taken for A's own, which these subscriptions never receive, and A
+            // would not wake up.
             rest.released.clear();
             rest.ears.replace(ears)
         });
@@ -107,9 +109,9 @@ impl Rests {
 
     /// Records that this member has released the lock.
     ///
-    /// It is recorded at the reply and not when the release begins. Otherwise: A's first task begins to release;
-    /// before that is sent, A's second task requests the lock and is refused because of the first. It waits for the
-    /// message of just that release, and would ignore it.
+    /// It is recorded when the reply arrives and not when the release begins. Suppose A's first task begins to
+    /// release, and A's second task requests the lock before the release is sent. The second task is refused
+    /// because of the first, and waits for the message of that very release, which it would ignore.
     pub(crate) fn freed(&self, key: &str, member: MemberId, before: &HeardBefore) {
         if let Some(rest) = self.all.lock().get_mut(key)
             && let Some(ears) = &rest.ears
@@ -183,12 +185,12 @@ impl Rests {
         }
     }
 
-    /// Ends what has rested for long enough.
+    /// Ends the subscriptions that have rested for [`SPAN`].
     pub(crate) fn end_due(&self, now: Time) {
         self.end(|rest| rest.until <= now);
     }
 
-    /// Ends everything.
+    /// Ends all subscriptions.
     pub(crate) fn clear(&self) {
         self.end(|_| true);
     }

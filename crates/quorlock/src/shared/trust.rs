@@ -38,17 +38,18 @@ pub enum NodeTrust {
     /// Like [`NodeTrust::Watched`], but a restarted node is trusted at once if it still has its marker.
     ///
     /// **With this policy the operator asserts two things about every node**, and two clients may hold one lock if
-    /// either is false. Restarts keep every acknowledged write (Redis: `appendonly yes` *and* `appendfsync always`,
-    /// on a disk that does not lose what it has confirmed). And no other server ever takes the node's address: no
-    /// promoted replica, no copy of its disk, no new machine behind its name. All clients of a deployment must use
-    /// the same policy, because a node that one client trusts is trusted by all.
+    /// either is false. First, restarts keep every acknowledged write (Redis: `appendonly yes` *and* `appendfsync
+    /// always`, on a disk that does not lose what it has confirmed). Second, no other server ever takes the node's
+    /// address: no promoted replica, no copy of its disk, no new machine behind its name. All clients of a
+    /// deployment must use the same policy, because a node that one client trusts is trusted by all.
     ///
-    /// A node that shows that the second assertion is false is quarantined nevertheless: one that has replicas, one
-    /// that was a replica (its `master_replid2` is not zeros), and one that was restarted with another nonce in its
-    /// marker than the client trusted last at this address. A node without its marker is quarantined, too. A new
-    /// client knows no nonce, and trusts a restarted server with any confirmed marker.
+    /// A node that shows that the second assertion is false is quarantined nevertheless. This applies to a node
+    /// that has replicas, to one that was a replica (its `master_replid2` is not zeros), and to one that was
+    /// restarted with a marker whose nonce differs from the one that the client trusted last at this address. A
+    /// node without its marker is quarantined, too. A new client knows no nonce, and trusts a restarted server with
+    /// any confirmed marker.
     AssertedDurable,
-    /// Counts every node. A node that comes back without its data may give a lock to a second holder.
+    /// Counts every node. A node that restarts without its data may give a lock to a second holder.
     Unwatched,
 }
 
@@ -58,12 +59,12 @@ pub(crate) enum Purpose {
     /// To win a new hold. "Already yours" then means that the request was delivered twice, and counts no more than
     /// the first delivery.
     NewHold,
-    /// To add a member to an existing hold. A claim that is there already is this hold's own, whichever process the
-    /// node is.
+    /// To add a member to an existing hold. A claim that already exists there belongs to this hold, whichever
+    /// process the node is.
     Missing,
 }
 
-/// What an acquire states about its node.
+/// What an acquire states to its node about trust and take-over.
 pub(crate) struct Question {
     /// The claim version of a claim that the request may replace.
     pub(crate) replaces: Option<ClaimVersion>,
@@ -82,9 +83,8 @@ pub(crate) struct Voted {
 }
 
 /// A node: its transport, and this client's observations of it.
-///
-/// It reads the clock itself for every event. A reply is dated after it was handed over, and a request before it is
-/// sent, whatever the caller read earlier.
+/// It reads the clock itself for every event: after it was handed a reply, and before a request is sent, whatever
+/// the caller read earlier.
 pub(crate) struct NodeHandle {
     transport: Arc<dyn Transport>,
     /// The runtime of the client that owns the node.
@@ -117,9 +117,9 @@ impl Known {
         let trusted = self.trust.trusted();
         let heard = watch.hear(&mut self.trust, now, sent, shown);
         if self.trust.trusted() != trusted {
-            // Another process, or none that is trusted. A's observations of the old process prove nothing about the
-            // new one, which may have lost a renewal by B: replacing B's claim now would break B's hold. A
-            // quarantined node's answers are not remembered either, so no request asks it to replace a claim.
+            // The node is another process, or is not trusted. A's observations of the old process prove nothing
+            // about the new one, which may have lost a renewal by B: replacing B's claim now would break B's hold.
+            // A quarantined node's answers are not remembered either, so no request asks it to replace a claim.
             self.observed.clear();
         }
         heard
@@ -203,10 +203,10 @@ impl NodeHandle {
         let known_nonce = known.trust.known();
         let wants_marker = known.trust.wants_marker();
         drop(known);
-        // With inheritance every request writes a marker where the node's own is missing. Otherwise: another server
-        // takes this address and is restarted with its own marker. A, which trusted another nonce here, only looks.
-        // Then B, a new client that knows no nonce, makes the node inherit that marker, and it is trusted without a
-        // quarantine.
+        // If markers may be inherited, every request writes a marker where the node's own is missing. Otherwise:
+        // another server takes this address and is restarted with its own marker. A, which trusted another nonce
+        // here, only looks. Then B, a new client that knows no nonce, makes the node inherit that marker, and the
+        // node is trusted without a quarantine.
         let may_inherit = watch.restarts() == Restarts::KeepEverything;
         let act = if wants_marker || may_inherit {
             let nonce = Nonce::from_random(self.runtime.random());
@@ -302,8 +302,8 @@ impl NodeHandle {
         };
         let (counts, change) = known.hear(watch, now, sent, *shown);
         // The marker: node 1 restarts empty and grants B what it had granted to A. With 4 and 5 B would have a
-        // majority, like A with 1, 2 and 3. So this grant does not count. A claim that an existing hold finds there
-        // again was not lost.
+        // majority, like A with 1, 2 and 3. So this grant does not count. In contrast, an existing hold that finds
+        // its own claim there has not lost it.
         let answer = match reply {
             AcquireReply::Granted { freshness, .. }
                 if counts == Counts::No

@@ -9,12 +9,12 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 /// The number of an owner's read holds, and acquisitions of such holds, beside its write hold.
 ///
 /// To a node all of them are one hash with one TTL, so the reader's renewals keep the writer's claim alive, too. If
-/// the release of the write hold failed, it must be retried while any of them may renew; otherwise B could not read
-/// until the reader is done.
+/// the release of the write hold fails, it must be retried while any read hold may be renewed. Otherwise B could
+/// not read until the reader is done.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Readers(Arc<AtomicUsize>);
 
-/// One of them. While it exists, it may be renewed.
+/// A read hold, or its acquisition, beside a write hold. While it exists, it may be renewed.
 #[derive(Debug)]
 pub(crate) struct Under {
     pub(crate) writer: OwnerId,

@@ -5,7 +5,7 @@ use std::fmt;
 /// All waiters for locks of one client.
 pub(crate) trait Waiters: fmt::Debug + Send + Sync {
     /// Wakes every waiter, so that it sees that the client was closed, and ends the attempts that no waiter is
-    /// polling. Without that, a future that is never polled again would keep what nodes granted.
+    /// polling. Otherwise a future that is never polled again would keep what nodes granted.
     fn close(&self);
 
     /// Reports that the lock with this key was refused to another acquisition of the client, or a lock of the same
@@ -28,9 +28,9 @@ pub(crate) trait Led: fmt::Debug + Send + Sync {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct LeaderDue(pub(crate) Option<u64>);
 
-/// Whether a leader must be looked at again.
+/// Whether the keeper must look at a leader again.
 pub(crate) enum Relief {
-    /// No: no waiter depends on a leader that is not polled.
+    /// No, because no waiter depends on a leader that is not polled.
     Over,
     /// Yes, after a while. The value is what this look showed.
     On(LeaderDue),

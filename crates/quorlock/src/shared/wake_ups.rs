@@ -35,7 +35,7 @@ pub(crate) struct HeardBefore {
 
 struct ReceivedWakeUps {
     members: Arc<Members>,
-    /// Whether the state has changed since the last look. It usually has not, and the look then locks no mutex.
+    /// Whether the state has changed since the last look. If not, which is usual, the look locks no mutex.
     has_changed: AtomicBool,
     /// Whether a node has become reachable again.
     has_returned: AtomicBool,
@@ -69,8 +69,8 @@ impl WakeUps {
         self.is_live
     }
 
-    /// Stops waking tasks until the next `listen`. Messages up to then are dropped: the acquisition that takes the
-    /// subscriptions over sends a request first.
+    /// Stops waking tasks until the next `listen`. Messages received before that are dropped, because the
+    /// acquisition that takes the subscriptions over sends a request first.
     pub(crate) fn rest(&mut self) {
         self.leave();
         self.waker = Waker::noop().clone();
@@ -258,7 +258,7 @@ impl Listener for MemberListener {
                 let live = group.slice(&state.live).iter().filter(|live| **live);
                 group.threshold().needed() <= live.count()
             });
-            // The message of the own release may have been missed, too.
+            // The message of this client's own release may have been missed, too.
             state.own.retain(|own| *own != self.member);
             // The holder may have released between A's refusal and this moment. A would miss that message and sleep
             // until its poll cap, so a subscription that becomes live counts as a wake-up.

@@ -44,7 +44,7 @@ impl Losses {
         layout: &Layout,
     ) -> bool {
         let problems = running.problems(layout);
-        // One node with another longest lease just does not count, as long as enough others remain.
+        // A node with another longest lease only does not count, as long as enough others remain.
         self.disagreement = (*loss == Loss::Denied)
             .then(|| running.disagreement(layout))
             .flatten();

@@ -74,11 +74,12 @@ impl RunningRound {
             }
             // A term begins at a clock reading from before its request leaves. If A read the clock after sending and
             // was suspended in between, its term would outlast the node's claim, and B would be granted the name
-            // while A believes to hold it.
+            // while A still relies on it.
             self.send(client, wanted);
             self.hear(cx, &*client.runtime, wanted);
-            // Read the clock after the answers. A is granted by 1, 2 and 3, and its process is suspended. With an
-            // earlier reading A would win when it resumes, although its claims have expired and B holds them.
+            // Read the clock after the answers. Suppose A is granted by 1, 2 and 3, and its process is suspended.
+            // With an earlier reading A would win when it resumes, although its claims have expired and B holds
+            // them.
             let now = client.now();
             let outcome = self.round.outcome(now);
             match outcome {

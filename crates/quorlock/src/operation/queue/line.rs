@@ -29,11 +29,11 @@ struct QueuedWaiter {
 pub(super) enum WaiterStatus {
     #[default]
     InLine,
-    /// Let in: it shares the lock with the leader, which has won it.
+    /// The waiter shares the lock with the leader, which has won it.
     LetIn,
-    /// Passed over: it led, and was woken and not polled.
+    /// The waiter led, was woken and was not polled in time.
     PassedOver,
-    /// Failed with the leader's error, which applies to all.
+    /// The waiter fails with the leader's error, which applies to all.
     Failed(AcquireError),
 }
 
@@ -64,7 +64,7 @@ impl Line {
 
 impl Waiter {
     /// Registers the task, which is woken when the waiter may have become the leader or the client was closed.
-    /// Returns the status, which says why if the waiter is no longer in line.
+    /// Returns the status, which gives the reason if the waiter is no longer in line.
     pub(super) fn register(&self, cx: &Context<'_>) -> WaiterStatus {
         let mut waiting = self.0.lock();
         match &mut waiting.waker {

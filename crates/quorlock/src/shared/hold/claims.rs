@@ -2,8 +2,8 @@
 
 use quorlock_core::quorum::MemberId;
 
-/// Whether a member may have a claim of the hold's owner, by the requests that have ended. An acquire in flight is
-/// judged by its own answer.
+/// Whether a member may have a claim of the hold's owner, judged by the requests that have ended. An acquire in
+/// flight is judged by its own answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ClaimState {
     /// The member has no claim.

@@ -31,7 +31,7 @@ pub(crate) fn claim(hold: &Hold, member: MemberId, stated: Statement) -> Claim {
     }
 }
 
-/// A re-acquire with the hold's token, for one member that does not count. It must be sent at once.
+/// A re-acquire with the hold's token, for one member that does not count. It must be sent immediately.
 pub(crate) fn reacquire(hold: &Hold, member: MemberId, stated: Statement) -> (Request, Sent) {
     let place = hold.layout.place(member);
     let question = place.node.ask(None);

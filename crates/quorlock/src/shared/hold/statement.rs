@@ -3,12 +3,12 @@
 use quorlock_core::lease::Lease;
 
 /// What requests state about a hold. The requests of one statement go to different members, so each node sees a
-/// number once.
+/// number only once.
 ///
 /// All fields are drawn together, under the hold's mutex, so that **a statement with a larger number never has a
-/// shorter lease**, whichever request is sent or arrives first. Otherwise: A renews, and reads the lease of 1 s. B
-/// extends, raises the lease to 5 s and draws number 17. A then draws 18. The node keeps "18, 1 s" as claim version
-/// while B relies on 5 s, and contender C, which sees this version unchanged for 1 s, replaces the claim.
+/// shorter lease**, whichever request is sent or arrives first. Otherwise A could renew and read the lease of 1 s;
+/// B extends, raises the lease to 5 s and draws number 17; A then draws 18. The node keeps "18, 1 s" as claim
+/// version while B relies on 5 s, and contender C, which sees this version unchanged for 1 s, replaces the claim.
 ///
 /// The count needs no order: a node frees a claim when a release states 0, never by counting. A node that receives an
 /// older count shows it until the next renewal.

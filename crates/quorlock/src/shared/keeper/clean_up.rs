@@ -74,9 +74,9 @@ impl CleanUp {
 
     /// Keeps the clean-up going while the owner still reads beside this write claim.
     ///
-    /// To the node both are one hash, which the reader's renewals extend, so the claim does not end with its lease:
-    /// after a failed release it would keep B out until the reader ends. It is retried until then, or until the
-    /// client ends.
+    /// To the node both are one hash, which the reader's renewals extend, so the claim does not end with its lease.
+    /// After a failed release it would keep B out until the reader ends. So the release is retried until the reader
+    /// or the client ends.
     fn outlast_readers(&mut self, now: Time, phase: Phase) {
         let has_readers = self.readers.as_ref().is_some_and(Readers::are_there);
         if has_readers && phase == Phase::Running {
@@ -122,7 +122,7 @@ impl CleanUp {
         self.release.is_some()
     }
 
-    /// Whether nothing is left to do, which is then reported to operators.
+    /// Whether nothing is left to do. If so, reports the end of the clean-up to operators.
     pub(super) fn report_if_done(&self, now: Time) -> bool {
         let is_done = self.machine.is_done(now);
         if is_done {
@@ -205,7 +205,8 @@ impl CleanUps {
         None
     }
 
-    /// The release to send; `None` if it waited for too long, or if its acquire was refused meanwhile.
+    /// The release to send; `None` if the request waited in the lane for too long, or if the acquire was
+    /// refused by now.
     pub(super) fn next_release(&mut self, id: u64, now: Time) -> Option<Request> {
         let orphan = self.orphans.get_mut(&id)?;
         let is_sent = orphan.machine.next_release(now);

@@ -76,8 +76,7 @@ impl Inner {
     }
 
     /// Files a hold under the time at which it is due.
-    ///
-    /// That time is read here, under the mutex. Otherwise: A reads it and is suspended; B shortens the hold's
+    /// That time is read here, under the mutex. Otherwise A could read it and be suspended; B shortens the hold's
     /// validity and files an earlier time; A then replaces it by the older, later one, and the renewal is sent too
     /// late.
     pub(super) fn schedule(&mut self, hold: &Arc<Hold>) -> Time {

@@ -1,9 +1,9 @@
 //! A bound on the keeper's requests in flight per node.
 //!
 //! A node executes one request after another. If everything is sent at once, the last answers come after the callers'
-//! time-out. The callers discard them and send again, while the node still executes the earlier requests: with
-//! 120,000 holds of one client on one server no renewal was answered in time any more, and all holds were lost. So
-//! requests wait here until earlier ones are answered, and their lease counts from when they are sent.
+//! time-out. The callers discard them and send again, while the node still executes the earlier requests. With
+//! 120,000 holds of one client on one server, all renewals then timed out, and all holds were lost. So requests wait
+//! here until earlier ones are answered, and their lease counts from when they are sent.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -98,7 +98,7 @@ impl Lanes {
         {
             Some(Next::Ask(hold, member))
         } else if lane.under_way < MOST_RELEASED {
-            // Releases first: an unreleased name blocks other owners, and a count does not.
+            // Releases first: an unreleased name blocks other owners, and a count that is too large does not.
             let release = lane.releases.pop_front().map(Next::Release);
             release.or_else(|| {
                 let (hold, member) = lane.lowerings.pop_front()?;
@@ -110,7 +110,7 @@ impl Lanes {
         if next.is_some() {
             lane.under_way += 1;
         } else if lane.under_way == 0 {
-            // Remove the lane, which may refer to the node of a client that is gone.
+            // Remove the lane, because it may refer to the node of a dropped client.
             self.0.swap_remove(index);
         }
         next

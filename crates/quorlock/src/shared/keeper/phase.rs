@@ -53,7 +53,7 @@ impl Default for CurrentPhase {
 pub(super) enum GiveBack {
     #[default]
     None,
-    /// Locks over several clients of which one was closed.
+    /// Locks over several clients, one of which was closed.
     OfClosedClients,
     All,
 }

@@ -8,7 +8,7 @@ use quorlock_core::time::Time;
 
 use crate::shared::waiters::{LeaderDue, Led, Relief};
 
-/// How long a woken leader has to be polled. It is many times what a busy runtime needs, and short for the waiters
+/// How soon a woken leader must be polled. It is many times what a busy runtime needs, and short for the waiters
 /// behind it. A leader that is passed over too early only loses its place at the front.
 const PATIENCE: Duration = Duration::from_millis(100);
 

@@ -102,7 +102,8 @@ impl KeeperTask {
         }
     }
 
-    /// Sends the current count of a hold to a member. The lane must have counted it.
+    /// Sends the current count of a hold to a member. The caller must have counted the request in the node's
+    /// lane.
     fn lower(&mut self, hold: Arc<Hold>, member: MemberId, now: Time) {
         let count = hold.count();
         let node = hold.layout.place(member).node.clone();
@@ -169,7 +170,7 @@ impl KeeperTask {
         self.attend(id, now);
     }
 
-    /// Sends what an orphan needs now, and forgets it when it needs nothing more.
+    /// Sends the requests of an orphan that are due, and forgets the orphan when it needs no more.
     fn attend(&mut self, id: u64, now: Time) {
         let phase = self.keeper.phase.get();
         if let Some(node) = self.clean_ups.attend(id, now, phase)
@@ -179,20 +180,20 @@ impl KeeperTask {
         }
     }
 
-    /// Sends the release of an orphan. The lane must have counted it.
+    /// Sends the release of an orphan. The caller must have counted it in the node's lane.
     fn release(&mut self, node: &Node, id: u64, now: Time) {
         if let Some(request) = self.clean_ups.next_release(id, now) {
             let call = node.call(request);
             self.call(Of::OrphanRelease(id, node.clone()), call);
         } else {
-            // It waited for too long, or its acquire was refused meanwhile and it is forgotten. Free its room in the
-            // lane: otherwise a node that refused 1,024 of them would be sent no more releases.
+            // The release waited for too long, or its acquire was refused and the orphan is forgotten. Free its room
+            // in the lane: otherwise a node that refused 1,024 of them would be sent no more releases.
             self.lanes.ended(node, 1);
             self.attend(id, now);
         }
     }
 
-    /// Handles the end of requests about `claims` claims, and sends what waited for the room.
+    /// Handles the end of requests with `claims` claims, and sends requests that waited for the room.
     fn ended(&mut self, node: &Node, claims: usize, now: Time) {
         self.lanes.ended(node, claims);
         let mut batches = Batches::default();
@@ -247,8 +248,8 @@ impl KeeperTask {
                 }
                 Status::Lost(_) => self.give_back(&hold, now),
                 // The caller that gave up the last guard forgets the hold, after it has passed on or sent the
-                // release. If it were forgotten here: A drops the guard and is suspended in the middle; B closes the
-                // client and finds nothing left, although the claim still exists.
+                // release. Suppose the hold were forgotten here. A drops the guard and is suspended in the middle; B
+                // closes the client and finds nothing left, although the claim still exists.
                 Status::Releasing => self.keeper.reschedule(&hold),
             }
         };
@@ -256,7 +257,7 @@ impl KeeperTask {
         is_watch_due
     }
 
-    /// Sends a renewal or re-acquire to a member of a hold. The lane must have counted it.
+    /// Sends a renewal or re-acquire to a member of a hold. The caller must have counted it in the node's lane.
     fn ask(&mut self, hold: Arc<Hold>, member: MemberId, now: Time, batches: &mut Batches) {
         // `now` is from before the request, so the new term ends before the node's claim does.
         let Some((ask, stated)) = hold.ask(now, member) else {

@@ -46,7 +46,7 @@ pub(super) enum Of {
     OrphanAcquire(u64),
     /// The release of an orphan on this node.
     OrphanRelease(u64, Node),
-    /// A release that leaves a part of the count.
+    /// A release that lowers the count without freeing the name.
     Lowering(Asked),
     /// The confirmation that ends a node's watch.
     Confirmation(Node, Sent),

@@ -16,8 +16,8 @@ pub(crate) fn answer(result: &Result<Reply, TransportError>) -> Answer {
     }
 }
 
-/// Whether only a server that still has its claims reports this error. A server that is loading, has become a replica
-/// or requires a login may be another one, or may have lost claims.
+/// Whether this error proves that the server still has its claims. A server that is loading, has become a replica or
+/// requires a login may be another one, or may have lost claims.
 fn is_said_by_the_same(cause: Cause) -> bool {
     matches!(
         cause,

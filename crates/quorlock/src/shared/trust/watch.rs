@@ -24,7 +24,8 @@ pub(super) struct Watch {
     shared: Arc<WatchSettings>,
 }
 
-/// A change of trust in a node. The caller reports it to operators, as telemetry is above the stored state.
+/// A change of trust in a node. The caller reports it to operators, because telemetry is above the stored
+/// state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum TrustChange {
     /// The node's votes do not count from now on.
