@@ -1,4 +1,4 @@
-//! Draws clusters. They have their own random stream, as groups have.
+//! Draws clusters. Like groups, they have their own stream of random numbers.
 
 use super::FaultChoice;
 use crate::plan::draw::{Draw, Purpose};
@@ -19,7 +19,8 @@ pub(super) fn add(plan: &mut Plan, faults: &FaultChoice) {
     let demands = draw.chance(200_000);
     let max_lag = SimTime::millis(draw.between(0, 100));
     let is_inside = *faults == FaultChoice::Inside;
-    // No election loses a claim that every replica has, or that a majority of shards without an election has.
+    // No election loses a claim that every replica has. A claim also survives on a majority of shards without an
+    // election.
     nodes.wait = ((is_inside && is_one) || waits).then_some(Wait {
         replicas: nodes.replicas,
         within,
@@ -34,19 +35,19 @@ pub(super) fn add(plan: &mut Plan, faults: &FaultChoice) {
             false => Coverage::Partial,
         },
     });
-    // Within this time the client asks one node after another: it must also reach the last one if the others do not
-    // answer.
+    // Within this time, the client tries one node after another. If the others do not answer, it must still reach the
+    // last one.
     plan.network.connect_timeout = SimTime::millis(draw.between(400, 900));
     if is_inside {
         nodes.persistence = Persistence::EveryWrite;
-        // Nodes of a cluster take over each other's keys: their clocks must agree.
+        // The nodes of a cluster take over each other's keys, so their clocks must agree.
         plan.faults
             .retain(|fault| !matches!(&fault.what, FaultKind::Node { .. }));
     }
 }
 
-/// Returns whether a kind of fault is allowed in the cluster of a plan. Elections and moves of slots never occur in
-/// one run: moved keys reach the replicas of their new owner later, so an election could lose them.
+/// Returns whether a kind of fault is allowed in the cluster of a plan. A run never has both elections and moves of
+/// slots: moved keys reach the replicas of their new owner later, so an election could lose them.
 pub(super) fn is_inside(kind: Kind, plan: &Plan) -> bool {
     let elects = Draw::new(plan.seed, Purpose::Clusters, 1).chance(500_000);
     match kind {
@@ -76,13 +77,13 @@ pub(super) fn fault(kind: Kind, plan: &Plan, lasts: SimTime, draw: &mut Draw) ->
     }
 }
 
-/// Returns the shard that a fault strikes, given a node that was drawn from all.
+/// Returns the shard that a fault strikes, given a node that was drawn from all nodes.
 pub(super) fn struck(node: u16, plan: &Plan, inside: bool, draw: &mut Draw) -> u16 {
     if plan.is_one_cluster() {
-        // At first, node 0 owns the slots of all names.
+        // When the run begins, node 0 owns the slots of all names.
         return if draw.chance(500_000) { 0 } else { node };
     }
-    // Only one minority of the shards has elections.
+    // Elections occur only in one minority of the shards.
     let minority = plan.nodes.count.saturating_sub(1) / 2;
     if inside { node % minority.max(1) } else { node }
 }

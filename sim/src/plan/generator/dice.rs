@@ -9,7 +9,7 @@ use crate::plan::fault::{
 use crate::plan::time::{ClockStep, SimTime};
 use crate::plan::{Persistence, Plan};
 
-/// Draws one fault of a kind.
+/// Draws one fault of a given kind.
 pub(crate) struct FaultGenerator<'a> {
     pub(crate) draw: &'a mut Draw,
     pub(crate) plan: &'a Plan,
@@ -24,7 +24,7 @@ impl FaultGenerator<'_> {
         SimTime::micros(self.draw.between(0, last / 1_000))
     }
 
-    /// Draws a length: mostly short, sometimes longer than a lease.
+    /// Draws a length that is usually short and sometimes longer than a lease.
     fn lasts(&mut self) -> SimTime {
         let lease = self.plan.workload.lease.as_nanos() / 1_000;
         let lasts = match self.draw.between(0, 2) {
@@ -32,7 +32,7 @@ impl FaultGenerator<'_> {
             1 => SimTime::micros(self.draw.between(1_000, lease)),
             _ => SimTime::micros(self.draw.between(lease / 2, 2 * lease)),
         };
-        // The fault ends within the run.
+        // A fault must end within the run.
         lasts.min(SimTime::nanos(self.plan.duration.as_nanos() / 10 * 4))
     }
 
@@ -44,7 +44,7 @@ impl FaultGenerator<'_> {
         self.draw.index(usize::from(self.plan.nodes.count)) as u16
     }
 
-    /// Maps a node to the minority of nodes that may lose data: the counters of a majority survive.
+    /// Maps a node to the minority of nodes that may lose data, so that the counters of a majority survive.
     fn may_crash(&self, node: u16) -> u16 {
         match self.plan.nodes.persistence {
             Persistence::EveryWrite => node,
@@ -64,7 +64,7 @@ impl FaultGenerator<'_> {
         self.draw.index(usize::from(self.plan.workload.names)) as u16
     }
 
-    /// Draws some of `0..of`, at least one.
+    /// Draws a random subset of `0..of` with at least one element.
     fn some(&mut self, of: u16) -> Vec<u16> {
         let all = self.draw.between(1, (1u64 << of.min(60)) - 1);
         (0..of).filter(|bit| all & (1 << bit) != 0).collect()
@@ -86,8 +86,8 @@ impl FaultGenerator<'_> {
         }
     }
 
-    /// Draws a clock rate. The drift allowance covers a difference of 1 % between two clocks, so each may be off by
-    /// half of that.
+    /// Draws a clock rate. The drift allowance covers a difference of 1 % between two clocks, so each clock may be off
+    /// by half of that.
     fn rate(&mut self) -> i32 {
         let max = if self.inside { 4_900 } else { 200_000 };
         i32::try_from(self.draw.signed(-max, max)).unwrap_or(0)
@@ -204,9 +204,9 @@ impl FaultGenerator<'_> {
         }
     }
 
-    /// Draws a stop in the middle of a step. The rest of that step shows what changed during the stop only through a
-    /// request that was sent before it and is answered late. So most stops last until the end of a fault that delays
-    /// requests, if there is one.
+    /// Draws a stop in the middle of a step. The rest of that step can observe what changed during the stop only
+    /// through a request that was sent before the stop and is answered late. So if a fault delays requests, most stops
+    /// last until that fault ends.
     fn stop(&mut self, client: u16, at: SimTime, lasts: SimTime) -> Fault {
         let nth = self.draw.between(1, 30) as u32;
         let delays = |fault: &&Fault| match fault.what {
@@ -283,7 +283,7 @@ impl FaultGenerator<'_> {
             }
             Kind::FreeBacklog => Fault::of_node(at, node, NodeFault::FreeBacklog),
             Kind::Misroute => {
-                // A node other than `node`.
+                // Any node other than `node`.
                 let count = self.plan.nodes.count.max(2);
                 let steps = self.draw.between(1, u64::from(count) - 1) as u16;
                 let misroute = NodeFault::Misroute {
@@ -297,7 +297,7 @@ impl FaultGenerator<'_> {
                 Fault::of_node(at, node, NodeFault::Rate { rate_ppm })
             }
             Kind::NodeStep => {
-                // Four steps, on one node and within one lease, must stay within the margin.
+                // Four steps on one node within one lease must stay within the margin together.
                 let margin = self.plan.clock_margin().as_nanos() / 4_000_000;
                 let max = match self.inside {
                     true => i64::try_from(margin).unwrap_or(i64::MAX).saturating_sub(1),
@@ -356,7 +356,7 @@ impl FaultGenerator<'_> {
                     true => self.clients(),
                     false => Vec::new(),
                 },
-                // Mostly a minority, so that there is an election on the other side.
+                // Usually a minority, so that the sentinels on the other side can elect.
                 sentinels: match self.draw.between(0, 9) {
                     _ if self.plan.nodes.cluster.is_some() => Vec::new(),
                     0..=3 => Vec::new(),

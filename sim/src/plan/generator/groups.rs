@@ -1,11 +1,11 @@
-//! Draws Sentinel groups. They have their own random stream, so that plans without groups stay as they were.
+//! Draws Sentinel groups. They have their own stream of random numbers, so that plans without groups do not change.
 
 use super::FaultChoice;
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::time::SimTime;
 use crate::plan::{Connections, MinReplicas, Persistence, Plan, Sentinels, Wait};
 
-/// Makes each node of a plan a group.
+/// Turns each node of a plan into a group.
 pub(super) fn add(plan: &mut Plan, faults: &FaultChoice) {
     let mut draw = Draw::new(plan.seed, Purpose::Groups, 0);
     let draw = &mut draw;
@@ -38,7 +38,7 @@ pub(super) fn add(plan: &mut Plan, faults: &FaultChoice) {
             false => Connections::Kept,
         },
     });
-    // Within this time the client asks one sentinel after another: it must also reach the last one if the others do
-    // not answer.
+    // Within this time, the client asks one sentinel after another. If the others do not answer, it must still reach
+    // the last one.
     plan.network.connect_timeout = SimTime::millis(draw.between(400, 900));
 }

@@ -1,7 +1,7 @@
-//! Laws: combinations of parameters that show what others hide.
+//! Laws: combinations of parameters that reveal faults which other combinations hide.
 //!
-//! With leases of 100 ms and latencies of milliseconds, clock drift is too small to matter. If a waiter tries again
-//! after 200 ms, a lost wake-up has no effect. Each law makes one such cause matter.
+//! For example, with leases of 100 ms and latencies of milliseconds, clock drift is too small to matter; and if a
+//! waiter tries again after 200 ms, a lost wake-up has no effect. Each law makes one such cause matter.
 
 mod connections;
 mod crowds;
@@ -25,53 +25,56 @@ use crate::plan::property::Property;
 use crate::plan::time::SimTime;
 use crate::plan::{LockKind, Plan, Watchdog, WorkloadKind};
 
-/// The law by which a plan is drawn.
+/// The law that a plan follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Law {
-    /// All times are short, and everything is mixed.
+    /// All times are short, and all faults are mixed.
     Mixed,
-    /// Work of kinds that are rarely drawn otherwise.
+    /// The workloads that are rarely drawn otherwise.
     OtherWork,
-    /// Holds of about a lease without renewal: they end at their deadline.
+    /// Holds of about a lease, without renewal: they end at their deadline.
     WholeLeases,
     /// Long leases, fast messages, and clocks at the bounds of the allowed drift.
     Clocks,
     /// Few faults, and waiters that try again too late to replace a lost wake-up.
     WakeUps,
-    /// Stops of a waiter between a reading of its clock and the replies to its requests, again and again.
+    /// Repeated stops of a waiter between a reading of its clock and the replies to its requests.
     Stopped,
-    /// Locks of several clients together, whose nodes lose their data; or, with one client, writing and reading by
-    /// one owner at once.
+    /// Locks of several clients together, on nodes that lose their data. With one client: writing and reading by one
+    /// owner at the same time.
     Together,
-    /// Leases that outlast the run, and short faults: claims that calls leave behind matter.
+    /// Leases that outlast the run, and short faults. Claims that calls leave behind then matter.
     Leftovers,
-    /// Holds that are renewed for several leases, while one connection of their client after another is slow or cut.
+    /// Holds that are renewed for several leases, while the connections of their client are slow or cut, one after
+    /// another.
     Connections,
-    /// Holds that are renewed for several leases, and faults that leave enough time for it: no hold may be lost.
+    /// Holds that are renewed for several leases, with faults that leave enough time for each renewal. No hold may be
+    /// lost.
     Lasting,
-    /// Two clients whose majorities share only nodes that lose data, or whose clocks are set.
+    /// Two groups of clients whose majorities share only nodes that lose data, or nodes whose clocks are set.
     Sides,
     /// Many clients that compete for one lock, without faults.
     Crowds,
-    /// Stops of the holder, again and again, for longer than its lease, where its work may be about to end.
+    /// Repeated stops of the holder for longer than its lease, where its work may be about to end.
     LastPolls,
     /// A node that is restarted without the last renewal that it confirmed.
     LostRenewals,
-    /// Two addresses of one client that lead to one server.
+    /// A client for which the addresses of two nodes lead to one server.
     Twins,
-    /// Some clients with longer leases than the others know of.
+    /// Some clients with longer leases than the other clients know of.
     Longer,
-    /// A node that is asserted to keep everything, and is restarted with what it had before a flush.
+    /// A node that is asserted to keep everything, and is restarted with the data that it had before a flush.
     OldDisks,
-    /// Requests that are duplicated, and arrive again long after their owner has gone.
+    /// Requests that are duplicated and arrive again long after their owner has gone.
     Echoes,
-    /// A holder that re-acquires a node that has lost a competitor's claim, while the competitor's round continues.
+    /// A holder that re-acquires a node that has lost the claim of a competitor, while the round of the competitor
+    /// continues.
     ReAcquired,
     /// A client whose first request to a node is in flight while the node is flushed.
     Newcomers,
 }
 
-/// The choices that a user fixes; `None` to draw them.
+/// The choices that the user makes; `None` to draw them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fixed {
     /// The kind of work.
@@ -106,12 +109,12 @@ impl Law {
             .unwrap_or(Law::Mixed)
     }
 
-    /// Returns the stream of the laws. It is separate, so that parameters which no law draws stay as they were.
+    /// Returns the stream of the laws. It is a separate stream, so that parameters that no law draws do not change.
     pub(super) fn stream(seed: u64) -> Draw {
         Draw::new(seed, Purpose::Plan, 2_000)
     }
 
-    /// Changes a plan according to the law. Fixed choices stay.
+    /// Changes a plan according to the law. The choices of the user stay.
     pub(super) fn apply(self, plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
         let work = fixed.work;
         match self {
@@ -142,25 +145,25 @@ impl Law {
         }
     }
 
-    /// Draws one of the laws under which processes are stopped, which have their own stream.
+    /// Draws one of the laws that stop processes. They have their own stream.
     pub(super) fn draw_stopped(seed: u64) -> Option<(Self, Draw)> {
         let mut draw = Draw::new(seed, Purpose::Plan, 2_001);
         draw.chance(100_000).then_some((Law::Stopped, draw))
     }
 
-    /// Draws the law of locks of several clients, which has its own stream.
+    /// Draws the law of locks of several clients. It has its own stream.
     pub(super) fn draw_together(seed: u64) -> Option<(Self, Draw)> {
         let mut draw = Draw::new(seed, Purpose::Plan, 2_002);
         draw.chance(100_000).then_some((Law::Together, draw))
     }
 
-    /// Draws the law of newcomers, which has its own stream and needs only a few seeds.
+    /// Draws the law of newcomers. It has its own stream, and needs only a few seeds.
     pub(super) fn draw_newcomers(seed: u64) -> Option<(Self, Draw)> {
         let mut draw = Draw::new(seed, Purpose::Plan, 2_004);
         draw.chance(5_000).then_some((Law::Newcomers, draw))
     }
 
-    /// Draws one of the laws whose faults must coincide with one particular event, which have their own stream.
+    /// Draws one of the laws whose faults must coincide with one particular event. They have their own stream.
     pub(super) fn draw_meeting(seed: u64) -> Option<(Self, Draw)> {
         let mut draw = Draw::new(seed, Purpose::Plan, 2_003);
         let laws = [
@@ -217,7 +220,7 @@ fn other_work(lock: LockKind, draw: &mut Draw) -> WorkloadKind {
         .unwrap_or_default()
 }
 
-/// Draws the margin of a majority: the default, none, or a part of a lease.
+/// Draws the margin of a majority: the default, none, or a fraction of a lease.
 fn margin(plan: &mut Plan, draw: &mut Draw) {
     if plan.lock == LockKind::Redlock {
         plan.remedies.margin = match draw.between(0, 3) {
@@ -248,7 +251,7 @@ fn whole_leases(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
 }
 
 /// Sets up two clients of a majority of three nodes, which compete for one lock from `begins` on, without other
-/// faults: the law places each event. Returns whether the fixed choices allow that.
+/// faults. The law places each event. Returns whether the choices of the user allow that.
 fn two_clients(plan: &mut Plan, fixed: Fixed, lease: SimTime, begins: SimTime) -> bool {
     let is_of_three = plan.nodes.count == 3 || fixed.nodes.is_none();
     let is_plain = fixed
@@ -280,7 +283,7 @@ fn clocks(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
     whole_leases(plan, fixed, draw);
     plan.workload.hold_min = SimTime::nanos(plan.workload.lease.as_nanos() / 10 * 9);
     plan.workload.think_max = SimTime::millis(1);
-    // One check every few milliseconds around the deadline.
+    // With this many checks, there is one every few milliseconds around the deadline.
     plan.workload.checks = 400;
     plan.workload.poll_cap = SimTime::millis(draw.between(1, 4));
     plan.workload.backoff_cap = SimTime::millis(draw.between(1, 4));
@@ -289,7 +292,7 @@ fn clocks(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
         .max(SimTime::nanos(plan.workload.lease.as_nanos() * 3));
     plan.network.min = SimTime::micros(draw.between(20, 100));
     plan.network.max = plan.network.min.plus(SimTime::micros(draw.between(0, 100)));
-    // The drift allowance covers a difference of 1 % between two clocks, so each may be off by half of that.
+    // The drift allowance covers a difference of 1 % between two clocks, so each clock may be off by half of that.
     let (clients, nodes) = match draw.between(0, 3) {
         0 => (4_900, -4_900),
         _ => (-4_900, 4_900),

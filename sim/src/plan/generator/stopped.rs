@@ -1,15 +1,15 @@
 //! Stops a waiter between a reading of its clock and the replies to its requests.
 //!
-//! If the waiter dates a reply by a reading from before the stop, actions of others during the stop appear to be
-//! earlier than they were. That shows only where such an action, the stop and the replies coincide, and where a
-//! holder stays until the end of its lease. So there are many stops, each with requests that are delayed as long.
+//! A waiter that dates a reply by a reading from before the stop dates what others did during the stop too early. The
+//! error shows only if such an action, the stop and the replies coincide, and if a holder stays until the end of its
+//! lease. So there are many stops, each with requests that are delayed for as long.
 
 use crate::plan::draw::Draw;
 use crate::plan::fault::{ClientFault, Direction, Fault, FaultKind, LinkFault, Trigger};
 use crate::plan::time::SimTime;
 use crate::plan::{LockKind, Plan, Watchdog, WorkloadKind};
 
-/// Stops after later uses of the seam wait too long to coincide with their replies.
+/// The last use of the seam after which a process is stopped. Later stops rarely coincide with the replies.
 const LAST_USE: u64 = 40;
 
 pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
@@ -28,7 +28,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     workload.poll_cap = SimTime::nanos(lease / 2 * 3);
     workload.backoff_cap = SimTime::nanos(lease / 3);
     workload.checks = 20;
-    // Without a margin, claims expire by themselves, and the waiter's observations decide nothing.
+    // Without a margin, claims expire by themselves, and the observations of the waiter have no effect.
     if plan.lock != LockKind::Redlock {
         plan.remedies.margin = Some(plan.longest_lease());
     }

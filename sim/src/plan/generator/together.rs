@@ -1,4 +1,4 @@
-//! Locks of several clients together, and writing and reading by one owner at once.
+//! Locks of several clients together, and writing and reading by one owner at the same time.
 
 use crate::plan::draw::Draw;
 use crate::plan::fault::{Fault, NodeFault};

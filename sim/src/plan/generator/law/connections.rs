@@ -1,7 +1,7 @@
-//! Holds that are renewed for several leases, while one connection of their client after another is slow or cut.
+//! Holds that are renewed for several leases, while the connections of their client are slow or cut, one after
+//! another.
 //!
-//! The end of a renewal's term matters only if the renewal was the last one: its reply is late, and then the client
-//! is cut off.
+//! The end of a renewal's term matters only for the last renewal: its reply is late, and then the client is cut off.
 
 use super::margin;
 use crate::plan::draw::Draw;
@@ -9,7 +9,7 @@ use crate::plan::fault::{ClientFault, Direction, Fault, FaultKind, LinkFault};
 use crate::plan::time::SimTime;
 use crate::plan::{LockKind, Plan, Watchdog, WorkloadKind};
 
-/// The largest delay in milliseconds. With short leases a member has 25 ms to answer, and later replies are ignored.
+/// The largest delay in milliseconds. With short leases, a member has 25 ms to answer, and later replies are ignored.
 const LATE: u64 = 23;
 
 pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
@@ -43,13 +43,13 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
         false => Watchdog::Off,
     };
     if draw.chance(300_000) {
-        // At least two leases: extensions of a hold may request that much.
+        // At least two leases, because an extension of a hold may request that much.
         workload.max_hold = Some(SimTime::millis(lease * 5 / 2));
     }
     workload.hold_min = SimTime::millis(lease / 2);
     workload.hold_max = SimTime::millis(lease * draw.between(1, 5));
     if workload.kind == WorkloadKind::Extending && draw.chance(500_000) {
-        // Only an extension lengthens the hold, and it happens when the lease is just over.
+        // Then only an extension lengthens the hold, and it happens when the lease has just ended.
         workload.watchdog = Watchdog::Off;
         workload.max_hold = None;
         workload.hold_min = SimTime::millis(lease * 36 / 10);
@@ -104,7 +104,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     }
 }
 
-/// Duplicates or reorders requests by a good part of a lease, while waiters do not try again in between.
+/// Duplicates or reorders requests by a large part of a lease, while waiters do not try again in between.
 fn overtaken(plan: &mut Plan, draw: &mut Draw) {
     let lease = plan.workload.lease.as_nanos();
     plan.workload.poll_cap = SimTime::nanos(draw.between(lease / 2, 2 * lease));
@@ -134,8 +134,9 @@ fn overtaken(plan: &mut Plan, draw: &mut Draw) {
     });
 }
 
-/// Lets a node with late answers lose the claim, so that it is asked for it again. Before that answer arrives, the
-/// client is cut off from so many of the other nodes that this node decides, and then from all.
+/// Makes a node with late answers lose the claim, so that the client asks it for the claim again. Before that answer
+/// arrives, the client is cut off from so many other nodes that the vote of this node decides. Then it is cut off from
+/// all nodes.
 fn asked_again(plan: &mut Plan, draw: &mut Draw, client: u16, worst: u16) {
     let lease = plan.workload.lease.as_nanos();
     if draw.chance(700_000) {

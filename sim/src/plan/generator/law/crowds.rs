@@ -1,7 +1,7 @@
-//! Many clients that compete for one lock without faults: it is acquired soon after each release.
+//! Many clients that compete for one lock without faults. The lock must be acquired soon after each release.
 //!
-//! With few competitors, either a random pause or a fixed order of the nodes is enough to separate them. Many need
-//! both. Where all latencies are alike, only the pause keeps two clients from colliding again.
+//! With few competitors, either a random pause or a fixed order of the nodes is enough to separate them. With many,
+//! both are needed. If all latencies are equal, only the pause keeps two clients from colliding again.
 
 use super::Fixed;
 use crate::plan::draw::Draw;
@@ -9,7 +9,8 @@ use crate::plan::fault::{Direction, Fault, FaultKind, LinkFault};
 use crate::plan::time::SimTime;
 use crate::plan::{LockKind, Plan, Watchdog, WorkloadKind};
 
-/// Enough for a round that asks the first node before the rest, a release, and a few pauses of competitors.
+/// The bound on how long the lock stays free: time for a round that asks the first node before the others, a release,
+/// and a few pauses of competitors.
 const FREE: SimTime = SimTime::millis(600);
 
 pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
@@ -48,11 +49,11 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     }
 }
 
-/// Puts each client near one node, a different one for consecutive clients, and equally far from the others: if two
-/// clients begin at once, each reaches its own node first.
+/// Puts each client near one node, a different one for consecutive clients, and equally far from the other nodes. If
+/// two clients begin at the same time, each reaches its own node first.
 fn each_near_another_node(plan: &mut Plan, draw: &mut Draw) {
     let further = SimTime::micros(draw.between(500, 3_000));
-    // With three nodes and the first one cut off, both of the others must grant.
+    // With three nodes and the first one cut off, both of the other nodes must grant.
     let is_first_gone = plan.lock == LockKind::Redlock && plan.nodes.count == 3;
     let first = u16::from(is_first_gone && draw.chance(500_000));
     for client in 0..plan.clients {
@@ -68,8 +69,8 @@ fn each_near_another_node(plan: &mut Plan, draw: &mut Draw) {
         plan.faults.push(lasting(plan, vec![client], nodes, fault));
     }
     if first == 1 {
-        // With two nodes left, asking in order does not select one of many clients: only their pauses do, and these
-        // grow up to a second.
+        // With two nodes left, asking in order does not single out one of many clients. Only their pauses do, and
+        // these grow up to a second.
         plan.free_within = None;
         let all = (0..plan.clients).collect();
         plan.faults

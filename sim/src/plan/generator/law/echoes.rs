@@ -1,8 +1,8 @@
-//! Requests that are duplicated, and arrive again in any order long after their owner has gone.
+//! Requests that are duplicated and arrive again, in any order, long after their owner has gone.
 //!
-//! A duplicated acquire creates a claim that no client relies on, and a duplicated renewal after it finds that claim.
-//! Their effect on the token counter shows only where the clocks of clients do not raise the counter themselves: so
-//! one client, whose clock is far ahead, has held the lock before.
+//! A duplicated acquire creates a claim that no client relies on, and a duplicated renewal finds that claim later.
+//! Their effect on the token counter shows only if the clocks of clients do not raise the counter. So a client whose
+//! clock is far ahead has held the lock before.
 
 use crate::plan::draw::Draw;
 use crate::plan::fault::{ClientFault, Direction, Fault, FaultKind, LinkFault};
@@ -23,7 +23,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     workload.watchdog = Watchdog::On;
     workload.hold_min = SimTime::nanos(lease / 2);
     workload.hold_max = SimTime::nanos(lease);
-    // Duplicates arrive while the lock is free.
+    // The duplicates arrive while the lock is free.
     workload.think_min = SimTime::nanos(lease);
     workload.think_max = SimTime::nanos(4 * lease);
     workload.poll_cap = SimTime::nanos(lease / 3);

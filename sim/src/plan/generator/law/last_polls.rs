@@ -1,18 +1,18 @@
-//! Stops of holders for longer than their lease, at any use of the seam: sometimes in the poll in which their work
-//! ends.
+//! Stops of holders for longer than their lease, at any use of the seam. Some of them fall into the poll in which the
+//! holder's work ends.
 //!
-//! What the holder does in that poll happens after the end of its lease. That shows if a waiter has acquired the lock
-//! by then: so claims do not outlast their leases, and waiters try often.
+//! What the holder does in that poll happens after the end of its lease. This shows only if a waiter has acquired the
+//! lock in the meantime. So claims do not outlast their leases, and waiters try often.
 
 use crate::plan::draw::Draw;
 use crate::plan::fault::{ClientFault, ClientTarget, Fault};
 use crate::plan::time::SimTime;
 use crate::plan::{Plan, WorkloadKind};
 
-/// Few checks, so that many polls of the work are its last.
+/// The number of checks. It is small, so that for many holds the poll that is hit is the last one of the work.
 const LOOKS: u16 = 4;
 
-/// Stops after later uses of the seam would not end before the next stop.
+/// The last use of the seam after which a process is stopped. Later stops would not end before the next stop begins.
 const LAST_USE: u64 = 30;
 
 pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {

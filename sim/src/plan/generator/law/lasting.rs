@@ -1,8 +1,8 @@
 //! Holds that are renewed, with faults that need not end any of them.
 //!
-//! A client is cut off for less than half of a lease at a time. A renewal is sent each third of a lease, and again a
-//! fifteenth later if it failed, so one succeeds before the lease ends. Of three nodes one may lose the claim and is
-//! asked for it again, so that the hold survives the later loss of another node.
+//! A client is cut off for less than half of a lease at a time. A renewal is sent every third of a lease, and again a
+//! fifteenth of a lease later if it failed, so one succeeds before the lease ends. One of three nodes may lose the
+//! claim. The holder asks that node for it again, so that the hold survives the later loss of another node.
 
 use crate::plan::draw::Draw;
 use crate::plan::fault::{Direction, Fault, FaultKind, LinkFault, NodeFault};
@@ -31,21 +31,21 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
         .network
         .min
         .plus(SimTime::micros(draw.between(0, 1_000)));
-    // A call without an answer ends well before the next try.
+    // A call without an answer must end well before the next try.
     plan.network.call_timeout = SimTime::millis(lease / 30);
     plan.network.connect_timeout = SimTime::millis(lease / 30);
     plan.nodes.persistence = Persistence::EveryWrite;
     plan.duration = plan.duration.max(SimTime::millis(lease * 12));
     plan.holds_last = true;
-    // Faults that were drawn before, of initial clock readings and rates, stay.
+    // Faults of initial clock readings and rates, which were drawn before, stay.
     let is_majority = plan.lock == LockKind::Redlock && plan.nodes.count == 3;
     match draw.between(0, 3) {
         0 => {}
         1 | 2 if is_majority => {
-            // The claim expires on the first node while its client is cut off from it. Then the node is asked for it
-            // again, and after that the second node fails. The first hold must live to see all of that. There is time
-            // for four tries in between, because a waiting client may have the first node briefly while it asks the
-            // others.
+            // The claim expires on the first node while its client is cut off from it. Then the client asks the node
+            // for it again, and after that the second node fails. The first hold must last long enough for all of
+            // that. There is time for four tries, because a waiting client may have the first node briefly while it
+            // asks the others.
             plan.workload.hold_min = SimTime::millis(lease * 8);
             plan.workload.hold_max = SimTime::millis(lease * 10);
             let kept = plan.clock_margin().as_nanos() / 1_000_000;

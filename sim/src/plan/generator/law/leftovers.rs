@@ -1,7 +1,7 @@
-//! Claims that calls leave behind: given-up, failed and dropped ones.
+//! Claims that calls leave behind when they are given up, fail or are dropped.
 //!
-//! A lease outlasts the run, so a claim that is not released excludes all clients until the end. Faults are short,
-//! and calls end soon: the product has enough time to clean up.
+//! A lease outlasts the run, so a claim that is not released excludes all clients until the end. Faults are short and
+//! calls end soon, so the product has enough time to clean up.
 
 use crate::plan::draw::Draw;
 use crate::plan::fault::{ClientFault, Direction, Fault, FaultKind, InFlight, LinkFault};
@@ -9,13 +9,13 @@ use crate::plan::time::SimTime;
 use crate::plan::{LockKind, Plan, WorkloadKind};
 
 /// The longest time for which the lock may go without being acquired. Releases are retried after 200, 600, 1,200 and
-/// 2,000 ms. Faults last at most 500 ms, and there are at most three of them: one of the tries succeeds.
+/// 2,000 ms. There are at most three faults of at most 500 ms each, so one of the tries succeeds.
 const IDLE: SimTime = SimTime::millis(4_000);
 
-/// When all faults have ended: the last one begins by 2,000 ms and lasts at most 500 ms.
+/// The time at which all faults have ended: the last one begins at 2,000 ms at the latest and lasts at most 500 ms.
 const QUIET: SimTime = SimTime::millis(2_500);
 
-/// When a minority of the nodes fails for good.
+/// The time at which a minority of the nodes fails for good.
 const GONE: SimTime = SimTime::millis(2_600);
 
 pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
@@ -73,8 +73,8 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
         let fault = short(plan, draw);
         plan.faults.push(fault);
     }
-    // Only for kinds of work that enter each hold once: a re-entry needs as many nodes as the hold itself, and those
-    // may be gone.
+    // Only for workloads that enter each hold once. A re-entry needs as many nodes as the hold itself, and those may
+    // be gone.
     let is_entered_once = matches!(
         plan.workload.kind,
         WorkloadKind::MutualExclusion | WorkloadKind::TryStorm | WorkloadKind::Crowd
@@ -86,10 +86,10 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     keep_in_order(plan);
 }
 
-/// Where messages overtake each other, limits their delay to a third of a call's time-out.
+/// Limits the delay of messages that overtake each other to a third of the call time-out.
 ///
 /// A client that gives up a call sends the release on the same connection. If the acquire arrived after that release,
-/// its claim would stay for a lease, but no real connection reorders the two.
+/// its claim would stay for a lease. A real connection never reorders the two.
 fn keep_in_order(plan: &mut Plan) {
     let overtakes = |fault: &Fault| {
         let what = &fault.what;
@@ -114,8 +114,8 @@ fn keep_in_order(plan: &mut Plan) {
     }
 }
 
-/// Cuts off as many nodes as can be spared, for good, after all other faults. A claim that was left on a minority of
-/// nodes excludes other clients only if they need exactly these nodes.
+/// Cuts off as many nodes as the lock can spare, for good, after all other faults. A claim that was left on a minority
+/// of nodes excludes other clients only if they need exactly these nodes.
 fn lose_a_minority(plan: &mut Plan, draw: &mut Draw) {
     let count = plan.nodes.count;
     let first = draw.index(usize::from(count)) as u16;
@@ -148,11 +148,11 @@ fn lose_a_minority(plan: &mut Plan, draw: &mut Draw) {
         lasts: plan.duration.minus(GONE),
         what,
     });
-    // The cut lasts to the end of the run, so progress counts from when the other faults have ended.
+    // The cut lasts until the end of the run, so the bound on progress counts from when the other faults have ended.
     plan.healed_at = Some(QUIET);
 }
 
-/// Draws a short fault between one client and one node or all nodes.
+/// Draws a short fault between one client and either one node or all nodes.
 fn short(plan: &Plan, draw: &mut Draw) -> Fault {
     let all = 0..plan.nodes.count;
     let node = draw.index(usize::from(plan.nodes.count)) as u16;
@@ -177,7 +177,7 @@ fn short(plan: &Plan, draw: &mut Draw) -> Fault {
             (direction, SimTime::millis(500), fault)
         }
         3 => {
-            // After a call's time-out the client sends a release on the same connection, where nothing overtakes it.
+            // After the call time-out, the client sends a release on the same connection, where nothing overtakes it.
             let max = SimTime::nanos(plan.network.call_timeout.as_nanos() / 3);
             (direction, SimTime::millis(500), LinkFault::Reorder { max })
         }

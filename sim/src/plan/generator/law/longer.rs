@@ -1,8 +1,8 @@
-//! Some clients have longer leases than the others know of.
+//! Some clients have longer leases than the other clients know of.
 //!
-//! A restarted node is watched for the longest lease that a client knows of. So nodes must refuse clients with
-//! another longest lease. Of three nodes, which have the value of the other clients, the first is restarted without
-//! its data.
+//! A restarted node is watched for the longest lease that a client knows of. So a node must refuse clients with a
+//! different longest lease. All three nodes have the value of the other clients, and the first node is restarted
+//! without its data.
 
 use super::{Fixed, sides, whole_leases};
 use crate::plan::draw::Draw;
@@ -33,11 +33,11 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     workload.backoff_cap = SimTime::millis(draw.between(2, 10));
     plan.healed_at = Some(plan.duration);
     plan.progress_within = Some(SimTime::ZERO);
-    // After the restart, the first node takes the longest lease of the first client that reaches it.
+    // After the restart, the first node stores the longest lease of the first client that reaches it.
     plan.not_demanded.push(Property::Progress);
     plan.nodes.persistence = Persistence::Memory;
-    // The last client reaches the first and the second node, the others the first and the third. While the first node
-    // is down and after that, the last client receives nothing from it.
+    // The last client reaches the first and the second node, the others reach the first and the third. While the first
+    // node is down and after that, the last client receives nothing from it.
     let last = plan.clients.saturating_sub(1);
     for client in 0..plan.clients {
         let node = if client == last { 2 } else { 1 };

@@ -1,9 +1,9 @@
-//! A node that is restarted without the last renewal that it confirmed, while its holder is cut off from it.
+//! A node that is restarted without the last renewal that it confirmed, while the holder is cut off from it.
 //!
-//! The node then has the claim as it was before that renewal. Suppose that a contender observed it in that state
-//! before, and takes it for unchanged since: it would replace the claim before the lease of the renewal ends. On one
-//! node, the node's errors tell the contender that its observation is void; where the node inherits its marker, the
-//! new process does.
+//! After the restart, the node has the claim as it was before that renewal. Suppose that a contender observed the
+//! claim in that state earlier, and believes that it has not changed since. It would replace the claim before the
+//! lease of the renewal ends. On a single node, the errors of the node tell the contender that its observation is
+//! void. If the node inherits its marker, the new process does.
 
 use super::Fixed;
 use crate::plan::draw::Draw;
@@ -12,10 +12,10 @@ use crate::plan::property::Property;
 use crate::plan::time::SimTime;
 use crate::plan::{AssertedRestarts, LockKind, Persistence, Plan, Watchdog, WorkloadKind};
 
-/// When clients begin, except those that are paused until `LATER`.
+/// The time at which clients begin, except those that are paused until `LATER`.
 const BEGINS: SimTime = SimTime::millis(1);
 
-/// When the other clients begin.
+/// The time at which the other clients begin.
 const LATER: SimTime = SimTime::millis(30);
 
 pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
@@ -46,14 +46,14 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     workload.think_min = BEGINS;
     workload.think_max = BEGINS;
     workload.checks = 100;
-    // A contender asks while the node is down, and rarely between the renewal and its loss.
+    // A contender asks while the node is down, and rarely between the renewal and the loss of the renewal.
     workload.poll_cap = SimTime::millis(15);
     workload.backoff_cap = SimTime::millis(5);
     plan.remedies.margin = Some(SimTime::millis(3 * lease));
     plan.nodes.persistence = Persistence::EveryWrite;
     plan.network.min = SimTime::micros(draw.between(200, 500));
     plan.network.max = plan.network.min.plus(SimTime::micros(draw.between(0, 300)));
-    // Clients notice that a node is down while it is down.
+    // Clients must notice that a node is down before it is up again.
     plan.network.call_timeout = SimTime::millis(10);
     plan.network.connect_timeout = SimTime::millis(10);
     plan.healed_at = Some(plan.duration);
@@ -86,22 +86,22 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
 enum ComesBack {
     /// The same node, as far as its clients can tell.
     Same,
-    /// A new process that inherits the marker of the one before.
+    /// A new process that inherits the marker of the previous one.
     Inheriting,
-    /// An empty node without claims and marker: it is watched.
+    /// An empty node without claims and without a marker. Clients watch it.
     Empty,
 }
 
-/// Lets the first client hold the lock first. Its node confirms a renewal and loses it, and then the two are cut off
-/// from each other for a lease. Everything that is written before and lost belongs to this hold.
+/// Makes the first client hold the lock first. Its node confirms a renewal and loses it, and then the two are cut off
+/// from each other for a lease. All writes that are lost belong to this hold.
 fn lose(plan: &mut Plan, draw: &mut Draw, comes_back: ComesBack) {
     let lease = plan.workload.lease.as_nanos();
     for client in 1..plan.clients {
         let pause = Fault::of_client(SimTime::ZERO, client, ClientFault::Pause);
         plan.faults.push(pause.lasting(LATER));
     }
-    // A hold is won one or two round trips after its client has begun, and is renewed each third of a lease from then
-    // on.
+    // A hold is won one or two round trips after its client has begun, and is renewed every third of a lease after
+    // that.
     let trips = 6 * plan.network.max.as_nanos();
     let renewed = BEGINS.as_nanos() + lease / 3 * draw.between(1, 5) + trips;
     let at = SimTime::nanos(renewed + draw.between(0, 1_500_000));
@@ -109,7 +109,7 @@ fn lose(plan: &mut Plan, draw: &mut Draw, comes_back: ComesBack) {
     let brief = SimTime::micros(50);
     let (fault, away) = match comes_back {
         ComesBack::Same => (NodeFault::PowerLoss { loses }, SimTime::millis(40)),
-        // The contenders notice that the node was down, or only that it is another process.
+        // The contenders notice that the node was down, or only that it is a different process.
         ComesBack::Inheriting => {
             plan.remedies.restarts = AssertedRestarts::KeepEverything;
             let away = match draw.chance(600_000) {
@@ -118,8 +118,8 @@ fn lose(plan: &mut Plan, draw: &mut Draw, comes_back: ComesBack) {
             };
             (NodeFault::PowerLoss { loses }, away)
         }
-        // The contenders' requests may be older than the process that they reach, and than the renewal: one contender
-        // has already marked the process when the delayed request of another arrives.
+        // The requests of the contenders may be older than the process that they reach, and older than the renewal:
+        // one contender has already marked the process when the delayed request of another one arrives.
         ComesBack::Empty => {
             plan.nodes.persistence = Persistence::Memory;
             plan.workload.poll_cap = SimTime::millis(2);

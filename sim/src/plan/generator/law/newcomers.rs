@@ -1,9 +1,9 @@
 //! A client whose first request to a node arrives after the node was flushed.
 //!
-//! A holds the lock by the first and the second node. B's request to the first node is slower than A's: it left
-//! before A's claim was made, and arrives after that claim was flushed. B marks the node, and watches it for one
-//! longest lease from the reply on. If it watched from the request on, it would count the node while A still relies
-//! on it, and with the third node both would have a majority.
+//! A holds the lock by the first and the second node. B's request to the first node is slower than A's: it left before
+//! A's claim was made, and arrives after that claim was flushed. B marks the node, and watches it for one longest
+//! lease, counted from the reply. If B counted from the request, it would count the node's grant while A still relies
+//! on the node. With the third node, both would have a majority.
 
 use super::re_acquired::link;
 use super::{Fixed, sides, two_clients};
@@ -13,11 +13,11 @@ use crate::plan::property::Property;
 use crate::plan::time::SimTime;
 use crate::plan::{Plan, Watchdog};
 
-/// Long enough for B's delay. A member has a twentieth of a round to answer, and twice the allowed drift is 84 ms:
-/// B's request may be later than that.
+/// Long enough for B's delay. A member has a twentieth of a round to answer, and B's request may be later than twice
+/// the allowed drift, which is 84 ms.
 const LEASE: SimTime = SimTime::secs(4);
 
-/// When B sends its first request.
+/// The time at which B sends its first request.
 const BEGINS: SimTime = SimTime::millis(1);
 
 pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
@@ -34,7 +34,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     plan.network.min = SimTime::micros(draw.between(100, 300));
     plan.network.max = plan.network.min;
     plan.network.call_timeout = SimTime::millis(draw.between(220, 500));
-    // The node that both sides share loses its counter.
+    // The node that A and B share loses its counter.
     plan.not_demanded.push(Property::Fencing);
     let (a, b) = (0, 1);
     let end = plan.duration;

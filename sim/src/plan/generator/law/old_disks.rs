@@ -1,8 +1,8 @@
-//! A node that is restarted with what it had before it was flushed.
+//! A node that is restarted with the data that it had before it was flushed.
 //!
 //! The operator asserts that the disk keeps everything, so a process with a confirmed marker inherits it. But this
-//! marker belongs to the watch before the last one, as on a copy of a disk: the claims of all holds since then are
-//! missing. All clients have observed the later watch by then, and none of them may let the node inherit.
+//! marker belongs to the watch before the last one, as on a copy of a disk, and the claims of all holds since then are
+//! missing. All clients have already observed the later watch, and none of them may let the node inherit the marker.
 
 use super::{Fixed, sides, whole_leases};
 use crate::plan::draw::Draw;
@@ -33,7 +33,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
         .plus(SimTime::micros(draw.between(0, 1_000)));
     plan.healed_at = Some(plan.duration);
     plan.progress_within = Some(SimTime::ZERO);
-    // The counter of tokens goes back with the disk, and this node is the one that both sides share.
+    // The counter of tokens is restored with the disk, and both sides share this node.
     plan.not_demanded
         .extend([Property::Progress, Property::Fencing]);
     for client in 0..plan.clients {

@@ -1,4 +1,5 @@
-//! A holder that re-acquires a node that has lost a competitor's claim, while the competitor's round continues.
+//! A holder that re-acquires a node that has lost the claim of a competitor, while the round of the competitor
+//! continues.
 //!
 //! A holds the lock by the second and the third node, and is then cut off from the third. The first node grants B,
 //! whose request to the third is delayed. The first node is restarted without B's claim and grants A. When A's claim
@@ -11,11 +12,10 @@ use crate::plan::fault::{ClientFault, Direction, Fault, FaultKind, LinkFault, No
 use crate::plan::time::SimTime;
 use crate::plan::{Persistence, Plan, Watchdog};
 
-/// Long enough for B's delay: a member has a twentieth of a round to answer, so B's request may be nearly 200 ms
-/// late.
+/// Long enough for B's delay. A member has a twentieth of a round to answer, so B's request may be nearly 200 ms late.
 const LEASE: SimTime = SimTime::secs(4);
 
-/// When A begins.
+/// The time at which A begins.
 const BEGINS: SimTime = SimTime::millis(1);
 
 pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
@@ -32,8 +32,8 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     workload.backoff_cap = SimTime::millis(5);
     plan.network.min = SimTime::micros(draw.between(100, 300));
     plan.network.max = plan.network.min;
-    // After a call of A without a reply, the next one follows a fifteenth of a lease later: when the node is
-    // restarted, one of them is in flight, or none. A call of B lasts for a round.
+    // After a call of A without a reply, the next one follows a fifteenth of a lease later. When the node is
+    // restarted, one of these calls is in flight, or none. A call of B lasts for a round.
     let call = SimTime::millis(draw.between(220, 500));
     plan.network.call_timeout = call;
     plan.network.connect_timeout = call;

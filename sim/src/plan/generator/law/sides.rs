@@ -1,7 +1,7 @@
-//! Clients on two sides, whose majorities share only nodes that lose data, or whose clocks are set.
+//! Clients on two sides, whose majorities share only nodes that lose data, or nodes whose clocks are set.
 //!
-//! Of three nodes, one side reaches the first and the second, the other the first and the third. So a single wrong
-//! grant by the first node, or a grant that should not count, gives the lock to both sides.
+//! Of three nodes, one side reaches the first and the second, and the other side the first and the third. So a single
+//! wrong grant by the first node, or a grant that should not count, gives the lock to both sides.
 
 use super::{Fixed, connections, whole_leases};
 use crate::plan::draw::Draw;
@@ -27,7 +27,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     plan.workload.backoff_cap = SimTime::millis(draw.between(2, 20));
     plan.duration = plan.duration.max(SimTime::secs(3));
     plan.healed_at = Some(plan.duration);
-    // Each side may be excluded while the other keeps winning, and both during a quarantine.
+    // Each side may be excluded while the other one keeps winning, and both may be excluded during a quarantine.
     plan.not_demanded.push(Property::Progress);
     let lease = plan.workload.lease.as_nanos();
     plan.network.call_timeout = SimTime::nanos(lease).plus(SimTime::millis(draw.between(0, 400)));
@@ -69,7 +69,7 @@ fn restart(plan: &mut Plan, draw: &mut Draw, shared: u16) {
     let last = plan.duration.as_nanos() / 10 * 9;
     let mut at = draw.between(0, 3 * lease);
     while at < last {
-        // If there are several shared nodes, each of them must lose its data before another side has a majority.
+        // If both sides share several nodes, each of these must lose its data before the other side gets a majority.
         for node in 0..shared {
             let lasts = SimTime::micros(draw.between(100, 20_000));
             let crash = Fault::of_node(SimTime::nanos(at), node, NodeFault::Crash);

@@ -1,6 +1,6 @@
-//! Two addresses of one client that lead to one server for the whole run.
+//! For one client, the addresses of two nodes lead to one server for the whole run.
 //!
-//! Of three nodes, this client reaches one server by two addresses, and the others reach the other two. If that
+//! Of three nodes, this client reaches one server by two addresses, and the other clients reach the other two. If that
 //! server counted twice, both sides would have a majority.
 
 use super::{Fixed, sides, whole_leases};
@@ -25,7 +25,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     plan.workload.backoff_cap = SimTime::millis(draw.between(2, 20));
     plan.healed_at = Some(plan.duration);
     plan.progress_within = Some(SimTime::ZERO);
-    // One side may be excluded while the other keeps winning, and has no majority where it is cut off.
+    // One side may be excluded while the other one keeps winning, and a side that is cut off has no majority.
     plan.not_demanded.push(Property::Progress);
     let (one, other) = match draw.chance(500_000) {
         true => (0, 1),

@@ -1,7 +1,7 @@
-//! Waiters that try again too late to replace a lost wake-up.
+//! Waiters that try again too late to make up for a lost wake-up.
 //!
-//! Clients think for longer than a lock may stay idle. So if a waiter is not woken, the lock stays idle for too long:
-//! no other client acquires the lock in time and wakes the waiter by its release.
+//! Clients think for longer than a lock may stay idle. So if a waiter is not woken, no other client acquires the lock
+//! in time and wakes the waiter by its release, and the lock stays idle for too long.
 
 use crate::plan::draw::Draw;
 use crate::plan::fault::{
@@ -11,8 +11,8 @@ use crate::plan::fault::{
 use crate::plan::time::SimTime;
 use crate::plan::{LockKind, Plan, WorkloadKind};
 
-/// The longest time for which a lock may go without being acquired while a client waits and nothing goes wrong. A
-/// hold takes up to 500 ms of it; pauses after split votes take most.
+/// The longest time for which a lock may go without being acquired while a client waits and nothing goes wrong. A hold
+/// takes up to 500 ms of it; the pauses after split votes take most of it.
 const IDLE: SimTime = SimTime::secs(2);
 
 pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
@@ -27,7 +27,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     let workload = &mut plan.workload;
     workload.names = 1;
     workload.lease = SimTime::millis(draw.between(4_000, 10_000));
-    // A release while a waiter subscribes happens only where holds are as short as a subscription takes.
+    // A release coincides with the subscription of a waiter only if holds are as short as a subscription takes.
     workload.hold_min = match draw.between(0, 1) {
         0 => SimTime::millis(draw.between(1, 10)),
         _ => SimTime::millis(draw.between(200, 400)),
@@ -69,8 +69,8 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     }
 }
 
-/// Resets the connections of all other clients when the first client releases: they receive nothing of what the nodes
-/// publish, and are only notified when they listen again.
+/// Resets the connections of all other clients when the first client releases. These clients receive nothing that the
+/// nodes publish, and are notified only when they have subscribed again.
 fn lose_subscriptions(plan: &mut Plan, draw: &mut Draw) {
     let what = FaultKind::Link {
         clients: (1..plan.clients).collect(),
@@ -106,12 +106,12 @@ fn crash(plan: &mut Plan, draw: &mut Draw) {
     plan.workload.hold_max = SimTime::millis(800);
     let mut stays = lease.plus(plan.clock_margin());
     if plan.has_remedies() && draw.chance(600_000) {
-        // The claim is replaced once it was observed for a lease, long before it expires.
+        // The claim is replaced after it was observed for a lease, long before it expires.
         plan.remedies.margin = Some(SimTime::secs(20));
         stays = lease.plus(lease);
     }
     plan.idle_within = Some(IDLE.plus(stays));
-    // A client thinks for 3 s, and may have to wait for a claim before it is granted anything.
+    // A client thinks for 3 s, and may have to wait for a claim to end before it is granted anything.
     plan.progress_within = Some(IDLE.plus(stays).plus(SimTime::secs(4)));
     let client = draw.index(usize::from(plan.clients)) as u16;
     for _ in 0..draw.between(1, 4) {
