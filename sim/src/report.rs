@@ -1,7 +1,7 @@
-//! Draws a run: as one page for a browser, or as one figure for a paper.
+//! Draws a run, as a page for a browser or as a figure for a paper.
 //!
 //! The figure is drawn once. The page embeds that figure and moves its parts when the reader zooms, so it loads
-//! nothing from elsewhere and shows the same without scripts.
+//! nothing from elsewhere and shows the same picture without scripts.
 
 mod bars;
 mod compose;
@@ -15,18 +15,18 @@ pub mod story;
 use crate::history::recording::Recording;
 use crate::simulation::Run;
 
-/// Returns a complete HTML page of a run.
+/// Returns a complete HTML page about a run.
 #[must_use]
 pub fn page(run: &Run, recording: &Recording, title: &str) -> String {
     page::write(run, recording, title, &page::by_plan(run))
 }
 
-/// Returns the page of a test's run, with the command that runs it again.
+/// Returns the page about a run of a test, with the command that repeats the run.
 pub(crate) fn page_of_test(run: &Run, recording: &Recording, test: &str, command: &str) -> String {
     page::write(run, recording, test, &page::by_command(command))
 }
 
-/// Returns only the figure, as SVG.
+/// Returns the figure alone, as SVG.
 #[must_use]
 pub fn figure(run: &Run, recording: &Recording) -> String {
     let scene = scene::Scene::of(run, recording);

@@ -1,4 +1,4 @@
-//! Draws bars for everything that lasts: waiting, holding, believing, claims on nodes, and times when a process was
+//! Draws bars for everything that has a length: waits, holds, beliefs, claims on nodes, and times when a process was
 //! paused or down.
 
 use super::scene::{Owner, RowContent, Scene, Shape};
@@ -202,7 +202,7 @@ fn beliefs(scene: &mut Scene, run: &Run) {
     }
 }
 
-/// Formats a token. Of a long token, the last digits are the most useful.
+/// Formats a token. Only the last digits of a long token are shown, because they differ most.
 fn token_label(token: u64) -> String {
     match token {
         ..=999_999 => format!("token {token}"),

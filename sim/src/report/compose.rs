@@ -1,6 +1,6 @@
 //! Composes a whole scene from a run: first its lanes, then what happened in them.
 //!
-//! This module has the constructors of [`Scene`], because it uses what draws bars and marks into a scene.
+//! The constructors of [`Scene`] are in this module, because they use the modules that draw bars and marks.
 
 use std::collections::BTreeSet;
 
@@ -10,22 +10,22 @@ use crate::history::recording::{ClockId, ProcessPlace, Recording};
 use crate::history::{NameId, Process};
 use crate::simulation::{Run, Verdict};
 
-/// With more rows than this, the rows of a picture are low.
+/// The number of rows above which the rows of a picture are low.
 const FEW_ROWS: usize = 10;
 const CLOCK_ROW: f64 = 22.0;
 const FAULT_ROW: f64 = 17.0;
 const WORDS_ROW: f64 = 16.0;
 const PADDING: f64 = 7.0;
-/// With more messages than this, a run is first shown around its violation.
+/// The number of messages above which the picture first shows only the part around the violation.
 const MANY: usize = 160;
 
 /// The heights of the parts of a picture, in pixels.
 struct Heights {
-    /// A name in the lane of a client.
+    /// The height of a name in the lane of a client.
     name: f64,
-    /// A name on a node.
+    /// The height of a name on a node.
     key: f64,
-    /// The gap between clients and nodes, where messages are easiest to see.
+    /// The gap between clients and nodes, in which messages are drawn.
     sea: f64,
 }
 
@@ -137,7 +137,7 @@ impl Scene {
         });
     }
 
-    /// Returns the period that is shown first: the whole run if it is small enough, otherwise what led to the
+    /// Returns the period that is shown first: the whole run if it is small enough, otherwise the part that led to the
     /// violation.
     fn view(&self, run: &Run, recording: &Recording) -> (u64, u64) {
         let Verdict::Violated(violation) = &run.verdict else {
@@ -156,7 +156,7 @@ impl Scene {
         if seen <= MANY {
             return (0, until.min(self.end));
         }
-        // Begin when the processes involved had asked for the locks that they believe to hold.
+        // The view begins before the processes involved requested the locks that they believe they hold.
         let asked = |process| {
             let grants = run.history.grants.iter();
             let mut theirs = grants.filter(|g| g.process == process && g.won <= at);

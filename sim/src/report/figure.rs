@@ -1,4 +1,4 @@
-//! The picture as SVG. Each element with a time carries it in `data-a` and `data-b`, so that a page can move it.
+//! The picture as SVG. Each element with a time has it in `data-a` and `data-b`, so that a page can move the element.
 
 use std::fmt::Write;
 
@@ -9,9 +9,9 @@ use crate::history::recording::ProcessPlace;
 /// Where the figure is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Use {
-    /// As a separate file: with the style sheet, and only what lies in the view.
+    /// In a file of its own, with the style sheet and only the elements in the view.
     Alone,
-    /// In a page, which has the style sheet and can move all of it.
+    /// In a page, which has the style sheet and can move all elements.
     Page,
 }
 
@@ -24,10 +24,10 @@ pub(super) const EDGE: f64 = 34.0;
 
 pub(super) const STYLE: &str = include_str!("figure.css");
 
-/// Fill patterns, so that clients also differ in greyscale.
+/// Fill patterns, so that the clients are distinguishable in greyscale, too.
 const PATTERNS: &str = include_str!("patterns.svg");
 
-/// Writes to a string, which cannot fail.
+/// Writes to a string. This cannot fail.
 macro_rules! put {
     ($out:expr, $($arguments:tt)*) => { let _ = write!($out, $($arguments)*); };
 }
@@ -59,7 +59,7 @@ pub(super) fn write(scene: &Scene, used: Use) -> String {
     axis(&mut out, scene);
     out.push_str("<g id=\"plot-items\" clip-path=\"url(#plot)\">\n");
     let canvas = Canvas { scene, used };
-    // Messages lie below everything else, and violations above it.
+    // Messages are drawn below everything else, and violations above everything else.
     let mut labels = String::new();
     for layer in [Layer::State, Layer::Messages, Layer::Rest, Layer::Wrong] {
         for item in scene.items.iter().filter(|item| layer_of(item) == layer) {
@@ -261,10 +261,9 @@ impl Canvas<'_> {
         }
     }
 
-    /// Writes the label of a bar, if there is room.
+    /// Writes the label of a bar, if there is room for it.
     fn label(&self, out: &mut String, class: &str, (from, until): (u64, u64), y: f64, text: &str) {
-        // The name of a fault is written beside its start even if the fault is short, and so are the marks of a
-        // client.
+        // The name of a fault is written next to its start even if the fault is short. So are the marks of a client.
         let is_free = class.starts_with("fault") || class.starts_with("note");
         let left = self.x(from).max(GUTTER);
         let room = self.x(until).min(WIDTH) - left;

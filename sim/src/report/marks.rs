@@ -18,9 +18,9 @@ pub(super) fn draw(scene: &mut Scene, run: &Run, recording: &Recording) {
     }
 }
 
-/// Returns the row of each fault, so that no two overlap. Faults after the violation have none.
+/// Returns the row of each fault, so that no two faults overlap. Faults after the violation have no row.
 pub(super) fn stack(run: &Run, view: (u64, u64)) -> Vec<Option<usize>> {
-    // Leaves room for its name.
+    // The gap leaves room for the name of the fault.
     let gap = view.1.saturating_sub(view.0) / 8;
     let mut free: Vec<u64> = Vec::new();
     let mut place = |fault: &crate::plan::fault::Fault| {
@@ -105,7 +105,7 @@ fn messages(scene: &mut Scene, recording: &Recording) {
             None => format!("sent at {}, lost", moment(message.sent)),
         };
         let title = format!("{from} {a} to {to} {b}: {}; {passage}", message.text);
-        // A lost message ends half-way.
+        // The arrow of a lost message ends half-way.
         let until = message.arrives.unwrap_or(message.sent + 2_000_000);
         let shape = Shape::Arrow {
             from: message.sent,
@@ -118,7 +118,7 @@ fn messages(scene: &mut Scene, recording: &Recording) {
     }
 }
 
-/// Draws how far each clock is off, upwards if it is ahead.
+/// Draws how far each clock is off, upwards if the clock is ahead.
 fn clocks(scene: &mut Scene, recording: &Recording) {
     for (clock, points) in &recording.clocks {
         let (who, whose) = match clock {
@@ -145,7 +145,7 @@ fn clocks(scene: &mut Scene, recording: &Recording) {
         let mut before = first;
         for (at, ahead) in points.iter().filter(|(at, _)| 0 < *at) {
             steps.push((*at, y(*ahead)));
-            // A step has its own description; a drift does not.
+            // A step gets its own description; a drift does not.
             if 5_000_000 <= before.abs_diff(*ahead) {
                 turns.push((*at, y(*ahead), off(*ahead)));
             }
@@ -275,7 +275,7 @@ fn involved(scene: &mut Scene, run: &Run, violation: &Violation) {
     }
 }
 
-/// Marks the two stays that overlap, and the period in which they do.
+/// Marks the two sections that overlap, and the period in which they do.
 fn both_inside(scene: &mut Scene, history: &History, violation: &Violation) {
     let at = violation.at.as_nanos();
     let named = violation.name.as_deref();

@@ -1,4 +1,4 @@
-//! Draws what a user's own clients record, send to resources, and hold.
+//! Draws what a user's own clients mark, send to resources, and hold.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::history::recording::{Claim, ProcessPlace, Recording};
 use crate::plan::LockKind;
 use crate::simulation::Run;
 
-/// How many of the last marks and calls are shown at first.
+/// The number of last marks and calls that are shown at first.
 const LAST: usize = 14;
 
 pub(super) fn draw(scene: &mut Scene, run: &Run, recording: &Recording) {
@@ -22,7 +22,7 @@ pub(super) fn draw(scene: &mut Scene, run: &Run, recording: &Recording) {
     words(scene, run);
 }
 
-/// Returns when the last marks and calls before a time began.
+/// Returns when the last few marks and calls before a time began.
 pub(super) fn begun(run: &Run, at: u64) -> Option<u64> {
     let history = &run.history;
     let said = history.marks.iter().map(|mark| mark.at);
@@ -43,11 +43,11 @@ pub(super) fn stack(run: &Run, client: u16, view: (u64, u64)) -> Vec<(usize, usi
     let marks = marks.filter(|(_, mark)| is_its(mark));
     marks
         .map(|(place, mark)| {
-            // Leaves room for its text: about 160 letters fill the width of a picture.
+            // The text of a mark needs room: about 160 letters fill the width of a picture.
             let letters = u64::try_from(mark.text.len()).unwrap_or(0) + 2;
             let until = mark.at + shown / 160 * letters;
             let row = free.iter().position(|free| *free <= mark.at);
-            // With more rows the picture would be higher than a screen: the last row takes the rest.
+            // With more rows, the picture would be higher than a screen. The last row takes the rest.
             let row = row.unwrap_or(free.len().min(3));
             match free.get_mut(row) {
                 Some(free) => *free = until,
@@ -150,7 +150,7 @@ fn calls(scene: &mut Scene, run: &Run) {
     }
 }
 
-/// Draws what clients hold. A user's own clients do not report it, so the claims on nodes show it.
+/// Draws what clients hold. A user's own clients do not report it, so it is taken from the claims on nodes.
 fn holds(scene: &mut Scene, run: &Run, recording: &Recording) {
     if !run.history.grants.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! The page: the figure, the story beside it, and everything that repeats the run.
+//! The page: the figure, the story next to it, and everything that is needed to repeat the run.
 
 use std::fmt::Write;
 
@@ -15,12 +15,12 @@ const PAGE_STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 const LEGEND: &str = include_str!("legend.html");
 
-/// Writes to a string, which cannot fail.
+/// Writes to a string. This cannot fail.
 macro_rules! put {
     ($out:expr, $($arguments:tt)*) => { let _ = write!($out, $($arguments)*); };
 }
 
-/// Returns, as HTML, how a run is repeated from its plan.
+/// Returns, as HTML, how to repeat a run from its plan.
 pub(super) fn by_plan(run: &Run) -> String {
     let plan = crate::plan::file::write(&run.plan).unwrap_or_default();
     format!(
@@ -31,12 +31,12 @@ pub(super) fn by_plan(run: &Run) -> String {
     )
 }
 
-/// Returns, as HTML, how a run of a test is repeated.
+/// Returns, as HTML, how to repeat a run of a test.
 pub(super) fn by_command(command: &str) -> String {
     format!("<pre>{}</pre>", escaped(command))
 }
 
-/// Writes the page. `repeat` explains, as HTML, how the run is repeated.
+/// Writes the page. `repeat` explains, as HTML, how to repeat the run.
 pub(super) fn write(run: &Run, recording: &Recording, title: &str, repeat: &str) -> String {
     let scene = Scene::of(run, recording);
     let mut out = String::new();
@@ -167,7 +167,7 @@ fn facts(run: &Run) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Returns the facts of a user's test, whose work is not that of the plan.
+/// Returns the facts about a user's test, whose work is not the workload of the plan.
 fn own_facts(run: &Run) -> Vec<(&'static str, String)> {
     let plan: &Plan = &run.plan;
     vec![
@@ -197,7 +197,7 @@ fn toolbar(out: &mut String, scene: &Scene) {
     );
 }
 
-/// Draws the whole run as a strip, with a window that marks the part that is shown.
+/// Draws an overview of the whole run as a strip. A window marks the part that is shown.
 fn overview(out: &mut String, scene: &Scene, recording: &Recording) {
     const PARTS: usize = 240;
     let mut sent = [0u32; PARTS];

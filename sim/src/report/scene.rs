@@ -1,9 +1,9 @@
-//! The layout of the picture: lanes from top to bottom, and in them what happened when.
+//! The layout of the picture: lanes from top to bottom, with what happened in them from left to right.
 
 use crate::history::NameId;
 use crate::history::recording::{ClockId, ProcessPlace};
 
-/// The picture. Times are nanoseconds and run from left to right; lengths are pixels and run downwards.
+/// The picture. Times are in nanoseconds and run from left to right; lengths are in pixels and run downwards.
 #[derive(Debug, Default)]
 pub(super) struct Scene {
     pub(super) lanes: Vec<Swimlane>,
@@ -33,7 +33,7 @@ pub(super) struct Swimlane {
 pub(super) enum Owner {
     Faults,
     Store,
-    /// A user's own resource, by its index in the history.
+    /// One of a user's own resources, by its index in the history.
     Resource(u16),
     Place(ProcessPlace),
 }
@@ -51,7 +51,7 @@ pub(super) struct Row {
 pub(super) enum RowContent {
     Name(NameId),
     Clock(ClockId),
-    /// A row for faults that overlap in time, or for texts that would.
+    /// A row for faults that overlap in time, or for texts that would overlap.
     Nth(usize),
 }
 
@@ -74,7 +74,7 @@ pub(super) enum Shape {
         height: f64,
         label: String,
     },
-    /// A message. Without an arrival, it is lost half-way.
+    /// A message. If it has no arrival, it is lost half-way.
     Arrow {
         from: u64,
         until: u64,

@@ -16,7 +16,7 @@ pub struct StoryLine {
     pub at: u64,
     /// The kind of event.
     pub sort: StoryKind,
-    /// The process that did it, if it was one.
+    /// The process that did it, if a process did.
     pub process: Option<Process>,
     /// What happened, without its time.
     pub text: String,
@@ -102,7 +102,7 @@ pub fn lock(plan: &Plan) -> String {
     }
 }
 
-/// Returns the implementation of a plan's lock, and the remedies that the product lacks in it.
+/// Returns the implementation of a plan's lock, and the remedies of the product that are turned off.
 #[must_use]
 pub fn whose(plan: &Plan) -> String {
     let variant = plan.variant;
@@ -151,7 +151,7 @@ pub fn lines(run: &Run, recording: Option<&Recording>) -> Vec<StoryLine> {
     reigns(run, &mut lines);
     lines.extend(run.history.writes.iter().map(|write| written(run, write)));
     if let Some(recording) = recording {
-        // A replica has what its primary had, so its claims are left out.
+        // A replica has what its primary had, so the claims on replicas are left out.
         let is_replica = |claim: &&Claim| {
             let place = ProcessPlace::Node(claim.node);
             let mut states = recording.states.iter();
@@ -185,7 +185,7 @@ fn moment(at: u64) -> SimTime {
     SimTime::nanos(at / 1_000 * 1_000)
 }
 
-/// Adds what a user's own clients record and send to resources, and the outages of these.
+/// Adds what a user's own clients record and send to resources, and the outages of these resources.
 fn own(run: &Run, lines: &mut Vec<StoryLine>) {
     for mark in &run.history.marks {
         let who = mark.process.map_or(String::new(), |who| format!("{who}: "));

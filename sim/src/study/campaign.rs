@@ -24,19 +24,19 @@ pub struct Campaign {
     pub generator: PlanGenerator,
     /// The range of seeds.
     pub seeds: Range<u64>,
-    /// The part of the seeds that is run.
+    /// The part of the seeds that this campaign runs.
     pub shard: Shard,
     /// The number of threads.
     pub jobs: usize,
     /// What happens after a failure.
     pub after_failure: AfterFailure,
-    /// The folder into which failures are written; `None` to write none.
+    /// The folder into which failures are written, or `None` to write none.
     pub out: Option<PathBuf>,
-    /// The folder into which the history of every run is written; `None` to write none.
+    /// The folder into which the history of every run is written, or `None` to write none.
     pub histories: Option<PathBuf>,
 }
 
-/// One part of a campaign that is split over machines.
+/// One of several parts of a campaign that is split over machines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shard {
     /// The index of the part, from 0.
@@ -54,7 +54,7 @@ pub enum AfterFailure {
     GoOn,
 }
 
-/// The result of a campaign. Its size does not grow with the number of runs.
+/// The result of a campaign. Its size is independent of the number of runs.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Summary {
@@ -70,21 +70,21 @@ pub struct Summary {
     pub refused: u64,
     /// For each property that was broken, the number of runs that broke it.
     pub violated: BTreeMap<String, u64>,
-    /// The smallest seed that broke a property, with that property.
+    /// The smallest seed that broke a property, with the name of the property.
     pub first: Option<(u64, String)>,
     /// Whether a safety property was broken.
     pub is_unsafe: bool,
-    /// For each kind, the number of faults, and how many of them had an effect.
+    /// For each kind, the number of faults and the number of those that had an effect.
     pub faults: BTreeMap<String, (u64, u64)>,
     /// The files that were written.
     pub files: Vec<PathBuf>,
 }
 
-/// The largest number of failures that are written.
+/// The largest number of failures that a campaign writes.
 const MOST_FILES: usize = 100;
 
 impl Summary {
-    /// Adds one run.
+    /// Adds the result of one run.
     pub fn add(&mut self, run: &Run) {
         self.runs += 1;
         self.holds += u64::from(run.history.holds);
@@ -136,8 +136,8 @@ impl Summary {
         self.files.truncate(MOST_FILES);
     }
 
-    /// Returns why the campaign shows nothing, if it does not: too few holds, no contention, or a kind of fault that
-    /// never had an effect.
+    /// Returns the reason why the campaign shows nothing, if there is one: too few holds, no contention, or a kind of
+    /// fault that never had an effect.
     #[must_use]
     pub fn vacuity(&self) -> Option<String> {
         if self.runs == 0 {
@@ -152,12 +152,12 @@ impl Summary {
         let idle = self
             .faults
             .iter()
-            // With fewer than 20 faults, it may be chance that none had an effect.
+            // With fewer than 20 faults, that none had an effect may be chance.
             .find(|(_, (drawn, done))| 20 <= *drawn && *done == 0);
         idle.map(|(kind, (drawn, _))| format!("{drawn} faults of kind {kind} never did anything"))
     }
 
-    /// Returns the exit code of the command line.
+    /// Returns the exit code of the command.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         if self.is_unsafe {
@@ -176,7 +176,8 @@ impl Summary {
     }
 }
 
-/// How many seeds a thread takes at a time. Few, because all others wait for the thread that takes the last ones.
+/// The number of seeds that a thread takes at a time. It is small, because at the end all threads wait for the one
+/// that took the last seeds.
 const BATCH: u64 = 4;
 
 impl Campaign {
@@ -242,20 +243,20 @@ impl Campaign {
         Ok((summary, ControlFlow::Continue(())))
     }
 
-    /// Writes a failure, if failures are written and the limit is not reached.
+    /// Writes a failure, unless no failures are written or the limit is reached.
     fn write(&self, run: &Run, files: &AtomicUsize) -> Result<Option<PathBuf>, FileError> {
         let Some(out) = &self.out else {
             return Ok(None);
         };
-        // Count before writing: otherwise several threads could each see 99 files, and all write one.
+        // Count before writing. Otherwise several threads could each see 99 files, and all of them write one.
         if MOST_FILES <= files.fetch_add(1, Ordering::Relaxed) {
             return Ok(None);
         }
         Failure::of(run).write(out).map(Some)
     }
 
-    /// Returns the trace hash of every run with its seed, in the order of seeds. A change that must not alter
-    /// behaviour leaves these as they are. Failures are neither checked nor written.
+    /// Returns the seed and the trace hash of every run, in the order of seeds. A change that must not alter behaviour
+    /// leaves the hashes as they are. Failures are neither checked nor written.
     #[must_use]
     pub fn traces(&self) -> Vec<(u64, u64)> {
         let len = self.len();
@@ -289,7 +290,7 @@ impl Campaign {
     }
 }
 
-/// Returns the kinds of fault that are missing in a summary because none was drawn.
+/// Returns the kinds of fault that a summary does not contain because none was drawn.
 #[must_use]
 pub fn not_drawn(summary: &Summary) -> Vec<Kind> {
     let is_missing = |kind: &Kind| !summary.faults.contains_key(kind.name());

@@ -15,7 +15,7 @@ use crate::study::failure::{self, FileError};
 /// added.
 const FORMAT: u32 = 2;
 
-/// The first line: the header.
+/// The first line of an export: the header.
 #[derive(Debug, Serialize)]
 struct HistoryHeader<'a> {
     format: &'static str,
@@ -31,7 +31,7 @@ struct HistoryHeader<'a> {
     plan: &'a Plan,
 }
 
-/// Any other line.
+/// Any other line of an export.
 #[derive(Debug, Serialize)]
 struct HistoryLine<'a> {
     operation: &'static str,
@@ -66,7 +66,7 @@ pub(super) fn write(run: &Run, folder: &Path) -> Result<PathBuf, FileError> {
 }
 
 fn push(text: &mut String, line: &impl Serialize) {
-    // All keys are text and all numbers are finite, so this is always valid JSON.
+    // All keys are strings and all numbers are finite, so serialization cannot fail.
     text.push_str(&serde_json::to_string(line).expect("BUG: a line of a history is JSON"));
     text.push('\n');
 }
@@ -87,7 +87,7 @@ fn header(run: &Run) -> HistoryHeader<'_> {
     }
 }
 
-/// Returns the events in the order in which they began. Writes to the store that began at the same time keep the
+/// Returns the events in the order in which they began. Writes to the store that began at the same time are in the
 /// order in which they arrived.
 fn sorted(history: &History) -> Vec<HistoryLine<'_>> {
     let mut lines: Vec<HistoryLine> = operations(history).collect();
@@ -132,7 +132,7 @@ fn grants(history: &History) -> impl Iterator<Item = HistoryLine<'_>> {
     })
 }
 
-/// Returns the stays inside sections, and the terms of leaders.
+/// Returns the visits to critical sections, and the terms of leaders.
 fn uses(history: &History) -> impl Iterator<Item = HistoryLine<'_>> {
     let sections = history.sections.iter().map(|section| HistoryLine {
         operation: "use",
@@ -193,8 +193,8 @@ fn number(hold: HoldId) -> Option<u32> {
     (hold != HoldId::NONE).then_some(hold.0)
 }
 
-/// Returns the grants of a hold. Grants are sorted by hold, because holds are numbered in the order in which they are
-/// won.
+/// Returns the grants of a hold. The grants of a history are sorted by hold, because holds are numbered in the order
+/// in which they are won.
 fn grants_of(history: &History, hold: HoldId) -> impl Iterator<Item = &Grant> {
     let from = history.grants.partition_point(|grant| grant.hold < hold);
     let grants = history.grants.iter().skip(from);

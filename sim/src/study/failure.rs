@@ -1,4 +1,4 @@
-//! Failures, each in a file that replays it.
+//! Failures: plans that broke a property, each in a file from which the run can be repeated.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,27 +9,27 @@ use serde::{Deserialize, Serialize};
 use crate::plan::Plan;
 use crate::simulation::{Run, Verdict};
 
-/// The version of this simulator. Only the version that wrote a plan repeats its run exactly.
+/// The version of this simulator. Only the version that wrote a plan repeats the run exactly.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// A plan that failed, with its verdict: all that is needed to repeat the run.
+/// A plan that failed, with its verdict: everything that is needed to repeat the run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Failure {
-    /// The version of the simulator that wrote it.
+    /// The version of the simulator that wrote the failure.
     pub version: String,
-    /// The test to which it belongs; `None` for a run of the simulator's own clients.
+    /// The test that failed, or `None` for a run of the simulator's own clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<String>,
     /// The verdict.
     pub verdict: Verdict,
-    /// The trace of the run, in hexadecimal.
+    /// The trace hash of the run, in hexadecimal.
     pub trace: String,
     /// The plan.
     pub plan: Plan,
 }
 
-/// An error of reading or writing a failure.
+/// The error when a failure cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// The file cannot be read or written.
@@ -88,18 +88,18 @@ impl Failure {
         }
     }
 
-    /// Writes it into a folder, which is created if needed. Returns the path of the file.
+    /// Writes the failure into a folder, which is created if needed. Returns the path of the file.
     ///
     /// # Errors
-    /// Returns [`FileError::Io`] if it cannot be written.
+    /// Returns [`FileError::Io`] if the file cannot be written.
     pub fn write(&self, folder: &Path) -> Result<PathBuf, FileError> {
         self.write_as(folder.join(format!("{}.json", stem(&self.plan))))
     }
 
-    /// Writes it to a file, whose folder is created if needed. Returns the path of the file.
+    /// Writes the failure to a file, whose folder is created if needed. Returns the path of the file.
     ///
     /// # Errors
-    /// Returns [`FileError::Io`] if it cannot be written.
+    /// Returns [`FileError::Io`] if the file cannot be written.
     pub fn write_as(&self, path: PathBuf) -> Result<PathBuf, FileError> {
         let text = serde_json::to_string_pretty(self);
         let text = text.map_err(|error| FileError::Io {
@@ -129,10 +129,10 @@ impl Failure {
         serde_json::from_str(&text).map_err(|error| FileError::Foreign { path, error })
     }
 
-    /// Returns the failure if it belongs to no test.
+    /// Returns the failure, unless it belongs to a test.
     ///
     /// # Errors
-    /// Returns [`FileError::OfTest`] if it belongs to a test.
+    /// Returns [`FileError::OfTest`] if the failure belongs to a test.
     pub fn of_no_test(self, path: &Path) -> Result<Self, FileError> {
         match self.test {
             Some(test) => Err(FileError::OfTest {
@@ -143,7 +143,7 @@ impl Failure {
         }
     }
 
-    /// Runs its plan again.
+    /// Runs the plan of the failure again.
     #[must_use]
     pub fn replay(&self) -> Run {
         crate::simulation::run(&Rc::new(self.plan.clone()))

@@ -32,7 +32,8 @@ pub struct Matrix {
     pub contenders: Vec<Candidate>,
     /// The classes of fault.
     pub classes: Vec<Class>,
-    /// The number of seeds for each pair, from 0; a tenth of it for a lock in the lane over sockets.
+    /// The number of seeds for each pair of lock and class, from 0. A lock in the lane over sockets gets a tenth of
+    /// it.
     pub runs: u64,
     /// The number of threads.
     pub jobs: usize,
@@ -43,7 +44,7 @@ pub struct Matrix {
 pub struct MatrixTable {
     /// The number of runs per cell, except for locks in the lane over sockets.
     pub runs: u64,
-    /// The cells, lock after lock, each with every class.
+    /// The cells: for each lock, one cell for each class.
     pub cells: Vec<Cell>,
 }
 
@@ -58,32 +59,32 @@ pub struct Cell {
     pub runs: u64,
     /// The number of runs in which no client acquired anything.
     pub vacuous: u64,
-    /// The first seed whose run did not end and was stopped.
+    /// The first seed whose run did not end by itself and was stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endless: Option<u64>,
     /// The number of holds that were won.
     pub holds: u64,
     /// The number of faults that had an effect.
     pub effects: u64,
-    /// Violations of exclusion: two clients believed to hold the lock at the same time.
+    /// Violations of exclusion: two clients believed that they held the lock at the same time.
     pub exclusion: BreakRate,
-    /// Violations of fencing: a token was not larger than those before, or a store accepted a smaller one than it had
-    /// seen.
+    /// Violations of fencing: a token was not larger than the ones before, or a store accepted a token that is smaller
+    /// than one that it had seen.
     pub fencing: BreakRate,
 }
 
-/// How often a property was broken.
+/// How often a property was broken in a cell.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct BreakRate {
-    /// Whether it is claimed that this never happens.
+    /// Whether the lock claims that this never happens.
     pub is_claimed_to_hold: bool,
-    /// The number of runs that broke it.
+    /// The number of runs that broke the property.
     pub violations: u64,
-    /// The share of runs that broke it.
+    /// The share of runs that broke the property.
     pub rate: f64,
-    /// The bounds of that share with 95 % confidence (Wilson).
+    /// The bounds of that share with 95 % confidence (Wilson score interval).
     pub interval: (f64, f64),
-    /// The first seed that broke it.
+    /// The first seed that broke the property.
     pub first_seed: Option<u64>,
 }
 
@@ -137,7 +138,7 @@ impl Cell {
 }
 
 impl MatrixTable {
-    /// Returns the cells in which a property broke that is claimed to hold.
+    /// Returns the cells in which a property was broken that the lock claims to keep.
     pub fn surprises(&self) -> impl Iterator<Item = &Cell> {
         let is_one = |broken: &BreakRate| broken.is_claimed_to_hold && 0 < broken.violations;
         let cells = self.cells.iter();
@@ -152,11 +153,11 @@ impl MatrixTable {
     }
 }
 
-/// How many seeds a thread takes at a time.
+/// The number of seeds that a thread takes at a time.
 const BATCH: u64 = 50;
 
 impl Matrix {
-    /// Creates the whole matrix.
+    /// Creates the complete matrix: all locks and all classes.
     #[must_use]
     pub fn new(runs: u64, jobs: usize) -> Self {
         Matrix {

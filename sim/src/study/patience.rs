@@ -1,14 +1,14 @@
-//! A watchdog for runs that do not end.
+//! A time limit for runs that do not end.
 //!
 //! The engine ends a run in which too much happens while no time passes. It cannot end a client that loops in its own
-//! code without using a clock or the network: for such a run, the watchdog prints the seed and ends the process.
+//! code without using a clock or the network. For such a run, [`Patience`] prints the seed and ends the process.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The longest time of a run. A run takes milliseconds, or some seconds in a debug build on a busy machine.
+/// The longest time that a run may take. A run takes milliseconds, or some seconds in a debug build on a busy machine.
 const MOST: Duration = Duration::from_secs(90);
 
 /// Watches all runs that are in progress until it is dropped.
@@ -35,7 +35,7 @@ impl Patience {
         }
     }
 
-    /// Runs a seed under watch.
+    /// Runs a seed within the time limit.
     #[expect(clippy::disallowed_methods, reason = "it measures the real machine")]
     pub(crate) fn with<T>(&self, seed: u64, run: impl FnOnce() -> T) -> T {
         let running = || self.running.lock().unwrap_or_else(PoisonError::into_inner);

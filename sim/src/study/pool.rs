@@ -1,4 +1,4 @@
-//! Distributes pieces of work over several threads.
+//! Distributes tasks over several threads.
 
 use std::ops::ControlFlow;
 use std::sync::Mutex;
@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Does each piece of work once, on this number of threads. A thread that is free takes the next piece.
 ///
-/// `take` receives the result of each piece, one at a time, in the order in which they end. When it returns `Break`,
-/// no further piece begins; the results of pieces that have begun are still passed to it.
+/// `take` receives the result of each piece, one at a time, in the order in which the pieces end. When it returns
+/// `Break`, no further piece begins. It still receives the results of pieces that have already begun.
 pub(crate) fn share_out<P, T>(
     threads: usize,
     pieces: impl Iterator<Item = P> + Send,
@@ -17,7 +17,8 @@ pub(crate) fn share_out<P, T>(
     let pieces = Mutex::new(pieces);
     let take = Mutex::new(take);
     let is_over = AtomicBool::new(false);
-    // A lock is poisoned if a thread has panicked. The scope then panics, too, after all threads have ended.
+    // The mutex is poisoned if a thread has panicked. In that case, the scope panics as well after all threads have
+    // ended.
     let next = || pieces.lock().ok()?.next();
     let worker = || {
         while !is_over.load(Ordering::Relaxed)

@@ -14,7 +14,7 @@ use crate::plan::Plan;
 use crate::simulation::run;
 pub(crate) use print::PrintedMatrix;
 
-/// One lock under the storms of one class.
+/// The results of one lock under the storms of one class.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Compared {
     pub(crate) class: String,
@@ -23,7 +23,7 @@ pub(crate) struct Compared {
     pub(crate) scale: u32,
     /// The expected outcome of the lock under the class.
     pub(crate) expected: Expected,
-    /// The commit of the locks.
+    /// The commit of the product that was tested.
     pub(crate) commit: String,
     pub(crate) simulated: Simulated,
     pub(crate) observed: Observed,
@@ -33,9 +33,9 @@ pub(crate) struct Compared {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Expected {
-    /// Exclusion holds, and so does the order of tokens if `order` is true.
+    /// Exclusion holds, and the order of tokens holds, too, if `order` is true.
     Holds { order: bool },
-    /// Exclusion breaks: this is the control.
+    /// Exclusion breaks: the lock is the control.
     Breaks,
     /// Nothing is claimed.
     Anything,
@@ -51,8 +51,8 @@ pub(crate) struct Simulated {
     pub(crate) fencing: u64,
 }
 
-/// The results in the repository: for readers, for the figures of pages, and for the next comparison, which continues
-/// from them.
+/// The results that are kept in the repository: for readers, for the figures of pages, and for the next comparison,
+/// which continues from them.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Results {
     pub(crate) command: String,
@@ -62,19 +62,19 @@ pub(crate) struct Results {
     pub(crate) cells: Vec<Compared>,
 }
 
-/// How a prediction and an observation relate.
+/// How an observation relates to the prediction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Agreement {
-    /// Both held, or both broke.
+    /// The property held in both, or broke in both.
     Agrees,
-    /// The simulator predicts that it may break, but it did not in this time.
+    /// The simulator predicts that the property may break, but it did not break in this time.
     NotMet,
-    /// It broke, although the simulator predicts that it does not.
+    /// The property broke, although the simulator predicts that it does not.
     Disagrees,
 }
 
 impl Simulated {
-    /// Runs these plans.
+    /// Runs these plans and counts the runs that broke a property.
     pub(crate) fn of(plans: impl Iterator<Item = Plan>) -> Simulated {
         let mut simulated = Simulated::default();
         for plan in plans {
@@ -92,7 +92,7 @@ impl Results {
     /// Reads the results from a file. Returns empty results if the file does not exist.
     ///
     /// # Errors
-    /// Returns what is wrong with the file.
+    /// Returns a description of the error in the file.
     pub(crate) fn read(path: &Path) -> Result<Results, String> {
         if !path.exists() {
             return Ok(Results::default());
@@ -117,12 +117,12 @@ impl Results {
 }
 
 impl Compared {
-    /// Returns what is not as expected, with its exit code.
+    /// Returns the deviation from what is expected, with its exit code.
     pub(crate) fn wrong(&self, planned_faults: usize) -> Option<(u8, String)> {
         self.expected.wrong(&self.observed, planned_faults)
     }
 
-    /// Compares the observation with the prediction. `matrix` is the share in the matrix, if it has one.
+    /// Compares the observation with the prediction. `matrix` is the share in the matrix, if the matrix has one.
     pub(crate) fn agreement(&self, matrix: Option<&str>) -> Agreement {
         let may_break = 0 < self.simulated.exclusion || matrix.is_some_and(|share| !is_zero(share));
         match (may_break, self.observed.exclusion.is_some()) {
@@ -140,7 +140,7 @@ fn is_zero(share: &str) -> bool {
 }
 
 impl Expected {
-    /// Returns what is not as expected, with its exit code.
+    /// Returns the deviation from what is expected, with its exit code.
     pub(crate) fn wrong(self, observed: &Observed, planned_faults: usize) -> Option<(u8, String)> {
         let broke = |order: bool| {
             let fencing = observed.fencing.as_ref().filter(|_| order);

@@ -2,16 +2,16 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// What a bar counts.
+/// The quantity that a progress bar counts.
 ///
-/// The line must fit into 60 columns: a terminal wraps a longer line, and each step then prints another line.
+/// The line must fit into 60 columns. A terminal wraps a longer line, and then each step prints another line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Counting {
     /// Runs of a campaign.
     Runs,
-    /// Cases of scenarios. The message names the last one.
+    /// Cases of scenarios. The message names the last case.
     Cases,
-    /// Runs of a search. The message states how much is left of the plan.
+    /// Runs of a search. The message states the remaining size of the plan.
     Search,
     /// Seconds of a run on real servers. The message names the run.
     Seconds,

@@ -1,7 +1,7 @@
 //! Scenarios: plans with their expected verdicts, and the reasons for them.
 //!
 //! A plan in a file is a scenario without a header. A scenario has cases: the same plan with other locks or in other
-//! circumstances, each with its own verdict. A case fails if an expected break is not found, if an unexpected one is
+//! circumstances, each with its own verdict. A case fails if an expected break is not found, if an unexpected break is
 //! found, or if nothing happened in it.
 
 mod catalog;
@@ -27,28 +27,28 @@ pub struct Scenario {
     pub id: String,
     /// What happens, in a few words.
     pub title: String,
-    /// What happens, and why it ends as it does.
+    /// What happens, and why the runs end as they do.
     pub reason: String,
     /// The source of the claim.
     pub source: String,
-    /// Variations of the plan, each with its verdict.
+    /// The cases: variations of the plan, each with its expected verdict.
     pub cases: Vec<Case>,
 }
 
 /// One variation of a scenario's plan, with its expected verdict.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Case {
-    /// The name of the case: what distinguishes it.
+    /// The name of the case, which states how it differs from the others.
     pub name: String,
     /// The expected verdict.
     pub expect: Expect,
-    /// The reason for the verdict, if the scenario's own reason does not state it.
+    /// The reason for the verdict, if the reason of the scenario does not state it.
     pub reason: String,
-    /// Why only the fast lane can show it, if that is so.
+    /// The reason why only the fast lane can show the case, if that is so.
     pub fast_only: Option<String>,
-    /// The number of seeds, from 0.
+    /// The number of seeds. The first seed is 0.
     pub seeds: u64,
-    /// The minimum of what must happen. With less, the case shows nothing.
+    /// The minimum of what must happen. If less happens, the case shows nothing.
     pub min: Least,
     /// A measurement that is compared with a published number.
     pub figure: Option<Figure>,
@@ -61,7 +61,7 @@ pub struct Case {
 pub enum Expect {
     /// Every property holds in every run.
     Holds,
-    /// The first property is broken in at least one run, and no others are broken except these.
+    /// The first property is broken in at least one run, and no other properties are broken except the listed ones.
     Breaks(Property, Vec<Property>),
 }
 

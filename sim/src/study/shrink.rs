@@ -1,8 +1,8 @@
 //! Shrinks a failure while it stays the same failure.
 //!
-//! It first tries fewer faults (delta debugging), then less of everything else: clients, nodes, replicas, names,
-//! time; then smaller and rounder numbers. Each candidate is run, and counts only if it breaks the same property in
-//! the same roles. This repeats until nothing helps any more, or until the runs are used up.
+//! It first tries fewer faults (delta debugging), then less of everything else (clients, nodes, replicas, names,
+//! time), and then smaller and rounder numbers. Each candidate is run, and counts only if it breaks the same property
+//! in the same roles. This repeats until no candidate helps, or until the budget of runs is used up.
 
 mod amounts;
 mod numbers;
@@ -75,11 +75,11 @@ pub struct Size {
     pub clients: u16,
     /// The number of nodes, with their replicas.
     pub nodes: u16,
-    /// The number of operations of clients until it failed.
+    /// The number of operations of clients before the failure.
     pub operations: usize,
     /// The number of events of the whole run.
     pub events: u64,
-    /// When it failed, in true time.
+    /// The time of the failure, in true time.
     pub at: SimTime,
 }
 
@@ -101,7 +101,7 @@ impl Size {
     }
 }
 
-/// Returns how many marks and calls a user's own clients had made by then.
+/// Returns the number of marks and calls that a user's own clients had made by a time.
 fn own_steps(run: &Run, at: SimTime) -> usize {
     let at = at.as_nanos();
     let marks = run.history.marks.iter().filter(|mark| mark.at <= at);
@@ -114,7 +114,7 @@ fn own_steps(run: &Run, at: SimTime) -> usize {
 pub struct Shrunk {
     /// The smallest run that was found.
     pub run: Run,
-    /// What it has in common with the original failure.
+    /// What the shrunk failure has in common with the original failure.
     pub identity: Identity,
     /// The size of the original failure.
     pub before: Size,
@@ -124,25 +124,25 @@ pub struct Shrunk {
     pub runs: u32,
 }
 
-/// Shrinks a failure with at most this many runs. `watch` learns the number of runs so far and the remaining size.
+/// Shrinks a failure with at most this many runs. `watch` receives the number of runs so far and the current size.
 ///
 /// Returns `None` if the plan does not fail.
 pub fn shrink(plan: &Plan, most_runs: u32, watch: &mut dyn FnMut(u32, &Size)) -> Option<Shrunk> {
     shrink_to(plan, 1, most_runs, watch)
 }
 
-/// Shrinks a failure of a user's own clients, which `run` runs, with no fewer nodes than this.
+/// Shrinks a failure of a user's own clients. `run` runs them, and no plan has fewer nodes than `least_nodes`.
 pub(crate) fn shrink_own(
     plan: &Plan,
     least_nodes: u16,
     most_runs: u32,
     run: &dyn Fn(&Rc<Plan>) -> Run,
 ) -> Option<Shrunk> {
-    // Races in a user's own code are rare and their runs short: more seeds are worth their time.
+    // Races in a user's own code are rare and the runs are short, so it pays to try more seeds.
     shrink_by(plan, least_nodes, most_runs, OWN_SEEDS, run, &mut |_, _| {})
 }
 
-/// Shrinks a failure with no fewer nodes than this: a majority of one node has none of a majority's remedies.
+/// Shrinks a failure to no fewer nodes than this. A majority of one node would have no remedies of a majority.
 pub(crate) fn shrink_to(
     plan: &Plan,
     least_nodes: u16,
@@ -199,13 +199,13 @@ struct Search<'a> {
     watch: &'a mut dyn FnMut(u32, &Size),
 }
 
-/// How many other seeds a smaller plan is tried with: whatever is left out changes what clients draw.
+/// The number of other seeds with which a smaller plan is tried. Whatever is left out changes what clients draw.
 const SEEDS: u64 = 12;
 
-/// How many other seeds are tried where there is much to gain.
+/// The number of other seeds if there is much to gain.
 const MANY_SEEDS: u64 = 48;
 
-/// How many other seeds are tried for a user's own clients.
+/// The number of other seeds for a user's own clients.
 const OWN_SEEDS: u64 = 300;
 
 impl Search<'_> {
@@ -230,7 +230,7 @@ impl Search<'_> {
         Plan::clone(&self.best.plan)
     }
 
-    /// Runs a candidate, which becomes the best if it fails in the same way.
+    /// Runs a candidate. It becomes the best plan if it fails in the same way.
     fn attempt(&mut self, plan: Plan) -> bool {
         self.attempt_if(plan, |_| true)
     }
@@ -252,7 +252,7 @@ impl Search<'_> {
         is_taken
     }
 
-    /// Tries a plan if its run gets no longer by it: with smaller numbers more can happen in the same time.
+    /// Tries a plan, and accepts it only if its run gets no longer: smaller numbers can mean more events.
     fn attempt_no_longer(&mut self, plan: Plan) -> bool {
         let (operations, events) = (self.size.operations, self.size.events);
         self.attempt_if(plan, |size| {
@@ -276,7 +276,7 @@ impl Search<'_> {
         })
     }
 
-    /// Cuts off what follows the violation, as it does not matter. A failure to make progress needs the end.
+    /// Cuts off what follows the violation, because it does not matter. Only a failure to make progress needs the end.
     fn cut_the_end(&mut self) {
         if self.identity.property.is_liveness() {
             return;
@@ -298,7 +298,7 @@ impl Search<'_> {
                 let mut plan = self.plan();
                 let end = plan.faults.len().min(begin + part);
                 plan.faults.drain(begin..end);
-                // To leave out a single fault, other seeds are tried, too.
+                // Other seeds are tried as well before a single fault is kept.
                 let is_gone = match part {
                     1 => self.attempt_with_seeds(&plan),
                     _ => self.attempt(plan),
@@ -353,7 +353,7 @@ impl Search<'_> {
         }
     }
 
-    /// Shortens faults and leases: what a user's own clients do in the meantime is noise.
+    /// Shortens faults and leases. What a user's own clients do in that time is noise.
     fn shorter(&mut self) {
         for divisor in [2, 4, 8, 16] {
             let mut place = 0;
@@ -378,7 +378,7 @@ impl Search<'_> {
         self.cut_the_end();
     }
 
-    /// Tries smaller and rounder numbers, and usual choices in place of special ones.
+    /// Tries smaller and rounder numbers, and common choices instead of special ones.
     fn plainer(&mut self) {
         for candidate in structure::plainer(&self.best.plan) {
             let mut plan = self.plan();
@@ -395,7 +395,7 @@ impl Search<'_> {
             let helped = candidates
                 .into_iter()
                 .any(|plan| self.attempt_no_longer(plan));
-            // A number that was halved once can perhaps be halved again.
+            // A number that was halved once may be halved again.
             if !helped || self.left == 0 {
                 place += 1;
             }

@@ -13,11 +13,11 @@ use crate::study::failure::{Failure, FileError};
 pub enum Source {
     /// A plan without a verdict.
     Plan(Box<Plan>),
-    /// A run that has failed before.
+    /// A run that failed before.
     Failure(Box<Failure>),
 }
 
-/// An error of a file from which nothing can be run.
+/// The reason why nothing can be run from a file.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// The failure cannot be read.
@@ -41,7 +41,7 @@ pub enum SourceError {
 }
 
 impl Source {
-    /// Reads a file. A file that begins with `{` is a failure.
+    /// Reads a file. A file that begins with `{` contains a failure.
     ///
     /// # Errors
     /// Returns [`SourceError`] with the file and the place in it.
@@ -74,7 +74,7 @@ impl Source {
     /// Checks that a run matches what the file records.
     ///
     /// # Errors
-    /// Returns [`SourceError::Changed`] if it does not.
+    /// Returns [`SourceError::Changed`] if it does not match.
     pub fn check(&self, path: &Path, run: &Run) -> Result<(), SourceError> {
         match self {
             Source::Failure(failure) if !failure.is_repeated_by(run) => Err(SourceError::Changed {

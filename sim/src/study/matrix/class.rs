@@ -6,10 +6,10 @@ use crate::plan::generator::FaultGenerator;
 use crate::plan::time::ClockStep;
 use crate::plan::{LockKind, Persistence, Plan};
 
-/// A class of faults.
+/// A class of faults, with the bounds within which they are drawn.
 #[derive(Clone, Copy, Debug)]
 pub struct Class {
-    /// Its name in tables.
+    /// The name of the class in tables.
     pub id: &'static str,
     /// What goes wrong, and within which bounds.
     pub title: &'static str,
@@ -19,19 +19,19 @@ pub struct Class {
     pub(super) assumes: Assumes,
 }
 
-/// The bounds of faults.
+/// The bounds within which faults are drawn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ClassBounds {
-    /// Within the stated assumptions of our lock on a majority.
+    /// Within the stated assumptions of the product's lock on a majority.
     Inside,
     /// Beyond these assumptions.
     Beyond,
 }
 
-/// What a lock needs to hold under a class.
+/// The remedies that a lock needs to hold under a class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Assumes {
-    /// Nothing beyond what every lock of ours has.
+    /// No remedies: what every lock of the product has is enough.
     Nothing,
     /// Watched nodes.
     Trust,
@@ -64,8 +64,9 @@ const ELECTIONS: [Kind; 3] = [
 /// Faults that make a cluster promote a replica while servers keep running.
 const HANDOVERS: [Kind; 2] = [Kind::IsolatePrimary, Kind::ClusterFailover];
 
-/// For storms on real servers: all kinds of faults that these support, within what our lock on a majority survives. A
-/// third are restarts, so that a minute has enough of them to break a lock that does not survive them.
+/// A class for storms on real servers: all kinds of faults that real servers support, within what the product's lock
+/// on a majority survives. A third of them are restarts, so that a minute has enough of them to break a lock that does
+/// not survive restarts.
 pub(crate) const ALL_AT_ONCE: Class = Class {
     id: "all at once, amnesia",
     title: "all of it at once, within what our lock on a majority withstands; nodes come back with nothing",
@@ -267,19 +268,19 @@ pub const CLASSES: &[Class] = &[
 ];
 
 impl Class {
-    /// Returns whether its faults need replicas.
+    /// Returns whether the faults of the class need replicas.
     pub(super) fn needs_replicas(&self) -> bool {
         self.kinds.contains(&Kind::Failover)
     }
 
-    /// Returns whether sentinels may promote a replica because of it.
+    /// Returns whether sentinels may promote a replica because of the class.
     pub(super) fn leads_to_elections(&self) -> bool {
         let kinds = [Kind::PauseNode, Kind::CrashNode, Kind::Failover];
         kinds.iter().any(|kind| self.kinds.contains(kind))
     }
 
-    /// Returns its kinds of faults for a plan. Where sentinels decide about failovers, these are the kinds that lead
-    /// to them.
+    /// Returns the kinds of faults of the class for a plan. If sentinels decide about failovers, these are the kinds
+    /// that lead to failovers.
     fn kinds_for(&self, plan: &Plan) -> Vec<Kind> {
         let kinds = self.kinds.iter().flat_map(|kind| match kind {
             Kind::Failover if plan.nodes.sentinels.is_some() => &ELECTIONS[..],
@@ -289,7 +290,7 @@ impl Class {
         kinds.copied().filter(|kind| plan.lane.has(*kind)).collect()
     }
 
-    /// Adds its faults to a plan: one to four, or up to a dozen if it has many kinds.
+    /// Adds faults of the class to a plan: one to four, or up to a dozen if the class has many kinds.
     pub(super) fn add_to(&self, plan: &mut Plan) {
         if self.kinds.is_empty() {
             return;
@@ -307,11 +308,11 @@ impl Class {
     }
 
     pub(super) fn fault(&self, kind: Kind, plan: &Plan, draw: &mut Draw) -> Fault {
-        // Nodes that lose data always belong to one minority.
+        // Nodes that lose data always belong to the same minority.
         let inside = self.bounds == ClassBounds::Inside || kind == Kind::CrashNode;
         let mut fault = FaultGenerator { draw, plan, inside }.fault(kind);
         if plan.nodes.are_groups() && plan.lock == LockKind::Redlock {
-            // Groups with elections always belong to one minority.
+            // Groups with elections always belong to the same minority.
             let minority = plan.nodes.count.saturating_sub(1) / 2;
             if let FaultKind::Node { node, .. } = &mut fault.what {
                 *node %= minority.max(1);
@@ -324,7 +325,7 @@ impl Class {
             } if self.bounds == ClassBounds::Beyond => {
                 *clock = Suspended::Stops;
             }
-            // The same steps for every lock, whatever its margin.
+            // The steps are the same for every lock, whatever its margin.
             FaultKind::Node {
                 node,
                 fault: NodeFault::Step { by },
@@ -332,7 +333,7 @@ impl Class {
             } => {
                 let lease = i64::try_from(plan.workload.lease.as_nanos() / 1_000_000).unwrap_or(0);
                 let (back, forward) = match self.bounds {
-                    // A node steps forwards only once, so that the sum is less than a lease.
+                    // A node steps forwards only once, so that the sum of its steps is less than a lease.
                     ClassBounds::Inside if has_stepped(plan, *node) => (-lease, 0),
                     ClassBounds::Inside => (-lease, lease - 1),
                     ClassBounds::Beyond => (-4 * lease, 4 * lease),

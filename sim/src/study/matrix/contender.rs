@@ -1,4 +1,4 @@
-//! The locks that are compared.
+//! The locks that the matrix compares.
 
 use super::class::{Assumes, Class};
 use crate::plan::generator::{Deployment, FaultChoice, PlanGenerator};
@@ -6,10 +6,10 @@ use crate::plan::time::SimTime;
 use crate::plan::variant::Variant;
 use crate::plan::{Cluster, Lane, LockKind, Plan, Remedies, Sentinels, Wait, WorkloadKind};
 
-/// A lock.
+/// A lock of the matrix.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate {
-    /// Its name in tables.
+    /// The name of the lock in tables.
     pub id: &'static str,
     /// A description of the lock.
     pub title: &'static str,
@@ -42,7 +42,7 @@ enum ReplicaWait {
     Awaited,
 }
 
-/// Our lock on one node: plain Redisson, without remedies.
+/// The product's lock on one node, without remedies: the same as plain Redisson.
 const OURS_SINGLE: Candidate = Candidate {
     id: "ours, one node",
     title: "the lock of this crate on one node",
@@ -54,7 +54,7 @@ const OURS_SINGLE: Candidate = Candidate {
     deployment: Deployment::Servers,
 };
 
-/// Our lock on a majority.
+/// The product's lock on a majority.
 pub(super) const OURS: Candidate = Candidate {
     id: "ours",
     title: "RedLock of this crate on three or five nodes, with its defaults",
@@ -64,7 +64,7 @@ pub(super) const OURS: Candidate = Candidate {
     ..OURS_SINGLE
 };
 
-/// All locks.
+/// All locks of the matrix.
 pub const CONTENDERS: &[Candidate] = &[
     Candidate {
         id: "SET NX, DEL",
@@ -156,8 +156,8 @@ pub const CONTENDERS: &[Candidate] = &[
 ];
 
 impl Candidate {
-    /// Returns the plan of a seed. All locks have the same clients and work and, if they have the same nodes, the
-    /// same faults.
+    /// Returns the plan of a seed. The clients and the work are the same for all locks. The faults are the same for
+    /// locks with the same nodes.
     #[must_use]
     pub fn plan(&self, class: &Class, seed: u64) -> Plan {
         let majority = if seed.is_multiple_of(2) { 3 } else { 5 };
@@ -170,7 +170,7 @@ impl Candidate {
         let mut plan = PlanGenerator {
             lane: match self.deployment {
                 Deployment::Servers => Lane::Fast,
-                // Only in this lane does the client find the primary by itself.
+                // Only in this lane does the client itself find the primary.
                 Deployment::Groups | Deployment::Clusters => Lane::Turmoil,
             },
             deployment: Deployment::Servers,
@@ -187,14 +187,14 @@ impl Candidate {
         plan.workload.hold_max = plan.workload.hold_max.max(plan.workload.lease);
         self.dress(&mut plan, class, majority);
         if self.deployment != Deployment::Servers {
-            // The client asks all sentinels, or all nodes, in turn within this time.
+            // The client tries all sentinels, or all nodes, one after another within this time.
             plan.network.connect_timeout = SimTime::millis(600);
         }
         class.add_to(&mut plan);
         plan
     }
 
-    /// Adapts a plan to this lock. `majority` is the number of nodes where a majority decides.
+    /// Adapts a plan to this lock. `majority` is the number of nodes if a majority decides.
     pub(super) fn dress(&self, plan: &mut Plan, class: &Class, majority: u16) {
         plan.lock = self.lock;
         plan.variant = self.variant;
@@ -231,17 +231,17 @@ impl Candidate {
             (LockKind::Single, _) => 1,
             (LockKind::Multi, _) => 2,
             (LockKind::Redlock, Deployment::Servers) => majority,
-            // Each node is several hosts.
+            // Each node consists of several hosts.
             (LockKind::Redlock, _) => 3,
         }
     }
 
-    /// Returns whether it can run on real servers: without sentinels and several names.
+    /// Returns whether the lock can run on real servers. Locks with sentinels or several names cannot.
     pub(crate) fn is_had(&self) -> bool {
         self.deployment == Deployment::Servers && self.lock != LockKind::Multi
     }
 
-    /// Returns how many of the runs per lock this lock has. Runs over sockets take some thirty times as long.
+    /// Returns how many of the runs per lock this lock gets. Runs over sockets take about thirty times as long.
     pub(super) fn runs_of(&self, runs: u64) -> u64 {
         match self.deployment {
             Deployment::Servers => runs,
@@ -249,7 +249,7 @@ impl Candidate {
         }
     }
 
-    /// Returns whether a replica may be promoted that lacks claims or counters.
+    /// Returns whether a replica that lacks claims or counters may be promoted.
     fn may_fail_over(&self, class: &Class) -> bool {
         self.deployment != Deployment::Servers && class.leads_to_elections()
     }
@@ -264,7 +264,8 @@ impl Candidate {
         self.variant == Variant::Product
     }
 
-    /// Returns whether it is claimed that at most one client believes to hold it, under a class of fault.
+    /// Returns whether the lock claims exclusion under a class of fault: at most one client believes that it holds the
+    /// lock.
     #[must_use]
     pub fn keeps_exclusion(&self, class: &Class) -> bool {
         self.is_ours()
@@ -278,15 +279,15 @@ impl Candidate {
             }
     }
 
-    /// Returns whether it is claimed that its tokens are unique and grow, under a class of fault.
+    /// Returns whether the lock claims under a class of fault that its tokens are unique and grow.
     #[must_use]
     pub fn keeps_order(&self, class: &Class) -> bool {
         self.is_ours()
             && (!self.may_fail_over(class) || self.outlives_failovers(class))
             && match class.assumes {
                 Assumes::Nothing | Assumes::Margin | Assumes::Counters => true,
-                // If one counter loses a token that only a bare majority accepted, only the nodes' clocks keep the
-                // order, and these are right in this class.
+                // If a token that only a bare majority accepted is lost with one counter, only the clocks of the nodes
+                // keep the order. In this class, these clocks are right.
                 Assumes::Trust | Assumes::Remedies => self.trust == Trust::On,
                 Assumes::TooMuch => false,
             }

@@ -1,4 +1,4 @@
-//! Small examples of what still breaks.
+//! Small examples of faults that still break the product's lock.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ use crate::study::shrink::{Shrunk, shrink_to};
 /// A shrunk failure of RedLock under a class of fault.
 #[derive(Debug)]
 pub struct Example {
-    /// The class.
+    /// The class of fault.
     pub class: Class,
     /// The seed of the original failure.
     pub seed: u64,
@@ -26,8 +26,8 @@ pub struct Example {
 }
 
 impl Matrix {
-    /// Returns one example for each class of fault under which RedLock with its defaults broke, unless another
-    /// example shows the same. Each failure is shrunk with at most this many runs.
+    /// Returns one example for each class of fault under which RedLock with its defaults broke, unless another example
+    /// shows the same. Each failure is shrunk with at most this many runs.
     #[must_use]
     pub fn examples(&self, table: &MatrixTable, runs: u32) -> Vec<Example> {
         let mut examples: Vec<Example> = Vec::new();
@@ -44,7 +44,7 @@ impl Matrix {
                     shrunk,
                 })
             });
-            // In a class that contains others, the first failure is mostly one of theirs.
+            // In a class that contains other classes, the first failure is usually one of theirs.
             let mut new = shrunk.filter(|example| {
                 let mut told = examples.iter();
                 told.all(|other| other.shows() != example.shows())
@@ -56,10 +56,10 @@ impl Matrix {
     }
 }
 
-/// The smallest number of nodes that still has a majority without one node.
+/// The smallest number of nodes that still have a majority when one of them is missing.
 const MAJORITY: u16 = 3;
 
-/// How many failures of a class are tried.
+/// The number of failures of a class that are tried.
 const TRIED: usize = 12;
 
 fn first_seed(cell: &Cell) -> Option<u64> {
@@ -73,7 +73,7 @@ fn breaks(plan: &Plan) -> bool {
 }
 
 impl Example {
-    /// Returns what it shows: the broken property, the number of nodes, and the kinds of fault.
+    /// Returns what the example shows: the broken property, the number of nodes, and the kinds of fault.
     fn shows(&self) -> (&Property, u16, BTreeSet<&'static str>) {
         let plan = &self.shrunk.run.plan;
         let kinds = plan.faults.iter().map(|fault| fault.kind().name());
@@ -81,7 +81,7 @@ impl Example {
         (property, plan.nodes.count, kinds.collect())
     }
 
-    /// Returns the file name of its picture.
+    /// Returns the file name of the example's picture.
     #[must_use]
     pub fn file_name(&self) -> String {
         let words = self.class.id.split(|c: char| !c.is_alphanumeric());
@@ -89,7 +89,7 @@ impl Example {
         format!("{}.svg", words.join("-"))
     }
 
-    /// Returns its picture, as SVG.
+    /// Returns the example's picture as SVG.
     #[must_use]
     pub fn figure(&self) -> String {
         let plan = Rc::clone(&self.shrunk.run.plan);
@@ -97,7 +97,7 @@ impl Example {
         report::figure(&run, &recording)
     }
 
-    /// Returns its description, its story and its plan, as Markdown. The picture is in `folder`.
+    /// Returns the description, the story and the plan of the example as Markdown. The picture is in `folder`.
     ///
     /// # Errors
     /// Returns [`PlanError::Write`] if the plan cannot be written.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{BreakRate, CLASSES, CONTENDERS, Cell, MatrixTable};
 
 impl MatrixTable {
-    /// Returns Markdown for people: exclusion, fencing, and what the names mean.
+    /// Returns the matrix as Markdown: the tables of exclusion and fencing, and what the names mean.
     #[must_use]
     pub fn markdown(&self) -> String {
         let mut text = String::new();
@@ -54,7 +54,7 @@ impl MatrixTable {
         text.push('\n');
     }
 
-    /// Returns CSV for programs: one line per cell and property.
+    /// Returns the matrix as CSV, with one line for each cell and property.
     #[must_use]
     pub fn csv(&self) -> String {
         let mut text = String::from(
@@ -83,8 +83,8 @@ impl MatrixTable {
     }
 }
 
-/// Formats a share. A property that is claimed to hold, and holds, is **0**; one that is not claimed and did not
-/// break is 0. The bounds with 95 % confidence follow in brackets.
+/// Formats a share. It is **0** if the lock claims to keep the property and it was never broken, and 0 if the lock
+/// claims nothing and it was not broken either. The bounds with 95 % confidence follow in brackets.
 fn share(broken: &BreakRate) -> String {
     let percent = |share: f64| format!("{:.2}", 100.0 * share);
     let (min, max) = broken.interval;

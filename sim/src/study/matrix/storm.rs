@@ -1,8 +1,8 @@
 //! Storms: many faults of a class, close together, for runs on real servers.
 //!
-//! A run of the matrix has a few faults at random times, which over thousands of runs hit every moment of a hold. On
-//! real servers, minutes must be enough: faults come in bursts, and among short holds there are long ones, which any
-//! fault may hit.
+//! A run of the matrix has a few faults at random times, and over thousands of runs, these hit every moment of a hold.
+//! On real servers, a few minutes must be enough. So faults come in bursts, and some holds are long enough for any
+//! fault to hit them.
 
 use super::class::{Class, ClassBounds};
 use super::contender::Candidate;
@@ -14,8 +14,9 @@ use crate::plan::{Network, Plan, Watchdog, Workload, WorkloadKind};
 /// The length of a lease, in the time of the plan.
 const LEASE: SimTime = SimTime::millis(150);
 
-/// The number of clients, and the number of servers where a majority decides.
+/// The number of clients.
 const CLIENTS: u16 = 8;
+/// The number of servers if a majority decides.
 const MAJORITY: u16 = 3;
 
 /// The parameters of a storm.
@@ -24,25 +25,25 @@ pub(crate) struct Storm {
     pub(crate) seed: u64,
     /// How long the storm lasts, in the time of the plan.
     pub(crate) lasts: SimTime,
-    /// Whether a kind of fault is supported.
+    /// Returns whether a kind of fault is supported.
     pub(crate) has: fn(Kind) -> bool,
 }
 
 impl Class {
-    /// Returns its kinds of faults.
+    /// Returns the kinds of faults of the class.
     pub(crate) fn kinds(&self) -> &'static [Kind] {
         self.kinds
     }
 
-    /// Returns whether a storm of this class has any supported kind of fault, or needs none.
+    /// Returns whether any kind of fault of this class is supported, or the class needs none.
     pub(crate) fn is_had(&self, has: fn(Kind) -> bool) -> bool {
         self.kinds.is_empty() || self.kinds.iter().any(|kind| has(*kind))
     }
 }
 
 impl Candidate {
-    /// Returns the plan of a storm. All locks have the same clients and work and, if they have the same servers, the
-    /// same faults.
+    /// Returns the plan of a storm. The clients and the work are the same for all locks. The faults are the same for
+    /// locks with the same servers.
     pub(crate) fn storm(&self, class: &Class, storm: Storm) -> Plan {
         let mut plan = Plan {
             seed: storm.seed,
@@ -81,7 +82,7 @@ struct Bursts<'a> {
     plan: &'a Plan,
     kinds: Vec<Kind>,
     draw: Draw,
-    /// How far the clock of each node is ahead, in milliseconds, and when it was last set ahead.
+    /// How far the clock of each node is ahead, in milliseconds, and when it was last set forwards.
     ahead: Vec<(i64, Option<SimTime>)>,
 }
 
@@ -101,7 +102,7 @@ impl<'a> Bursts<'a> {
         }
     }
 
-    /// Draws bursts of faults with hardly a gap, and pauses in which everything recovers.
+    /// Draws bursts of faults with hardly any gaps, and pauses in which everything recovers.
     fn all(mut self) -> Vec<Fault> {
         let mut faults = Vec::new();
         if self.kinds.is_empty() {
@@ -134,13 +135,13 @@ impl<'a> Bursts<'a> {
         {
             let any = u16::try_from(self.draw.index(usize::from(self.plan.nodes.count)));
             match what {
-                // Faults that lose data strike all servers, one after the other: clients need not know which servers
+                // Faults that lose data strike all servers, one after the other. Clients need not know which servers
                 // may lose data.
                 NodeFault::Crash | NodeFault::PowerLoss { .. } => {
                     *node = any.unwrap_or(0);
                     fault.lasts = SimTime::millis(self.draw.between(0, 30));
                 }
-                // A server has too little data to be loading for long.
+                // A server has so little data that it never loads for long.
                 NodeFault::Error { error } if *error == ServerError::Loading => {
                     *error = ServerError::OutOfMemory;
                 }
@@ -153,14 +154,14 @@ impl<'a> Bursts<'a> {
         Some(fault)
     }
 
-    /// Returns the next step of a clock: ahead by less than the margin while a claim exists, then back again.
+    /// Returns the next step of a clock: forwards by less than the margin while a claim exists, then back again.
     fn step(&mut self, node: u16, at: SimTime) -> Option<ClockStep> {
         let lease = i64::try_from(LEASE.as_nanos() / 1_000_000).unwrap_or(0);
         let (ahead, last) = self.ahead.get_mut(usize::from(node))?;
         let by = match *ahead {
             0 => {
-                // A claim lasts for two leases, and two steps ahead in that time could exceed the margin together. So
-                // three leases must pass between them.
+                // A claim lasts for two leases, and two steps forwards in that time could together exceed the margin.
+                // So three leases must pass between them.
                 let two = LEASE.plus(LEASE).plus(LEASE);
                 if last.is_some_and(|last| at < last.plus(two)) {
                     return None;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::{Agreement, Compared, Expected, Results};
 
-/// The shares of the matrix as its tables print them, by class and lock.
+/// The shares of the matrix, as its tables print them, by class and lock.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PrintedMatrix(BTreeMap<(String, String), String>);
 
@@ -48,7 +48,7 @@ impl PrintedMatrix {
 }
 
 impl Results {
-    /// Sets the figures for pages: the table, the disagreements, and how long the comparison took.
+    /// Sets the figures for pages: the table, the disagreements, and the duration of the comparison.
     pub(crate) fn print(&mut self, matrix: &PrintedMatrix, classes: &[&str]) {
         let place = |class: &str| classes.iter().position(|id| *id == class);
         self.cells.sort_by_key(|cell| {

@@ -1,10 +1,10 @@
-//! The catalog: the scenarios that come with the simulator.
+//! The catalog: the scenarios that are built into the simulator.
 
 use std::path::Path;
 
 use super::{Scenario, ScenarioError, parse};
 
-/// Lists the scenarios. Each is a file in the folder `scenarios`.
+/// Lists the scenarios by id. Each scenario is a file in the folder `scenarios`.
 macro_rules! catalog {
     ($($id:literal)*) => {
         /// The texts of the scenarios, by id.
@@ -31,15 +31,15 @@ catalog! {
 /// Returns all scenarios, in the order of the catalog.
 ///
 /// # Errors
-/// Returns an error only if a file of the catalog is wrong; a test reads them all.
+/// Returns an error only if a file of the catalog is wrong. A test reads them all.
 pub fn built_in() -> Result<Vec<Scenario>, ScenarioError> {
     TEXTS.iter().map(|(id, text)| read(id, text)).collect()
 }
 
-/// Returns the scenario with this id. Case is ignored.
+/// Returns the scenario with this id, ignoring case.
 ///
 /// # Errors
-/// Returns [`ScenarioError::Unknown`] if there is none.
+/// Returns [`ScenarioError::Unknown`] if there is no such scenario.
 pub fn find(id: &str) -> Result<Scenario, ScenarioError> {
     let mut texts = TEXTS.iter();
     let found = texts.find(|(known, _)| known.eq_ignore_ascii_case(id));

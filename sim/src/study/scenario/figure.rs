@@ -1,4 +1,4 @@
-//! Measurements that repeat published numbers.
+//! Measurements that reproduce published numbers.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use crate::history::{Accepted, History, HoldId, NameId};
 use crate::simulation::Run;
 
-/// A measurement, and the published result.
+/// A measurement, with the published result.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
-    /// What is measured.
+    /// The quantity that is measured.
     pub of: Measure,
     /// The published share, in percent.
     pub published: u64,
@@ -22,31 +22,31 @@ pub struct Figure {
     pub max: u64,
 }
 
-/// A share of what was acknowledged.
+/// A share of the acknowledged operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
-    /// The share of updates that are lost. An update reads a set when it enters the section, adds one element, and
-    /// writes the whole set before it leaves. It is lost if its element is not in the set at the end.
+    /// The share of updates that are lost. An update reads a set when its client enters the section, adds one element,
+    /// and writes the whole set before the client leaves. It is lost if its element is not in the final set.
     LostUpdates,
-    /// The share of grants that are unknown to the node that is left at the end. Its counter of tokens equals the
-    /// number of grants that it knows, so this needs tokens that are counted from one.
+    /// The share of grants that are unknown to the node that remains at the end. The token counter of that node equals
+    /// the number of grants that it knows. This requires tokens that are counted from one.
     LostGrants,
 }
 
 /// A measured fraction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Measured {
-    /// How many were lost.
+    /// The number of acknowledged operations that were lost.
     pub lost: u64,
-    /// How many were acknowledged.
+    /// The number of acknowledged operations.
     pub acknowledged: u64,
 }
 
-/// A share with its 95 % confidence interval, after Wilson.
+/// A share with its 95 % confidence interval (Wilson score interval).
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Interval {
-    /// The share as measured.
+    /// The measured share.
     pub share: f64,
     /// The lower bound.
     pub min: f64,
@@ -91,7 +91,7 @@ impl fmt::Display for Interval {
 }
 
 impl Figure {
-    /// Returns why the measurement is not acceptable, if it is not.
+    /// Returns the reason why the measurement is not acceptable, if it is not.
     pub(super) fn wrong(&self, measured: &Measured) -> Option<String> {
         let interval = Interval::of(measured.lost, measured.acknowledged);
         let percent = interval.share * 100.0;
@@ -136,7 +136,7 @@ fn lost_updates(history: &History) -> (u64, u64) {
         let of_name = rest.iter().take_while(|(_, other, _)| other == name);
         let (one, others) = rest.split_at(of_name.count());
         rest = others;
-        // What each hold has read, and the present content of the set.
+        // What each hold has read, and the current content of the set.
         let mut read: Vec<(HoldId, BTreeSet<HoldId>)> = Vec::new();
         let mut set: BTreeSet<HoldId> = BTreeSet::new();
         let mut written: BTreeSet<HoldId> = BTreeSet::new();

@@ -15,10 +15,10 @@ use crate::plan::file::{self, Misreading, PlanError, Position, old_keys};
 /// The keys of a scenario that a plan does not have.
 const HEADER: [&str; 6] = ["id", "title", "reason", "source", "seeds", "min"];
 
-/// The number of seeds if the file has none.
+/// The number of seeds if the file does not set one.
 const SEEDS: u64 = 100;
 
-/// An error of a file that is no valid scenario.
+/// An error of a file that is not a valid scenario.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
     /// The file cannot be read.
@@ -34,7 +34,7 @@ pub enum ScenarioError {
     Syntax {
         /// The file.
         path: PathBuf,
-        /// The case with the error, if it is in one.
+        /// The case that has the error, or an empty string.
         case: String,
         /// The place in the file, and the reason.
         error: Misreading,
@@ -44,9 +44,9 @@ pub enum ScenarioError {
     Plan {
         /// The file.
         path: PathBuf,
-        /// The case with the error.
+        /// The case that has the error.
         case: String,
-        /// The place in the file, if the file sets what is wrong.
+        /// The place in the file, if the file sets the wrong field.
         at: Option<Position>,
         /// The error of the plan.
         error: Box<PlanError>,
@@ -81,7 +81,7 @@ struct CaseHeader {
     expect: Word,
     #[serde(default)]
     property: Option<Property>,
-    /// Properties that may be broken, too.
+    /// Further properties that may be broken.
     #[serde(default)]
     beside: Vec<Property>,
     #[serde(default)]
@@ -103,7 +103,7 @@ enum Word {
     Breaks,
 }
 
-/// Returns whether a table has a header, so that it is a scenario and not only a plan.
+/// Returns whether a table has a header, which makes it a scenario.
 pub(crate) fn has_header(table: &Table) -> bool {
     table.contains_key("id") || table.contains_key("case")
 }
@@ -120,7 +120,7 @@ pub fn read(path: &Path) -> Result<Scenario, ScenarioError> {
     parse(path, &text)
 }
 
-/// Reads a scenario from a text that was read from a file.
+/// Reads a scenario from the text of a file.
 ///
 /// # Errors
 /// Returns the same errors as [`read`].
@@ -189,7 +189,7 @@ impl<'a> Reading<'a> {
         self.wrong(case, misfit.in_text(self.text))
     }
 
-    /// Reads one case of a scenario, from its part of the text and the scenario's plan.
+    /// Reads one case of a scenario from its part of the text and the plan of the scenario.
     fn case(
         self,
         header: &ScenarioHeader,

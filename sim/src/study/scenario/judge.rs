@@ -1,4 +1,4 @@
-//! Runs a case and compares its result with what is expected.
+//! Runs a case and compares the result with what is expected.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -21,15 +21,15 @@ pub enum CaseVerdict {
     AsExpected,
     /// A property was broken that should hold.
     Broken(Property),
-    /// A property that should be broken was not.
+    /// No run broke the property that should be broken.
     NotFound(Property),
     /// Too little happened to show anything.
     Vacuous(String),
-    /// A measured number is not as published.
+    /// A measured number does not agree with the published one.
     OtherFigure(String),
-    /// The case was not run: its lane does not support something that it needs.
+    /// The case was not run, because its lane does not support a part of its plan.
     NotInLane(String),
-    /// Nothing was shown, and nothing wrong was found, with fewer seeds than the case needs.
+    /// The runs neither showed what the case needs nor anything wrong, but there were fewer seeds than the case needs.
     TooFewSeeds {
         /// The number of seeds in its file.
         needs: u64,
@@ -60,9 +60,9 @@ pub struct Judged {
 /// How many seeds of a case are run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Depth {
-    /// Only until an expected break is found.
+    /// Seeds are run until an expected break is found.
     UntilFound,
-    /// All seeds, to measure how often it breaks.
+    /// All seeds are run, to measure how often the property breaks.
     AllSeeds,
 }
 
@@ -76,7 +76,7 @@ impl Judged {
 }
 
 impl Case {
-    /// Runs the case with at most this many seeds. A break that only further seeds would show counts neither as found
+    /// Runs the case with at most this many seeds. A break that only later seeds would show counts neither as found
     /// nor as missed.
     #[must_use]
     pub fn judge_within(&self, depth: Depth, max: u64) -> Judged {
@@ -295,7 +295,7 @@ mod tests {
             matches!(judged.verdict, CaseVerdict::Vacuous(_)),
             "{judged:?}"
         );
-        // A lock on one node only uses the first node.
+        // A lock on one node uses only the first node.
         let mut unused = case(Expect::Holds);
         let crash = Fault::of_node(SimTime::millis(100), 1, NodeFault::Crash);
         unused.plan.faults = vec![crash.lasting(SimTime::millis(50))];

@@ -1,6 +1,6 @@
-//! The amounts of a plan: lengths, steps, rates and numbers that may be smaller or rounder in a similar plan.
+//! The amounts of a plan: lengths, steps, rates and numbers. They can be smaller or rounder in a similar plan.
 //!
-//! Indexes and choices are no amounts; nor are the numbers of clients, nodes and names, which are shrunk separately.
+//! Indices and choices are not amounts. The numbers of clients, nodes and names are shrunk separately.
 
 use crate::plan::fault::{
     AfterMessage, ClientFault, Fault, FaultKind, LinkFault, NodeFault, Repeats, Trigger,
@@ -10,7 +10,7 @@ use crate::plan::{
     Cluster, MinReplicas, Network, Nodes, Outage, Plan, Remedies, Sentinels, Wait, Workload,
 };
 
-/// A mutable reference to one amount in its plan.
+/// A mutable reference to an amount in its plan.
 #[derive(Debug)]
 pub(super) enum Amount<'a> {
     Span(&'a mut SimTime),
@@ -21,7 +21,7 @@ pub(super) enum Amount<'a> {
 }
 
 impl Amount<'_> {
-    /// Returns its number. Times are in nanoseconds.
+    /// Returns the amount as a number. Times are in nanoseconds.
     pub(super) fn number(&self) -> i64 {
         match self {
             Amount::Span(span) => i64::try_from(span.as_nanos()).unwrap_or(i64::MAX),
@@ -32,7 +32,7 @@ impl Amount<'_> {
         }
     }
 
-    /// Replaces its number. An impossible number is ignored.
+    /// Sets the amount. A number that is impossible for it is ignored.
     pub(super) fn set(self, number: i64) {
         match self {
             Amount::Span(span) => replace(span, u64::try_from(number).map(SimTime::nanos)),
@@ -50,17 +50,17 @@ fn replace<T, E>(place: &mut T, with: Result<T, E>) {
     }
 }
 
-/// How the bounds of a plan's progress are treated.
+/// How the bounds on a plan's progress are treated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ProgressBounds {
-    /// They shrink like other amounts.
+    /// The bounds shrink like other amounts.
     Shrink,
-    /// They stay, because a failure to make progress depends on them.
+    /// The bounds stay, because a failure to make progress depends on them.
     Stay,
 }
 
-/// Returns every amount of a plan. Their order decides at which failure a search ends: alphabetical, by the names of
-/// the fields in files.
+/// Returns every amount of a plan, in alphabetical order of the field names in files. The order determines which
+/// failure a search ends at.
 pub(super) fn amounts(plan: &mut Plan, bounds: ProgressBounds) -> Vec<Amount<'_>> {
     let Plan {
         duration,
@@ -208,7 +208,7 @@ fn of_fault(fault: &mut Fault) -> Vec<Amount<'_>> {
             NodeFault::PowerLoss { loses } => all.extend([Amount::Span(loses), lasts]),
             NodeFault::MigrateSlot { gap, .. } => all.extend([Amount::Span(gap), lasts]),
             NodeFault::Stall { nth } => all.extend([lasts, Amount::Large(nth)]),
-            // Its length is `rejoin_after` in files.
+            // In files, the length of the failover is `rejoin_after`.
             NodeFault::Failover {
                 left_behind,
                 replica: _,

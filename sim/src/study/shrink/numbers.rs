@@ -1,12 +1,13 @@
-//! Candidates with one number that is smaller or rounder.
+//! Candidates in which one number is smaller or rounder.
 
 use super::amounts::{Amount, ProgressBounds, amounts};
 use crate::plan::Plan;
 
-/// The shortest length in nanoseconds, unless a length vanishes: shorter ones make no story easier to read.
+/// The shortest length in nanoseconds, apart from zero. Shorter lengths do not make a story easier to read.
 const SHORTEST: u64 = 1_000_000;
 
-/// Returns plans in which the `place`-th amount is rounder, the roundest first; `None` if there are no more amounts.
+/// Returns plans in which the `place`-th amount is rounder, the roundest first. Returns `None` if there are no more
+/// amounts.
 pub(super) fn rounder(plan: &Plan, place: usize, bounds: ProgressBounds) -> Option<Vec<Plan>> {
     let simpler = nth(&mut plan.clone(), place, bounds).map(|amount| simpler(&amount))?;
     let plans = simpler.into_iter().filter_map(|number| {
@@ -44,8 +45,8 @@ fn with_sign(size: u64, like: i64) -> i64 {
     i64::try_from(size).unwrap_or(i64::MAX) * like.signum()
 }
 
-/// Returns how plain a number is: the fewer digits before its trailing zeros the plainer, then the smaller the
-/// plainer.
+/// Returns how plain a number is. A number with fewer digits before its trailing zeros is plainer; among those, the
+/// smaller number is.
 fn plainness(number: u64) -> (u32, u64) {
     let mut digits = number;
     while digits != 0 && digits.is_multiple_of(10) {

@@ -1,10 +1,10 @@
-//! Candidates with something left out.
+//! Candidates in which something is left out.
 
 use crate::plan::fault::{ClientFault, ClientTarget, Fault, FaultKind, NodeFault, Trigger};
 use crate::plan::time::SimTime;
 use crate::plan::{Persistence, Plan, Watchdog, WorkloadKind};
 
-/// Ends a plan at a time: later faults are left out, and faults that would last longer end with it.
+/// Ends a plan at a time. Later faults are left out, and faults that would last longer end at that time.
 pub(super) fn end_at(plan: &mut Plan, end: SimTime) {
     plan.duration = plan.duration.min(end);
     let end = plan.duration;
@@ -30,8 +30,8 @@ pub(super) fn move_faults(plan: &mut Plan, by: SimTime) {
     plan.healed_at = plan.healed_at.map(|at| at.minus(by));
 }
 
-/// Returns a plan in which one length is shorter by a fraction: the leases, or the length or time at this index among
-/// those of its faults and outages. Returns `None` beyond the last index.
+/// Returns a plan in which one length is shorter by a fraction: the leases, or the length or time of a fault or an
+/// outage. `place` selects which. Returns `None` beyond the last index.
 pub(super) fn shorter(plan: &Plan, place: usize, divisor: u64) -> Option<Plan> {
     let part = |span: SimTime| SimTime::nanos(span.as_nanos() / divisor);
     let mut plan = plan.clone();
@@ -58,7 +58,7 @@ pub(super) fn shorter(plan: &Plan, place: usize, divisor: u64) -> Option<Plan> {
     Some(plan)
 }
 
-/// Returns plans with one client, node, replica or name less, or with one entry less in one fault.
+/// Returns plans with one client, node, replica or name less, or with one entry less in a list of a fault.
 pub(super) fn smaller(plan: &Plan) -> Vec<Plan> {
     let mut plans = Vec::new();
     let mut push = |change: &dyn Fn(&mut Plan)| {
@@ -116,7 +116,7 @@ enum FaultList {
     Sentinels,
 }
 
-/// Removes one entry from a list of a fault. The last one of a link stays.
+/// Removes one entry from a list of a fault. The last entry of a link stays.
 fn shorten(plan: &mut Plan, index: usize, list: FaultList, place: usize) {
     let what = plan.faults.get_mut(index).map(|fault| &mut fault.what);
     let numbers = match (what, list) {
@@ -152,14 +152,14 @@ fn shorten(plan: &mut Plan, index: usize, list: FaultList, place: usize) {
     }
 }
 
-/// Leaves out one client or node, with its faults and those that follow its messages. All later ones get the next
-/// smaller number.
+/// Leaves out one client or node, together with its faults and those triggered by its messages. The numbers of all
+/// later clients or nodes decrease by one.
 fn leave_out(plan: &mut Plan, gone: u16, from: fn(&mut Fault, u16) -> Remainder) {
     plan.faults
         .retain_mut(|fault| from(fault, gone) == Remainder::Something);
 }
 
-/// Whether a fault still has a target.
+/// Whether a fault still has a target after something was left out.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Remainder {
     Something,
@@ -192,7 +192,7 @@ fn leave_out_client(fault: &mut Fault, gone: u16) -> Remainder {
                 | NodeFault::IsolatePrimary { clients, .. },
             ..
         } => {
-            // A failover that every client notices is still a failover.
+            // A failover that every client notices is still a fault.
             leave_out_of(clients, gone);
             Remainder::Something
         }
@@ -222,7 +222,7 @@ fn leave_out_node(fault: &mut Fault, gone: u16) -> Remainder {
     }
 }
 
-/// A list that was empty before is no reason to leave out the fault.
+/// Removes a number from a list. A list that was already empty is no reason to leave out the fault.
 fn leave_out_of(numbers: &mut Vec<u16>, gone: u16) -> Remainder {
     let had_any = !numbers.is_empty();
     numbers.retain(|number| *number != gone);
@@ -246,7 +246,7 @@ fn leave_out_one(number: &mut u16, gone: u16) -> Remainder {
 
 type Change = Box<dyn Fn(&mut Plan)>;
 
-/// Returns changes that make a plan more usual.
+/// Returns changes that replace special choices of a plan by common ones.
 pub(super) fn plainer(plan: &Plan) -> Vec<Change> {
     let mut changes: Vec<Change> = vec![
         Box::new(|plan| plan.workload.kind = WorkloadKind::MutualExclusion),
@@ -260,7 +260,7 @@ pub(super) fn plainer(plan: &Plan) -> Vec<Change> {
         Box::new(|plan| plan.workload.longer = 0),
     ];
     for index in 0..plan.faults.len() {
-        // A pause between two steps is plainer than one within a step.
+        // A pause between two steps is plainer than a pause within a step.
         changes.push(Box::new(move |plan| {
             if let Some(FaultKind::Client { fault, .. }) =
                 plan.faults.get_mut(index).map(|fault| &mut fault.what)
