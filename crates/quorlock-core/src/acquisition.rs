@@ -44,13 +44,13 @@ pub struct Acquisition {
     is_postponed: bool,
     last_order: Order,
     last_because: Because,
-    /// When the first failed round since a quorum last answered began. A refused round counts as answered by a quorum:
-    /// a round does not end as refused before that is known.
+    /// When the first failed round since a quorum last answered began. A refused round shows that a quorum answers,
+    /// because a round does not end as refused before that is known.
     failing_since: Option<Time>,
     /// Why the last round was lost; `None` before the first loss.
     last_loss: Option<GiveUp>,
     is_listening: bool,
-    /// Members whose subscriptions have ended.
+    /// Members whose subscriptions have ended and must be made again.
     deaf: Vec<MemberId>,
     /// The group of the fair lock in whose queue the acquisition waits, if one of its locks is fair.
     queue: Option<usize>,
@@ -64,18 +64,18 @@ pub struct Acquisition {
     /// Whether the members that refused named several owners, and none of these owners holds the lock.
     has_rivals: bool,
     passing: Passing,
-    /// How many more releases by others the acquisition leaves to clients that have waited longer.
+    /// How many more releases the acquisition leaves to clients that have waited longer.
     deference: u32,
 }
 
-/// Whether this client lets the clients pass that its own release has woken.
+/// Whether this client lets other clients pass, which its own release has woken.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Passing {
     /// The client did not just release the lock: its first round begins at once.
     No,
     /// The first round begins at this time; the acquisition subscribes in the meantime.
     Until(Time),
-    /// The subscriptions are live, so the pause is an ordinary wait, or is over.
+    /// The subscriptions are live: the pause is now an ordinary wait, or is over.
     Over,
 }
 
@@ -144,8 +144,8 @@ impl Acquisition {
     pub fn let_pass(&mut self, until: Time) {
         if self.is_listening {
             self.passing = Passing::Over;
-            // If another client acquires and releases the lock during the pause, its release ends the pause: A lets B
-            // pass, and B lets A pass again.
+            // If another client acquires and releases the lock during the pause, its release ends the pause: first A
+            // lets B pass, then B lets A pass.
             self.wake_ups.wait_for(self.members.all().collect());
             self.step = Step::Sleep(until);
         } else {
@@ -156,8 +156,8 @@ impl Acquisition {
         }
     }
 
-    /// Returns whether another client took the lock while this one let others pass, which the loss of the first round
-    /// afterwards shows; `None` if it did not let others pass.
+    /// Returns whether another client took the lock while this one let others pass; `None` if it did not let others
+    /// pass. The loss of the first round after the pause shows this.
     #[must_use]
     pub fn was_passed(&self) -> Option<bool> {
         (self.passing != Passing::No).then_some(0 < self.lost_rounds)
@@ -173,8 +173,8 @@ impl Acquisition {
     ///
     /// While the previous caller holds the lock, no round can win. The new acquisition therefore sends nothing until
     /// the release is published; otherwise each of 50 waiters in one process would send one useless request to every
-    /// member. After a quarter of the lease it asks anyway: the message may be lost, and the claim of a holder that
-    /// dies can only be replaced by a client that has observed it.
+    /// member. After a quarter of the lease it asks anyway, because the message may be lost. Also, the claim of a
+    /// holder that dies can only be replaced by a client that has observed it.
     #[must_use]
     pub fn begin_again(&self, now: Time, lease: Duration) -> Self {
         let mut anew = self.begin_anew();
@@ -211,8 +211,8 @@ impl Acquisition {
 
     /// Marks the lock of this group as a fair one. Of several locks it is asked first, and alone.
     ///
-    /// If other owners are in front in its queue, nothing else has been requested yet, and the acquisition keeps its
-    /// place. If all locks were requested together, another lock might be granted. That one would have to be released,
+    /// If other owners are in front in its queue, nothing else has been requested so far, and the acquisition keeps
+    /// its place. If all locks were requested together, another lock might be granted. It would have to be released,
     /// or it would be blocked for as long as the queue takes. A release covers all locks of an owner, so the place in
     /// the queue would be lost too. The other lock may also be the one that the first owner in that queue requests
     /// next.
@@ -223,7 +223,7 @@ impl Acquisition {
         }
     }
 
-    /// Records that the lost round found several owners in its way, none of which holds the lock. Call this before
+    /// Records that the lost round found claims of several owners, none of which holds the lock. Call this before
     /// [`Acquisition::handle_loss`].
     pub fn handle_rivals(&mut self) {
         self.has_rivals = true;
@@ -288,9 +288,9 @@ impl Acquisition {
     /// Sleeps until `at`, or for less time if members have published that the name is free.
     ///
     /// Once one member has published, the acquisition waits for the others no longer than a round takes, because a
-    /// message may be lost. In first-member order a single message mostly comes from a competitor that gives back its
-    /// grants. Afterwards the lock is free, or a holder has the other members. The acquisition asks again after a few
-    /// round trips, and less and less often if the lock is held.
+    /// message may be lost. In first-member order a single message is mostly caused by a competitor that gives back
+    /// its grants. Afterwards the lock is free, or a holder has the other members. The acquisition asks again after a
+    /// few round trips, and less and less often if the lock is held.
     fn sleep(&mut self, now: Time, at: Time) -> Step {
         match self.wake_ups.published(&self.members) {
             WakeUpTally::Nothing => Step::Sleep(at),
@@ -381,8 +381,8 @@ impl Acquisition {
     /// Records that a member that could not be reached can be reached again. `random` is any 64 random bits.
     pub fn handle_return(&mut self, now: Time, random: u64) {
         match self.step {
-            // Node 1 comes back while the round still waits for node 2. The round fails because it saw both as down,
-            // and its result is out of date: the return shortens the pause after it.
+            // Node 1 becomes reachable while the round still waits for node 2. The round fails because it saw both
+            // as down, but its result is out of date: the return shortens the pause after it.
             Step::Ask(_) => self.returns.handle_return(),
             Step::BackOff(at) if self.failing_since.is_some() => {
                 self.returns.handle_return();

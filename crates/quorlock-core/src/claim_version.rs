@@ -1,10 +1,10 @@
 //! Leases that do not depend on a node's clock: margin, claim version, and take-over by observation.
 //!
-//! Redis expires keys by its wall clock, so a forward step of that clock could end a claim too early. With a margin a
-//! node keeps a claim for that much longer than its lease. So that a dead holder does not block its name for as long,
-//! the claim carries the holder's *claim version*: the number of its last request, and the lease that this request
-//! stated. A contender that was shown the same claim version for the length of that lease, on its own clock, can
-//! conclude that the holder's lease is over, and may replace the claim.
+//! Redis expires keys by its wall clock, so a forward step of that clock could end a claim too early. With a margin,
+//! a node keeps a claim for that much longer than its lease. A dead holder must not block its name for as long. Each
+//! claim therefore carries the holder's *claim version*: the number of its last request, and the lease that this
+//! request stated. A contender that was shown the same claim version for the length of that lease, on its own clock,
+//! can conclude that the holder's lease is over, and may replace the claim.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -51,8 +51,8 @@ pub struct ClaimVersion {
 /// The claim versions that one node has shown to one client.
 ///
 /// The memory is bounded in bytes, so that names cannot fill the memory of a client. When the bound is reached, the
-/// claims that can be replaced soonest are kept. If a new claim displaced an older one, it could be taken over no
-/// sooner than the older one; and with more names than there is room for, no claim would be observed for the whole
+/// claims that can be replaced soonest are kept. If a new claim displaced an older one, it could not be taken over
+/// any sooner than that one. With more names than there is room for, no claim would then be observed for the whole
 /// length of its lease.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Observations {
@@ -85,17 +85,17 @@ impl Seen {
     /// Returns when the holder has certainly stopped relying on the claim, unless another claim version is shown
     /// before.
     fn ends(self) -> Time {
-        // The observation counts from the receipt of the first refusal that showed this version, and not from the last
-        // one: A's term counts from when A sent the request, which is earlier. The drift is a second allowance, for a
-        // fast clock of B; A's term already leaves one out of the lease.
+        // The observation counts from the receipt of the first refusal that showed this version: A's term counts from
+        // when A sent the request, which is earlier. The drift is a second allowance, for a fast clock of B; A's term
+        // is already shorter than the lease by one allowance.
         let lease = Duration::from_millis(self.version.lease_millis);
         self.since + lease + drift(lease)
     }
 }
 
 /// How long an observation is kept after its claim may be replaced, or after it was last shown if that is later. A
-/// waiter asks as soon as the claim may be replaced. An observation that is not used belongs to a contender that has
-/// given up or to a claim that was released, and would otherwise fill the list for ever.
+/// waiter asks as soon as the claim may be replaced. An unused observation belongs to a contender that has given up
+/// or to a claim that was released, and would otherwise stay in the list for ever.
 const KEPT: Duration = Duration::from_secs(60);
 
 /// Size of an observation in memory without its name, in bytes: the entries of two trees, which are half full at worst.
@@ -139,8 +139,7 @@ impl Observations {
         Some(seen.ends())
     }
 
-    /// Drops observations that are no longer useful, and then those with the latest end, until there is room for one
-    /// more.
+    /// Drops observations that are no longer useful, and then those that end last, until there is room for one more.
     fn make_room(&mut self, now: Time, name: &Name, seen: Seen) {
         while let Some((until, _)) = self.order.first()
             && *until <= now
@@ -175,11 +174,11 @@ impl Observations {
         Some(seen)
     }
 
-    /// Returns the claim version whose claim a request that is sent now may replace.
+    /// Returns the claim version that a request sent now may replace.
     #[must_use]
     pub fn replaceable(&self, now: Time, name: &Name) -> Option<ClaimVersion> {
         // Take-over: A renews between two refusals that B receives, and the version changes. If B counted from the
-        // older version, it would replace a claim that A relies on. Any other version begins the observation again.
+        // older version, it would replace a claim that A relies on. Any other version restarts the observation.
         let seen = self.seen.get(name)?;
         (seen.ends() <= now).then_some(seen.version)
     }
@@ -189,7 +188,7 @@ impl Observations {
         self.remove(name);
     }
 
-    /// Drops all observations: another server may have shown them, or this one before it lost data.
+    /// Drops all observations: they may be those of another server, or of this one before it lost data.
     pub fn clear(&mut self) {
         *self = Self::default();
     }

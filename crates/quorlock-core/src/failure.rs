@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The failure of a call: no reply came, for this cause.
+/// The failure of a call: why no reply came.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct TransportError {
@@ -47,7 +47,7 @@ impl TransportError {
 /// Whether a request without a reply was executed.
 ///
 /// This enum is exhaustive on purpose. Together with a reply, which means "executed", these are the only three
-/// possibilities, and a transport that does not know returns [`Execution::Indeterminate`]. Each `match` in a round or a
+/// possibilities, and a transport that cannot tell returns [`Execution::Indeterminate`]. Each `match` in a round or a
 /// release decides what follows from each variant.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Execution {
@@ -110,8 +110,8 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Returns whether a later attempt may succeed without action by an operator. Any other cause ends every wait at
-    /// once if no threshold is left without the failing members.
+    /// Returns whether a later attempt may succeed without action by an operator. Any other cause ends every wait
+    /// immediately if no threshold is left without the failing members.
     #[must_use]
     pub const fn may_pass(self) -> bool {
         !matches!(

@@ -3,10 +3,10 @@
 //! A node hands out `max(stored + 1, floor)` with every fresh grant, so it hands out each value once. The floor is the
 //! client's wall clock in milliseconds. Nodes that see no other traffic therefore hand out the *same* value, and the
 //! quorum is usually unanimous: that value is the token, at no further cost. Where the members differ, the holder
-//! proposes a value above all of theirs, and a threshold of them must take it. Any two quorums share a node. Therefore
-//! tokens are unique and ordered, whatever clocks and pauses do, as long as every quorum has a counter that took the
-//! last value. (A lost counter counts like a lost claim: a quorum of exactly the threshold can afford none. After such
-//! a loss the order depends on the floors.)
+//! proposes a value above all of theirs, and a threshold of them must take it. Any two quorums share a node. Tokens
+//! are therefore unique and ordered, whatever clocks and pauses do, as long as every quorum has a counter that took
+//! the last value. (A lost counter counts like a lost claim: a quorum of exactly the threshold tolerates none. After
+//! such a loss the order depends on the floors.)
 //!
 //! (The plain maximum of the counters is not a token: nodes at 5, 1, 1 give 6 to the first quorum and 3 to the second.)
 
@@ -167,8 +167,8 @@ impl Tokens {
     }
 }
 
-/// Returns whether a member took a proposal: it must store exactly that value (and still record the claim as the
-/// caller's, which its reply shows).
+/// Returns whether a member took a proposal. It must store exactly that value, and its reply must show that the
+/// claim is still the caller's.
 ///
 /// It stores a larger value only if another owner was granted the name there in between, or proposed a larger one.
 #[must_use]
@@ -224,7 +224,7 @@ mod tests {
     }
 
     /// Nodes at 5, 1, 1. The plain maximum gives 6 to the quorum {0, 1} and then 3 to the quorum {1, 2}. With the raise
-    /// the second quorum shares node 1, which stores 6 by then.
+    /// the second quorum shares node 1, which then stores 7.
     #[test]
     fn two_quorums_in_a_row_get_growing_tokens_from_uneven_counters() {
         let mut stored = [5u64, 1, 1];

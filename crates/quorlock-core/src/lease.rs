@@ -111,8 +111,8 @@ pub(crate) fn largest<T: Ord>(values: impl Iterator<Item = T> + Clone, nth: usiz
 ///
 /// A member's term is the largest over its own confirmed requests. A group is valid until the threshold-th largest term
 /// of its members, and the lock until the earliest of its groups. This time can move back when a member leaves. (It
-/// would be wrong to credit every confirmation to the latest renewal: of five members, two may have confirmed the last
-/// renewal and a third only the one before.)
+/// would be wrong to credit every confirmation to the latest renewal: of three confirming members, two may have
+/// confirmed the last renewal and the third only the one before.)
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Terms {
     members: Arc<Members>,
@@ -193,7 +193,8 @@ impl Terms {
         };
         let terms = group.slice(&self.terms).iter().flatten().copied();
         // The threshold-th largest term: of three members with the terms 30, 20 and 10 it is 20. After 20 two of them
-        // may have freed the name, and two are enough for B. By the largest term A would still hold the lock then.
+        // may have freed the name, and two are enough for B. If the largest term counted, A would still rely on the
+        // lock then.
         let until = largest(terms, group.threshold().needed()).unwrap_or(Time::ZERO);
         let Some(place) = self.groups.get_mut(group.index()) else {
             return;

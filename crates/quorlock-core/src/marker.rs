@@ -2,7 +2,7 @@
 //!
 //! A node that restarted without its data, was flushed, or took over from another node has forgotten claims that their
 //! holders rely on. Its uptime is not evidence: a promoted replica, a flush and a step of its clock can each make it
-//! misleading. Therefore the clients keep a marker on every node: a key that names the process that it was written on. If
+//! misleading. Therefore clients keep a marker on every node: a key that names the process on which it was written. If
 //! the marker is missing or names another process, claims may be missing too.
 
 use crate::failure::Cause;
@@ -57,7 +57,7 @@ pub struct Check {
     /// Which data a node has after a restart.
     pub restarts: Restarts,
     /// The nonce of the watch that the client trusted last, even if it trusts none now. With
-    /// [`Restarts::KeepEverything`] a node does not inherit a marker with another nonce.
+    /// [`Restarts::KeepEverything`] a node does not inherit a marker with a different nonce.
     pub known: Option<Nonce>,
 }
 
@@ -68,8 +68,9 @@ pub enum Restarts {
     MayForget,
     /// The node has every write that it acknowledged, and no other server ever takes over its address. A process that
     /// is asked to mark itself ([`Act::Mark`], [`Act::MarkFresh`]) and finds the confirmed marker of the previous
-    /// process adopts it, unless there is evidence against the statement: the node must have no replica and must not
-    /// have been one ([`Lineage::Own`]), and the marker must have the nonce of [`Check::known`] if that names one.
+    /// process adopts it, unless there is evidence against the statement. The node must have no replica and must
+    /// never have been one ([`Lineage::Own`]), and the marker must have the nonce of [`Check::known`] if the check
+    /// names one.
     KeepEverything,
 }
 
@@ -243,8 +244,8 @@ impl Marked {
             && marker.state == MarkerState::Confirmed
             && marker.longest_millis == check.longest_millis
             // Suppose inheriting were a separate step. A reads the marker, sees a nonce that it does not know, and
-            // leaves the marker. B, which knows no nonce, would inherit it afterwards. Therefore one request decides,
-            // and if it does not inherit the marker, it overwrites it with another.
+            // leaves the marker. B, which knows no nonce, would then inherit it. Therefore one request decides: if
+            // the marker is not inherited, the request overwrites it.
             && matches!(check.act, Act::Mark(_) | Act::MarkFresh(_))
             // A nonce that the client does not know belongs to a watch that it has not seen. Something other than a
             // restart has happened, so the process is watched again.

@@ -110,7 +110,7 @@ impl Claim {
 
 /// "The owner holds the name at this count from now on."
 ///
-/// At count 0 the owner no longer waits for the name either: it loses its place in the queue of a fair lock.
+/// At count 0 the owner also stops waiting for the name: it loses its place in the queue of a fair lock.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Release {
     /// Locked name.
@@ -246,8 +246,8 @@ pub enum RenewReply {
 pub enum ReleaseReply {
     /// The name is free, and waiters were woken.
     Freed {
-        /// Number of other clients that listen for this, as far as the node can tell. They wait for the name, or did so
-        /// a moment ago.
+        /// Number of other clients that listen for this message, as far as the node can tell. They wait for the name,
+        /// or waited for it a moment ago.
         told: u32,
     },
     /// The claim remains, at the stated count.
@@ -259,7 +259,7 @@ pub enum ReleaseReply {
 }
 
 impl ReleaseReply {
-    /// The name is free, and no other client is known to listen for this.
+    /// The name is free, and no other client is known to listen for the message.
     pub const FREED: ReleaseReply = ReleaseReply::Freed { told: 0 };
 }
 

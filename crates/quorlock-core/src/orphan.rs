@@ -7,7 +7,7 @@ use crate::message::ReleaseReply;
 use crate::round::Answer;
 use crate::time::Time;
 
-/// How many releases are sent for one orphan if they keep failing. After that its TTL ends it.
+/// How many releases are sent for one orphan if they keep failing. After that the claim ends with its TTL.
 const TRIES: u8 = 5;
 
 /// The pause after a failed release, multiplied by the number of failures.
@@ -16,8 +16,8 @@ const RETRY: Duration = Duration::from_millis(200);
 /// A possible claim that no hold will renew, until it is certainly gone.
 ///
 /// A release is sent at once, whether or not the acquire was answered: on the same connection the node executes it
-/// after the acquire. If the acquire is answered later and the claim may exist, and the release had found nothing (it
-/// overtook the acquire), another release follows.
+/// after the acquire. The release may still overtake the acquire and find nothing. If the acquire is then answered
+/// and the claim may exist, another release follows.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Orphan {
     acquire: ReplyStatus,

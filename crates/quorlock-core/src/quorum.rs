@@ -71,8 +71,8 @@ impl MemberId {
     }
 }
 
-/// The members of a lock in canonical order, divided into groups. Each group has its own threshold, and every group is
-/// needed.
+/// The members of a lock in canonical order, divided into groups. Each group has its own threshold, and every group
+/// must be won.
 ///
 /// A lock on one node has one group of one member. A lock on a majority of nodes has one group of N members. Several
 /// locks taken together have several groups.

@@ -12,7 +12,7 @@ pub enum Confirmation {
     Pending,
     /// A threshold of every group answered that the claim was ours, and executed the request.
     Confirmed,
-    /// So many members answered that the claim was not ours that we held no quorum.
+    /// So many members answered that the claim was not ours that we had no quorum.
     NotHeld,
     /// So many members did not answer that the result is unknown.
     Unconfirmed,

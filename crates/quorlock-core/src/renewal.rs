@@ -172,7 +172,7 @@ impl Renewal {
     }
 
     /// Returns the lease that requests state. For one owner it never shrinks: requests can overtake each other, and a
-    /// shorter one must not cut off a longer one.
+    /// shorter lease must not cut off a longer one.
     #[must_use]
     pub fn lease(&self) -> Lease {
         self.lease
@@ -256,8 +256,7 @@ impl Renewal {
         Heeded::Yes
     }
 
-    /// Returns whether a request was sent before the member left. Its answer reveals nothing about the member's present
-    /// state.
+    /// Returns whether a request was sent before the member left. Its answer does not show the member's present state.
     fn is_old(&self, member: MemberId, sent: Time) -> bool {
         let left = member.get(&self.members).and_then(|kept| kept.left);
         left.is_some_and(|left| sent <= left)
@@ -296,7 +295,7 @@ impl Renewal {
             return false;
         }
         if self.is_old(member, sent) {
-            // The request was sent before the member answered "not yours", so the claim that it granted may be gone
+            // The request was sent before the member answered "not yours", so the claim that it created may be gone
             // again.
             return true;
         }

@@ -35,8 +35,8 @@ pub enum Order {
 /// One attempt: asks the members, counts the grants, and compares them with the time that it took.
 ///
 /// The round ends as soon as it is won, or as soon as it cannot be won and the reason is known: others are in the way,
-/// or too few members answer. Requests that are still unanswered then belong to the holder (a late grant counts) or
-/// must be released: silence is not refusal.
+/// or too few members answer. Requests that are still unanswered then belong to the hold (a late grant counts) or must
+/// be released: silence is not refusal.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Round {
     lease: Lease,
@@ -230,9 +230,9 @@ impl Round {
 
     /// Returns whether others are in the way and all members that have not answered are mute.
     ///
-    /// Suppose 2 is cut off, A is granted 0 and refused by 1, and B the other way round. If both wait for 2 before they
-    /// give back their grants, C and D find the grants of A and B and wait for 2 in turn. None of the four may win for
-    /// seconds.
+    /// Suppose 2 is cut off, A is granted 0 and refused by 1, and B is granted 1 and refused by 0. If both wait for 2
+    /// before they give back their grants, C and D find the grants of A and B and wait for 2 in turn. Then none of the
+    /// four may win for seconds.
     fn is_up_to_the_mute(&self) -> bool {
         let is_mute = |member| self.is_unanswered(member) && self.mute.contains(&member);
         let mut members = self.answers.members().all();

@@ -4,11 +4,11 @@ use std::fmt;
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
-/// A reading of one client's monotonic clock, in nanoseconds since an origin of that clock.
+/// A reading of one client's monotonic clock, in nanoseconds since the origin of that clock.
 ///
-/// Readings of two clocks cannot be compared, not even those of two clients in one process, which may have been given
-/// different clocks. Only durations may be passed from one client to another. The clock should count the time for which
-/// the machine was suspended: a lease continues to run while its holder sleeps.
+/// Readings of two clocks cannot be compared. This also applies to two clients in one process, which may use different
+/// clocks. Only durations may be passed from one client to another. The clock should count the time for which the
+/// machine was suspended: a lease continues to run while its holder sleeps.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(u64);
 

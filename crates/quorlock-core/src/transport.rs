@@ -31,9 +31,9 @@ pub trait Transport: Send + Sync + fmt::Debug + 'static {
 
     /// Notifies `witness` when the node can be reached again after it could not, until the subscription is dropped.
     ///
-    /// Returns at once. If the node can be reached now, [`Witness::reachable`] is called at once too, so that a node
-    /// that came back a moment before is not missed. While there is a witness, the transport tries to reach the node
-    /// without further calls.
+    /// Returns at once. If the node can be reached now, [`Witness::reachable`] is called at once too, so that a
+    /// return shortly before this call is not missed. While there is a witness, the transport tries to reach the
+    /// node without further calls.
     ///
     /// The default implementation never notifies, and waiters ask again when their pauses are over.
     fn attend(&self, witness: Arc<dyn Witness>) -> Subscription {

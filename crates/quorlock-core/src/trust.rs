@@ -21,12 +21,12 @@ pub struct Trust {
     state: State,
     /// The nonce of the watch that was trusted last. It is kept when trust is withdrawn.
     known: Option<Nonce>,
-    /// When trust was last withdrawn. The reply to a request sent before this time restores nothing.
+    /// When trust was last withdrawn. The reply to a request sent before this time does not restore trust.
     withdrawn: Option<Time>,
     /// When to request the confirmation of the marker.
     due: Time,
     is_confirming: bool,
-    /// When the next request is sent as if nothing were trusted, so that the node checks its marker.
+    /// When the next request is sent as if the node were not trusted, so that the node checks its marker.
     look_due: Time,
 }
 
@@ -154,7 +154,7 @@ impl Trust {
     /// Records that no other address leads to this process any more. If one did, the votes of the process count again
     /// from its next reply.
     ///
-    /// For example, the slots of A and B, two shards of one cluster, are on one primary, and B does not count. Then A's
+    /// For example, two shards A and B of one cluster have their slots on one primary, and B does not count. Then A's
     /// slot moves to another primary.
     pub fn handle_single(&mut self, process: Process) {
         if self.is_twin(process) {

@@ -6,7 +6,8 @@ pub(super) enum Contention {
     /// There is no sign of a competitor.
     #[default]
     Alone,
-    /// The last vote split. Either competitors collided, or one holder has all the members that refused.
+    /// The last round split the votes. Either competitors collided, or one holder has all the members that
+    /// refused.
     Split,
     /// Other clients want the lock too. The first member is asked before the rest (*first-member order*), so that one
     /// of them passes. The last vote is kept, because this order may be abandoned again.
@@ -16,9 +17,9 @@ pub(super) enum Contention {
 /// How a round was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Refusal {
-    /// So few members granted that this round cannot have kept a competitor from winning.
+    /// So few members granted that this round cannot have prevented a competitor from winning.
     Whole,
-    /// Some members granted, and neither this round nor, perhaps, a competitor's round got enough.
+    /// Some members granted, but not enough. A competitor's round may also have got too few.
     Split,
 }
 
@@ -33,7 +34,7 @@ impl Contention {
         };
     }
 
-    /// Records that the name became free and another client was quicker.
+    /// Records that the name became free and another client was faster.
     pub(super) fn handle_outrun(&mut self) {
         *self = Contention::Contended(self.last_vote());
     }
@@ -51,7 +52,7 @@ impl Contention {
         matches!(self, Contention::Contended(_))
     }
 
-    /// Returns how the last round was refused whose vote counted.
+    /// Returns how the last round whose vote counted was refused.
     pub(super) fn last_vote(self) -> Refusal {
         match self {
             Contention::Alone => Refusal::Whole,

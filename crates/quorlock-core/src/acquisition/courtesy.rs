@@ -11,8 +11,8 @@ const ROUND_TRIPS: u32 = 4;
 /// The longest pause. A client whose release takes a second has a slow network, and waiting longer would not help.
 const LONGEST: Duration = Duration::from_millis(100);
 
-/// After more than this many pauses in vain, each twice as long as the one before, the listeners are assumed not to
-/// want the lock.
+/// After more than this many useless pauses in a row, each twice as long as the previous one, the listeners are
+/// assumed not to want the lock.
 const MOST_IN_VAIN: u32 = 4;
 
 /// From then on the client pauses only at every second release, then at every fourth, and so on up to this power of
@@ -25,8 +25,8 @@ const MOST_SKIPPED: u32 = 6;
 /// the message about the release, and B would wait for as long as A repeats this. The replies to its release tell A
 /// that B listens, so A pauses.
 ///
-/// A client that listens and does not acquire (a monitor that subscribes to everything) costs a pause from time to
-/// time. A pause after which no client has taken the lock was in vain.
+/// A client that listens but never acquires (a monitor that subscribes to everything) still causes a pause from
+/// time to time. A pause is useless if no client has taken the lock by its end.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Courtesy {
     in_vain: u32,

@@ -68,8 +68,8 @@ impl Acquisition {
 
     /// Records what a lost round reveals about members and competitors, whatever the next step is.
     fn note(&mut self, loss: &Loss, began: Time, took: Duration) {
-        // One member is not a quorum. Suppose only the first member answers: competitors in first-member order are
-        // refused by it from time to time, and if that counted as an answer of a quorum they would wait for ever.
+        // One member is not a quorum. Suppose only the first member answers. Competitors in first-member order are
+        // refused by it from time to time, and if that counted as the answer of a quorum they would wait for ever.
         let is_unheard = *loss == Loss::Postponed && self.failing_since.is_some();
         if !is_unheard {
             self.last_loss = Some(give_up(loss));
@@ -95,8 +95,8 @@ impl Acquisition {
     }
 
     /// Handles a collision: several owners have claims, and none has enough. Each gives back its claims within a round
-    /// trip or two, and the lock should not stay idle for longer. From now on all of them use first-member order, so
-    /// that a round that is started by a wake-up splits no vote.
+    /// trip or two, and the lock should not stay idle for longer. From now on all of them use first-member order, so a
+    /// round that is started by a wake-up splits no vote.
     fn after_collision(&mut self, now: Time, took: Duration) -> Step {
         self.contention.handle_vote(Refusal::Split);
         self.contention.handle_outrun();
@@ -105,8 +105,8 @@ impl Acquisition {
     }
 
     /// Returns whether a split vote may have another cause than a collision: one holder may have every member that
-    /// refused, without having all members. This is assumed once. A second split in a row is a collision. A second lost
-    /// place in a queue is one too, whatever happened in between, because the queues keep colliding owners in step.
+    /// refused, without having all members. This is assumed once. A second split in a row is a collision. So is a
+    /// second lost place in a queue, whatever happened in between, because the queues keep colliding owners in step.
     fn may_be_held(&self) -> bool {
         self.contention.last_vote() == Refusal::Whole
             && self.lost_places < 2

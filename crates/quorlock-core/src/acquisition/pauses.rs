@@ -9,8 +9,8 @@ use crate::time::Time;
 /// How many times the pause after a collision doubles at most, starting from two rounds.
 const MOST_DOUBLINGS: u32 = 4;
 
-/// How much time a competitor gets to ask the remaining members, as a multiple of the length of this acquisition's own
-/// round, which asked one member.
+/// How much time a competitor gets to ask the remaining members. It is a multiple of the length of this acquisition's
+/// own round, which asked one member.
 const ROUND_OF_OTHERS: u32 = 4;
 
 /// Upper bound, in rounds, of the first pause after the competitor that passed has given back its grants.
@@ -18,8 +18,9 @@ const ROUNDS_OF_A_HINT: u32 = 8;
 
 /// The shortest length of a round from which pauses are calculated: a fifth of a round on loopback.
 ///
-/// If the clock stands still, as in a test with nodes inside the process, a round takes no time. A and B collide, and A
-/// asks again after a pause of zero. B gives back its grants when its timer fires, and never gets to do so.
+/// If the clock stands still, as in a test with nodes inside the process, a round takes no time. Suppose A and B
+/// collide, and A asks again after a pause of zero. B gives back its grants only when its timer fires, which then never
+/// happens.
 const LEAST_ROUND: Duration = Duration::from_micros(20);
 
 /// Returns when competitors that begin at `from` have finished their round, estimated by the length of this client's

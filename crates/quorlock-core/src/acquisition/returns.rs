@@ -7,16 +7,16 @@ use crate::backoff::Backoff;
 use crate::time::Time;
 
 /// Upper bound of the first pause after a return, as a multiple of the policy's first pause: 100 ms by default. All
-/// waiters learn of a new primary at the same moment, and their requests are spread over this time.
+/// waiters learn of a new primary at the same moment, and this pause spreads their requests over time.
 const SPREAD: u32 = 10;
 
-/// Tracks the members that came back since the last round began, and how soon the next round follows.
+/// Tracks the members that became reachable since the last round began, and how soon the next round follows.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Returns {
-    /// Whether a member has come back since the last round began.
+    /// Whether a member has become reachable since the last round began.
     has_news: bool,
-    /// Pauses that grow with each return after which a round has failed. Otherwise a server that accepts connections
-    /// and closes them at the first request would be asked without pause.
+    /// Pauses that grow with each return that is followed by a failed round. Otherwise a server that accepts
+    /// connections and closes them at the first request would be asked without pause.
     pauses: Backoff,
 }
 
@@ -29,12 +29,12 @@ impl Returns {
         }
     }
 
-    /// Records that a member has come back.
+    /// Records that a member has become reachable.
     pub(super) fn handle_return(&mut self) {
         self.has_news = true;
     }
 
-    /// Begins a round, which asks the members that came back before it.
+    /// Begins a round, which asks the members that became reachable before it.
     pub(super) fn begin_round(&mut self) {
         self.has_news = false;
     }
@@ -44,7 +44,7 @@ impl Returns {
         self.pauses.reset();
     }
 
-    /// Returns when the next round begins because a member came back; [`Time::NEVER`] if none did.
+    /// Returns when the next round begins because a member became reachable; [`Time::NEVER`] if none did.
     pub(super) fn end_of_pause(&mut self, now: Time, random: u64) -> Time {
         if self.has_news {
             now + self.pauses.next(random, Duration::ZERO)

@@ -38,7 +38,7 @@ pub enum GiveUp {
     Contended,
     /// Too many members did not answer, or answered with an error.
     NoQuorum,
-    /// So many members refuse for a reason that waiting does not remove that no threshold is left.
+    /// Too many members refuse for a reason that waiting does not remove, so no threshold is left.
     Denied,
     /// The members answered too slowly for the lease.
     TooSlow,

@@ -16,7 +16,7 @@ pub(super) struct WakeUps {
 pub(super) enum WakeUpTally {
     /// None of them has published.
     Nothing,
-    /// Some have published, but a round may still be refused by the others.
+    /// Some members have published, but the others may still refuse a round.
     Some,
     /// Enough members have published for a round to win.
     Enough,

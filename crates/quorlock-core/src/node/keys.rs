@@ -91,8 +91,9 @@ impl Keys {
         }
     }
 
-    /// Deletes the claim if it has expired, as Redis does with each key that it accesses. Otherwise a claim whose owner
-    /// was told that it is lost, and which is therefore never released, would exist again when the clock is set back.
+    /// Deletes the claim if it has expired, as Redis does with each key that it accesses. Suppose the owner learned
+    /// that its claim is lost, and so never releases it: without the deletion the claim would exist again when the
+    /// clock is set back.
     pub(super) fn expire_claim(&mut self, now: WallMillis) {
         if self.claim.as_ref().is_some_and(|key| !key.is_there(now)) {
             self.forget_claim();
@@ -117,7 +118,7 @@ impl Keys {
     }
 
     /// Stores the token of a claim that is kept for this long, if it is larger than the stored one or half of the
-    /// retention is over. Almost all renewals therefore write nothing.
+    /// retention is over. Almost all renewals therefore write nothing here.
     pub(super) fn carry(
         &mut self,
         now: WallMillis,
@@ -133,7 +134,8 @@ impl Keys {
         RenewReply::AlreadyYours { token }
     }
 
-    /// Returns whether the token counter outlives, without a write, a claim that is kept for this long.
+    /// Returns whether the token counter, without being written again, outlives a claim that is kept for this
+    /// long.
     fn outlives(&self, now: WallMillis, retention: Retention, lease_millis: u64) -> bool {
         let left = self.token.as_ref().map(|key| key.ttl(now));
         match (retention, left) {

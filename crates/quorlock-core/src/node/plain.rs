@@ -59,7 +59,7 @@ pub(super) fn look(
     }
 }
 
-/// Records the claim, which nothing prevents, for this time.
+/// Records the claim for this time, when nothing prevents it.
 pub(super) fn grant(
     keys: &mut Keys,
     now: WallMillis,

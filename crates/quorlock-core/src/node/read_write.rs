@@ -41,7 +41,7 @@ pub(super) fn read_acquire(
         }
     };
     keep_reading(keys, now, ask.owner, ask.count, ask.kept_millis());
-    // A reader gets no new token; it is given the token of the last writer.
+    // A reader gets no new token, but the token of the last writer.
     let token = keys.token(now).unwrap_or(Token(0));
     Ok(AcquireReply::Granted { freshness, token })
 }

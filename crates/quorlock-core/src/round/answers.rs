@@ -62,8 +62,8 @@ pub enum Loss {
     },
     /// Too many members did not answer, or answered with an error.
     NoQuorum,
-    /// So many members refuse for a reason that waiting does not remove (credentials, permissions, the type of the key)
-    /// that no threshold is left.
+    /// Too many members refuse for a reason that waiting does not remove (credentials, permissions, the type of the
+    /// key), so no threshold is left.
     Denied,
     /// A threshold granted, but the terms had ended by then.
     TooSlow,
@@ -202,7 +202,7 @@ impl Answers {
         most.is_some_and(|most| group.threshold().spare() < most)
     }
 
-    /// Returns whether members name several owners and none of them is known to hold the lock, so that they collide.
+    /// Returns whether members name several owners, none of which is known to hold the lock, so that they collide.
     pub(super) fn has_rivals(&self) -> bool {
         let mut groups = self.tally.members().groups();
         groups.any(|group| {
@@ -222,7 +222,8 @@ impl Answers {
         })
     }
 
-    /// Returns whether it depends on members that may still answer if others are in the way or too few members answer.
+    /// Returns whether members that have not answered decide the reason of the loss: others are in the way, or too few
+    /// members answer.
     pub(super) fn is_undecided(&self) -> bool {
         let mut groups = self.tally.members().groups();
         groups.any(|group| self.may_be_contended(&group))
@@ -238,8 +239,8 @@ impl Answers {
     }
 
     /// Returns whether some group has no threshold left without the members that fail for a reason that waiting does
-    /// not remove. A user without permissions on one of five nodes does not end a wait that the other four can end with
-    /// a win.
+    /// not remove. A user without permissions on one of five nodes does not end a wait that the other four can end by a
+    /// win.
     fn is_denied(&self) -> bool {
         self.tally.members().groups().any(|group| {
             let denied = group.slice(&self.asked).iter().filter(|a| a.is_denied);
@@ -278,7 +279,7 @@ impl Answers {
             || (0 < refused && granted < needed && needed <= granted + refused)
     }
 
-    /// Returns whether a member refused, and enough members will have answered if all that are pending do.
+    /// Returns whether a member refused, and enough members will have answered once all pending ones do.
     fn may_be_contended(&self, group: &Group) -> bool {
         let refused = self.tally.count(group, Vote::Refused);
         let answered = refused + self.tally.count(group, Vote::Granted);

@@ -24,8 +24,7 @@ const PROPOSALS: u8 = 3;
 /// granted, and a threshold of them must take it. A proposal is a renewal that carries the token.
 ///
 /// Suppose the counters are at 5, 1 and 1. A gets 6 and 2 from nodes 1 and 2, and uses 6. Later B gets 3 and 2 from
-/// nodes 2 and 3, and uses 3: the store rejects B, the newer holder. With a proposal node 2 stores 6 as well, so B
-/// gets 7.
+/// nodes 2 and 3, and uses 3: the store rejects B, the newer holder. With a proposal node 2 stores 7, so B gets 8.
 pub(super) struct Raise {
     tokens: Tokens,
     /// The tokens of the proposal in flight.
