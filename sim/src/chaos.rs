@@ -1,8 +1,8 @@
-//! Runs plans on real servers: `redis-server` processes, clients that are processes of their own, and proxies for the
-//! network. The simulator's own history and checkers judge the run.
+//! Runs plans on real servers: `redis-server` processes, clients in separate processes, and proxies as the network.
+//! The simulator's own history and checkers judge the run.
 //!
 //! The command controls everything: it starts the processes, injects the faults of the plan, and writes the history
-//! from what the clients report. All times of a history are readings of one clock, that of the machine.
+//! from what the clients report. All times in a history are readings of the same clock, the clock of the machine.
 
 pub(crate) mod cell;
 mod clients;

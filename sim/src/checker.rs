@@ -1,4 +1,4 @@
-//! The properties that every history must have, one in each file.
+//! The properties that every history must have, one per file.
 
 mod exclusion;
 mod expiry;
@@ -26,14 +26,14 @@ use crate::history::{History, NameId, Process};
 pub use crate::plan::property::Property;
 use crate::plan::time::SimTime;
 
-/// A violation of a property by a history.
+/// A violation of a property, found in a history.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Violation {
     /// The property that is broken.
     pub property: Property,
     /// When it was broken, in true time.
     pub at: SimTime,
-    /// The processes that take part, in the order of the story.
+    /// The processes that are involved, in the order of the story.
     pub processes: Vec<Process>,
     /// The name of the lock or of the stated property, if there is one.
     pub name: Option<String>,
@@ -76,7 +76,8 @@ fn moment(at: u64) -> SimTime {
 }
 
 /// Returns the first violation of the demanded properties in a history. Later violations may be consequences of it. A
-/// violation of safety comes before one of progress: a run that broke both did something wrong.
+/// violation of safety takes precedence over a violation of progress, because a run that broke both did something
+/// wrong.
 #[must_use]
 pub fn check(history: &History, not_demanded: &[Property]) -> Option<Violation> {
     Property::ALL
@@ -110,7 +111,7 @@ pub fn check_one(property: Property, history: &History) -> Option<Violation> {
     }
 }
 
-/// Whether two holds that exclude each other were believed in at the same time, whatever kind of lock it is.
+/// Returns whether clients believed at the same time in two holds that exclude each other, for any kind of lock.
 #[must_use]
 pub fn overlaps(history: &History) -> bool {
     exclusion::check(history).is_some()
@@ -126,7 +127,7 @@ mod tests {
 
     #[test]
     fn of_several_violations_the_first_in_time_is_told_and_safety_before_progress() {
-        // Two in "b" at 40, two in "a" at 50; a token twice at 20; a claim that is left.
+        // Two clients in "b" at 40, and two in "a" at 50; one token twice at 20; and a claim that is left.
         let mut sections = vec![
             believed(0, 0, 10, 60),
             believed(1, 1, 50, 60),
@@ -240,7 +241,8 @@ pub(crate) mod samples {
         }
     }
 
-    /// An answer of a node to a client. `at` is the true time and the reading of the node's clock, in milliseconds.
+    /// An answer of a node to a client. `at` is both the true time and the reading of the node's clock, in
+    /// milliseconds.
     pub(crate) fn answered(client: u16, at: u64, answer: Answered) -> LockAnswer {
         LockAnswer {
             at,

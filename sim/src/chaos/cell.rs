@@ -25,13 +25,13 @@ use crate::plan::fault::{Fault, Kind};
 use crate::plan::time::SimTime;
 use crate::plan::{LockKind, Plan};
 
-/// How long processes may take to start, and to end.
+/// The longest time that processes may take to start or to end.
 const BOUND: Duration = Duration::from_secs(30);
 
-/// Runs a plan on real servers. All times of the plan are multiplied by `scale`. `tick` is called each second.
+/// Runs a plan on real servers. All times of the plan are multiplied by `scale`. `tick` is called every second.
 ///
 /// # Errors
-/// Returns what kept the plan from running, for example a missing `redis-server` or no free port.
+/// Returns the reason why the plan could not run, for example a missing `redis-server` or no free port.
 pub(crate) fn run(
     plan: &Plan,
     scale: u32,
@@ -44,7 +44,7 @@ pub(crate) fn run(
     LocalSet::new().block_on(&runtime, observe(plan.clone(), scale, tick))
 }
 
-/// Returns how many servers a plan needs.
+/// Returns the number of servers that a plan needs.
 fn servers(plan: &Plan) -> u16 {
     match plan.lock {
         LockKind::Single => 1,
@@ -139,7 +139,7 @@ async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result
     Ok(observed)
 }
 
-/// Keeps recording how much servers have appended, so that a power cut knows the earlier length.
+/// Keeps recording the length of the servers' append-only files, so that a power cut can restore an earlier length.
 async fn look_at_lengths(stage: Rc<Testbed>) {
     loop {
         for node in &stage.nodes {
@@ -151,11 +151,11 @@ async fn look_at_lengths(stage: Rc<Testbed>) {
     }
 }
 
-/// Ends a run: restores all nodes and links, ends the clients, and looks for leftovers.
+/// Ends a run: restores all nodes and links, ends the clients, and looks for leftover claims.
 async fn end(plan: &Plan, stage: &Testbed) -> Result<Observed, String> {
     stage.heal().await?;
     let mut complaints = Vec::new();
-    // Told repeatedly, because a process that was started last may not be connected yet.
+    // Sent repeatedly, because a process that was started last may not be connected yet.
     let has_ended = async || {
         for client in 0..plan.clients {
             stage.desk.tell(client, ConductorReply::Stop);
@@ -192,7 +192,8 @@ async fn end(plan: &Plan, stage: &Testbed) -> Result<Observed, String> {
     })
 }
 
-/// Checks that no claim is left one lease after the last client has ended, plus the margin for which nodes keep claims.
+/// Checks that no claim is left one lease after the last client has ended, plus the margin by which nodes keep claims
+/// longer.
 async fn look_for_leftovers(plan: &Plan, stage: &Testbed) {
     let longer = |span: SimTime| span.as_duration() * stage.scale;
     let clocks = plan

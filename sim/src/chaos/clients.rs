@@ -1,4 +1,4 @@
-//! The clients. Each is a process of its own: this program, started again.
+//! The clients. Each one is a separate process that runs this program.
 
 use std::io;
 
@@ -7,11 +7,11 @@ use tempfile::TempDir;
 use super::guardian::{Folder, Guardian};
 use crate::history::Process;
 
-/// The place of one client, whose processes start and end.
+/// The place of one client, in which one process after another runs.
 #[derive(Debug)]
 pub(super) struct Seat {
     process: Process,
-    /// The port to which the client reports.
+    /// The port of the server to which the client reports.
     desk: u16,
     running: Option<Guardian>,
     dir: TempDir,
@@ -49,7 +49,7 @@ impl Seat {
         Ok(())
     }
 
-    /// Stops the process between two instructions.
+    /// Stops the process at an arbitrary instruction.
     pub(super) fn pause(&self) {
         self.running.iter().for_each(Guardian::pause);
     }
@@ -81,7 +81,7 @@ impl Seat {
         }
     }
 
-    /// Returns what its processes wrote to standard error, which should be nothing.
+    /// Returns what the processes of the client wrote to standard error. It should be empty.
     pub(super) fn output(&self) -> String {
         std::fs::read_to_string(self.dir.path().join("output")).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! The clock of the real machine, shared by all processes of a run, and waits on it.
+//! The clock of the real machine, which all processes of a run share, and waits on it.
 #![expect(
     clippy::disallowed_methods,
     reason = "these clients and servers live on the real machine"
@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Returns the nanoseconds since the machine was started. All processes read the same clock, and it does not stop while
-/// the machine is suspended.
+/// Returns the nanoseconds since the machine was started. All processes read the same clock. It continues while the
+/// machine is suspended.
 pub(super) fn now() -> u64 {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     let clock = ClockId::Boottime;
@@ -36,12 +36,12 @@ pub(super) async fn sleep_until(at: u64) {
     }
 }
 
-/// Returns the output of a future, or `None` if it takes longer than this.
+/// Returns the output of a future, or `None` if the future takes longer than `bound`.
 pub(super) async fn within<F: Future>(bound: Duration, future: F) -> Option<F::Output> {
     tokio::time::timeout(bound, future).await.ok()
 }
 
-/// Polls a condition every few milliseconds until it holds. Returns `None` if that takes longer than this.
+/// Polls a condition every few milliseconds until it holds. Returns `None` if that takes longer than `bound`.
 pub(super) async fn wait_for<T>(
     bound: Duration,
     mut look: impl AsyncFnMut() -> Option<T>,

@@ -1,4 +1,4 @@
-//! The conductor: carries out the faults of a plan on real processes, at their times.
+//! The conductor: injects the faults of a plan into real processes, at their times.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -27,13 +27,13 @@ use crate::plan::time::SimTime;
 /// How long replicas receive nothing before their primary fails, in the time of the plan.
 const CUT_OFF: SimTime = SimTime::millis(30);
 
-/// Everything that a fault may strike.
+/// The processes and links of a run, which faults can affect.
 #[derive(Debug)]
 pub(super) struct Testbed {
     pub(super) scale: u32,
     pub(super) desk: Rc<ReportServer>,
     pub(super) links: Rc<Proxies>,
-    /// The nodes. A fault locks its node until it is over; other faults of the node are passed over in that time.
+    /// The nodes. A fault locks its node until the fault is over. Other faults of the node are skipped in that time.
     pub(super) nodes: Vec<Mutex<NodeServers>>,
     /// The port of each node's primary.
     pub(super) ports: RefCell<Vec<u16>>,
@@ -41,23 +41,23 @@ pub(super) struct Testbed {
     pub(super) effects: RefCell<Effects>,
 }
 
-/// How many faults began, were passed over or are impossible here.
+/// The numbers of faults that began, were skipped, or are impossible on real servers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Effects {
-    /// How many faults began.
+    /// The number of faults that began.
     pub(super) struck: u64,
-    /// How many faults were passed over, because another fault had the process or the server.
+    /// The number of faults that were skipped because another fault was using the process or the server.
     pub(super) passed_over: u64,
-    /// Why faults are impossible here, and how many for each reason.
+    /// The number of impossible faults, for each reason why they are impossible.
     pub(super) lacking: BTreeMap<String, u64>,
 }
 
 /// Whether a fault began.
 enum Struck {
     Yes,
-    /// Another fault has the process.
+    /// Another fault is using the process.
     PassedOver,
-    /// It is impossible here, for this reason.
+    /// The fault is impossible on real servers, for this reason.
     Lacks(String),
 }
 
@@ -66,7 +66,7 @@ impl Testbed {
         span.as_duration() * self.scale
     }
 
-    /// Begins the faults of a plan at their times, counted from `from`. Returns when the last of them is over.
+    /// Begins the faults of a plan at their times, counted from `from`. Returns when all of them are over.
     pub(super) async fn conduct(self: Rc<Self>, faults: Vec<Fault>, from: u64) {
         let mut under_way = Vec::new();
         for (index, fault) in faults.into_iter().enumerate() {
@@ -134,7 +134,8 @@ impl Testbed {
         }
     }
 
-    /// Returns the client of this number, or the one that holds a lock, after waiting for one.
+    /// Returns the client with this number, or the client that holds a lock. In the latter case, waits until there is
+    /// one.
     async fn client(&self, target: ClientTarget) -> Option<u16> {
         let ClientTarget::Holder { name } = target else {
             return target.number();
@@ -199,7 +200,7 @@ impl Testbed {
     }
 
     /// Promotes a replica that has not received the latest writes of its primary. Clients that are left behind keep
-    /// using the old primary; if there are none, it is killed. It rejoins when the fault ends.
+    /// using the old primary. If there are none, the old primary is killed. It rejoins when the fault ends.
     async fn fail_over(
         &self,
         number: u16,
@@ -327,7 +328,7 @@ impl Testbed {
         Struck::Yes
     }
 
-    /// Undoes all faults, as far as possible.
+    /// Reverts all faults, as far as possible.
     pub(super) async fn heal(&self) -> Result<(), String> {
         self.links.heal();
         for node in &self.nodes {
@@ -382,7 +383,7 @@ async fn refuse(port: u16, error: ServerError, lasts: Duration) {
             say(port, &[config("0")]).await;
         }
         ServerError::ReadOnly => {
-            // It cannot reach that primary, so it receives nothing and keeps its data.
+            // The server cannot reach that primary, so it receives nothing and keeps its data.
             say(port, &[follow(["127.0.0.1", "1"])]).await;
             clock::sleep(lasts).await;
             say(port, &[follow(["NO", "ONE"])]).await;

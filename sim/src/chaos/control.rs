@@ -1,13 +1,13 @@
-//! The controls: the lock that must break under a class of faults. If no lock breaks under a class, the class shows
+//! The controls: for each class of faults, a lock that must break. If it does not break, the runs of the class show
 //! nothing.
 
 /// Returns the lock that must break under a class of faults, by its name in the matrix.
 pub(crate) fn control_of(class: &str) -> Option<&'static str> {
     match class {
         "quiet" => None,
-        // Ours without one of the remedies against them, or without both.
+        // The product's lock without one of the remedies against these faults, or without both.
         "restarts, amnesia" | "power loss" => Some("ours, neither"),
-        // A lock on a single server has no remedy against them.
+        // A lock on a single server has no remedy against these faults.
         "steps"
         | "steps beyond the margin"
         | "drift beyond 1 %"
@@ -16,7 +16,7 @@ pub(crate) fn control_of(class: &str) -> Option<&'static str> {
         | "failover"
         | "everything, amnesia"
         | "all at once, amnesia" => Some("SET NX, compare"),
-        // A late release deletes the claim that another client has by then.
+        // A late release deletes the claim that another client has at that time.
         _ => Some("SET NX, DEL"),
     }
 }

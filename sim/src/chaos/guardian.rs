@@ -1,4 +1,4 @@
-//! Guardians: processes that end with the command, however the command ends.
+//! Guardians: processes that end when the command ends, in whatever way the command ends.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -10,8 +10,9 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::clock;
 
-/// `$1` is the folder of the process, the rest its command. The standard input is a pipe whose other end only the
-/// command has, so it ends with the command, even if the command is killed. SIGKILL also ends a stopped process.
+/// The script of the shell. `$1` is the folder of the process, and the rest is the command line. Only the command has
+/// the other end of the pipe at the standard input, so the input ends with the command, even if the command is killed.
+/// SIGKILL also ends a stopped process.
 const SCRIPT: &str = r#"
 trap '' INT TERM HUP QUIT
 dir=$1
@@ -26,10 +27,11 @@ wait "$process" 2>/dev/null
 [ "$last" = keep ] || rm -rf "$dir"
 "#;
 
-/// A shell that has started a process, and kills it when its standard input ends.
+/// A shell that has started a process, and kills that process when the shell's standard input ends.
 ///
-/// The shell is in its own process group, so that a Ctrl-C at the terminal ends the command first. It reaps the process
-/// only after it has killed it: otherwise the process id could mean another process while the guardian lives.
+/// The shell is in its own process group, so that a Ctrl-C at the terminal ends the command first. The shell reaps the
+/// process only after it has killed it. Otherwise the process id could refer to another process while the guardian
+/// lives.
 #[derive(Debug)]
 pub(super) struct Guardian {
     shell: Child,
@@ -53,7 +55,7 @@ impl Guardian {
     ) -> io::Result<Guardian> {
         let mut words: Vec<String> = Vec::new();
         if !variables.is_empty() {
-            // Only the command gets them, not the shell.
+            // Only the started program gets the variables, not the shell.
             words.push("env".to_owned());
             let set = variables
                 .iter()
@@ -81,7 +83,7 @@ impl Guardian {
         Ok(Guardian { shell, leash, pid })
     }
 
-    /// Whether the process exists and is not a zombie.
+    /// Returns whether the process exists and is not a zombie.
     pub(super) fn is_alive(&self) -> bool {
         !matches!(state_of(self.pid), None | Some('Z'))
     }
@@ -91,7 +93,7 @@ impl Guardian {
         self.pid
     }
 
-    /// Stops the process between two instructions (SIGSTOP).
+    /// Stops the process at an arbitrary instruction (SIGSTOP).
     pub(super) fn pause(&self) {
         self.signal(Signal::STOP);
     }
@@ -109,7 +111,7 @@ impl Guardian {
     fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
         if let Some(pid) = pid {
-            // A zombie ignores signals, and needs none.
+            // A zombie ignores signals.
             let _ = kill_process(pid, signal);
         }
     }
@@ -127,14 +129,14 @@ impl Guardian {
 }
 
 impl Drop for Guardian {
-    /// Closes the pipe, after which the shell ends the process. The shell is reaped here unless it takes long.
+    /// Closes the pipe, which makes the shell end the process. Reaps the shell unless that takes too long.
     fn drop(&mut self) {
         self.leash = None;
         let _ = self.shell.try_wait();
     }
 }
 
-/// Returns the state of a process as the letter of `ps`; `None` if it does not exist.
+/// Returns the state of a process as the letter that `ps` prints, or `None` if the process does not exist.
 pub(super) fn state_of(pid: u32) -> Option<char> {
     if let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) {
         let (_, after_name) = stat.rsplit_once(')')?;

@@ -1,4 +1,4 @@
-//! Which faults are possible on real machines, and why the others are not.
+//! The faults that are possible on real machines, and the reasons why the others are not.
 
 use super::plain::Plain;
 use crate::plan::fault::{
@@ -6,7 +6,7 @@ use crate::plan::fault::{
 };
 use crate::plan::{LockKind, Plan, WorkloadKind};
 
-/// Returns why a kind of fault is impossible here; `None` if it is possible.
+/// Returns the reason why a kind of fault is impossible on real servers, or `None` if it is possible.
 pub(crate) const fn lacks(kind: Kind) -> Option<&'static str> {
     match kind {
         Kind::Loss | Kind::Duplicate | Kind::Reorder => {
@@ -25,13 +25,13 @@ pub(crate) const fn lacks(kind: Kind) -> Option<&'static str> {
     }
 }
 
-/// Returns why a fault of a plan is impossible here; `None` if it is possible.
+/// Returns the reason why a fault of a plan is impossible on real servers, or `None` if it is possible.
 pub(crate) fn lacks_fault(fault: &Fault) -> Option<&'static str> {
     if matches!(fault.when, Trigger::After(_)) {
         return Some("messages are not read on their way");
     }
     match &fault.what {
-        // The clock of a stopped process continues, as CLOCK_BOOTTIME does in a suspended machine.
+        // The clock of a stopped process continues, as `CLOCK_BOOTTIME` does in a suspended machine.
         FaultKind::Client {
             fault: ClientFault::Suspend {
                 clock: Suspended::Counts,
@@ -51,7 +51,7 @@ pub(crate) fn lacks_fault(fault: &Fault) -> Option<&'static str> {
     }
 }
 
-/// Returns why a plan cannot be run here; `None` if it can.
+/// Returns the reason why a plan cannot be run on real servers, or `None` if it can.
 pub(crate) fn lacks_plan(plan: &Plan) -> Option<String> {
     let is_had = [
         WorkloadKind::MutualExclusion,

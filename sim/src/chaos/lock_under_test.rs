@@ -1,4 +1,4 @@
-//! The lock under test on real servers: the product's, or one of the widespread simple ones.
+//! The lock under test on real servers: the product's, or one of the widely used simple locks.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use crate::plan::time::SimTime;
 use crate::plan::variant::Variant;
 use crate::plan::{LockKind, Plan, Watchdog};
 
-/// A lock under test.
+/// A lock under test on real servers.
 #[derive(Debug)]
 pub(super) enum LockUnderTest {
     Product(Locks),
     Plain(Plain),
 }
 
-/// What a client needs for its work.
+/// What a client requests from the lock under test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct LockRequest {
     pub(super) name: u16,
@@ -113,7 +113,7 @@ impl Guard {
         }
     }
 
-    /// Returns the fencing token; 0 if the lock has none.
+    /// Returns the fencing token, or 0 if the lock has none.
     pub(super) fn token(&self) -> u64 {
         match self {
             Guard::Product(guard) => guard.fencing_token().0,

@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 use crate::history::{Access, Process};
 use crate::plan::Plan;
 
-/// The first line from the command: everything that a client needs.
+/// The first line from the command. It has everything that a client needs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct WorkerSettings {
     pub(super) process: Process,
     pub(super) plan: Plan,
     /// The factor by which the times of the plan are multiplied.
     pub(super) scale: u32,
-    /// The ports under which this client reaches the nodes, in their order.
+    /// The port under which this client reaches each node.
     pub(super) ports: Vec<u16>,
 }
 
@@ -20,7 +20,7 @@ pub(super) struct WorkerSettings {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ClientReport {
-    /// The first line: the process that connects.
+    /// The first message of a process: its identity.
     Hello(Process),
     /// A hold was won.
     Won {
@@ -30,18 +30,18 @@ pub(super) enum ClientReport {
         owner: String,
         invoked: u64,
         won: u64,
-        /// The fencing token; 0 if the lock has none.
+        /// The fencing token, or 0 if the lock has none.
         token: u64,
         access: Access,
         believed: Option<u64>,
     },
-    /// A check found the hold held. `at` was read before the check.
+    /// A check found that the lock is held. `at` was read before the check.
     Believed { hold: u32, at: u64 },
-    /// The client does nothing more under the hold.
+    /// The client has finished its work under the hold.
     Left { hold: u32, at: u64 },
-    /// A read of the store of a name.
+    /// A request to read the store of a name.
     Read { hold: u32, name: u16, token: u64 },
-    /// A write to the store of a value that was computed from a read.
+    /// A request to write to the store. The value was computed from a read.
     Write {
         hold: u32,
         name: u16,
@@ -54,18 +54,18 @@ pub(super) enum ClientReport {
     Failed(String),
 }
 
-/// A message of the command.
+/// A message from the command to a client.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ConductorReply {
-    /// The store accepted the read, and this is its content.
+    /// The store accepted the read, with this content.
     Stands { at: u64, count: u64 },
     /// The store accepted the write.
     Taken,
     /// The store has seen a larger token.
     Refused,
-    /// The client drops the operation that it waits for.
+    /// The client must drop the operation that it waits for.
     Cancel,
-    /// The client releases what it holds and ends.
+    /// The client must release what it holds, and end.
     Stop,
 }

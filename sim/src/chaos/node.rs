@@ -1,4 +1,4 @@
-//! One server: a real `redis-server` on a port of the loopback interface that stays the same.
+//! A real `redis-server` on a port of the loopback interface. The port stays the same after a restart.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,10 +15,10 @@ use super::guardian::{Folder, Guardian};
 use super::preload::{NodeClock, Preload};
 use crate::plan::Persistence;
 
-/// How long a server may take to start.
+/// The longest time that a server may take to start.
 const BOUND: Duration = Duration::from_secs(10);
 
-/// A real Redis server. It ends and its folder is removed when this is dropped, and also when the command is killed.
+/// A real Redis server. Dropping it ends the server and removes its folder; so does killing the command.
 #[derive(Debug)]
 pub(super) struct Node {
     port: u16,
@@ -28,7 +28,7 @@ pub(super) struct Node {
     follows: Follows,
     clock: Option<NodeClock>,
     running: Option<Guardian>,
-    /// The lengths of the append-only file, each with the time at which it was read.
+    /// The lengths of the append-only file, each with the time of its reading.
     lengths: VecDeque<(u64, u64)>,
     dir: TempDir,
 }
@@ -66,17 +66,17 @@ impl Node {
         ))
     }
 
-    /// Returns its port, which stays the same after a restart.
+    /// Returns the port of the server, which stays the same after a restart.
     pub(super) fn port(&self) -> u16 {
         self.port
     }
 
-    /// Returns the wall clock of the server, if it can be changed.
+    /// Returns the wall clock of the server, if the run can change it.
     pub(super) fn clock(&mut self) -> Option<&mut NodeClock> {
         self.clock.as_mut()
     }
 
-    /// Opens a connection of the command to a server.
+    /// Connects the command to a server.
     pub(super) async fn connect(port: u16) -> RedisResult<MultiplexedConnection> {
         let client = redis::Client::open(format!("redis://127.0.0.1:{port}/"))?;
         let config = redis::AsyncConnectionConfig::new()
@@ -87,7 +87,7 @@ impl Node {
             .await
     }
 
-    /// Makes it a replica or a primary, now and after restarts.
+    /// Makes the server a replica or a primary, now and after restarts.
     pub(super) async fn follow(&mut self, follows: Follows) -> io::Result<()> {
         self.follows = follows;
         let [host, port] = follows.words();
@@ -98,7 +98,7 @@ impl Node {
         done.await.map_err(wrong)
     }
 
-    /// Stops the server between two instructions.
+    /// Stops the server at an arbitrary instruction.
     pub(super) fn pause(&self) {
         self.running.iter().for_each(Guardian::pause);
     }
@@ -115,7 +115,8 @@ impl Node {
         }
     }
 
-    /// Ends the server like a power cut: what was appended within `loses` nanoseconds before is removed from the file.
+    /// Ends the server as a power cut does: removes from the append-only file what was written within the last `loses`
+    /// nanoseconds.
     async fn lose_power(&mut self, loses: u64) -> io::Result<()> {
         self.look_at_length();
         let until = clock::now().saturating_sub(loses);
@@ -128,7 +129,7 @@ impl Node {
             file.set_len(length.min(kept))?;
         }
         self.lengths.clear();
-        // What this power cut kept survives the next one, too.
+        // What survives this power cut survives the next one, too.
         let length = self.appended().and_then(|path| path.metadata().ok());
         self.lengths
             .push_back((0, length.map_or(0, |length| length.len())));
@@ -138,7 +139,8 @@ impl Node {
     /// Crashes the server, and restarts it after `lasts` with the data that its persistence kept.
     pub(super) async fn crash(&mut self, lasts: Duration) -> io::Result<()> {
         match self.persistence {
-            // After a crash the operating system still has everything that was written, so only a power cut loses data.
+            // After a crash, the operating system still has everything that was written. So only a power cut loses
+            // data.
             Persistence::EverySecond => self.lose_power(1_000_000_000).await?,
             Persistence::Memory | Persistence::EveryWrite => self.kill().await,
         }
@@ -158,7 +160,7 @@ impl Node {
         self.restart().await
     }
 
-    /// Whether the server's process is alive.
+    /// Returns whether the process of the server is alive.
     pub(super) fn is_alive(&self) -> bool {
         self.running.as_ref().is_some_and(Guardian::is_alive)
     }
@@ -176,7 +178,7 @@ impl Node {
         if let Some(length) = length {
             self.lengths.push_back((clock::now(), length.len()));
         }
-        // Half a minute at one reading each 20 ms.
+        // The readings of half a minute, one every 20 ms.
         while 1_500 < self.lengths.len() {
             self.lengths.pop_front();
         }
@@ -202,10 +204,10 @@ impl Node {
         last.or_else(|| Some(self.dir.path().join("appendonly.aof")).filter(|path| path.exists()))
     }
 
-    /// Restarts the server on its port with the data that its persistence kept, and waits until it has loaded them.
+    /// Restarts the server on its port with the data that its persistence kept, and waits until the data is loaded.
     pub(super) async fn restart(&mut self) -> io::Result<()> {
         self.kill().await;
-        // The port was free a moment ago, but the system may have given it to another process since.
+        // The port was free a moment ago, but another process may have got it since.
         for _ in 0..200 {
             if self.launch().await? {
                 return Ok(());
@@ -218,7 +220,7 @@ impl Node {
         )))
     }
 
-    /// Starts the process and waits until it answers PING. Returns `false` if another process has the port.
+    /// Starts the process and waits until it answers `PING`. Returns `false` if another process uses the port.
     async fn launch(&mut self) -> io::Result<bool> {
         let variables = self.clock.as_ref().map(NodeClock::variables);
         let running = Guardian::start(
@@ -296,9 +298,9 @@ impl Node {
 /// The role of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Follows {
-    /// It is a primary.
+    /// The server is a primary.
     Nothing,
-    /// It is a replica of the server that this port leads to.
+    /// The server is a replica of the server behind this port.
     Port(u16),
 }
 
@@ -318,7 +320,7 @@ enum Up {
     Ended,
 }
 
-/// Returns the id of the process that answers at a port, once it has loaded its data.
+/// Returns the id of the process that answers at a port, when that process has loaded its data.
 async fn answering_pid(port: u16) -> Option<u32> {
     let mut connection = Node::connect(port).await.ok()?;
     let _: String = redis::cmd("PING").query_async(&mut connection).await.ok()?;
@@ -330,9 +332,10 @@ async fn answering_pid(port: u16) -> Option<u32> {
     line.trim().parse().ok()
 }
 
-/// Returns a port that was free a moment ago, and that this process has not used before.
+/// Returns a port that was free a moment ago and that this process has not returned before.
 ///
-/// It is below the range that the system uses for outgoing connections, so that it is still free after a restart.
+/// The port is below the range that the system uses for outgoing connections, so that it is still free after a
+/// restart.
 fn free_port() -> io::Result<u16> {
     const FIRST: u16 = 12_000;
     const MANY: u16 = 20_000;

@@ -15,7 +15,7 @@ use crate::plan::time::SimTime;
 pub(super) struct NodeServers {
     primary: Node,
     replicas: Vec<Node>,
-    /// The replication stream of the primary, for a node with replicas.
+    /// The replication stream of the primary, if the node has replicas.
     feed: Option<Feed>,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct NodeServers {
 #[derive(Debug)]
 struct Feed {
     proxy: Proxy,
-    /// How long writes take without faults.
+    /// How writes travel without faults.
     usual: Forwarding,
 }
 
@@ -91,7 +91,7 @@ impl NodeServers {
         feed.proxy.set(End::Client, way);
     }
 
-    /// Promotes a replica. Returns its port. The old primary does not learn of it.
+    /// Promotes a replica, and returns its port. The old primary does not learn of the promotion.
     pub(super) async fn promote(&mut self, replica: u16) -> Option<u16> {
         let place = usize::from(replica).min(self.replicas.len().saturating_sub(1));
         let replica = self.replicas.get_mut(place)?;
@@ -100,7 +100,7 @@ impl NodeServers {
         Some(self.primary.port())
     }
 
-    /// Makes the old primary, which is among the replicas since the promotion, follow the new one. Data that only the
+    /// Makes the old primary follow the new one. Since the promotion, it is one of the replicas. Data that only the
     /// old primary has is lost.
     pub(super) async fn rejoin(&mut self) -> io::Result<()> {
         let Some(feed) = &self.feed else {
@@ -118,7 +118,7 @@ impl NodeServers {
         Ok(())
     }
 
-    /// Undoes all faults of the node, and restarts servers that are down.
+    /// Reverts all faults of the node, and restarts servers that are down.
     pub(super) async fn heal(&mut self) -> io::Result<()> {
         self.slow_down(Slowness::Usual);
         for server in self.servers() {

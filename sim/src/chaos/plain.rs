@@ -1,4 +1,4 @@
-//! The controls: widespread simple locks, on real servers.
+//! The controls: widely used simple locks, on real servers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -16,8 +16,8 @@ use crate::plan::draw::Draw;
 use crate::plan::variant::Variant;
 use crate::plan::{LockKind, WorkloadKind};
 
-/// `SET NX PX` on a majority of the nodes, with a holder that checks its deadline. On one node it is the lock that most
-/// people write, on several nodes the published algorithm.
+/// `SET NX PX` on a majority of the nodes, with a holder that checks its deadline. On one node, this is the lock that
+/// most people write; on several nodes, the published algorithm.
 #[derive(Debug)]
 pub(super) struct Plain {
     members: Vec<PlainNode>,
@@ -27,7 +27,7 @@ pub(super) struct Plain {
     draw: Mutex<Draw>,
 }
 
-/// A node, and the connection to it, if there is one.
+/// A node, with a connection to it if there is one.
 #[derive(Debug)]
 struct PlainNode {
     port: u16,
@@ -56,7 +56,7 @@ impl PlainGuard {
         self.owner
     }
 
-    /// Returns the fencing token; 0 if the lock has none.
+    /// Returns the fencing token, or 0 if the lock has none.
     pub(super) fn token(&self) -> u64 {
         self.token
     }
@@ -94,7 +94,7 @@ async fn connect(port: u16, bound: Duration) -> Option<MultiplexedConnection> {
 }
 
 impl Plain {
-    /// The variants that are available here.
+    /// The variants that can run on real servers.
     pub(super) const HAD: [Variant; 5] = [
         Variant::SetNxDel,
         Variant::GetThenDel,
@@ -150,7 +150,7 @@ impl Plain {
                 name: name.to_owned(),
                 owner,
                 token: granted.iter().copied().max().unwrap_or(0),
-                // Minus what the rates of the clocks may differ by.
+                // The lease minus what the rates of the clocks may differ by.
                 valid_until: asked + lease_nanos / 100 * 99,
             };
             if self.members.len() / 2 < granted.len() && guard.is_held() {
@@ -167,7 +167,8 @@ impl Plain {
         }
     }
 
-    /// Claims the name on a node. Returns its counter, or 0 without counters; `None` if it has not granted the name.
+    /// Claims the name on a node. Returns the node's counter, 0 if the variant has no counters, or `None` if the node
+    /// did not grant the name.
     async fn claim(
         &self,
         member: &PlainNode,
@@ -192,7 +193,7 @@ impl Plain {
             .await
     }
 
-    /// Releases a claim in the way of the variant.
+    /// Releases a claim as the variant does it.
     pub(super) async fn release(&self, guard: &PlainGuard) {
         let releases = self
             .members

@@ -1,5 +1,5 @@
-//! Clocks of servers that can be changed: a small library that is compiled when a run needs it, and is loaded before
-//! the server.
+//! Wall clocks of servers that a run can change. They use a small library that is compiled when a run needs it and is
+//! loaded into the server.
 
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -8,8 +8,8 @@ use std::process::Command;
 
 use super::clock;
 
-/// The source of the library. It reads the wall clock by system calls alone: looking up the real function by `dlsym` at
-/// start may allocate, and an allocator that reads the clock would then wait for itself.
+/// The source of the library. It reads the wall clock only by system calls. Looking up the real function with `dlsym`
+/// at start may allocate, and an allocator that reads the clock would then wait for itself.
 const SOURCE: &str = include_str!("preload.c");
 
 /// The compiled library.
@@ -40,7 +40,8 @@ impl Preload {
         Ok(Preload { library })
     }
 
-    /// Copies the library into the folder of a server, with which it is removed, and creates the file of the clock.
+    /// Copies the library into the folder of a server, and creates the file of the clock. Both are removed with that
+    /// folder.
     pub(super) fn install(&self, folder: &Path) -> io::Result<NodeClock> {
         std::fs::write(folder.join("preload.so"), &self.library)?;
         let clock = NodeClock {
@@ -58,15 +59,15 @@ impl Preload {
 #[derive(Debug)]
 pub(super) struct NodeClock {
     folder: PathBuf,
-    /// How far it is ahead at `since`, in nanoseconds.
+    /// How far the clock is ahead at `since`, in nanoseconds.
     offset: i64,
     rate_ppm: i64,
-    /// When the rate took effect, by the clock of the machine.
+    /// When the rate took effect, on the clock of the machine.
     since: u64,
 }
 
 impl NodeClock {
-    /// Returns the environment variables of the server.
+    /// Returns the environment variables that the server needs.
     pub(super) fn variables(&self) -> Vec<(String, String)> {
         let path = |name: &str| self.folder.join(name).display().to_string();
         vec![
@@ -98,7 +99,7 @@ impl NodeClock {
         self.since = now;
     }
 
-    /// Writes the file. The server has mapped it into memory, and reads the new values next.
+    /// Writes the file. The server has mapped the file into memory, so its next reading uses the new values.
     fn write(&self) -> io::Result<()> {
         let since = i64::try_from(self.since).unwrap_or(0);
         let mut bytes = Vec::new();

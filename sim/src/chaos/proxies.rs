@@ -8,7 +8,7 @@ use crate::plan::draw::{Draw, Purpose};
 use crate::plan::fault::Direction;
 use crate::plan::time::SimTime;
 
-/// One proxy for each pair: client after client, each with every node.
+/// The proxies: one for each pair of client and node, ordered by client.
 #[derive(Debug)]
 pub(super) struct Proxies {
     nodes: u16,
@@ -21,7 +21,7 @@ impl Proxies {
     pub(super) async fn open(plan: &Plan, scale: u32, servers: &[u16]) -> io::Result<Proxies> {
         let longer = |span: SimTime| span.as_nanos().saturating_mul(u64::from(scale));
         let (min, max) = (longer(plan.network.min), longer(plan.network.max));
-        // The loopback interface and the proxy take that long by themselves.
+        // The loopback interface and the proxy themselves take that long.
         let usual = match max < 2_000_000 {
             true => Forwarding::Open,
             false => Forwarding::Slow { min, max },
@@ -70,7 +70,7 @@ impl Proxies {
         self.usual
     }
 
-    /// Undoes all faults of links.
+    /// Reverts all faults of links.
     pub(super) fn heal(&self) {
         for proxy in &self.proxies {
             proxy.set(End::Node, self.usual);
@@ -79,7 +79,7 @@ impl Proxies {
     }
 }
 
-/// Returns the ends that receive the messages of a direction.
+/// Returns the ends that receive messages in a direction.
 pub(super) fn ends(direction: Direction) -> &'static [End] {
     match direction {
         Direction::Both => &[End::Node, End::Client],

@@ -15,14 +15,14 @@ use tokio::task::{AbortHandle, spawn_local};
 use super::clock;
 use crate::plan::draw::Draw;
 
-/// How a direction carries messages.
+/// How messages travel in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Forwarding {
     /// Messages pass at once.
     Open,
     /// Each message takes a time between these bounds, in nanoseconds. Messages do not overtake each other.
     Slow { min: u64, max: u64 },
-    /// Messages wait until this ends, like lost packets that TCP sends again.
+    /// Messages wait until this state ends, like lost packets that TCP resends.
     Held,
 }
 
@@ -37,9 +37,9 @@ pub(super) struct Proxy {
 struct Wire {
     to_node: DirectionPipe,
     to_client: DirectionPipe,
-    /// The port of the server that answers.
+    /// The port of the server to which new connections lead.
     leads_to: Cell<u16>,
-    /// Connections up to this number swallow every message.
+    /// Connections with a number up to this one swallow every message.
     swallows: Cell<u64>,
     opened: Cell<u64>,
     pumps: RefCell<Vec<AbortHandle>>,
@@ -53,7 +53,7 @@ struct DirectionPipe {
 }
 
 impl DirectionPipe {
-    /// Waits until the line carries messages. Returns when a message that is sent now arrives.
+    /// Waits until messages can pass. Returns when a message that is sent now arrives.
     async fn due(&self) -> u64 {
         loop {
             let changed = self.changed.notified();
@@ -73,7 +73,7 @@ impl DirectionPipe {
     }
 }
 
-/// The end that receives messages.
+/// The end of a link that receives messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum End {
     Node,
@@ -113,7 +113,7 @@ impl Proxy {
         }
     }
 
-    /// Makes the existing connections swallow every message for good. Neither end is notified.
+    /// Makes the existing connections swallow every message from now on. Neither end is notified.
     pub(super) fn swallow(&self) {
         self.wire.swallows.set(self.wire.opened.get());
     }
@@ -125,7 +125,7 @@ impl Proxy {
         }
     }
 
-    /// Routes new connections to the server on this port, and ends the existing ones.
+    /// Routes new connections to the server on this port, and ends the existing connections.
     pub(super) fn lead_to(&self, server: u16) {
         self.wire.leads_to.set(server);
         self.reset();
@@ -180,7 +180,7 @@ async fn pump(from: OwnedReadHalf, to: OwnedWriteHalf, wire: Rc<Wire>, towards: 
     let delivery = spawn_local(deliver(due, to));
     let _end = AbortOnDrop(delivery.abort_handle());
     take(from, &taken, &wire, towards, number).await;
-    // The other end reads what is still in flight before the end of the stream.
+    // The other end reads what is still in flight before it reads the end of the stream.
     drop(taken);
     let _ = delivery.await;
 }
@@ -216,7 +216,7 @@ async fn take(
             continue;
         }
     }
-    // The end of a swallowed connection is not passed on either.
+    // The end of a swallowed connection is not forwarded either.
     if number <= wire.swallows.get() {
         clock::sleep(Duration::from_secs(3_600)).await;
     }

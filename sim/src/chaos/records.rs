@@ -22,12 +22,12 @@ struct Stored {
 #[derive(Debug, Default)]
 pub(super) struct Records {
     history: History,
-    /// When the run began: time 0 of the history.
+    /// When the run began, which is time 0 of the history.
     began: u64,
     /// The holds that processes have not left, each with its index among the sections.
     open: BTreeMap<(Process, u32), usize>,
     stores: Vec<Stored>,
-    /// The errors of operations, and how often each occurred.
+    /// The errors of operations, with the number of occurrences of each.
     failures: BTreeMap<String, u64>,
 }
 
@@ -50,7 +50,7 @@ impl Records {
         at.saturating_sub(self.began)
     }
 
-    /// Handles a message of a process that arrived at `now`. Returns the answer, if there is one.
+    /// Handles a message of a process that arrived at `now`. Returns the answer, if the message has one.
     pub(super) fn hear(
         &mut self,
         process: Process,
@@ -141,7 +141,7 @@ impl Records {
             under: HoldId::NONE,
         });
         self.open.insert((process, *hold), place);
-        // A lock without tokens promises nothing about them.
+        // A lock without tokens makes no promise about them.
         if let Ok(owner) = owner.parse()
             && *token != 0
         {
@@ -210,19 +210,19 @@ impl Records {
         }
     }
 
-    /// Records that a fault begins.
+    /// Records the beginning of a fault.
     pub(super) fn began(&mut self, fault: usize, client: Option<u16>, now: u64) {
         let at = self.moment(now);
         self.history.began.push(Began { fault, at, client });
     }
 
-    /// Records a claim that is left although no client holds it.
+    /// Records a claim that is left on a node although no client holds it.
     pub(super) fn left_over(&mut self, node: u16, name: u16) {
         let name = NameId(name);
         self.history.leftovers.push(Leftover { node, name });
     }
 
-    /// Returns the client that was last to enter the section of a name, or of any name, among those that are inside.
+    /// Returns the client that entered the section of a name, or of any name, last and is still inside.
     pub(super) fn holder(&self, name: Option<u16>) -> Option<u16> {
         let open = self.open.values();
         let sections = open.filter_map(|place| self.history.sections.get(*place));
@@ -245,7 +245,7 @@ impl Records {
             .sum()
     }
 
-    /// Returns the errors of operations, and how often each occurred.
+    /// Returns the errors of operations, with the number of occurrences of each.
     pub(super) fn failures(&self) -> &BTreeMap<String, u64> {
         &self.failures
     }
@@ -276,8 +276,8 @@ pub(super) fn during_holds(history: &History) -> u64 {
     began.filter(|began| is_inside(began.at)).count() as u64
 }
 
-/// Returns how often two processes were inside at the same time, whatever they believed. A process that was stopped
-/// inside is there until it continues.
+/// Returns how often two processes were inside a section at the same time, whatever they believed. A process that is
+/// stopped inside stays there until it resumes.
 pub(super) fn beside_each_other(history: &History) -> u64 {
     let mut stays: Vec<&Section> = history.sections.iter().collect();
     stays.sort_by_key(|section| (section.name, section.entered));

@@ -1,4 +1,4 @@
-//! The desk, to which clients report: each process has a connection to the command, and introduces itself on it.
+//! The server to which clients report. Each client process connects to it and introduces itself.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,16 +15,16 @@ use super::message::{ClientReport, ConductorReply, WorkerSettings};
 use super::records::Records;
 use crate::history::Process;
 
-/// The desk of one run.
+/// The report server of one run.
 #[derive(Debug)]
 pub(super) struct ReportServer {
     port: u16,
     records: Rc<RefCell<Records>>,
-    /// The processes that are connected, with the sender of their connections.
+    /// The processes that are connected, with the senders of their connections.
     present: Rc<RefCell<BTreeMap<Process, UnboundedSender<ConductorReply>>>>,
 }
 
-/// Returns the settings that a process receives first.
+/// Returns the settings that are sent to a process when it connects.
 type Introduction = Rc<dyn Fn(Process) -> WorkerSettings>;
 
 impl ReportServer {
@@ -45,7 +45,7 @@ impl ReportServer {
                 let (records, present) = (Rc::clone(&records), Rc::clone(&present));
                 let introduction = Rc::clone(&introduction);
                 spawn_local(async move {
-                    // A process that is killed may break off anywhere.
+                    // A process that is killed may break the connection at any byte.
                     let _ = serve(stream, &records, &present, &*introduction).await;
                 });
             }
@@ -62,7 +62,7 @@ impl ReportServer {
         self.records.borrow_mut()
     }
 
-    /// Sends a message to a client. Returns whether a process of it is connected.
+    /// Sends a message to a client. Returns whether a process of the client is connected.
     pub(super) fn tell(&self, client: u16, told: ConductorReply) -> bool {
         let present = self.present.borrow();
         let mut processes = present.iter();
@@ -70,7 +70,7 @@ impl ReportServer {
         process.is_some_and(|(_, line)| line.send(told).is_ok())
     }
 
-    /// Returns how many processes are connected.
+    /// Returns the number of connected processes.
     pub(super) fn present(&self) -> usize {
         self.present.borrow().len()
     }

@@ -11,19 +11,19 @@ use crate::history::{Access, History, Section};
 /// The observations of one lock under the faults of one plan.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Observed {
-    /// How long the run lasted, in seconds.
+    /// The length of the run, in seconds.
     pub(crate) seconds: u64,
-    /// How many holds were won.
+    /// The number of holds that were won.
     pub(crate) holds: u64,
     /// How often a name passed from one process to another.
     pub(crate) hand_overs: u64,
-    /// How many faults began.
+    /// The number of faults that began.
     pub(crate) faults: u64,
-    /// How many faults began while a lock was held.
+    /// The number of faults that began while a lock was held.
     pub(crate) during_holds: u64,
-    /// How many faults were passed over, because another fault had the process or the server.
+    /// The number of faults that were skipped because another fault was using the process or the server.
     pub(crate) passed_over: u64,
-    /// Why faults were impossible here, and how many for each reason.
+    /// The number of faults that were impossible, for each reason why they were.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) lacking: BTreeMap<String, u64>,
     /// How often two clients believed that they held the lock at the same time.
@@ -40,14 +40,14 @@ pub(crate) struct Observed {
     /// The first claim that was left after all clients had ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) orphans: Option<Break>,
-    /// How often two clients were inside at the same time, whatever they believed.
+    /// How often two clients were inside a section at the same time, whatever they believed.
     pub(crate) met_inside: u64,
-    /// How many writes of an unfenced counter were overwritten without having been read.
+    /// The number of writes of an unfenced counter that were overwritten before they were read.
     pub(crate) lost_updates: u64,
-    /// The errors of calls, and how often each occurred at least.
+    /// The errors of calls. The numbers of occurrences are lower bounds.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) failures: BTreeMap<String, u64>,
-    /// Standard error of clients, and clients that did not end.
+    /// What clients wrote to standard error, and clients that did not end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) complaints: Vec<String>,
 }
@@ -55,13 +55,13 @@ pub(crate) struct Observed {
 /// The first violation of a property.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Break {
-    /// When it happened, in seconds since the run began.
+    /// When the violation happened, in seconds since the run began.
     pub(crate) after: f64,
     /// What happened, in one sentence.
     pub(crate) story: String,
 }
 
-/// Why a run shows nothing.
+/// The reason why a run shows nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Vacuous {
     Holds,
@@ -79,7 +79,7 @@ impl Vacuous {
     }
 }
 
-// A run with fewer of them in a minute shows nothing.
+// A run in which a minute has fewer of them shows nothing.
 const LEAST_HOLDS: u64 = 20;
 const LEAST_HAND_OVERS: u64 = 10;
 const LEAST_FAULTS: u64 = 4;
@@ -108,7 +108,8 @@ impl Observed {
         }
     }
 
-    /// Returns why the run shows nothing, if it does not. `planned_faults` is the number of faults in the plan.
+    /// Returns the reason why the run shows nothing, if there is one. `planned_faults` is the number of faults in the
+    /// plan.
     pub(crate) fn vacuous(&self, planned_faults: usize) -> Option<Vacuous> {
         let min = |of_a_minute: u64| (of_a_minute * self.seconds / 60).max(1);
         if self.holds < min(LEAST_HOLDS) {
@@ -124,7 +125,7 @@ impl Observed {
     }
 }
 
-/// Returns how many holds began while another client believed that it held the name.
+/// Returns the number of holds that began while another client believed that it held the name.
 fn overlaps(history: &History) -> u64 {
     let stays = history.sections.iter();
     let mut stays: Vec<(&Section, u64)> = stays

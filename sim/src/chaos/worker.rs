@@ -1,4 +1,4 @@
-//! A client process: works as the plan defines, and reports to the command.
+//! A client process, which does the work that the plan defines and reports to the command.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -23,7 +23,7 @@ use crate::plan::{Watchdog, WorkloadKind};
 /// Runs the client until the command stops it or ends.
 ///
 /// # Errors
-/// Returns what kept the client from starting.
+/// Returns the reason why the client could not start.
 pub(crate) fn run(desk: u16, process: Process) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -47,13 +47,13 @@ pub(crate) fn run(desk: u16, process: Process) -> Result<(), String> {
         let (orders, ordered) = watch::channel(Orders::default());
         let listening = listen(lines, answers, orders);
         let worker = Worker::new(settings, counter, answered, ordered);
-        // Without the command there is nothing left to do.
+        // Without the command, nothing is left to do.
         first(listening, worker.work()).await;
         Ok(())
     })
 }
 
-/// The orders of the command.
+/// The orders that the command has sent.
 #[derive(Clone, Copy, Default, Debug)]
 struct Orders {
     /// How many operations of the client were cancelled.
@@ -109,7 +109,7 @@ struct Worker {
     ordered: watch::Receiver<Orders>,
     draw: Draw,
     holds: u32,
-    /// Recent error texts, so that each is reported only a few times.
+    /// Recent error texts. They are kept so that each one is reported only a few times.
     told: VecDeque<String>,
 }
 
@@ -182,7 +182,7 @@ impl Worker {
         None
     }
 
-    /// Acquires a lock, works, and releases it. Returns `None` if the command has ended.
+    /// Acquires a lock, works, and releases the lock. Returns `None` if the command has ended.
     async fn turn(&mut self, subject: &LockUnderTest) -> Option<()> {
         let workload = self.settings.plan.workload.clone();
         let names = u64::from(workload.names.max(1));
@@ -197,7 +197,7 @@ impl Worker {
                 WorkloadKind::Fair => QueueOrder::Fair,
                 _ => QueueOrder::Any,
             },
-            // With a watchdog in the plan, half of the holds use it.
+            // If the plan has a watchdog, half of the holds use it.
             watchdog: match workload.watchdog {
                 Watchdog::On if self.draw.chance(500_000) => Watchdog::On,
                 _ if workload.kind == WorkloadKind::LongWork => Watchdog::On,
@@ -219,7 +219,8 @@ impl Worker {
         };
         self.holds += 1;
         let hold = self.holds;
-        // The clock is read before the check: if the process is stopped in between, the lock was held at this time.
+        // The clock is read before the check. If the process is stopped between the two, the lock was held at this
+        // time.
         let asked = clock::now();
         let believed = guard.is_held().then_some(asked);
         let said = ClientReport::Won {
@@ -288,7 +289,7 @@ impl Worker {
         Some(())
     }
 
-    /// Draws how long the client stays inside: mostly up to an eighth of the plan's longest stay, in a tenth of cases
+    /// Draws how long the client stays inside: usually up to an eighth of the plan's longest stay, in a tenth of cases
     /// up to all of it.
     fn stay(&mut self) -> Duration {
         let workload = &self.settings.plan.workload;
@@ -305,7 +306,8 @@ impl Worker {
         self.answered.recv().await
     }
 
-    /// Reports an error the first time and then every tenth time, because a server that is down for long causes many.
+    /// Reports an error the first time and then every tenth time, because a server that is down for a long time causes
+    /// many errors.
     async fn failed(&mut self, error: String) -> Option<()> {
         // Addresses and times differ each time.
         let error: String = error
@@ -324,7 +326,7 @@ impl Worker {
         Some(())
     }
 
-    /// Waits for a future, unless it is cancelled or the run is over: then the future is dropped where it is.
+    /// Waits for a future. Drops it if it is cancelled or the run is over.
     async fn cancellable<T>(&self, future: impl Future<Output = T>) -> Option<T> {
         let mut ordered = self.ordered.clone();
         ordered.mark_unchanged();

@@ -3,8 +3,8 @@
 use super::{Property, Violation, moment};
 use crate::history::{Access, History, Section};
 
-/// Finds two stays under different holds of one name that overlap in true time. A stay lasts from when its guard was
-/// won until the last check that found the lock held.
+/// Finds two sections under different holds of one name that overlap in true time. A section lasts from when its guard
+/// was won until the last check that found the lock held.
 pub(super) fn check(history: &History) -> Option<Violation> {
     let mut stays: Vec<(&Section, u64)> = history
         .sections
@@ -12,7 +12,8 @@ pub(super) fn check(history: &History) -> Option<Violation> {
         .filter(|section| section.access == Access::Alone)
         .filter_map(|section| Some((section, section.believed?)))
         .collect();
-    // Over all names in the order of time, so that the first violation is reported, whatever its name.
+    // The sections of all names are visited in the order of time, so that the first violation is reported, whatever
+    // its name.
     stays.sort_by_key(|(section, _)| section.won);
     let mut longest: Vec<Option<(&Section, u64)>> = vec![None; history.names.len()];
     for (section, believed) in stays {
@@ -73,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_client_holds_its_lock_from_its_guard_on_and_not_only_inside() {
-        // Its guard was won at 5, and it lingers until another client has come and gone.
+        // The guard was won at 5, and its client enters only after another client has entered and left.
         let mut dawdling = believed(0, 0, 30, 40);
         dawdling.won = 5;
         let violation = check(&history(vec![dawdling.clone(), believed(1, 1, 10, 20)])).unwrap();

@@ -1,4 +1,4 @@
-//! Expiry: the claims of a dead process are free on each node within their TTL.
+//! Expiry: each node frees the claims of a dead process within their TTL.
 
 use super::{Property, Violation, moment};
 use crate::history::History;

@@ -7,25 +7,25 @@ use quorlock::OwnerId;
 use super::{Property, Violation, moment};
 use crate::history::{Answered, History, LockAnswer, NameId};
 
-/// One queue: a name on a node, until the node loses its data.
+/// The key of a queue: a name on a node, until the node loses its data.
 type FairQueue = (u16, u32, NameId);
 
 /// A waiter with a place in a queue.
 #[derive(Clone, Copy)]
 struct QueuedWaiter<'a> {
-    /// The index of the answer that gave it its place.
+    /// The index of the answer that gave the waiter its place.
     came: usize,
-    /// The index of the answer since which it certainly has its place. This is a later one than `came` if the waiter
+    /// The index of the answer since which the waiter certainly has its place. It is later than `came` if the waiter
     /// was silent for so long that the node may have considered it dead.
     kept: usize,
     last: &'a LockAnswer,
-    /// The last millisecond of the place, by the node's clock.
+    /// The last millisecond of the waiter's place, by the node's clock.
     until: u64,
     /// Whether the node's clock has been beyond `until`.
     was_dead: bool,
 }
 
-/// Finds a waiter that was served before an earlier one that is alive by the node's clock and has not left.
+/// Finds a waiter that was served before an earlier one that had not left and was alive by the node's clock.
 pub(super) fn check(history: &History) -> Option<Violation> {
     let mut queues: BTreeMap<FairQueue, BTreeMap<OwnerId, QueuedWaiter<'_>>> = BTreeMap::new();
     for (index, turn) in history.turns.iter().enumerate() {
@@ -167,7 +167,7 @@ mod tests {
             turns.push((served, 13, Answered::Served));
             assert_eq!(checked(turns), None, "{served}");
         }
-        // But those that arrive after its return may not overtake it.
+        // But waiters that arrive after its return may not overtake it.
         let mut turns = came_back;
         turns.extend([(3, 13, queued(100)), (3, 14, Answered::Served)]);
         assert!(checked(turns).is_some());

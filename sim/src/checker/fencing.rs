@@ -1,4 +1,4 @@
-//! Fencing: tokens are unique and grow, and a store never accepts a smaller one than it has seen.
+//! Fencing: tokens are unique and grow, and a store never accepts a token that is smaller than one that it has seen.
 
 use super::{Property, Violation, moment};
 use crate::history::{Accepted, Access, Grant, History};
@@ -8,7 +8,7 @@ pub(super) fn check(history: &History) -> Option<Violation> {
     violations.into_iter().flatten().min_by_key(|v| v.at)
 }
 
-/// Returns all grants except those of readers, which carry the last writer's token.
+/// Returns all grants except those of readers, which carry the token of the last writer.
 fn new_tokens(history: &History) -> impl Iterator<Item = &Grant> {
     let grants = history.grants.iter();
     grants.filter(|grant| grant.access != Access::Read)
@@ -34,7 +34,7 @@ fn unique(history: &History) -> Option<Violation> {
     Some(violation.by(&[a.process, b.process]))
 }
 
-/// Finds a hold that was requested after another was won but has no larger token.
+/// Finds a hold that was requested after another one was won, but has no larger token.
 fn growing(history: &History) -> Option<Violation> {
     let mut asked: Vec<&Grant> = new_tokens(history).collect();
     let mut won = asked.clone();
@@ -72,7 +72,7 @@ fn growing(history: &History) -> Option<Violation> {
     Some(violation.by(&[earlier.process, grant.process]))
 }
 
-/// Finds an accepted write whose token is smaller than one that the store accepted before.
+/// Finds an accepted write whose token is smaller than a token that the store accepted before.
 fn taken_in_order(history: &History) -> Option<Violation> {
     let mut largest: Vec<u64> = vec![0; history.names.len()];
     for write in &history.writes {

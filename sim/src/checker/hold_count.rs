@@ -1,4 +1,4 @@
-//! Hold count: a hold counts as many guards as exist.
+//! Hold count: the count of a hold is the number of its guards.
 
 use super::{Property, Violation};
 use crate::history::{History, NameId};

@@ -11,7 +11,7 @@ pub(super) fn check(history: &History) -> Option<Violation> {
         .filter_map(|reign| Some((reign, reign.believed?)))
         .collect();
     reigns.sort_by_key(|(reign, _)| reign.elected);
-    // For each name, the leader that believes for the longest time so far.
+    // For each name, the leader that has the latest end so far.
     let mut longest: Vec<Option<(&Reign, u64)>> = vec![None; history.names.len()];
     for (reign, believed) in reigns {
         let Some(longest) = longest.get_mut(usize::from(reign.name.0)) else {

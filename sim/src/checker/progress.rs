@@ -1,4 +1,4 @@
-//! Progress: once everything works again, the lock is acquired within a bound.
+//! Progress: when all faults are over, the lock is acquired within a bound.
 
 use super::{Property, Violation, moment};
 use crate::history::{Action, History, Operation, Outcome};
@@ -38,8 +38,8 @@ fn after_faults(history: &History) -> Option<Violation> {
     })
 }
 
-/// Finds a client that waits while no acquisition of its names succeeds for longer than the bound: locks are held and
-/// free for bounded times.
+/// Finds a client that waits for longer than the bound while no acquisition of its names succeeds. The bound covers
+/// the times for which locks are held and free.
 fn while_waited_for(history: &History) -> Option<Violation> {
     let idle = history.idle_within?;
     let is_won = |op: &&Operation| {
@@ -93,8 +93,8 @@ fn ended(history: &History, op: &Operation) -> u64 {
     died.map_or(op.completed, |(_, at)| op.completed.min(*at))
 }
 
-/// Finds a released lock that a client waits for and that no client acquires within the bound, although it is free on a
-/// threshold of members.
+/// Finds a released lock that a client waits for and that no client acquires within the bound, although a threshold of
+/// members is free.
 fn while_free(history: &History) -> Option<Violation> {
     let idle = history.free_within?;
     let gap = gaps(history)
@@ -115,18 +115,18 @@ fn while_free(history: &History) -> Option<Violation> {
     })
 }
 
-/// A time in which a lock was free although a client waited for it.
+/// A period in which a lock was free although a client waited for it.
 #[derive(Clone, Copy, Debug)]
 pub struct Gap<'a> {
     /// When the release of the lock was confirmed, in nanoseconds of true time.
     pub from: u64,
-    /// When the lock was acquired again, in nanoseconds of true time; `u64::MAX` if it was not.
+    /// When the lock was acquired again, in nanoseconds of true time, or `u64::MAX` if it was not.
     pub to: u64,
-    /// An acquisition that waited from the release, or earlier, until `to`.
+    /// An acquisition that waited until `to`, since the release or longer.
     pub waiter: &'a Operation,
 }
 
-/// Returns every time in which a lock was free although a client waited for it. Assumes that holds are not nested.
+/// Returns every period in which a lock was free although a client waited for it. Assumes that holds are not nested.
 pub fn gaps(history: &History) -> impl Iterator<Item = Gap<'_>> {
     let all = history.operations.iter();
     let released = all.filter(|op| op.action == Action::Release && op.outcome == Outcome::Ok);
@@ -136,7 +136,7 @@ pub fn gaps(history: &History) -> impl Iterator<Item = Gap<'_>> {
         let same = same.filter(|op| op.names & release.names != 0);
         let asked = same.filter(|op| matches!(op.action, Action::Acquire | Action::Try));
         let won = asked.clone().filter(|op| op.outcome == Outcome::Ok);
-        // A hold that is won before this release is confirmed ends at another release.
+        // A hold that is won before this release is confirmed leaves no gap here. Its own release is checked instead.
         let next = won
             .map(|op| op.completed)
             .filter(|at| release.invoked < *at);
@@ -241,10 +241,10 @@ mod tests {
         assert_eq!(check(&history), None);
         history.free_within = bound(189);
         assert_eq!(check(&history).unwrap().at.as_nanos(), 299);
-        // Another client has acquired it in between.
+        // Another client has acquired the lock in between.
         history.operations.push(acquired(105, 200, Outcome::Ok));
         assert_eq!(check(&history), None);
-        // And has released it: no client acquires it after that.
+        // That client has released the lock, and no client acquires it after that.
         history.operations.push(released(400, 410));
         assert_eq!(check(&history), None, "no client wants it");
         let waits = acquired(300, u64::MAX, Outcome::Indeterminate);

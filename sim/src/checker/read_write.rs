@@ -12,8 +12,8 @@ pub(super) fn check(history: &History) -> Option<Violation> {
     violations.into_iter().flatten().min_by_key(|v| v.at)
 }
 
-/// Finds a client that believes in a read or write hold while another believes in a write hold. An owner that writes
-/// may also read.
+/// Finds a client that believes in a read or write hold while another client believes in a write hold. An owner that
+/// writes may also read.
 pub(super) fn beside_a_writer(history: &History) -> Option<Violation> {
     let mut stays: Vec<(&Section, u64)> = history
         .sections
@@ -22,7 +22,7 @@ pub(super) fn beside_a_writer(history: &History) -> Option<Violation> {
         .filter_map(|section| Some((section, section.believed?)))
         .collect();
     stays.sort_by_key(|(section, _)| section.won);
-    // Stays of any name that may still last. The first violation is reported, whatever its name.
+    // Sections of any name that may still last. The first violation is reported, whatever its name.
     let mut inside: Vec<(&Section, u64)> = Vec::new();
     for (section, believed) in stays {
         inside.retain(|(_, until)| section.won < *until);
@@ -68,12 +68,12 @@ fn purpose(section: &Section) -> &'static str {
 /// A name on a node.
 type NameOnNode = (u16, NameId);
 
-/// A claim: its owner, and whether it is for reading.
+/// A claim: its owner, and whether it is a read claim.
 type Inside = (OwnerId, bool);
 
-/// Finds a client that a node kept out although no other client is inside within its lease. The layout has no separate
-/// lease for the writer: an owner that writes and reads keeps both claims with either. Nodes that lost their data are
-/// left out, because their claims are unknown.
+/// Finds a client that a node kept out although no other client is inside within its lease. The writer has no separate
+/// lease in the layout: an owner that writes and reads keeps both claims with either lease. Nodes that lost their data
+/// are ignored, because their claims are unknown.
 fn kept_out_by_nobody(history: &History) -> Option<Violation> {
     // Each claim with its expiry by the node's clock, and the answer that stated it.
     let mut claims: BTreeMap<NameOnNode, BTreeMap<Inside, (u64, &LockAnswer)>> = BTreeMap::new();
@@ -227,7 +227,7 @@ mod tests {
             turns.push((2, at, Answered::KeptOut));
             assert_eq!(checked(&turns).is_some(), is_found, "{at}");
         }
-        // Renewed in the meantime.
+        // The claim was renewed in the meantime.
         let renewed = [
             (0, 0, reads(10)),
             (0, 9, reads(19)),

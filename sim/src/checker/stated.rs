@@ -5,7 +5,7 @@ use crate::history::History;
 use crate::history::own::{Modality, StatedProperty};
 use crate::plan::time::SimTime;
 
-/// Finds a property of `always!` that was false at a check. Of several, the earliest violation is reported.
+/// Finds a property of `always!` that was false at a check. If there are several, the earliest violation is reported.
 pub(super) fn always(history: &History) -> Option<Violation> {
     let stated = of(history, Modality::Always);
     let broken = stated.filter_map(|stated| stated.broken.as_ref().map(|breach| (stated, breach)));
@@ -19,7 +19,7 @@ pub(super) fn always(history: &History) -> Option<Violation> {
     })
 }
 
-/// Finds a property of `eventually!` that was true at no check.
+/// Finds a property of `eventually!` that was never true.
 pub(super) fn eventually(history: &History) -> Option<Violation> {
     let mut stated = of(history, Modality::Eventually);
     let unmet = stated.find(|stated| stated.holds == 0)?;

@@ -1,6 +1,6 @@
 //! Statements: of two requests of one hold, the one with the larger number does not state a shorter lease.
 //!
-//! A contender that was shown the larger number replaces the claim after the lease that came with it, while the holder
+//! Otherwise a contender that was shown the larger number replaces the claim after the shorter lease, while the holder
 //! still relies on the longer one.
 
 use super::{Property, Violation};

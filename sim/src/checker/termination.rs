@@ -4,7 +4,7 @@ use super::{Property, Violation, moment};
 use crate::history::History;
 use crate::plan::time::SimTime;
 
-/// Reports a run that had to be ended.
+/// Finds a run that did not end by itself and was stopped.
 pub(super) fn check(history: &History) -> Option<Violation> {
     let endless = history.endless?;
     let process = endless.process;

@@ -1,14 +1,14 @@
-//! Terms: the terms of leaders grow strictly, with each election.
+//! Terms: the terms of leaders grow strictly with each election.
 
 use super::{Property, Violation, moment};
 use crate::history::{History, Reign};
 
-/// Finds a leader that was elected later than another of the same name but has no larger term.
+/// Finds a leader that was elected later than another leader of the same name, but has no larger term.
 ///
-/// Where at most one client leads, this is stronger than what fencing tokens must satisfy, which need not be in the
+/// Where at most one client leads, this is stronger than the property of fencing tokens. Tokens need not be in the
 /// order in which concurrent acquisitions end.
 pub(super) fn check(history: &History) -> Option<Violation> {
-    // A leader that learns of its election after the end of its term writes nothing.
+    // A leader that learns of its election only after the end of its term writes nothing, so it is ignored.
     let reigns = history.reigns.iter();
     let mut reigns: Vec<&Reign> = reigns.filter(|reign| reign.believed.is_some()).collect();
     reigns.sort_by_key(|reign| reign.elected);

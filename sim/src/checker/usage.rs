@@ -1,10 +1,10 @@
-//! Usage: writes of two holds do not interleave, and no update is overwritten without having been read.
+//! Usage: writes of two holds do not interleave, and no update is overwritten before it is read.
 
 use super::{Property, Violation, moment};
 use crate::history::{Accepted, History, HoldId, Written};
 
-/// Finds a hold that writes to a resource after a later hold has written there, or that replaces a write which came
-/// after its read.
+/// Finds a hold that writes to a resource after a later hold has written to it, or that overwrites a write that it has
+/// not read.
 pub(super) fn check(history: &History) -> Option<Violation> {
     let taken = |w: &&Written| w.accepted == Accepted::Yes;
     let mut last: Vec<Option<&Written>> = vec![None; history.names.len()];
@@ -77,7 +77,7 @@ mod tests {
         }
     }
 
-    /// Hold 0 has read at 0 and writes at 20; hold 1 reads at `read_at` and writes at 30.
+    /// Hold 0 reads at 0 and writes at 20. Hold 1 reads at `read_at` and writes at 30.
     fn updates(read_at: u64, accepted: Accepted) -> History {
         let mut history = history(Vec::new());
         history.writes = vec![written(0, 20, Some(1)), written(1, 30, Some(2))];

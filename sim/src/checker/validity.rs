@@ -1,4 +1,4 @@
-//! Validity: guards state correctly what their holds are worth.
+//! Validity: what guards state about their holds is true.
 
 use super::{Property, Violation};
 use crate::history::{BeliefStatement, History};

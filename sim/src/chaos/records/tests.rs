@@ -1,4 +1,4 @@
-//! Planted faults: possible reports of clients, and the violations that must be noticed in them.
+//! Tests with possible reports of clients, in which violations must be found.
 
 use super::*;
 use crate::chaos::verdict::Observed;
@@ -16,7 +16,7 @@ fn records() -> Records {
     Records::new(BEGAN, vec!["lock-0".to_owned(), "lock-1".to_owned()])
 }
 
-/// Records a hold of the first name, from winning it to the last check that found it held.
+/// Records a hold of the first name, from when it was won to the last check that found it held.
 fn hold(records: &mut Records, client: u16, token: u64, (won, believed, left): (u64, u64, u64)) {
     let said = ClientReport::Won {
         hold: 1,

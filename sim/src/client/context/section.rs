@@ -18,10 +18,10 @@ use crate::world::with;
 
 /// The record of a client inside a critical section. Dropping it records that the client has left.
 ///
-/// The checkers assume that the client believes that it holds the lock from when its guard was won until its last check that
-/// found the lock held. [`Context::acquire`](super::Context::acquire) records when a guard was won; for any other
-/// guard, the moment of entering counts. If the process is stopped during a check, the moment before the stop counts.
-/// Exclusion is broken if two clients believe that they hold the same name at the same true time.
+/// The checkers assume that the client believes that it holds the lock from when its guard was won until its last
+/// check that found the lock held. [`Context::acquire`](super::Context::acquire) records when a guard was won; for any
+/// other guard, the moment of entering counts. If the process is stopped during a check, the moment before the stop
+/// counts. Exclusion is broken if two clients believe that they hold the same name at the same true time.
 #[derive(Debug)]
 #[must_use = "dropping it leaves the section"]
 pub struct SectionHandle {
@@ -41,7 +41,7 @@ impl SectionHandle {
         access: Access,
         under: HoldId,
     ) -> SectionHandle {
-        // The guard reads the clock, which borrows the world. It is therefore checked before the world is borrowed
+        // The guard reads the clock, which borrows the world. So the guard is checked before the world is borrowed
         // here.
         let (is_held, asked) = stop::ask(who, || guard.is_held());
         with(|world| {
