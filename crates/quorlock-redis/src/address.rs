@@ -138,7 +138,7 @@ impl Address {
 }
 
 impl Address {
-    /// Whether others can read the traffic on the network.
+    /// Whether the bytes cross a network unencrypted.
     pub(crate) fn is_for_all_to_read(&self) -> bool {
         self.scheme == Scheme::Plain && matches!(self.endpoint, Endpoint::Tcp { .. })
     }
@@ -159,21 +159,21 @@ pub enum AddressError {
         /// What is wrong with the address.
         reason: String,
     },
-    /// The address is meant for a Sentinel group, and does not parse.
+    /// The address has the scheme of a Sentinel group, but does not parse.
     Group {
         /// What is wrong with the address.
         reason: String,
     },
-    /// The address is meant for a Redis Cluster, and does not parse.
+    /// The address has the scheme of a Redis Cluster, but does not parse.
     Cluster {
         /// What is wrong with the address.
         reason: String,
     },
-    /// The address asks for TLS, and the cargo feature `tls` is off.
+    /// The address asks for TLS, but the cargo feature `tls` is off.
     Tls,
     /// The address asks for TLS without verification of the server's certificate (`#insecure`).
     Insecure,
-    /// The address does not ask for TLS, and the configuration has settings for TLS.
+    /// The address does not ask for TLS, although the configuration has settings for TLS.
     Unencrypted,
     /// The client of the `redis` crate has its own certificates or verifies none. Neither can be read from it.
     TlsOfClient,

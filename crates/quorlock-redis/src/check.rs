@@ -26,7 +26,7 @@ const OLDEST_WITH_DISK_WAIT: (u32, u32) = (7, 2);
 /// The oldest major version whose scripts may write after reading the time.
 const OLDEST_MAJOR: u32 = 5;
 
-/// What Envoy answers in place of an error code to a command that it does not forward.
+/// What Envoy replies instead of an error code to a command that it does not forward.
 const WORD_OF_ENVOY: &str = "unsupported command";
 
 impl RedisTransport {
@@ -56,7 +56,7 @@ impl RedisTransport {
         for check in checks {
             match check {
                 Ok(found) => checked = checked.or(Some(found)),
-                // Some of several servers may be down at the moment. A problem that does not pass by waiting is reported
+                // Some of several servers may be down at the moment. A problem that waiting does not cure is reported
                 // first.
                 Err(error) => problem = problem.filter(ConnectError::is_final).or(Some(error)),
             }
@@ -104,7 +104,8 @@ impl RedisTransport {
     }
 
     /// Returns the settings of the server that are legal but doubtful, for locks on names with this prefix. It queries
-    /// them on a separate connection. What the server does not report, or the user may not query, raises no doubt.
+    /// them on a separate connection. A setting that the server does not report, or that the user may not query,
+    /// raises no doubt.
     pub async fn doubts(&self, prefix: impl AsRef<[u8]>) -> Vec<Doubt> {
         let prefix = prefix.as_ref();
         let deadline = timer::now() + self.config().connect_timeout;
@@ -121,7 +122,7 @@ impl RedisTransport {
             }
         }
         if self.routes().group().is_some() {
-            // Replicas are the purpose of a group and of a cluster.
+            // Groups and clusters have replicas on purpose.
             doubts.retain(|doubt| !matches!(doubt, Doubt::HasReplicas { .. }));
         }
         doubts
@@ -130,7 +131,7 @@ impl RedisTransport {
     fn judge(&self, info: &Info) -> Result<Checked, ConnectError> {
         let field = |name: &str| info.field(name).map(String::from);
         let address = self.address().to_owned();
-        // Valkey has another name for it. (Seen on 9.1.2.)
+        // Valkey has another name for this field. (Seen on 9.1.2.)
         let mode = info.field("redis_mode").or(info.field("server_mode"));
         match mode {
             Some("sentinel") => return Err(ConnectError::Sentinel { address }),
@@ -160,7 +161,8 @@ impl RedisTransport {
             });
         }
         match field("role").as_deref() {
-            // In a cluster, this happens after a failover until the next look; requests are redirected to the new owner.
+            // In a cluster, this happens after a failover until the next query of the slot map. Requests are redirected
+            // to the new owner.
             Some("slave" | "replica") if !self.is_of_cluster() => {
                 Err(ConnectError::Replica { address })
             }
@@ -186,12 +188,13 @@ impl RedisTransport {
     /// Finds the reason for an error of the first command.
     async fn explained(&self, server: &Server, error: TransportError) -> ConnectError {
         let address = self.address().to_owned();
-        // A proxy for several servers has no INFO of one of them.
+        // A proxy for several servers cannot report the `INFO` of one of them.
         if error.cause == Cause::Unsupported || error.detail.starts_with(WORD_OF_ENVOY) {
             let detail = error.detail;
             return ConnectError::Proxy { address, detail };
         }
-        // Twemproxy ends a connection at a command that it does not know, such as SCRIPT, and answers PING.
+        // Twemproxy ends a connection when it receives a command that it does not know, such as SCRIPT, but
+        // answers PING.
         if error.cause == Cause::Unreachable && answers_ping(&server.target).await {
             let detail = "it answers PING, and ends the connection at SCRIPT LOAD".into();
             return ConnectError::Proxy { address, detail };

@@ -1,4 +1,5 @@
-//! A Redis Cluster. Its nodes report which of them owns which slot, and redirect requests that came to another node.
+//! A Redis Cluster. Its nodes report which of them owns which slot, and redirect requests for slots that they do not
+//! own.
 
 pub(crate) mod answer;
 mod hints;
@@ -38,15 +39,15 @@ use crate::target::Target;
 use crate::timer::{self, Instant};
 use crate::{error, key, keyslot};
 
-/// How long a request waits at first if its keys are being moved; the pause doubles each time. Moving a key takes less
-/// than a millisecond, and moving a slot takes as long for each key in it.
+/// How long a request first waits if its keys are being moved; the pause doubles each time. Moving a key takes less
+/// than a millisecond, and moving a slot takes that long for each of its keys.
 const MOVING: Duration = Duration::from_millis(10);
 
 /// The nodes of a cluster.
 ///
 /// There is one [`Server`] for each node that owns slots or was named by a redirect. The slot map is queried when it is
-/// first needed, when a node answers `MOVED` or `CLUSTERDOWN` or cannot be reached, and once a minute. A separate task
-/// does this, because callers may be dropped.
+/// first needed, when a node answers `MOVED` or `CLUSTERDOWN` or cannot be reached, and once a minute. Such a query, a
+/// *look*, runs in a separate task, because callers may be dropped.
 pub(crate) struct Cluster {
     shown: String,
     config: RedisConfig,
@@ -68,9 +69,9 @@ struct ClusterState {
     nodes: Vec<Arc<Node>>,
     /// Nodes to query, in this order.
     asked: Vec<Endpoint>,
-    /// Whether a slot has another owner than at the last look.
+    /// Whether a slot has changed owners since the previous look.
     has_changed: bool,
-    /// No look begins before this time.
+    /// The next look does not begin before this time.
     rests_until: Option<Instant>,
     /// Why the last look failed.
     trouble: Option<TransportError>,
@@ -152,7 +153,7 @@ impl Cluster {
         self.hints.look_again();
     }
 
-    /// Requests a look that queries this node last.
+    /// Requests a look that queries this node after all others.
     fn distrust(&self, endpoint: &Endpoint) {
         self.follow_hints();
         self.hints.distrust(endpoint);
@@ -173,7 +174,7 @@ impl Cluster {
         owner.map(|node| Arc::clone(&node.server))
     }
 
-    /// Notes the owner of a slot that a node has named.
+    /// Records the owner of a slot, as a node has named it.
     fn learn(&self, slot: Slot, endpoint: &Endpoint) -> Route {
         let mut state = self.lock();
         let node = self.node(&mut state, endpoint);
@@ -218,7 +219,7 @@ impl Routes for Cluster {
     fn find(&self, slot: Slot) -> Routing<'_> {
         Box::pin(async move {
             let mut looked = pin!(self.looked.notified());
-            // From here on, the end of a look is not missed, even between the check and the wait.
+            // From here on, the end of a look is not missed, even if it comes between the check and the wait.
             looked.as_mut().enable();
             if let Some(route) = self.known(slot) {
                 return Ok(route);
@@ -244,9 +245,9 @@ impl Routes for Cluster {
                 };
                 Some(at_once(self.learn(slot, &endpoint)))
             }
-            // A reader's lease is a key whose name the script makes up, and no node checks whether that key has arrived.
-            // Without this condition: A reads, its claim has moved and its lease has not, and B is granted the name to
-            // write.
+            // A reader's lease is a key whose name the script makes up, so no node checks whether that key has arrived.
+            // Without this condition, suppose A reads, its claim has moved, and its lease has not: B would be granted
+            // the name to write.
             ServerErrorKind::Ask if script::declares_its_keys(refused.request) => {
                 let (_, endpoint) = redirect()?;
                 let node = self.node(&mut self.lock(), &endpoint);
@@ -272,7 +273,7 @@ impl Routes for Cluster {
         };
         Box::pin(async move {
             let mut looked = pin!(self.looked.notified());
-            // From here on, the end of a look is not missed, even between the check and the wait.
+            // From here on, the end of a look is not missed, even if it comes between the check and the wait.
             looked.as_mut().enable();
             if let Some(route) = another() {
                 return Some(route);
@@ -319,8 +320,8 @@ impl Routes for Cluster {
         Subscription::new(handle)
     }
 
-    /// Notifies a witness whose call failed at one of the nodes; it is not known which. The witness is notified when a
-    /// node that was unreachable can be reached again, when slots change owners, and at once if neither is expected.
+    /// Notifies a witness whose call failed at one of the nodes; it is not known which. The witness is notified when
+    /// an unreachable node can be reached again, when slots change owners, or immediately if neither is expected.
     fn attend(&self, witness: Arc<dyn Witness>) -> Subscription {
         let mut state = self.lock();
         let number = state.witnesses.add(Arc::clone(&witness));
@@ -374,11 +375,11 @@ impl Drop for Cluster {
     }
 }
 
-/// Keeps a witness registered until it is dropped.
+/// Keeps a witness registered until this value is dropped.
 struct Attending {
     cluster: Weak<Cluster>,
     number: u64,
-    /// Attendances at the nodes that were unreachable when the witness came.
+    /// Watches of the nodes that were unreachable when the witness was registered.
     _failing: Vec<Attendance>,
 }
 

@@ -15,7 +15,7 @@ use crate::timer::LONGEST_SPAN;
 use crate::tls::Tls;
 use crate::wait::Wait;
 
-/// Bound on a call if none is set.
+/// The default bound on a call.
 const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Settings of a [`RedisTransport`](crate::RedisTransport). The defaults are safe.
@@ -114,8 +114,8 @@ impl RedisConfig {
 
     /// Sets how to connect to servers whose addresses ask for TLS (`rediss://`, `valkeys://`). Default: [`Tls::new`].
     ///
-    /// With these settings, an address that does not ask for TLS is refused, unless it is a Unix socket: one missing
-    /// letter in an address would send the password unencrypted.
+    /// With these settings, an address that does not ask for TLS is refused, unless it is a Unix socket. Otherwise
+    /// one missing letter in an address would send the password unencrypted.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn tls(mut self, tls: Tls) -> Self {
@@ -123,8 +123,8 @@ impl RedisConfig {
         self
     }
 
-    /// Sets the source of the credentials for addresses without a password. It is asked before each login. Default:
-    /// none.
+    /// Sets the source of the credentials for addresses without a password. The client queries it before each
+    /// login. Default: none.
     ///
     /// Use [`PasswordFile`](crate::PasswordFile) for a password that is rotated by hand.
     #[must_use]
@@ -218,9 +218,9 @@ impl RedisConfig {
         self
     }
 
-    /// Sets the bound on one query to a sentinel, from the name lookup to the answer; then the next sentinel is
-    /// queried. Default: 300 ms. The bound is shorter if several sentinels must fit into three quarters of
-    /// [`RedisConfig::connect_timeout`]. So for sentinels far away, raise both.
+    /// Sets the bound on one query to a sentinel, from the name lookup to the answer. After that the next
+    /// sentinel is queried. Default: 300 ms. The bound is shorter if several sentinels must fit into three
+    /// quarters of [`RedisConfig::connect_timeout`], so raise both for sentinels that are far away.
     #[must_use]
     pub fn sentinel_timeout(mut self, bound: Duration) -> Self {
         self.sentinel_timeout = bound.max(Duration::from_millis(1)).min(LONGEST_SPAN);

@@ -53,7 +53,7 @@ impl fmt::Display for Endpoint {
 /// Makes byte streams to servers.
 ///
 /// The default is [`Network`]. Implement the trait to carry the bytes another way: through a tunnel or a proxy, with
-/// encryption, over a network that fails on purpose. Pass the implementation to
+/// encryption, or over a network that fails on purpose. Pass the implementation to
 /// [`RedisConfig::network`](crate::RedisConfig::network).
 ///
 /// Each server has up to two streams at a time, for requests and for wake-ups. A stream that breaks, or on which
@@ -104,10 +104,10 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const KEEP_ALIVE_AGAIN: Duration = Duration::from_secs(5);
 
 fn tune(stream: &TcpStream) -> io::Result<()> {
-    // A small request must not wait for the acknowledgement of the one before.
+    // A small request must not wait for the acknowledgement of the previous one.
     stream.set_nodelay(true)?;
-    // Without keep-alive, a client that has sent nothing for an hour would learn only from its next request, which is
-    // lost, that a firewall has forgotten the connection.
+    // A firewall forgets a connection that has sent nothing for an hour. Without keep-alive, the client would learn
+    // of that only from its next request, which is lost.
     let keep_alive = TcpKeepalive::new()
         .with_time(KEEP_ALIVE)
         .with_interval(KEEP_ALIVE_AGAIN);

@@ -1,4 +1,4 @@
-//! The command connection to a server: which one is current, and which caller makes the next one.
+//! The command connection to a server: the current one, and the attempt that makes the next one.
 
 mod attendance;
 
@@ -20,14 +20,13 @@ use crate::timer::{self, Instant};
 /// The result of a connection attempt.
 type Outcome = Result<Arc<Connection>, TransportError>;
 
-/// Has one connection at a time. It is made when it is first needed, and replaced when it has failed.
+/// Keeps one connection at a time. It is made when it is first needed, and replaced when it has failed.
 ///
 /// All callers without a connection share one attempt. It runs in its own task, so the caller that started it may be
 /// dropped. The callers continue in the order of their arrival, and send their requests in this order. After a failed
 /// attempt, calls fail at once for a pause that grows with every further failure.
 ///
-/// While there are witnesses, there is always a good connection, an attempt, or a pause after which an attempt
-/// begins.
+/// While there are witnesses, there is always a good connection, an attempt, or a pause after which an attempt begins.
 #[derive(Debug)]
 pub(crate) struct ConnectionManager {
     target: Arc<Target>,
@@ -73,7 +72,7 @@ impl ConnectAttempt {
 
     async fn outcome(&self) -> Outcome {
         let mut ended = pin!(self.ended.notified());
-        // From here on, `end` is not missed, even if it is called between the look and the wait.
+        // From here on, `end` is not missed, even if it is called between the check and the wait.
         ended.as_mut().enable();
         if self.outcome.get().is_none() {
             ended.await;
@@ -140,8 +139,8 @@ impl ConnectionManager {
         self.target.source().was_wrong(link.whence(), Wrong::Call);
     }
 
-    /// Stops using a connection, since its replies could be late, or belong to other requests. Calls in flight on it
-    /// may end.
+    /// Stops using a connection whose replies could be late, or belong to other requests. Calls in flight on it may
+    /// end.
     pub(crate) fn retire(self: &Arc<Self>, link: &Arc<Connection>) {
         let mut state = self.lock();
         if let Phase::Up(current) = &state.phase
@@ -152,10 +151,10 @@ impl ConnectionManager {
         }
     }
 
-    /// Notifies the witness when there is a connection again, and at once if there is one.
+    /// Notifies the witness when there is a connection again, or immediately if there is one.
     ///
-    /// A waiter's call fails, the connection is made again, and only then the waiter gets here: without the
-    /// notification at once it would wait for an event that has passed. A connection on which a reply is owed proves
+    /// Suppose a waiter's call fails, and the connection is made again before the waiter gets here: without an
+    /// immediate notification it would wait for an event that has passed. A connection that owes a reply proves
     /// nothing about its server; the witness is notified when it is replaced.
     pub(crate) fn attend(self: &Arc<Self>, witness: Arc<dyn Witness>) -> Attendance {
         let now = timer::now();
@@ -212,8 +211,8 @@ impl ConnectionManager {
 
     /// Makes sure that there will be another connection if the current one has ended and there is a witness.
     ///
-    /// A server that accepts connections and closes them would be reconnected to in a tight loop. So each connection
-    /// that ends before a call was answered on it lengthens the pause before the next one.
+    /// Without a pause, the client would reconnect in a tight loop to a server that accepts connections and closes
+    /// them. So each connection that ends before a call was answered on it lengthens the pause before the next one.
     fn replace_ended(self: &Arc<Self>, mut state: MutexGuard<'_, ConnectionState>) {
         if let Phase::Up(link) = &state.phase
             && link.is_closed()
@@ -239,7 +238,7 @@ impl ConnectionManager {
         match &state.phase {
             Phase::Up(link) if self.is_good(link, now) => return Join::Ready(Arc::clone(link)),
             Phase::Resting(until, error) if now < *until => return Join::Failed(error.clone()),
-            // An attempt that has ended and is still the phase has ended with its runtime.
+            // An attempt that has ended but is still the current phase has ended with its runtime.
             Phase::Connecting(attempt) if attempt.outcome.get().is_none() => {
                 return Join::Wait(Arc::clone(attempt));
             }
@@ -277,15 +276,15 @@ impl ConnectionManager {
         let witnesses = state.witnesses.all();
         // The new connection may have ended already.
         self.replace_ended(state);
-        // The phase is set before the attempt ends. Otherwise a caller that is woken by a failure and tries again at once
-        // would find neither a connection nor a pause, and begin the next attempt without one.
+        // The phase is set before the attempt ends. Otherwise a caller that is woken by a failure and tries again
+        // immediately would find neither a connection nor a pause, and would begin the next attempt without a pause.
         reporter.0.end(outcome);
         if is_up {
             witnesses.iter().for_each(|witness| witness.reachable());
         }
     }
 
-    /// Opens a connection, and checks that its server answers and knows the scripts.
+    /// Opens a connection, and checks that its server answers and has the scripts.
     async fn open(
         self: &Arc<Self>,
         hesitation: u32,
@@ -304,8 +303,8 @@ impl ConnectionManager {
         self.target.open(deadline, open).await
     }
 
-    /// Returns the probes of a connection: when it is silent for too long, they try another one, as long as the
-    /// transport lives.
+    /// Returns the probes of a connection: when it is silent for too long, they try another one, for as long as
+    /// the transport exists.
     fn probes(self: &Arc<Self>, hesitation: u32) -> Probes {
         let connection = Arc::downgrade(self);
         let begin = move |silent, hesitation| {
@@ -330,13 +329,13 @@ impl ConnectionManager {
         let Some(link) = self.beside(hesitation).await else {
             return;
         };
-        // A server that was suspended answers both connections at the same time. This pause gives the old one time to
-        // be first.
+        // A server that was suspended answers both connections at the same time. This pause lets the old one answer
+        // first.
         timer::sleep_until(timer::now() + LEAST).await;
         self.replace(&silent, link);
     }
 
-    /// Opens a connection beside the current one. Returns `None` if the server does not answer on it.
+    /// Opens a connection in addition to the current one. Returns `None` if the server does not answer on it.
     async fn beside(self: &Arc<Self>, hesitation: u32) -> Option<Arc<Connection>> {
         let deadline = timer::now() + self.target.config().connect_timeout;
         let opened = timer::by(deadline, self.open(hesitation, deadline)).await?;
@@ -344,8 +343,8 @@ impl ConnectionManager {
     }
 
     /// Makes this connection the current one, if the silent one still is. Calls in flight on the silent one end.
-    /// Otherwise a renewal, which is not sent again before its call has ended, would wait there until its lease runs
-    /// out.
+    /// Otherwise a renewal would wait there until its lease runs out, because it is not sent again before its call
+    /// has ended.
     fn replace(&self, silent: &Arc<Health>, by: Arc<Connection>) {
         let mut state = self.lock();
         let replaced = match &mut state.phase {
@@ -371,7 +370,7 @@ impl ConnectionManager {
     }
 }
 
-/// What a caller without a connection does.
+/// What a caller without a connection does next.
 enum Join {
     Ready(Arc<Connection>),
     Failed(TransportError),
@@ -387,7 +386,7 @@ async fn connect_after(connection: Weak<ConnectionManager>, until: Instant) {
         return;
     };
     let state = connection.lock();
-    // A witness that came during the pause has started its own task for a later pause.
+    // A witness that was added during the pause has started its own task for a later pause.
     if matches!(&state.phase, Phase::Resting(at, _) if *at == until) {
         connection.connect_if_awaited(state);
     }

@@ -19,14 +19,14 @@ pub type LoggingIn<'a> = Pin<Box<dyn Future<Output = io::Result<Login>> + Send +
 /// A wait for a change of the credentials. Dropping it ends the wait.
 pub type Changing<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// A source of credentials with a limited validity: a token that is renewed every quarter of an hour, or a password that
-/// is rotated by hand.
+/// A source of credentials that change: a token that is renewed every quarter of an hour, or a password that is rotated
+/// by hand.
 ///
 /// The source is queried before every login of an address without a password. It is queried once more if the server
-/// refuses the login and the credentials have changed since. A connection that is logged in waits for a change. Then the
-/// command connection sends `AUTH` between its requests, and the wake-up connection is replaced, because a connection
-/// that listens accepts no `AUTH`. If the server refuses new credentials, connections stay logged in, and the new
-/// credentials are tried again later.
+/// refuses the login and the credentials have changed since. After the login, each connection waits for a change. Then
+/// the command connection sends `AUTH` between its requests, and the wake-up connection is replaced, because a
+/// connection with subscriptions accepts no `AUTH`. If the server refuses new credentials, connections stay logged in,
+/// and the new credentials are tried again later.
 ///
 /// ```
 /// use quorlock_redis::{Changing, Credentials, LoggingIn, Login, RedisConfig};
@@ -54,11 +54,11 @@ pub trait Credentials: Send + Sync + 'static {
     /// ([`RedisConfig::connect_timeout`](crate::RedisConfig::connect_timeout)).
     ///
     /// # Errors
-    /// Why there is no login. The text is shown in errors, so it must not contain a secret.
+    /// An error that states why there is no login. The text is shown in errors, so it must not contain a secret.
     fn login(&self) -> LoggingIn<'_>;
 
-    /// Completes when [`Credentials::login`] would return something other than `_used`, the login of a connection. It may
-    /// complete too often, or never (the default): a new connection queries the login in any case.
+    /// Completes when [`Credentials::login`] would return something other than `_used`, the login of a connection. It
+    /// may complete too often, or never (the default), because a new connection queries the login in any case.
     fn changed(&self, _used: &Login) -> Changing<'_> {
         Box::pin(pending())
     }
@@ -81,7 +81,7 @@ impl Login {
         }
     }
 
-    /// Sets the user.
+    /// Sets the user name.
     #[must_use]
     pub fn user(self, name: impl Into<String>) -> Self {
         Login {

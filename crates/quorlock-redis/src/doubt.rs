@@ -10,7 +10,7 @@ use crate::info::Info;
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Doubt {
-    /// The server has a memory limit, and evicts keys when it is reached: locks, too.
+    /// The server has a memory limit, and evicts keys, including locks, when it is reached.
     Evicts {
         /// The server's `maxmemory-policy`.
         policy: String,
@@ -22,7 +22,7 @@ pub enum Doubt {
         /// Number of connected replicas.
         count: u32,
     },
-    /// The node's cluster serves nothing while one slot has no owner: all shards of a majority fail together.
+    /// The node's cluster serves no slot while one slot has no owner: all shards of a majority fail together.
     NeedsFullCoverage,
     /// The user may not subscribe to the channels of locks: waiters are not woken, and poll instead.
     MayNotSubscribe,

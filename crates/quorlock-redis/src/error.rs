@@ -1,6 +1,6 @@
 //! Classifies errors. An error is *definite* if the server always raises it before the first write of our scripts, or
-//! if no connection was made. Every other error is *indeterminate*: if A took it for a refusal, a claim that no
-//! client releases could be left behind.
+//! if no connection was made. Every other error is *indeterminate*: if a client took it for a refusal, it could leave
+//! behind a claim that no client releases.
 
 use std::{fmt, io};
 
@@ -39,7 +39,7 @@ fn reply(code: &str, detail: &str) -> TransportError {
     )
 }
 
-/// Removes the place in the script, which is of no use to a reader of the error.
+/// Removes the place in the script, which does not help a reader of the error.
 fn without_place(detail: &str) -> &str {
     match detail.rsplit_once(" script: ") {
         Some((words, place)) if place.contains("@user_script") => words,
@@ -65,9 +65,9 @@ fn after_place(place: &str) -> Option<&str> {
 fn judge(code: &str, detail: &str) -> (Cause, Execution) {
     use Execution::{Definite, Indeterminate};
     match code {
-        // A server that refuses writes refuses the first one of a script, so nothing was done. (Seen on 7.0.15: OOM,
-        // READONLY, MISCONF and NOREPLICAS all name the line of the script's first write, and no key is changed.)
-        // Once a script has written, it runs to its end whatever the memory limit.
+        // A server that refuses writes refuses the first one of a script, so nothing was written. (Seen on 7.0.15:
+        // OOM, READONLY, MISCONF and NOREPLICAS all name the line of the script's first write, and no key is
+        // changed.) Once a script has written, it runs to its end whatever the memory limit is.
         "OOM" => (Cause::OutOfMemory, Definite),
         "READONLY" | "MASTERDOWN" => (Cause::ReadOnly, Definite),
         "MISCONF" => (Cause::Misconfigured, Definite),
@@ -82,7 +82,7 @@ fn judge(code: &str, detail: &str) -> (Cause, Execution) {
         "LONGESTLEASE" => (Cause::LongestLease, Definite),
         "NOSCRIPT" => (Cause::Server, Definite),
         // NOPERM is raised for the whole call (the command, or one of its keys), or for one command inside the
-        // script, possibly after another one has written.
+        // script, possibly after the script has written.
         "NOPERM" if detail.contains("script") => (Cause::NoPermission, Indeterminate),
         "NOPERM" => (Cause::NoPermission, Definite),
         // The same in the words of Redis 6. If the script has caught the error, its code is the place in the script.
@@ -98,7 +98,7 @@ fn judge(code: &str, detail: &str) -> (Cause, Execution) {
         // Commands that the adapter sends itself, outside of scripts.
         "ERR" if detail.starts_with("unknown command") => (Cause::Unsupported, Definite),
         "ERR" if detail.starts_with("WAITAOF cannot be used") => (Cause::Unsupported, Definite),
-        // From a client without a login, a server with a password reads at most ten words. (Seen on 7.0.15.)
+        // From a client that is not logged in, a server with a password reads at most ten words. (Seen on 7.0.15.)
         "ERR" if detail.starts_with("Protocol error: unauthenticated") => (Cause::NoAuth, Definite),
         _ => (Cause::Server, Indeterminate),
     }
@@ -109,7 +109,7 @@ pub(crate) fn closed(why: impl fmt::Display) -> TransportError {
     TransportError::indeterminate(Cause::Closed, format!("the connection ended: {why}"))
 }
 
-/// The stream failed. The error of a TLS stream keeps its own words.
+/// The stream failed. The text of a TLS stream's error is kept.
 pub(crate) fn broken(why: &io::Error) -> TransportError {
     let refusal = why.get_ref().and_then(|why| why.downcast_ref());
     match refusal {
@@ -136,7 +136,7 @@ pub(crate) fn of_tls(words: String) -> io::Error {
     io::Error::other(TlsRefusal(words))
 }
 
-/// The connection cannot be encrypted.
+/// The connection could not be encrypted.
 #[cfg(feature = "tls")]
 pub(crate) fn not_secured(why: &str) -> TransportError {
     TransportError::definite(Cause::Tls, why)
@@ -212,7 +212,7 @@ pub(crate) fn no_handshake() -> TransportError {
     TransportError::definite(Cause::TimedOut, "no connection within the connect time-out")
 }
 
-/// The time for the call was over before there was a connection.
+/// The time for the call was over before a connection was made.
 pub(crate) fn not_sent() -> TransportError {
     TransportError::definite(
         Cause::TimedOut,
@@ -407,8 +407,7 @@ mod tests {
         ] {
             assert_eq!(judged(line), (cause, Execution::Definite), "{line}");
         }
-        // The wording of 6.2.14: of a command whose error the script does not catch, and of one whose error it
-        // returns.
+        // The wording of 6.2.14: of a command whose error the script does not catch, and of one whose error it returns.
         for denied in [
             "ERR Error running script (call to f_6a1): @user_script:22: @user_script: 22: The user executing the script can't publish to the channel mentioned in the command",
             "@user_script: 118: The user executing the script can't run this command or subcommand",

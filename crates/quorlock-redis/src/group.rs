@@ -29,7 +29,8 @@ use crate::sync::{Mutex, MutexGuard};
 use crate::target::Target;
 use crate::timer;
 
-/// The pause before the sentinels are queried again about a server that is no primary. A promotion takes about this long.
+/// The pause before the sentinels are queried again about a server that is not a primary. A promotion takes about this
+/// long.
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// The longest pause between connection attempts: a new primary is found within about this time after the sentinels name
@@ -44,7 +45,7 @@ const MOST_HEARD: usize = 5;
 
 /// A source that leads to the primary of a group.
 ///
-/// Before each connection, the sentinels are queried one after another, and the first valid answer counts. Between
+/// Before each connection, the sentinels are queried one after another, and the first valid answer is used. Between
 /// connections, their messages are hints to query them again. A connection to a server that is no longer the primary is
 /// ended, because that server may still answer on it and grant locks.
 pub(crate) struct Group {
@@ -55,7 +56,7 @@ pub(crate) struct Group {
     security: Security,
     /// Login for the sentinels.
     login: RedisConnectionInfo,
-    /// The primary, by the last valid answer.
+    /// The primary, according to the last valid answer.
     primary: watch::Sender<Option<Endpoint>>,
     hints: Arc<SentinelHints>,
     state: Mutex<GroupState>,
@@ -65,8 +66,8 @@ pub(crate) struct Group {
 struct GroupState {
     /// The sentinels, in the order in which they are queried.
     sentinels: Vec<Arc<Sentinel>>,
-    /// The highest configuration epoch of an answer. A sentinel that was cut off names the old primary, with a lower
-    /// epoch.
+    /// The highest configuration epoch of any answer. A sentinel that was cut off names the old primary, with a
+    /// lower epoch.
     epoch: u64,
     /// The task that follows hints.
     lookout: Option<AbortHandle>,
@@ -127,7 +128,7 @@ impl Group {
                 Ok(told) if self.lock().epoch <= told.epoch => {
                     return Ok(self.accept(&sentinel, told));
                 }
-                // This sentinel was cut off or stopped during a failover that this client has seen.
+                // This sentinel was cut off or stopped during a failover that this client has already seen.
                 Ok(told) => {
                     self.move_to_back(sentinel.endpoint());
                     if outdated
@@ -154,7 +155,7 @@ impl Group {
         }
     }
 
-    /// Bounds one query. Several sentinels that swallow it must leave time for one that answers.
+    /// Bounds one query, so that several sentinels that do not answer leave time for one that does.
     fn bound(&self, sentinels: usize) -> Duration {
         let sentinels = u32::try_from(sentinels).unwrap_or(u32::MAX).max(1);
         let share = self.config.connect_timeout * 3 / 4 / sentinels;
@@ -220,11 +221,12 @@ impl Group {
     /// Queries the sentinels again after a hint.
     async fn look(&self) {
         if let Some(by) = self.hints.take_messenger() {
-            // The other sentinels learn of the failover within seconds. Queried now, they would name the old primary.
+            // The other sentinels learn of the failover only within seconds. If they were queried now, they would
+            // name the old primary.
             self.move_to_front(&by);
         }
         let deadline = timer::now() + self.config.connect_timeout;
-        // If no sentinel answers, connections stay: they were right when they were made.
+        // If no sentinel answers, connections are kept, because they were right when they were made.
         let _ = timer::by(deadline, self.search()).await;
     }
 

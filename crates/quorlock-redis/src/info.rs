@@ -12,7 +12,7 @@ impl Info {
         Info(text.to_owned())
     }
 
-    /// Adds a section. Returns `false` if the reply is no text.
+    /// Adds a section. Returns `false` if the reply is not text.
     pub(crate) fn add(&mut self, section: &Value) -> bool {
         match section {
             Value::BulkString(text) => self.0.push_str(&String::from_utf8_lossy(text)),

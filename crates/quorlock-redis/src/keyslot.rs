@@ -7,7 +7,7 @@ use quorlock_core::slot::{Slot, UnfitName};
 /// Number of slots of a cluster.
 pub(crate) const SLOTS: u16 = 16_384;
 
-/// The checksum from which clusters compute slots.
+/// The checksum with which a cluster computes the slot of a key.
 const CRC: Crc<u16> = Crc::<u16>::new(&CRC_16_XMODEM);
 
 /// Returns the slot of a key or of a shard channel.
@@ -26,7 +26,7 @@ pub(crate) fn tag(key: &[u8]) -> Option<&[u8]> {
 
 /// Returns the slot of all keys of a name.
 ///
-/// The other keys of a name are `prefix:{name}`, but `prefix:name` if the name has a `{`. So `a}b` has the tag `a` in
+/// The other keys of a name are `prefix:{name}`, or `prefix:name` if the name has a `{`. So `a}b` has the tag `a` in
 /// those keys only, and each key of `a{b` is hashed as a whole.
 ///
 /// # Errors
@@ -55,8 +55,8 @@ pub(crate) fn of_name(name: &Name) -> Result<Slot, UnfitName> {
     })
 }
 
-/// Returns the parts of a name that are valid text. So the suggested replacement can be typed, and is no longer than the
-/// name.
+/// Returns the parts of a name that are valid text. The suggested replacement can therefore be typed, and is no longer
+/// than the name.
 pub(crate) fn readable(name: &Name) -> String {
     let chunks = name.as_bytes().utf8_chunks();
     chunks.map(|chunk| chunk.valid()).collect()

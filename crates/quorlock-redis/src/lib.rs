@@ -1,6 +1,6 @@
 //! The Redis adapter: carries requests for locks to a server, and wake-ups back.
 //!
-//! [`RedisTransport`] implements [`Transport`](quorlock_core::transport::Transport). It knows nothing of quorums,
+//! [`RedisTransport`] implements [`Transport`](quorlock_core::transport::Transport). It has no part in quorums,
 //! leases and waiting: it sends one request at most once, reports its outcome, and notifies listeners of what the
 //! server publishes.
 //!

@@ -136,7 +136,7 @@ impl Connection {
         };
         let login = login::log_in(&link.wire, target).await?;
         if let Some(question) = target.source().question() {
-            // Sent on this same connection, since another one to the same address may lead to another server.
+            // Sent on this connection, because another one to the same address may lead to another server.
             target.source().judge(&link.ask(target, &question).await?)?;
         }
         Ok((link, login))
@@ -149,9 +149,9 @@ impl Connection {
 
     /// Loads the scripts, so that a call needs only one round trip.
     ///
-    /// It also proves that there is a server: one that is suspended, or a proxy without a server behind it, accepts
+    /// It also proves that there is a server: a suspended server, or a proxy without a server behind it, accepts
     /// connections too. Any reply is fine unless it states that the login is missing. A user who may not load scripts
-    /// may still be allowed to run them, and a busy server will not be busy forever.
+    /// may still be allowed to run them, and a busy server will not be busy for ever.
     pub(crate) async fn greet(&self, target: &Target) -> Result<(), TransportError> {
         let loads: Vec<Cmd> = script::load().collect();
         let answers = join_all(loads.iter().map(|cmd| self.ask(target, cmd)));
@@ -181,8 +181,8 @@ impl Connection {
         self.wire.send(now, cmd, deadline, patience)
     }
 
-    /// Like [`Connection::send`], directly after an `ASKING`. A cluster node that is importing a slot then executes
-    /// the command.
+    /// Like [`Connection::send`], directly after an `ASKING`, which makes a cluster node that is importing a slot
+    /// execute the command.
     ///
     /// # Errors
     /// A definite error if nothing was sent.
@@ -197,7 +197,7 @@ impl Connection {
         self.wire.send_behind(&asking, now, cmd, deadline, patience)
     }
 
-    /// Sends a request that may be batched with others. Otherwise like [`Connection::send`].
+    /// Like [`Connection::send`], but the request may be batched with others.
     ///
     /// # Errors
     /// A definite error if nothing was sent.
@@ -243,8 +243,8 @@ impl Connection {
     /// Whether a call may be sent on this connection: it is open, and has not been silent for as long as a call may
     /// take.
     ///
-    /// A caller that gives up early drops its call, so calls may never time out on a connection that the network
-    /// swallows. The next call detects it here.
+    /// A caller that gives up early drops its call, so on a connection whose packets are lost no call may ever time
+    /// out. The next call detects the silence here.
     pub(crate) fn is_good(&self, now: Instant, patience: Duration) -> bool {
         !self.wire.health.is_closed() && !self.wire.health.is_silent(now, patience)
     }
@@ -280,7 +280,7 @@ impl Future for Carrier {
         if let Some(recall) = &mut carrier.recall
             && let Poll::Ready(why) = recall.as_mut().poll(cx)
         {
-            // Calls in flight end now: a renewal is not sent again before its call has ended, and the lease would run
+            // Calls in flight end now. A renewal is not sent again before its call has ended, and the lease would run
             // out meanwhile.
             carrier.wire.multiplexer.close(&why);
             return carrier.end();
@@ -289,7 +289,7 @@ impl Future for Carrier {
             return carrier.end();
         }
         if let Some(probes) = &mut carrier.probes {
-            // A reply has come, but the network may swallow the request behind it, and nothing else would notice.
+            // A reply has come, but the next request may be lost on the network, and nothing else would notice.
             let Wire {
                 multiplexer,
                 health,

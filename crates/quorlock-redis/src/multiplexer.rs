@@ -1,8 +1,8 @@
 //! Shares one connection between many callers. Requests are sent in the order of calls, and replies come in this order.
 //!
-//! The driver sends all commands that have gathered in a buffer with one write. Requests that can be batched wait in a
-//! queue while enough calls are in flight, and are then sent as one call: [`queue`]. (The multiplexed connection of the
-//! `redis` crate passes each request through two channels, in a future of over a kilobyte: most of the time of an
+//! The driver sends all commands in its buffer with one write. Requests that can be batched wait in a queue while
+//! enough calls are in flight, and are then sent as one call: [`queue`]. (The multiplexed connection of the `redis`
+//! crate passes each request through two channels, in a future of over a kilobyte. This took most of the time of an
 //! acquisition.)
 
 mod driver;
@@ -26,10 +26,10 @@ use crate::script::batch::{self, BatchMember, Verdict};
 use crate::sync::{Mutex, MutexGuard};
 use crate::timer::Instant;
 
-/// Largest number of replies that the server may owe. Beyond it, requests fail at once instead of waiting.
+/// Largest number of replies that the server may owe. Above this number, requests fail immediately instead of waiting.
 const MOST_WAITING: usize = 65_536;
 
-/// Number of answered requests that stay behind the oldest reply that was not taken, so that the list stays short.
+/// Number of answered requests that are kept behind the oldest reply that was not taken, so that the list stays short.
 const KEPT: usize = 1024;
 
 type Reply = Result<Value, TransportError>;
@@ -42,17 +42,17 @@ pub(crate) struct Multiplexer(Mutex<MultiplexerState>);
 struct MultiplexerState {
     /// Packed commands that the driver has not taken yet. They are sent before the queue.
     outbox: Vec<u8>,
-    /// The last of the waiting requests, which no call carries yet.
+    /// The newest of the waiting requests, which no call carries yet.
     queue: Queue,
     /// Calls that the server has not answered.
     calls: VecDeque<Call>,
-    /// Requests without a reply, or whose reply was not taken, in the order in which they were sent.
+    /// Requests that have no reply or whose reply was not taken, in the order in which they were sent.
     waiting: VecDeque<Waiting>,
     /// Number of the first request in `waiting`.
     first: u64,
     /// Number of answered requests at the front of `waiting`. The server owes the rest, except to the queue.
     replied: usize,
-    /// Replies not taken for a long time. Each belongs to a future that exists and is not polled.
+    /// Replies that were not taken for a long time. Each belongs to a future that exists but is not polled.
     aside: BTreeMap<u64, Reply>,
     /// No request times out before this time.
     earliest: Option<Instant>,
@@ -115,8 +115,8 @@ impl Multiplexer {
         })
     }
 
-    /// Sends two commands with no other request between them. No caller takes the reply to `first`. A dropped caller
-    /// leaves both or neither behind.
+    /// Sends two commands with no other request between them. The reply to `first` is discarded. If the caller is
+    /// dropped, either both are sent or neither is.
     ///
     /// # Errors
     /// A definite error if the connection is closed or too many requests wait.
@@ -137,7 +137,7 @@ impl Multiplexer {
     /// Sends a request that may be batched with others: at once, unless enough calls are in flight. The reply is
     /// [`Value::Nil`] if nothing was done and the request may be sent alone.
     ///
-    /// When the request is sent, the driver notes that a silence of `patience` is suspicious from then on.
+    /// When the request is sent, the driver records that a silence of `patience` is suspicious from then on.
     ///
     /// # Errors
     /// A definite error if the connection is closed or too many requests wait.
@@ -153,7 +153,7 @@ impl Multiplexer {
         self.enter(deadline, 0, |state| state.queue.push(member, patience))
     }
 
-    /// Files a request behind the waiting ones, after `behind` commands whose replies no caller takes.
+    /// Queues a request behind the waiting ones, after `behind` commands whose replies are discarded.
     fn enter(
         self: &Arc<Self>,
         deadline: Instant,
@@ -182,7 +182,7 @@ impl Multiplexer {
         state.earliest = Some(state.earliest.map_or(deadline, |at| at.min(deadline)));
         write(&mut state);
         let driver = state.driver.take();
-        // Outside the mutex, or the driver would wake up and wait for it.
+        // Outside the mutex; otherwise the driver would wake up and wait for it.
         drop(state);
         if let Some(driver) = driver {
             driver.wake();
@@ -193,7 +193,7 @@ impl Multiplexer {
         })
     }
 
-    /// Calls `act` with whether the server owes a reply. No request is sent meanwhile.
+    /// Calls `act` and tells it whether the server owes a reply. No request is sent meanwhile.
     pub(crate) fn look(&self, act: impl FnOnce(Owed)) {
         let state = self.lock();
         act(if state.calls.is_empty() {
@@ -241,7 +241,7 @@ impl MultiplexerState {
         }
     }
 
-    /// Whether the driver may take something.
+    /// Whether the driver has something to send.
     fn has_more(&self) -> bool {
         !self.outbox.is_empty() || self.queue.may_go()
     }
@@ -384,12 +384,12 @@ impl Slot {
     }
 }
 
-/// What to do about replies outside the mutex.
+/// What must be done about replies outside the mutex.
 #[derive(Default)]
 struct Passed {
     woken: Vec<Waker>,
-    /// Replies that no caller takes. All callers would wait for the drop of one with a million elements:
-    /// milliseconds.
+    /// Replies that no caller takes. Dropping one with a million elements takes milliseconds, for which all
+    /// callers would wait.
     unwanted: Vec<Value>,
 }
 
@@ -447,7 +447,7 @@ impl Drop for Answer {
             let before = std::mem::replace(slot, Slot::Left);
             state.shorten();
             // Outside the mutex: the drop of a waker or a value may run code that sends a request here, and would
-            // wait forever.
+            // wait for ever.
             drop(state);
             drop(before);
         } else {

@@ -1,4 +1,4 @@
-//! Decodes replies in RESP2, as far as servers answer commands with it.
+//! Decodes replies in RESP2, for the types with which servers answer commands.
 
 use redis::Value;
 
@@ -26,7 +26,7 @@ const MOST: usize = 16 * 1024 * 1024;
 const MOST_LINE: usize = 64 * 1024;
 
 /// Decodes replies from packets with arbitrary boundaries. It keeps the decoded part of a reply, so it reads each byte
-/// once, however many packets the reply comes in.
+/// once, however many packets a reply spans.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     /// Incomplete arrays, from the outermost to the innermost.
@@ -116,7 +116,7 @@ impl Decoder {
             return self.element(line);
         }
         begun.extend_from_slice(line);
-        // A server that is not Redis is recognized by its first byte, since it may never send a line end.
+        // A server that is not Redis is recognized by its first byte, because it may never send a line end.
         match begun.first() {
             Some(kind) if b":$*+-".contains(kind) => {}
             kind => return Err(no_reply(kind)),
@@ -158,7 +158,7 @@ impl Decoder {
                     Ok(None)
                 }
             },
-            // Rare, and more complicated: the `redis` crate parses the error.
+            // These are rare and more complicated, so the `redis` crate parses them.
             b'+' | b'-' => {
                 self.charge(content.len())?;
                 let value = redis::parse_redis_value(line).map_err(|_| NoReply::Malformed)?;

@@ -72,14 +72,14 @@ pub(crate) trait Routes: Send + Sync + fmt::Debug + 'static {
     /// Finds the route to a slot. The caller bounds the time.
     fn find(&self, slot: Slot) -> Routing<'_>;
 
-    /// Returns where to send a request next that a server has refused with this error, if another attempt may
+    /// Returns where to send a request that a server has refused with this error, if another attempt may
     /// succeed. A server that refuses in this way has executed nothing.
     fn elsewhere(&self, refused: Refused<'_>, words: &ServerError) -> Option<Detour>;
 
     /// Finds another server that owns the slot now, after this one could not be reached. The caller bounds the time.
     fn instead<'a>(&'a self, of: &'a Arc<Server>, slot: Slot) -> Rerouting<'a>;
 
-    /// Notes that a call to this server had no answer.
+    /// Records that a call to this server had no answer.
     fn doubt(&self, server: &Arc<Server>);
 
     /// Returns all servers that requests go to. The caller bounds the time.
@@ -88,7 +88,7 @@ pub(crate) trait Routes: Send + Sync + fmt::Debug + 'static {
     /// Notifies the listener of messages on a channel.
     fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription;
 
-    /// Notifies the witness when a server is reachable again.
+    /// Notifies the witness when a server can be reached again.
     fn attend(&self, witness: Arc<dyn Witness>) -> Subscription;
 
     /// Whether the keys are spread over several servers.
@@ -99,12 +99,12 @@ pub(crate) trait Routes: Send + Sync + fmt::Debug + 'static {
         self.is_divided()
     }
 
-    /// The marker key and the way to publish that requests use on these servers.
+    /// Returns the marker key and the way of publishing that requests use on these servers.
     fn home(&self) -> &Home {
         &Home::PLAIN
     }
 
-    /// Returns the request in the form in which the servers get it, for example with the keys of a shard's tag.
+    /// Returns the request in the form that these servers expect, for example with the keys of a shard's tag.
     ///
     /// # Errors
     /// A definite error for a name that these servers cannot have.

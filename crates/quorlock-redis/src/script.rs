@@ -33,8 +33,8 @@ macro_rules! around {
     };
 }
 
-/// Marks a script that makes up the names of keys: those of readers, whose number is not known before. Dragonfly
-/// accepts such a script only with this first line. (According to its documentation; not tested.)
+/// Marks a script that makes up the names of keys: those of readers, whose number is not known in advance.
+/// Dragonfly accepts such a script only with this first line. (According to its documentation; not tested.)
 macro_rules! undeclared {
     ($($script:tt)*) => {
         concat!("--!df flags=allow-undeclared-keys\n", $($script)*)
@@ -120,7 +120,7 @@ static FORCE_RELEASE: LazyLock<Publishing> = LazyLock::new(|| {
     )))
 });
 
-/// Whether the script uses only keys that its call names. (The scripts of read-write locks make up the names of other
+/// Whether the script uses only keys that its call names. (The scripts of read-write locks derive the names of other
 /// readers' lease keys from the fields of the claim.)
 pub(crate) fn declares_its_keys(request: &Request) -> bool {
     match request {
@@ -141,9 +141,9 @@ pub(crate) enum By {
     Text,
 }
 
-/// The largest number of milliseconds on the wire, just below 2^53. Lua compares numbers as doubles. And Redis
-/// refuses an expiry that exceeds 64 bits once the time of day is added, which would be an error after the first
-/// write.
+/// The largest number of milliseconds on the wire, just below 2^53, because Lua compares numbers as doubles.
+/// Redis also refuses an expiry that exceeds 64 bits once the time of day is added, which would be an error
+/// after the first write.
 const MOST_MILLIS: u64 = (1 << 53) - 1;
 
 fn wire(millis: u64) -> u64 {
@@ -152,13 +152,13 @@ fn wire(millis: u64) -> u64 {
 
 fn kept(retention: Retention) -> u64 {
     match retention {
-        // On the wire, zero means forever.
+        // On the wire, zero means "for ever".
         Retention::Millis(millis) => wire(millis).max(1),
         Retention::Forever => 0,
     }
 }
 
-/// What depends on the servers that a request goes to, and not on the request.
+/// The part of a request's encoding that depends only on the servers that it goes to.
 #[derive(Clone, Debug)]
 pub(crate) struct Home {
     /// The key of the marker. Scripts can use it because it is in the same slot as the names.
@@ -183,7 +183,7 @@ impl Home {
         publishes: Publishes::Once,
     };
 
-    /// The home of requests to a whole cluster, which has no marker and is not watched.
+    /// The home of requests to a whole cluster, which has no marker because it is not watched.
     pub(crate) const CLUSTER: Home = Home {
         publishes: Publishes::Twice,
         ..Home::PLAIN
@@ -224,8 +224,8 @@ pub(crate) fn encode(request: &Request, home: &Home, by: By) -> Cmd {
     }
 }
 
-/// Begins `EVALSHA digest keys` or `EVAL text keys`. `args` and `bytes` are the number and size of what follows, so
-/// that the buffer is allocated once.
+/// Begins `EVALSHA digest keys` or `EVAL text keys`. `args` and `bytes` are the number and size of the arguments
+/// that follow, so that the buffer is allocated once.
 fn command(script: &Script, by: By, keys: usize, args: usize, bytes: usize) -> Cmd {
     let (verb, script) = match by {
         By::Digest => ("EVALSHA", script.digest.as_str()),
@@ -236,8 +236,8 @@ fn command(script: &Script, by: By, keys: usize, args: usize, bytes: usize) -> C
     cmd
 }
 
-/// Returns the commands that load the scripts that every client needs. The operators' scripts are loaded at their
-/// first use.
+/// Returns the commands that load the scripts that every client needs. The scripts for operators are loaded when
+/// they are first used.
 pub(crate) fn load() -> impl Iterator<Item = Cmd> {
     let scripts = [&ACQUIRE, &RENEW, &RELEASE.once, &batch::BATCH];
     scripts.into_iter().map(|script| {

@@ -44,7 +44,7 @@ pub(crate) struct Errand<'a> {
     pub(crate) home: &'a Home,
 }
 
-/// The time bounds of a request.
+/// The limits of a request in time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     /// When the caller stops waiting for the reply.
@@ -66,7 +66,7 @@ impl Server {
     /// Sends a request. Returns the reply, which may be an error reply, and the connection that it came on.
     ///
     /// # Errors
-    /// Why there is no reply. The error states whether the request may have been executed.
+    /// An error that states why there is no reply, and whether the request may have been executed.
     pub(crate) async fn ask(
         &self,
         errand: Errand<'_>,
@@ -93,8 +93,8 @@ impl Server {
         if let Value::ServerError(error) = &answer
             && error.kind() == Some(ServerErrorKind::NoScript)
         {
-            // The scripts were flushed since the connection was made. The server has executed nothing, so it gets the
-            // text.
+            // The scripts were flushed since the connection was made. The server has executed nothing, so it is sent
+            // the text.
             let cmd = script::encode(request, home, By::Text);
             answer = self.send(&link, &cmd, manner, bounds).await?;
         }
@@ -140,8 +140,7 @@ impl Server {
         wait: &Wait,
         deadline: Instant,
     ) -> Result<(), TransportError> {
-        // The request has been executed: an error here does not undo it, even if the error of the command itself is
-        // definite.
+        // The request has been executed: an error here does not undo it, even if the error of the wait is definite.
         let uncertain = |error: TransportError| error.with_execution(Execution::Indeterminate);
         let patience = self.target.config().call_bound();
         let answer = link.send(timer::now(), &wait.command(), deadline, patience);
@@ -156,14 +155,14 @@ impl Server {
     ) -> Result<Arc<Connection>, TransportError> {
         match self.connection.current(now) {
             Some(link) => Ok(link),
-            // Boxed, like every rare path: otherwise each call would carry the room for it.
+            // Boxed, like every rare path; otherwise each call would reserve memory for it.
             None => Box::pin(self.connection.next(now, deadline)).await,
         }
     }
 
-    /// Retires a connection whose error shows that it is of no use. After a failover, the same address may lead to
-    /// the new primary, but only on a new connection. A server that has dropped the login accepts a new connection
-    /// that logs in again.
+    /// Retires a connection whose error shows that it cannot be used any longer. After a failover, the same
+    /// address may lead to the new primary, but only on a new connection. A server that no longer accepts the
+    /// login accepts a new connection that logs in again.
     pub(crate) fn retire_if_useless(&self, link: &Arc<Connection>, error: &TransportError) {
         match error.cause {
             Cause::ReadOnly => self.connection.refuse(link),

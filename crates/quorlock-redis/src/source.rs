@@ -28,7 +28,8 @@ pub(crate) trait Source: Send + Sync + fmt::Debug + 'static {
     /// Finds the endpoint of the next connection. The caller bounds the time.
     fn find(&self) -> Finding<'_>;
 
-    /// The command that shows on a new connection, before it is used, whether the server is the right one.
+    /// The command that is sent on a new connection, before it is used, to find out whether the server is the
+    /// right one.
     fn question(&self) -> Option<Cmd>;
 
     /// Judges the reply to [`Source::question`].
@@ -37,7 +38,7 @@ pub(crate) trait Source: Send + Sync + fmt::Debug + 'static {
     /// A definite error if this server is the wrong one.
     fn judge(&self, answer: &Value) -> Result<(), TransportError>;
 
-    /// Notes that an endpoint was wrong. Returns the pause before another search, if one may do better.
+    /// Records that an endpoint was wrong. Returns the pause before another search, if one may find a better endpoint.
     fn was_wrong(&self, whence: &Whence, why: Wrong<'_>) -> Option<Duration>;
 
     /// The group or cluster that the server belongs to, if any.
@@ -76,16 +77,16 @@ pub(crate) struct Lead {
 #[derive(Clone, Debug)]
 pub(crate) struct Whence {
     pub(crate) endpoint: Endpoint,
-    /// What named the endpoint; `None` if the user did.
+    /// The sentinel or cluster that named the endpoint; `None` if the user did.
     pub(crate) named_by: Option<Namer>,
 }
 
 /// The origin of an endpoint that the user has not given.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Namer {
-    /// This sentinel named it.
+    /// A sentinel, at this address.
     Sentinel(Endpoint),
-    /// The nodes of a cluster named it.
+    /// The nodes of a cluster.
     Cluster,
 }
 
@@ -107,8 +108,8 @@ pub(crate) struct GroupMark {
 }
 
 impl GroupMark {
-    /// Whether both have the same name and a sentinel or node in common. Two marks without a common one may still be of
-    /// the same group.
+    /// Whether both have the same name and at least one sentinel or node in common. Two marks without a common one may
+    /// still belong to the same group.
     pub(crate) fn is_same_as(&self, other: &GroupMark) -> bool {
         let mut known = self.known.iter();
         self.name == other.name && known.any(|known| other.known.contains(known))

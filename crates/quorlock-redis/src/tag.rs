@@ -25,9 +25,9 @@ pub(crate) struct Tag {
 }
 
 impl Tag {
-    /// Returns the tag of shard `index` (from 0) of `of`. The slots are divided into `of` equal parts, and the tag is in
-    /// the middle slot of part `index`. If there are at least as many primaries, with equal and contiguous parts, each
-    /// tag is on another one.
+    /// Returns the tag of shard `index` (from 0) of `of`. The slots are divided into `of` equal parts, and the tag is
+    /// in the middle slot of part `index`. If the cluster has at least `of` primaries with equal and contiguous parts,
+    /// each tag is on a different primary.
     pub(crate) fn of_shard(index: usize, of: usize) -> Self {
         let middle = (2 * index + 1).saturating_mul(usize::from(SLOTS)) / (2 * of.max(1));
         let slot = u16::try_from(middle).map_or(SLOTS - 1, |slot| slot.min(SLOTS - 1));
@@ -58,10 +58,11 @@ impl Tag {
         &self.home
     }
 
-    /// Returns the name under which a name is stored.
+    /// Returns the key under which a name is stored.
     ///
     /// # Errors
-    /// [`UnfitName`] for a name with its own tag, which would have no effect, and for one that is too long with this tag.
+    /// [`UnfitName`] for a name with its own tag, which would have no effect, and for a name that is too long with this
+    /// tag.
     pub(crate) fn name(&self, name: &Name) -> Result<Name, UnfitName> {
         self.check(name)?;
         Ok(Name::new(self.key(name)).expect("BUG: a name that was checked"))
@@ -134,7 +135,7 @@ impl Tag {
         Ok(request)
     }
 
-    /// Returns the channel of the name as it is stored. There is none for a name that cannot be stored.
+    /// Returns the channel of the name as it is stored; `None` for a name that cannot be stored.
     pub(crate) fn channel(&self, channel: &Channel) -> Option<Channel> {
         let name = self.name(channel.name()).ok()?;
         Some(match channel {

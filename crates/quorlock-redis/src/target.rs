@@ -34,7 +34,7 @@ impl Target {
         Target::behind(source, security, address.login, address.shown, config)
     }
 
-    /// Returns the target of the servers that a source names. All accept the same login.
+    /// Returns the target of the servers that a source names. All of them accept the same login.
     pub(crate) fn behind(
         source: Arc<dyn Source>,
         security: Security,
@@ -55,7 +55,7 @@ impl Target {
         &self.config
     }
 
-    /// Whether others can read the traffic on the network.
+    /// Whether the bytes cross a network unencrypted.
     pub(crate) fn is_for_all_to_read(&self) -> bool {
         matches!(self.security, Security::Plain)
     }
@@ -123,7 +123,7 @@ impl Target {
             let Some(again) = again.map(|pause| timer::now() + pause) else {
                 return Err(error);
             };
-            // The error of the last search says more than that the time was over.
+            // The error of the last search is more useful than "the time was over".
             if deadline <= again {
                 return Err(error);
             }

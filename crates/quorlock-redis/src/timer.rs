@@ -1,8 +1,8 @@
 //! The one place where this crate reads a clock, sleeps and spawns.
 //!
-//! The adapter owns its sockets and the tasks that drive them. So it uses tokio's timer directly and not the
-//! `Runtime` seam, which is for the algorithm. A paused tokio clock, as in a simulated network, applies to the
-//! adapter as well.
+//! The adapter owns its sockets and the tasks that drive them. It therefore uses tokio's timer directly, and
+//! not the `Runtime` trait, which is for the algorithm. A paused tokio clock, as in a simulated network,
+//! applies to the adapter as well.
 
 use std::future::Future;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::sync::task;
 
 pub(crate) use tokio::time::{Instant, Sleep};
 
-/// A hundred years. Longer spans are cut to this one, so that adding a span to a time does not overflow.
+/// A hundred years. Longer spans are cut to this length, so that adding a span to a time does not overflow.
 pub(crate) const LONGEST_SPAN: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// Returns the current time.
@@ -26,8 +26,7 @@ pub(crate) fn now() -> Instant {
 }
 
 /// Returns the output of `future`, or `None` if the deadline comes first.
-///
-/// Not an `async fn`, which would reserve room for the future twice.
+/// Not an `async fn`, which would reserve memory for the future twice.
 pub(crate) fn by<F: Future>(
     deadline: Instant,
     future: F,
@@ -61,8 +60,8 @@ pub(crate) async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.ok()
 }
 
-/// The pause after `failures` failed connection attempts in a row (at least one): 50 ms, doubling up to 1 s. Without it,
-/// every call to a server that is down would begin an attempt, and wait for its failure.
+/// The pause after `failures` failed connection attempts in a row (at least one): 50 ms, doubling up to 1 s. Without
+/// it, every call to a server that is down would begin an attempt and wait for its failure.
 pub(crate) fn delay(failures: u32) -> Duration {
     let doublings = failures.saturating_sub(1).min(5);
     Duration::from_millis(50 << doublings).min(Duration::from_secs(1))

@@ -24,8 +24,8 @@ use crate::timer::{self, Instant};
 /// How to connect to an address that asks for TLS (`rediss://`, `valkeys://`).
 ///
 /// By default, it trusts the authorities of the operating system (or those of the variables `SSL_CERT_FILE` and
-/// `SSL_CERT_DIR`), requires a certificate for the host of the address, and presents none of its own. It supports TLS 1.2
-/// and 1.3.
+/// `SSL_CERT_DIR`), requires a certificate for the host of the address, and presents no client certificate. It supports
+/// TLS 1.2 and 1.3.
 ///
 /// Files are read again at each connection attempt, so a replaced certificate is used from the next connection on. If a
 /// file cannot be read, or a certificate and its key do not match yet, the previous content is used.
@@ -81,9 +81,9 @@ impl Tls {
         }
     }
 
-    /// Takes a whole configuration of the `rustls` crate, in the version of
-    /// [`RustlsClientConfig`](crate::RustlsClientConfig). Its certificates are not read again; its resolvers and
-    /// verifiers can do that. A later call that sets certificates replaces the whole configuration.
+    /// Uses a complete configuration of the `rustls` crate, in the version of
+    /// [`RustlsClientConfig`](crate::RustlsClientConfig). Its certificates are not read again, unless its
+    /// resolvers and verifiers do so. A later call that sets certificates replaces this configuration.
     pub fn from_rustls(config: Arc<ClientConfig>) -> Self {
         Tls {
             source: TlsSource::Whole(config),
@@ -131,14 +131,14 @@ impl Tls {
     }
 
     /// Requires a certificate for this name (or IP address), and requests it (SNI), instead of one for the host of the
-    /// address. For a server that is reached by another name, through a tunnel or by its IP address.
+    /// address. Use it for a server that is reached by another name, through a tunnel or by its IP address.
     pub fn server_name(mut self, name: impl Into<String>) -> Self {
         self.server_name = Some(name.into());
         self
     }
 
-    /// Trusts **every** server, whatever certificate it presents. Anyone who can redirect packets can read the password
-    /// and grant locks. For test servers only.
+    /// Trusts **every** server, whatever certificate it presents. Anyone who can redirect packets can then read the
+    /// password and grant locks. Use it for test servers only.
     pub fn dangerously_accept_any_certificate(self) -> Self {
         self.change(|certificates| certificates.verification = Verification::None)
     }
@@ -189,7 +189,7 @@ impl Tls {
             (None, Endpoint::Tcp { host, .. }) => host.as_str(),
             (None, Endpoint::Unix { .. }) => "localhost",
         };
-        // A fully qualified name ends with a dot, and no certificate has one.
+        // A fully qualified name may end with a dot, but the names in certificates never do.
         let name = host.strip_suffix('.').unwrap_or(host).to_owned();
         ServerName::try_from(name).map_err(|_| {
             error::not_secured(&format!(

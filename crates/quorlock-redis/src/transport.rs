@@ -112,8 +112,8 @@ impl RedisTransport {
     }
 
     /// Creates a transport from the address and the credentials of a client of the `redis` crate. The client's
-    /// connections and settings are not used. Neither are the certificates of a client that uses TLS, since they
-    /// cannot be read from it: pass them to `RedisConfig::tls`.
+    /// connections and settings are not used. The certificates of a client that uses TLS are not used either,
+    /// because they cannot be read from it: pass them to `RedisConfig::tls`.
     ///
     /// # Errors
     /// Those of [`RedisTransport::open`], and [`AddressError::TlsOfClient`] if the client has its own certificates or
@@ -199,8 +199,8 @@ impl RedisTransport {
 }
 
 impl Inner {
-    /// Sends a request to the server that has its name, and to another one if that server refuses it and names
-    /// another.
+    /// Sends a request to the server that stores its name. If that server refuses it and names another one,
+    /// sends it there.
     async fn exchange(&self, request: Request) -> Result<Reply, TransportError> {
         let now = timer::now();
         let deadline = now + self.config.call_bound();
@@ -212,7 +212,7 @@ impl Inner {
         let request = Arc::new(self.routes.translate(request)?);
         let mut route = match self.routes.known(slot) {
             Some(route) => route,
-            // Boxed, like every rare path: otherwise each call would carry the room for it.
+            // Boxed, like every rare path; otherwise each call would reserve memory for it.
             None => Box::pin(self.find(slot, deadline)).await?,
         };
         let mut times = 0;
@@ -282,7 +282,8 @@ impl Inner {
         found.unwrap_or_else(|| Err(error::not_sent()))
     }
 
-    /// The slot of the keys of a request. All names of one request have the same slot: it was split by slots before.
+    /// The slot of the keys of a request. All names of one request have the same slot, because it was split by slots
+    /// before.
     fn slot_of(&self, request: &Request) -> Result<Slot, TransportError> {
         let name = match request {
             Request::Acquire(ask) => &ask.name,
@@ -332,9 +333,9 @@ impl Inner {
         Ok(reply)
     }
 
-    /// Renews claims whose names are in different slots, one request for each slot. If one of them fails, the whole
-    /// request fails as indeterminate, since it is not known which claims were renewed. The locks never send such a
-    /// request.
+    /// Renews claims whose names are in different slots, with one request for each slot. If one of them fails, the
+    /// whole request fails as indeterminate, because it is not known which claims were renewed. The locks never
+    /// send such a request.
     async fn renew_apart(&self, parts: Vec<SlotRenewal>) -> Result<Reply, TransportError> {
         let (places, calls): (Vec<_>, Vec<_>) = parts
             .into_iter()
@@ -355,7 +356,7 @@ impl Inner {
         ))
     }
 
-    /// The parts of a renewal whose names are in several slots; `None` if one slot has all.
+    /// The parts of a renewal whose names are in several slots; `None` if all names are in one slot.
     fn parts(&self, request: &Request) -> Result<Option<Vec<SlotRenewal>>, TransportError> {
         let Request::Renew(ask) = request else {
             return Ok(None);

@@ -12,12 +12,12 @@ use crate::timer;
 
 /// The number of replicas that must have a claim before a grant or a renewal counts.
 ///
-/// After a script that granted or renewed, `WAIT` (or `WAITAOF`) is sent on the same connection, since it covers the
-/// writes of that connection. If too few replicas confirm in time, the call fails as indeterminate: a round releases the
-/// claim, and a hold is not extended. This makes it rarer that a failover loses a lock, not impossible: the promoted
+/// After a script that granted or renewed, `WAIT` (or `WAITAOF`) is sent on the same connection, because it covers the
+/// writes of that connection. If too few replicas confirm in time, the call fails as indeterminate: a round releases
+/// the claim, and a hold is not extended. Losing a lock by a failover becomes rarer, but not impossible: the promoted
 /// replica may be one that did not confirm.
 ///
-/// While the server waits, it reads nothing else from the connection. So calls for other locks wait, too.
+/// While the server waits, it reads nothing else from the connection, so calls for other locks wait, too.
 ///
 /// ```
 /// use quorlock_redis::{RedisConfig, Wait};
@@ -70,7 +70,7 @@ impl Wait {
         self.reached == Reached::Disk
     }
 
-    /// Returns the command to send after the script. Its time-out is at least 1 ms, since 0 would mean no time-out.
+    /// Returns the command to send after the script. Its time-out is at least 1 ms, because 0 would mean no time-out.
     pub(crate) fn command(&self) -> Cmd {
         let mut cmd = match self.reached {
             Reached::Memory => redis::cmd("WAIT"),
@@ -87,7 +87,7 @@ impl Wait {
     /// Checks the reply: whether the write is replicated and persisted as required.
     ///
     /// # Errors
-    /// An indeterminate error: the script has written, and the write may be lost or not.
+    /// An indeterminate error: the script has written, but the write may be lost.
     pub(crate) fn judge(&self, answer: &Value) -> Result<(), TransportError> {
         let (is_on_disk, replicas) = match (self.reached, answer) {
             (_, Value::ServerError(refusal)) => {
@@ -118,8 +118,8 @@ impl Wait {
     }
 }
 
-/// Whether a client relies on what the request wrote. A refusal wrote nothing, and if a release is lost, the claim that
-/// comes back expires.
+/// Whether a client relies on what the request wrote. A refusal wrote nothing. If a release is lost, the claim exists
+/// again and then expires.
 pub(crate) fn is_relied_upon(reply: &Reply) -> bool {
     match reply {
         Reply::Acquire(reply) | Reply::Checked(reply, _) => {

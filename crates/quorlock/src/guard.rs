@@ -31,8 +31,7 @@ use crate::telemetry;
 /// reports whether it was held until then. Dropping the guard releases it too, **in the background and without a
 /// report**: nothing is sent before the client's keeper task runs.
 ///
-/// A guard belongs to one hold. Once that hold is lost, the guard stays lost, whatever happens to the name
-/// afterwards.
+/// A guard belongs to one hold. Once that hold is lost, the guard stays lost, whatever happens to the name afterwards.
 #[must_use = "dropping a guard releases the lock"]
 pub struct Guard {
     client: Arc<Client>,

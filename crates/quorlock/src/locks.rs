@@ -196,8 +196,7 @@ impl Locks {
     /// Releases everything this client holds, ends its acquisitions with [`Closed`](crate::AcquireError::Closed), and
     /// waits until no request is in flight.
     ///
-    /// Existing guards become lost. So do locks over several clients that include names of this one
-    /// ([`Lock::all`]).
+    /// Existing guards become lost. So do locks over several clients that include names of this one ([`Lock::all`]).
     ///
     /// The wait is bounded by the nodes' call time-outs and a few retries. An acquisition whose future is neither
     /// polled nor dropped delays it by at most one member time-out; this includes a lock over several clients that

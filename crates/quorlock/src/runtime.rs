@@ -54,8 +54,7 @@ pub trait Timer: Send {
 ///
 /// While tokio's time is paused, as in tests, the time of the locks is paused, too.
 ///
-/// All values in a process show the same time: their clock has one zero, which lies before the start of the
-/// process.
+/// All values in a process show the same time: their clock has one zero, which lies before the start of the process.
 #[derive(Clone, Copy, Default, Debug)]
 #[non_exhaustive]
 pub struct TokioRuntime;

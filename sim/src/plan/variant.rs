@@ -134,8 +134,7 @@ variants! {
     KeptPlace = "kept-place", [PlaceOutlivesWaiter];
     /// The product's clients, with nodes on which the renewal of one reader renews all readers, even dead ones.
     ZombieReaders = "zombie-readers", [ReadersRenewAll];
-    /// The product's clients, with nodes on which all readers share one lease: the lease of the reader that asked
-    /// last.
+    /// The product's clients, with nodes on which all readers share one lease: the lease of the reader that asked last.
     OneReadLease = "one-read-lease", [OneLeaseForReaders];
     /// The product's clients, with nodes on which readers do not keep a writer out.
     WriterBesideReaders = "writer-beside-readers", [WriterJoinsReaders];

@@ -38,8 +38,7 @@ impl<W: 'static> Trial<W> {
 
     /// Runs a plan.
     pub(super) fn run(&self, plan: &Rc<Plan>) -> Run {
-        // The first client that starts creates the world. By then the run has begun, so resources can register with
-        // it.
+        // The first client that starts creates the world. By then the run has begun, so resources can register with it.
         let shared: Rc<OnceCell<Rc<W>>> = Rc::default();
         let (client, make) = (Rc::clone(&self.client), Rc::clone(&self.world));
         let at_start = Rc::clone(&shared);

@@ -32,8 +32,7 @@ pub struct Matrix {
     pub contenders: Vec<Candidate>,
     /// The classes of fault.
     pub classes: Vec<Class>,
-    /// The number of seeds for each pair of lock and class, from 0. A lock in the lane over sockets gets a tenth of
-    /// it.
+    /// The number of seeds for each pair of lock and class, from 0. A lock in the lane over sockets gets a tenth of it.
     pub runs: u64,
     /// The number of threads.
     pub jobs: usize,

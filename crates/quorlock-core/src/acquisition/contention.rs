@@ -6,8 +6,7 @@ pub(super) enum Contention {
     /// There is no sign of a competitor.
     #[default]
     Alone,
-    /// The last round split the votes. Either competitors collided, or one holder has all the members that
-    /// refused.
+    /// The last round split the votes. Either competitors collided, or one holder has all the members that refused.
     Split,
     /// Other clients want the lock too. The first member is asked before the rest (*first-member order*), so that one
     /// of them passes. The last vote is kept, because this order may be abandoned again.

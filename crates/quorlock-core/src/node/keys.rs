@@ -134,8 +134,7 @@ impl Keys {
         RenewReply::AlreadyYours { token }
     }
 
-    /// Returns whether the token counter, without being written again, outlives a claim that is kept for this
-    /// long.
+    /// Returns whether the token counter, without being written again, outlives a claim that is kept for this long.
     fn outlives(&self, now: WallMillis, retention: Retention, lease_millis: u64) -> bool {
         let left = self.token.as_ref().map(|key| key.ttl(now));
         match (retention, left) {

@@ -32,8 +32,7 @@ impl ClusterAddress {
             .is_some_and(|(scheme, _)| scheme.contains("cluster"))
     }
 
-    /// Parses an address. The error names the place of a mistake and quotes nothing, since the text may be a
-    /// password.
+    /// Parses an address. The error states where the mistake is but quotes nothing, because the text may be a password.
     pub(crate) fn parse(address: &str) -> Result<Self, AddressError> {
         let (scheme, rest) = address.split_once("://").unwrap_or((address, ""));
         let scheme = match scheme {

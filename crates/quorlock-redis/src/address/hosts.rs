@@ -1,6 +1,6 @@
 //! The part of an address that lists several hosts and a login: `[user[:password]@]host[:port][,host[:port]..]`.
 //!
-//! An error names the place of a mistake and quotes nothing, since the text may be a password.
+//! An error states where the mistake is but quotes nothing, because the text may be a password.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -41,7 +41,8 @@ impl Hosts {
         })
     }
 
-    /// Returns the hosts sorted and joined: two clients that list the same hosts in different orders show the same.
+    /// Returns the hosts, sorted and joined. The text is the same for two clients that list the hosts in different
+    /// orders.
     pub(super) fn shown(&self) -> String {
         let shown: BTreeSet<String> = self.endpoints.iter().map(Endpoint::to_string).collect();
         let shown: Vec<String> = shown.into_iter().collect();

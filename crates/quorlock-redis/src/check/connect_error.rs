@@ -62,7 +62,7 @@ pub enum ConnectError {
         /// Version of the server.
         version: String,
     },
-    /// Grants should wait for the disk, and the server cannot do that.
+    /// Grants should wait for the disk, but the server cannot do that.
     NoDiskWait {
         /// Address of the server.
         address: String,
@@ -76,7 +76,7 @@ pub enum ConnectError {
         /// Address of the server.
         address: String,
     },
-    /// The server is a Sentinel, which knows the address of a primary and has no locks.
+    /// The server is a Sentinel, which knows the address of a primary but has no locks itself.
     Sentinel {
         /// Address of the Sentinel.
         address: String,
@@ -101,7 +101,7 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
-    /// Whether the error will not pass by waiting.
+    /// Returns whether waiting cannot cure the error.
     #[must_use]
     pub fn is_final(&self) -> bool {
         match self {

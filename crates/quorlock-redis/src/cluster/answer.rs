@@ -8,7 +8,7 @@ use crate::connect::Endpoint;
 use crate::error;
 use crate::keyslot::SLOTS;
 
-/// The maximum number of replicas that are remembered from an answer.
+/// The maximum number of replicas that are recorded from an answer.
 const MOST_NODES: usize = 1_024;
 
 /// A range of slots that one node owns.
@@ -30,7 +30,7 @@ pub(crate) struct ClusterView {
 /// Parses the answer of the node `asked` to `CLUSTER SLOTS`.
 ///
 /// # Errors
-/// Why the answer does not parse, or that it names no owner.
+/// An error that states why the answer does not parse, or that it names no owner.
 pub(crate) fn slots(answer: &Value, asked: &Endpoint) -> Result<ClusterView, TransportError> {
     let entries = match answer {
         Value::Array(entries) => entries,
@@ -109,7 +109,7 @@ fn node(answer: &Value, asked: &Endpoint) -> Option<Endpoint> {
     };
     let host = match host {
         "" => host_of(asked)?,
-        // The node is configured to be addressed by a host name, and has announced none.
+        // The node is configured to announce a host name, but has none.
         "?" => match rest.iter().find_map(address)? {
             "" => host_of(asked)?,
             ip => bare(ip),

@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 use crate::connect::Endpoint;
 use crate::sync::Mutex;
 
-/// Hints that were given and not yet followed. One look follows any number of them.
+/// Hints that no look has followed yet. One look follows any number of them.
 #[derive(Debug, Default)]
 pub(super) struct ClusterHints {
     given: Notify,
@@ -21,7 +21,7 @@ impl ClusterHints {
         self.given.notify_one();
     }
 
-    /// Notes that a node is unreachable or does not do its work. Other nodes are queried first for the slot map.
+    /// Records that a node is unreachable or does not serve requests. Other nodes are queried first for the slot map.
     pub(super) fn distrust(&self, endpoint: &Endpoint) {
         let distrusted = self.distrusted.lock();
         let mut distrusted = distrusted.unwrap_or_else(PoisonError::into_inner);

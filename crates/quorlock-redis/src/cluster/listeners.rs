@@ -1,7 +1,7 @@
-//! The listeners of a cluster: to which channel, and at which server.
+//! The listeners of a cluster: the channel of each, and the server at which it is subscribed.
 //!
-//! The server that has the name publishes its release. Listeners subscribe there, so that this server counts them. When a
-//! slot moves, its listeners move, too.
+//! The server that stores a name publishes its release. Listeners subscribe there, so that this server counts them.
+//! When a slot moves, its listeners move, too.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, Weak};
@@ -27,7 +27,7 @@ struct ClusterListener {
     channel: Vec<u8>,
     slot: Slot,
     listener: Arc<dyn Listener>,
-    /// Where it is subscribed; `None` if the slot has had no owner since the listener came.
+    /// Where the listener is subscribed; `None` if the slot has had no owner since the listener was added.
     hears: Option<Hears>,
 }
 
@@ -72,8 +72,8 @@ impl ClusterRegistry {
 
     /// Subscribes each listener at the owner of its slot. A listener whose slot has no owner stays where it is.
     ///
-    /// The new subscription makes its listener look again, so it does not miss a release that was published between the
-    /// two.
+    /// The new subscription makes its listener check again. So a release that was published between the two
+    /// subscriptions is not missed.
     pub(super) fn settle(&self, owner: impl Fn(Slot) -> Option<Arc<Server>>) {
         let book = self.lock();
         let ears = book.ears.iter().filter_map(|(number, ear)| {

@@ -18,17 +18,17 @@ use crate::source::refusals::Refusals;
 use crate::sync::Mutex;
 use crate::timer::{self, Instant};
 
-/// The maximum age of the slot map. After this time, a node that was given slots is found without a redirect.
+/// The maximum age of the slot map. After this time, a node that has received slots is found without a redirect.
 const REFRESH: Duration = Duration::from_secs(60);
 
-/// The pause before nodes are queried again. A promotion takes seconds.
+/// The pause before the nodes are queried again. Promoting a replica takes seconds.
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// The maximum number of nodes that are queried in turn, apart from those of the address.
 const MOST_ASKED: usize = 32;
 
 impl Cluster {
-    /// Looks after each hint and once a minute, as long as the cluster exists.
+    /// Queries the slot map after each hint and once a minute, for as long as the cluster exists.
     pub(super) async fn follow(hints: Arc<ClusterHints>, cluster: Weak<Cluster>) {
         loop {
             // Both a hint and the time-out start a look.
@@ -103,7 +103,7 @@ impl Cluster {
             let answer = link.ask(&node.server.target, &slots).await?;
             return answer::slots(&answer, endpoint);
         }
-        // Not through the node's own source: a failure here must not request another look.
+        // Do not use the node's own source: a failure here must not request another look.
         let target = self.target(endpoint, Arc::new(Fixed(endpoint.clone())));
         let link = Connection::trial(&target, now + self.config.connect_timeout).await?;
         answer::slots(&link.ask(&target, &slots).await?, endpoint)
@@ -133,7 +133,7 @@ impl Cluster {
             .map(|node| node.endpoint.clone())
             .collect();
         asked.extend(told.replicas);
-        // The next look queries another node first: this one may be cut off from the rest without knowing it.
+        // The next look queries another node first: this one may be cut off from the rest without noticing it.
         asked.sort_by_key(|asked| asked == by);
         asked.truncate(MOST_ASKED);
         let seeds = self.seeds.iter().filter(|seed| !asked.contains(seed));

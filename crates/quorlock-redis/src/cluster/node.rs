@@ -31,8 +31,8 @@ impl PartialEq for Node {
 }
 
 impl Node {
-    /// Returns the route to the node. Its requests are not batched: those for different slots cannot be in one call, and
-    /// those for one slot concern few names.
+    /// Returns the route to the node. Its requests are not batched: requests for different slots cannot share a call,
+    /// and one slot has few names.
     pub(super) fn route(&self) -> Route {
         self.route_in(Manner::Alone)
     }

@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use crate::timer;
 
-/// How long an address is tried before the next one is tried in parallel (RFC 8305, 5 and 8: Connection Attempt
-/// Delay).
+/// How long an address is tried before the next one is tried in parallel (RFC 8305, 5 and 8: Connection Attempt Delay).
 const HEAD_START: Duration = Duration::from_millis(250);
 
 /// Orders addresses for the race: as the system returned them, but with alternating families. A network that drops
@@ -43,8 +42,8 @@ where
     race(addresses, none, connect).await
 }
 
-/// Races attempts: the first one that succeeds wins, and the others are dropped. The next one begins when one has
-/// failed, or in parallel when the last one has had its head start.
+/// Races attempts: the first one that succeeds wins, and the others are dropped. The next attempt begins when one
+/// has failed, or in parallel after the head start of the last one.
 ///
 /// # Errors
 /// The error of the last attempt, if all have failed; `error` if there is no address.

@@ -1,4 +1,4 @@
-//! Witnesses, which wait for a connection without a call.
+//! Witnesses, which wait for a connection without making a call.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -41,7 +41,7 @@ impl fmt::Debug for Witnesses {
     }
 }
 
-/// Keeps a witness registered until it is dropped.
+/// Keeps a witness registered until this value is dropped.
 pub(crate) struct Attendance {
     connection: Arc<ConnectionManager>,
     number: u64,

@@ -15,7 +15,7 @@ const LOOK: Duration = Duration::from_secs(10);
 /// Shortest interval between checks of the file.
 const LEAST_LOOK: Duration = Duration::from_millis(10);
 
-/// A password in the first line of a file, which is rotated by hand or by a program.
+/// A password in the first line of a file that is replaced when the password changes.
 ///
 /// The file is read before every login, and checked every ten seconds: connections log in again with a changed password.
 /// To rotate without a gap, add the new password for the user (`ACL SETUSER user >new`), replace the file (write another
@@ -44,7 +44,7 @@ impl PasswordFile {
         }
     }
 
-    /// Sets the user.
+    /// Sets the user name.
     #[must_use]
     pub fn user(self, name: impl Into<String>) -> Self {
         PasswordFile {
@@ -72,7 +72,7 @@ impl PasswordFile {
     }
 }
 
-/// Reads the first line. The error names the file, and quotes none of its content.
+/// Reads the first line. The error names the file, but quotes none of its content.
 fn first_line(path: &Path) -> io::Result<String> {
     let shown = path.display();
     let text = std::fs::read(path)

@@ -29,7 +29,7 @@ impl StreamedCredentials {
 /// Converts an item of the stream to a login.
 fn login_of(item: redis::RedisResult<redis::BasicAuth>) -> io::Result<Login> {
     let auth = item.map_err(|error| {
-        // The details may be those of the failed request, and contain a secret.
+        // The details may come from the failed request, and contain a secret.
         io::Error::other(format!("the provider failed: {}", error.category()))
     })?;
     let login = Login::new(auth.password());
@@ -59,7 +59,7 @@ impl Credentials for StreamedCredentials {
         Box::pin(async move {
             let mut stream = self.provider.subscribe();
             while let Some(item) = poll_fn(|cx| stream.as_mut().poll_next(cx)).await {
-                // A failed refresh is followed by another one.
+                // A failed refresh is followed by another one, so it is ignored.
                 if login_of(item).is_ok_and(|next| differs(&next, &used)) {
                     return;
                 }

@@ -19,7 +19,7 @@ pub(crate) struct GroupView {
 /// Parses the primary: host and port, or nil for a name that the sentinel does not know.
 ///
 /// # Errors
-/// Why there is no primary in the answer.
+/// An error that states why there is no primary in the answer.
 pub(crate) fn endpoint(answer: &Value) -> Result<Endpoint, TransportError> {
     match answer {
         Value::Nil => Err(TransportError::definite(

@@ -9,11 +9,11 @@ use tokio::sync::Notify;
 use crate::connect::Endpoint;
 use crate::sync::Mutex;
 
-/// Hints that were given and not yet followed. One look follows any number of them.
+/// Hints that no look has followed yet. One look follows any number of them.
 #[derive(Debug, Default)]
 pub(super) struct SentinelHints {
     given: Notify,
-    /// The sentinel that published a change, and so knows of it.
+    /// The sentinel that published a change, which therefore knows of it.
     messenger: Mutex<Option<Endpoint>>,
 }
 
@@ -48,8 +48,8 @@ pub(super) struct SentinelListener {
 
 impl Listener for SentinelListener {
     fn live(&self) {
-        // What the sentinel published before was missed. It is not queried first because of that: it may have been cut
-        // off for long, and be the last to learn of a failover.
+        // Earlier messages of the sentinel were missed. This is no reason to query it first: it may have been cut off
+        // for long, and be the last to learn of a failover.
         self.hints.look_again();
     }
 

@@ -18,17 +18,17 @@ use crate::subscription::registry::ListenerHandle;
 use crate::target::Target;
 use crate::timer;
 
-/// The channels on which a sentinel publishes that a group has a new primary. The second one is that of the sentinel that
-/// does the failover. Its message comes about a second earlier, when the new server is the primary and the other replicas
-/// do not follow it yet.
+/// The channels on which a sentinel publishes that a group has a new primary. The second channel is that of the
+/// sentinel that performs the failover. Its message comes about a second earlier: the new server is the primary, but
+/// the other replicas do not follow it yet.
 const NEWS: [&str; 2] = ["+switch-master", "+promoted-slave"];
 
-/// How a sentinel became known.
+/// How the client learned of a sentinel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Origin {
-    /// The address names the sentinel.
+    /// From the address.
     Given,
-    /// Another sentinel named it.
+    /// From another sentinel.
     Learned,
 }
 
@@ -65,7 +65,7 @@ impl Sentinel {
     /// Queries the primary of the group, and the other sentinels.
     ///
     /// # Errors
-    /// Why there is no valid answer within the bound.
+    /// An error that states why there is no valid answer within the bound.
     pub(super) async fn ask(
         &self,
         name: &str,
@@ -93,7 +93,7 @@ impl Sentinel {
         asked.await.unwrap_or_else(|| Err(silent()))
     }
 
-    /// Subscribes to what the sentinel publishes about primaries.
+    /// Subscribes to the sentinel's messages about primaries.
     pub(super) fn listen(&self, hints: &Arc<SentinelHints>) {
         self.listening.get_or_init(|| {
             let listener: Arc<dyn Listener> = hints.ear(self.endpoint.clone());

@@ -46,7 +46,7 @@ impl Health {
         millis(now.saturating_duration_since(self.opened))
     }
 
-    /// Notes that a request is sent now. After a silence of `patience`, the connection is suspected.
+    /// Records that a request is sent now. After a silence of `patience`, the connection is suspected.
     pub(crate) fn owes_an_answer(&self, now: Instant, patience: Duration) {
         self.patience.fetch_min(millis(patience), Ordering::Relaxed);
         if self.asked() == 0 {
@@ -117,7 +117,7 @@ fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A stream that notes when the server sends something.
+/// A stream that records when the server sends something.
 pub(crate) struct Watched {
     stream: Box<dyn ByteStream>,
     health: Arc<Health>,

@@ -19,8 +19,8 @@ pub(super) async fn log_in(wire: &Wire, target: &Target) -> Result<Option<Login>
     if let Some(first) = &login
         && let Err(refused) = authenticate(wire, target, first).await
     {
-        // The password may have been rotated between the read and the login: the login had the old one, the server
-        // the new one.
+        // The password may have been rotated between the read and the login: the client used the old one, and the
+        // server already had the new one.
         let next = target.login().await?;
         match &next {
             Some(next) if next != first => authenticate(wire, target, next).await?,
@@ -72,14 +72,15 @@ fn knows_no_users(refusal: &ServerError) -> bool {
 pub(super) enum Way {
     /// By an `AUTH` between its requests.
     Again(Wire),
-    /// By ending the connection, so that another one is made: a connection that listens accepts no `AUTH`.
+    /// By ending the connection, so that another one is made: a connection with subscriptions accepts no
+    /// `AUTH`.
     Anew(AbortHandle),
 }
 
-/// Follows changes of the credentials as long as the connection lives, whose end aborts this task.
+/// Follows changes of the credentials. The end of the connection aborts this task.
 ///
-/// A refused login ends nothing. The file may have the new password a second before the server does: if the
-/// connection ended in between, no other one could be made.
+/// A refused login does not end the connection. The file may have the new password a second before the server
+/// does: if the connection ended in between, no other one could be made.
 pub(super) async fn follow(target: Arc<Target>, mut used: Login, way: Way) {
     loop {
         target.credentials_changed(&used).await;
@@ -99,7 +100,7 @@ pub(super) async fn follow(target: Arc<Target>, mut used: Login, way: Way) {
             failures += 1;
             timer::sleep_until(timer::now() + timer::delay(failures)).await;
         }
-        // A source may report changes at any rate: the pause bounds the number of logins.
+        // A source may report changes at any rate, so this pause bounds the number of logins.
         timer::sleep_until(timer::now() + timer::delay(1)).await;
     }
 }

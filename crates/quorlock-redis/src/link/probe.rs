@@ -1,4 +1,4 @@
-//! Detects that the network swallows a silent connection, by trying another one beside it.
+//! Detects that packets of a silent connection are lost, by trying another connection beside it.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,15 +11,15 @@ use quorlock_core::message::Request;
 use super::Health;
 use crate::timer::{self, Instant, Sleep};
 
-/// The shortest silence that is suspicious. A server that forks, or runs a long script, is silent for as long.
+/// The shortest silence that is suspicious. A server that forks, or runs a long script, is silent for up to this time.
 pub(crate) const LEAST: Duration = Duration::from_millis(25);
 
 /// How long a server may be silent after this request before the connection is suspected; `None` if the request
 /// states no lease.
 ///
-/// The patience is a sixth of the shortest lease. A watchdog renews after a third of the lease. If the network
-/// swallows that renewal, this patience and the attempt to connect leave time for several more renewals before the
-/// lease ends. The default member time-out is a twentieth of the lease, so a server that is merely slow and still
+/// The patience is a sixth of the shortest lease. A watchdog renews after a third of the lease. If that renewal is
+/// lost on the network, this patience and the attempt to connect leave time for several more renewals before the
+/// lease ends. The default member time-out is a twentieth of the lease, so a server that is merely slow but still
 /// useful is not suspected.
 pub(crate) fn patience(request: &Request) -> Option<Duration> {
     let lease = match request {
@@ -40,7 +40,7 @@ type Begin = Box<dyn Fn(Arc<Health>, u32) -> Option<ProbeAttempt> + Send + Sync>
 /// The probes of a connection.
 pub(crate) struct Probes {
     begin: Begin,
-    /// How many times the patience is doubled: the number of replacements in a row on which the server never answered
+    /// How many times the patience is doubled: the number of replacements in a row on which the server did not answer
     /// either.
     hesitation: u32,
     timer: Option<Pin<Box<Sleep>>>,
@@ -51,7 +51,7 @@ pub(crate) struct Probes {
 }
 
 struct Probe {
-    /// The silence that the probe is about.
+    /// The silence that the probe examines.
     asked: u64,
     attempt: ProbeAttempt,
 }
@@ -112,8 +112,8 @@ impl Probes {
     fn due(&self, health: &Health) -> Option<Instant> {
         let mut due = health.suspicious_at()?;
         if !health.has_served() && 0 < self.hesitation {
-            // A server that answers each new connection and then falls silent would be reconnected to in a tight
-            // loop.
+            // Without this delay, the client would reconnect in a tight loop to a server that answers each new
+            // connection and then falls silent.
             due += timer::delay(self.hesitation);
         }
         Some(self.rests_until.map_or(due, |until| until.max(due)))

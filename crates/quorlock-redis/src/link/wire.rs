@@ -1,4 +1,4 @@
-//! The path of the requests of one connection.
+//! The sending end of one connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,13 +44,14 @@ impl Wire {
         deadline: Instant,
         patience: Duration,
     ) -> Result<Answer, TransportError> {
-        // The request is dated, and its reply noted as owed, before it can leave. Otherwise the driver, on another thread,
-        // could receive the reply first. It would then be owed forever, and the connection replaced for nothing.
+        // The request is dated, and its reply noted as owed, before the request can leave. Otherwise the driver, on
+        // another thread, could receive the reply first. The reply would then be owed for ever, and the connection
+        // would be replaced for no reason.
         let owes = || self.health.owes_an_answer(now, patience);
         self.multiplexer.send(cmd, deadline, owes)
     }
 
-    /// Like [`Wire::send`], directly after another command whose reply no caller takes.
+    /// Like [`Wire::send`], directly after another command whose reply is discarded.
     ///
     /// # Errors
     /// A definite error if nothing was sent.

@@ -24,8 +24,8 @@ use crate::timer::{self, Sleep};
 /// Number of bytes that are read from the stream at once. The decoder keeps an incomplete reply.
 const BUFFER: usize = 16 * 1024;
 
-/// Number of replies that are passed on before callers get a turn. What those callers send next leaves while the rest
-/// is passed on. Otherwise the server would wait for all callers, and then all callers for the server.
+/// Number of replies that are passed on before callers get a turn. What those callers send next is sent while the
+/// rest is passed on. Otherwise the server would wait for all callers, and then all callers for the server.
 const BATCH: usize = 16;
 
 /// Sends requests to the server and receives replies, until the stream ends.
@@ -102,7 +102,7 @@ impl Driver {
                     continue;
                 }
                 Load::Alone(member, patience) => {
-                    // Requests to a cluster are never queued.
+                    // Requests to a cluster are never in the queue.
                     let cmd = script::encode(member.request(), &Home::PLAIN, By::Digest);
                     (cmd, patience)
                 }
@@ -167,7 +167,7 @@ impl Driver {
         if self.undecoded.is_empty() {
             return Ok(0);
         }
-        // Decoded outside the mutex: callers would wait for it while a reply of megabytes is decoded.
+        // Decode outside the mutex: otherwise callers would wait while a reply of megabytes is decoded.
         let decoded = self.decode().map_err(error::refused_reply);
         let replies = self.replies.len();
         if replies == 0 {

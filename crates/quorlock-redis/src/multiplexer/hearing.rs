@@ -41,10 +41,10 @@ impl Hearing {
                 None
             }
             (b"smessage", [channel, payload]) => {
-                // Our clients publish both messages in one script, so nothing comes between the two. They are one
-                // release, and waiters count releases. (If one client of Redisson publishes to all and another one to
-                // the shard directly after it, the two also count as one. The waiter that is woken sees the second,
-                // or sleeps until the TTL that it is told.)
+                // Our clients publish both messages in one script, so nothing comes between the two. They announce
+                // one release, and waiters count releases. (If one client of Redisson publishes to all and another
+                // one to the shard directly after it, the two also count as one. The woken waiter notices the second
+                // release when it asks, or sleeps until the TTL in its refusal ends.)
                 let is_second =
                     matches!(&before, Some(Value::Array(first)) if first.as_slice() == rest);
                 if !is_second {
@@ -52,7 +52,7 @@ impl Hearing {
                 }
                 None
             }
-            // The slot of the channel has moved to another node; or this is the reply to `SUNSUBSCRIBE`.
+            // The slot of the channel has moved to another node, or this is the reply to `SUNSUBSCRIBE`.
             (b"sunsubscribe", [Value::BulkString(channel), _]) => {
                 let is_unasked = self.registry.part(channel);
                 (!is_unasked).then_some(value)

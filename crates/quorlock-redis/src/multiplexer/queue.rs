@@ -1,8 +1,8 @@
 //! Requests that wait to be batched, and the calls that carry them (group commit).
 //!
-//! A request that finds few calls in flight is sent at once, alone. Once [`MOST_CALLS`] are in flight, requests wait.
-//! They are sent as one call as soon as one of those calls is answered, or the batch is full. This needs no timer,
-//! and the busier the server is, the more requests share the cost of a call.
+//! A request that finds few calls in flight is sent immediately, alone. Once [`MOST_CALLS`] are in flight, requests
+//! wait. They are sent as one call as soon as one of those calls is answered, or the batch is full. This needs no
+//! timer, and the busier the server is, the more requests share the cost of a call.
 //!
 //! ```text
 //!  waiting:  [ replied .. | sent: calls[0] calls[1] .. | queued .. ]
@@ -18,23 +18,23 @@ use crate::script::batch::{Batch, BatchMember, MOST_CLAIMS, Why};
 /// Number of batchable calls in flight at which further requests wait.
 ///
 /// The number is a compromise. 64 callers on one thread fill batches of 32 requests with any bound. On two threads, a
-/// caller that is woken writes at once, and the next one comes too late for its batch. A batch has 13 requests with
-/// this bound and 20 with a bound of 2, which saves the servers 6 to 12 % of their time (five alternating runs,
-/// loopback). Without a bound it is as slow as without batches. If the server is far away, a request waits for the
-/// next of these replies: at most a quarter of a round trip if they are evenly spaced, and half of one with a bound
-/// of 2. With no more callers than this, none waits.
+/// woken caller writes immediately, and the next one comes too late for its batch. A batch has 13 requests with this
+/// bound and 20 with a bound of 2, which saves the servers 6 to 12 % of their time (five alternating runs, loopback).
+/// Without a bound, calls are as slow as without batches. If the server is far away, a request waits for the next of
+/// these replies: at most a quarter of a round trip if they are evenly spaced, and half of one with a bound of 2.
+/// With at most this many callers, no request waits.
 pub(super) const MOST_CALLS: usize = 4;
 
 /// Number of requests that are sent alone after the server has refused a batch. If every batch were tried and
-/// refused, requests would take two round trips. If none were tried again, one failover would slow a client down
-/// forever.
+/// refused, requests would take two round trips. If no batch were tried again, one failover would slow a client
+/// down for ever.
 const ALONE_AFTER_REFUSAL: u32 = 1_024;
 
 /// Requests that no call carries yet, in the order in which they were sent.
 #[derive(Debug)]
 pub(super) struct Queue {
     line: VecDeque<Queued>,
-    /// Number of commands in the line. Everything up to the last of them is sent at once.
+    /// Number of commands in the queue. All entries up to the last command are sent immediately.
     commands: usize,
     /// Number of calls in flight whose requests could have been batched.
     under_way: usize,
@@ -58,7 +58,8 @@ pub(super) struct Call {
     kind: EntryKind,
     /// Positions of its requests in `waiting`, from the first one of the call, in the order of their replies.
     places: Places,
-    /// Number of positions that the call covers, including those of callers that were dropped before it was sent.
+    /// Number of positions that the call covers. It includes those of callers that were dropped before the call
+    /// was sent.
     covers: usize,
 }
 
@@ -97,7 +98,7 @@ impl Call {
     }
 }
 
-/// What the driver writes next.
+/// The next call that the driver writes.
 #[derive(Debug)]
 pub(super) enum Load {
     Packed(Vec<u8>),
@@ -144,26 +145,26 @@ impl Queue {
 
     /// Whether the first request in the line may be sent.
     pub(super) fn may_go(&self) -> bool {
-        // A full batch does not wait. A server ten milliseconds away returns four replies in that time: with a
-        // thousand callers it would be idle between them.
+        // A full batch does not wait. A server ten milliseconds away returns only four replies in that time:
+        // with a thousand callers it would be idle between them.
         let is_full = MOST_CLAIMS <= self.line.len();
-        // A request that is sent alone gains nothing by waiting for others.
+        // A request that must be sent alone gains nothing by waiting for others.
         let is_alone = 0 < self.alone;
         let may_wait = self.commands == 0 && !is_full && !is_alone;
         !self.line.is_empty() && (self.under_way < MOST_CALLS || !may_wait)
     }
 
-    /// Notes that a call was answered: another one may be sent.
+    /// Records that a call was answered: another one may be sent.
     pub(super) fn is_answered(&mut self, call: &Call) {
         if call.kind == EntryKind::Awaited {
             self.under_way -= 1;
         }
     }
 
-    /// Notes that a batch was refused.
+    /// Records that a batch was refused.
     pub(super) fn go_alone(&mut self, why: Why) {
         match why {
-            // The server loads a script that is sent as text.
+            // A server loads a script that it receives as text.
             Why::UnknownScript => self.by = By::Text,
             Why::Untrusted => {}
             Why::Refused => self.alone = ALONE_AFTER_REFUSAL,

@@ -15,7 +15,7 @@ use crate::server::Server;
 use crate::source::GroupMark;
 use crate::tag::Tag;
 
-/// The part of a cluster that has the keys with this tag. Shards of one cluster share its connections.
+/// The part of a cluster that stores the keys with this tag. Shards of one cluster share its connections.
 pub(crate) struct Shard {
     cluster: Arc<dyn Routes>,
     tag: Tag,

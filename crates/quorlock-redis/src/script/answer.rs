@@ -48,7 +48,7 @@ fn decode_acquire(answer: &Value) -> Result<Option<AcquireReply>, TransportError
             [Value::Int(0), Value::Int(left)] | [Value::Int(0), Value::Int(left), Value::Nil] => {
                 refused(*left, None)
             }
-            // A version that another program wrote and that does not parse is no claim version.
+            // A version that another program wrote and that does not parse counts as none.
             [Value::Int(0), Value::Int(left), Value::BulkString(text)] => {
                 refused(*left, version(text))
             }
@@ -137,8 +137,8 @@ fn decode_release(answer: &Value) -> Option<ReleaseReply> {
         Value::Int(1) => Some(ReleaseReply::FREED),
         Value::Int(2) => Some(ReleaseReply::Kept),
         Value::Int(3) => Some(ReleaseReply::Left),
-        // No server has 2^32 clients. A larger number is the token in the reply to another request, from a proxy that
-        // has lost a reply between the two.
+        // No server has 2^32 clients. A larger number is the token in the reply to another request: a proxy has lost
+        // a reply between the two.
         Value::Int(told @ 4..) => {
             let told = u32::try_from(told - 3).ok()?;
             Some(ReleaseReply::Freed { told })

@@ -19,8 +19,8 @@ use crate::{error, key};
 ///
 /// A server runs one script at a time, and all other clients wait meanwhile. A pair of acquire and release takes it
 /// about 8 µs, so a call of 32 requests blocks it for 1/8 to 1/4 of a millisecond. With half as many requests in a
-/// call it executes 8 % more instructions for each request, with twice as many 4 % fewer. Lua's `unpack` takes some
-/// 8,000 values, and no list of a call has more than two for each request.
+/// call it executes 8 % more instructions for each request, with twice as many 4 % fewer. Lua's `unpack` accepts
+/// some 8,000 values, and no list of a call has more than two for each request.
 pub(crate) const MOST_CLAIMS: usize = 32;
 
 /// The largest number of bytes of keys and arguments in one call: 32 requests with names of 40 bytes, or fewer with
@@ -39,11 +39,11 @@ pub(super) static BATCH: LazyLock<Script> = LazyLock::new(|| {
     ))
 });
 
-/// A request that can be sent together with others: for a plain lock, about one claim, and of the common form.
+/// A request that can be sent together with others: it is for a plain lock, has one claim, and is of the common form.
 #[derive(Clone, Debug)]
 pub(crate) struct BatchMember {
     request: Arc<Request>,
-    /// Hash of the name. Two names with the same digest go in two calls, since no name may occur twice in one.
+    /// Hash of the name. Two requests with the same hash go in two calls, because a name must not occur twice in one.
     digest: u64,
     bytes: usize,
 }
@@ -98,8 +98,8 @@ impl BatchMember {
 /// A process, its nonce, and the longest lease in ms, as in its confirmed marker.
 type Trusted = (Process, Nonce, u64);
 
-/// Whether an acquire is of the common form. One that takes over a claim, carries a token along, or trusts no process
-/// is rare and is sent alone.
+/// Whether an acquire is of the common form. An acquire that takes over a claim, carries a token along, or trusts no
+/// process is rare and is sent alone.
 fn may_join(ask: &Acquire) -> bool {
     let is_usual = matches!(ask.fence, Fence::Mint { .. }) && ask.replaces.is_none();
     let is_trusting = ask.check.is_none_or(|check| {
@@ -291,10 +291,10 @@ pub(crate) enum Verdict {
 pub(crate) enum Why {
     /// The server has not loaded the script.
     UnknownScript,
-    /// The server is not the process that the client trusts. Each request gets this answer by itself.
+    /// The server is not the process that the client trusts. Sent alone, each request gets a reply that shows
+    /// the process.
     Untrusted,
-    /// The user may not use one of the keys, or a command that only such calls use, or the keys belong to several
-    /// nodes.
+    /// The user may not use one of the keys, or a command that only batches use, or the keys belong to several nodes.
     Refused,
 }
 
@@ -309,8 +309,8 @@ pub(crate) fn judge(answer: Value, members: usize) -> Verdict {
         Value::ServerError(refusal) if refusal.code() == "UNDONE" => Verdict::Alone(Why::Refused),
         Value::ServerError(refusal) => {
             let error = error::server(&refusal);
-            // Redis checks all keys of a call before it executes it, so the refusal of one key concerns every
-            // request.
+            // Redis checks all keys of a call before it executes the call, so the refusal of one key concerns
+            // every request.
             let is_whole = matches!(error.cause, Cause::NoPermission | Cause::Cluster)
                 && error.execution == Execution::Definite;
             if is_whole {

@@ -105,7 +105,7 @@ pub(super) fn encode_write(ask: &Acquire, home: &Home, by: By) -> Cmd {
     cmd
 }
 
-/// Capacity for claims whose names are written `times` times each, in bytes.
+/// Capacity for claims whose names are each written `times` times, in bytes.
 fn room(claims: &[Claim], times: usize) -> usize {
     let names = claims.iter().map(|claim| claim.name.as_bytes().len());
     names.map(|len| times * len + 2 * CLAIM_BYTES).sum()

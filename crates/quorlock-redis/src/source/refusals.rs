@@ -16,8 +16,8 @@ impl Refusals {
         self.0.push((asked.clone(), error));
     }
 
-    /// Combines the refusals into one error. Its cause is one that a user can fix, if there is one. `what` is what none
-    /// of them has answered.
+    /// Combines the refusals into one error. Its cause is one that a user can fix, if there is one. `what` states what
+    /// none of them has answered.
     pub(crate) fn into_error(self, what: &str) -> TransportError {
         let causes = || self.0.iter().map(|(_, error)| error.cause);
         let cause = causes()

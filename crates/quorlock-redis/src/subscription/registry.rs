@@ -1,8 +1,8 @@
-//! The listeners of each channel, and the subscriptions that the server must still be sent.
+//! The listeners of each channel, and the changes of subscriptions that the server must still be sent.
 //!
-//! Nothing is queued. When listeners come and go, the registry notes the changed channels. The one task that has the
-//! wake-up connection reads them and sends the server the difference. A listener that comes and goes before that leaves
-//! no trace.
+//! Changes are not queued. When listeners come and go, the registry records the changed channels. The task that has the
+//! wake-up connection reads them and sends the server the difference. A listener that is removed before that has no
+//! effect.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
@@ -57,7 +57,7 @@ impl Channels {
         self.last_number
     }
 
-    /// Notes that the connection has ended: the server has no subscriptions.
+    /// Records that the connection has ended, and with it all subscriptions on the server.
     fn forget(&mut self) {
         self.channels.retain(|_, entry| {
             entry.stage = ChannelStage::Unknown;
@@ -178,7 +178,7 @@ impl Registry {
         listener
     }
 
-    /// Waits until a listener has come or gone, or the session was nudged.
+    /// Waits until a listener was added or removed, or the session was nudged.
     pub(crate) async fn changed(&self) {
         self.changed.notified().await;
     }
@@ -221,13 +221,13 @@ impl Registry {
             return Some(Order::Subscribe(joining));
         }
         for channel in &leaving {
-            // A listener that comes from now on subscribes again, after the server has been sent this order.
+            // A listener that is added from now on subscribes again, after the server was sent this order.
             book.channels.remove(channel);
         }
         (!leaving.is_empty()).then_some(Order::Unsubscribe(leaving))
     }
 
-    /// Notes that the server has confirmed subscriptions, and notifies the listeners.
+    /// Records that the server has confirmed subscriptions, and notifies the listeners.
     pub(crate) fn confirmed(&self, channels: &[Channel]) {
         let mut listeners = Vec::new();
         let mut book = self.lock();
@@ -248,7 +248,7 @@ impl Registry {
         }
     }
 
-    /// Notes that the server has refused subscriptions, which must be requested again.
+    /// Records that the server has refused subscriptions, which must be requested again.
     pub(crate) fn refused(&self, channels: &[Channel]) {
         let mut book = self.lock();
         for channel in channels {
@@ -288,11 +288,11 @@ impl Registry {
         }
     }
 
-    /// Notes that a subscription has ended. Returns whether the server has ended it by itself.
+    /// Records that a subscription has ended. Returns whether the server has ended it by itself.
     pub(crate) fn part(&self, channel: &[u8]) -> bool {
         let mut book = self.lock();
         let entry = book.channels.get(channel);
-        // A channel whose subscription this client has ended is gone, or is back and not yet requested.
+        // If this client has ended the subscription, the channel was removed, or was added again and not yet requested.
         let is_wanted = entry.is_some_and(|entry| entry.stage != ChannelStage::Unknown);
         book.is_parted |= is_wanted;
         drop(book);
@@ -319,7 +319,7 @@ impl Registry {
         self.lock().channels.is_empty()
     }
 
-    /// Notes that the transport was dropped: the session ends.
+    /// Records that the transport was dropped: the session ends.
     pub(crate) fn close(&self) {
         self.lock().is_closed = true;
         self.changed.notify_one();
@@ -330,7 +330,7 @@ impl Registry {
         self.lock().is_closed
     }
 
-    /// Notes that the connection has ended: the server has no subscriptions.
+    /// Records that the connection has ended, and with it all subscriptions on the server.
     pub(crate) fn forget(&self) {
         self.lock().forget();
     }
@@ -341,7 +341,8 @@ impl Registry {
     }
 }
 
-/// The right to be the only session of a registry. Its drop, also together with the runtime, allows another session.
+/// The right to be the only session of a registry. Its drop, which also happens when the runtime ends, allows
+/// another session.
 pub(crate) struct SessionGuard {
     registry: Arc<Registry>,
     number: u64,

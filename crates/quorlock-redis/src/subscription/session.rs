@@ -1,7 +1,7 @@
 //! The task that has the wake-up connection.
 //!
-//! The wake-up connection is a separate one, so that messages cannot delay the replies to calls. The connection's driver
-//! passes messages to the registry; this task subscribes to the channels that the registry wants.
+//! The wake-up connection is a separate one, so that messages cannot delay the replies to calls. The connection's
+//! driver passes messages to the registry; this task subscribes to the channels that the registry requests.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -45,7 +45,7 @@ pub(crate) async fn run(target: Arc<Target>, guard: SessionGuard) {
     }
 }
 
-/// Opens the wake-up connection. An error is not reported here: the next call, which goes to the same server, reports it.
+/// Opens the wake-up connection. An error is not reported here, because the next call to the same server reports it.
 async fn open(target: &Arc<Target>, registry: &Arc<Registry>) -> Option<Connection> {
     let deadline = timer::now() + target.config().connect_timeout;
     let open = |lead| {
@@ -81,7 +81,7 @@ enum Purpose {
 /// The next event of a session.
 enum Event {
     Answered(Vec<SessionReply>),
-    /// A listener came or went, or the connection was closed.
+    /// A listener was added or removed, or the connection was closed.
     Changed,
     PingIsDue,
 }
@@ -205,7 +205,7 @@ impl<'a> Session<'a> {
         Box::pin(join_all(answers))
     }
 
-    /// Applies replies. Returns whether the connection is still usable: a refusal is an answer, too.
+    /// Applies replies. Returns whether the connection is still usable; a refusal does not make it unusable.
     fn settle(&mut self, purpose: Purpose, replies: Vec<SessionReply>) -> bool {
         let Ok(replies) = replies.into_iter().collect::<Result<Vec<_>, _>>() else {
             return false;
@@ -216,8 +216,8 @@ impl<'a> Session<'a> {
         let is_refusal = |reply: &Value| matches!(reply, Value::ServerError(_));
         match purpose {
             Purpose::Ping => true,
-            // The second way is refused again if it was refused before: the server does not have it, or the user has no
-            // right to it.
+            // The second way may be refused again if it was refused before: the server does not have it, or the user
+            // has no permission for it.
             Purpose::Leave => !replies.iter().step_by(self.ways()).any(is_refusal),
             Purpose::Join(channels) => {
                 let mut others = replies.iter().skip(1).step_by(self.ways());
@@ -236,8 +236,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Requests a look because the node does not own the slot of a channel. The client still receives messages that are
-    /// published to all nodes.
+    /// Requests a look, because the node does not own the slot of a channel. The client still receives messages that
+    /// are published to all nodes.
     fn look_elsewhere(&self) {
         let source = self.target.source();
         source.was_wrong(self.link.whence(), Wrong::Call);

@@ -1,4 +1,4 @@
-//! Certificates and keys: where they are, and the configuration that is built from them.
+//! Certificates and keys, and the configuration that is built from them.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -87,8 +87,8 @@ impl Built {
 
     /// Builds a configuration. Returns `before` if the contents are the same.
     ///
-    /// The contents are compared, not the times of change: two writes within the resolution of a file system's clock have
-    /// the same time.
+    /// The contents are compared, not the times of the last change: two writes within the time resolution of a file
+    /// system have the same time.
     pub(super) fn of(
         roots: &[Pem],
         identity: Option<&Identity>,

@@ -70,8 +70,8 @@ impl AsyncRead for Secured {
                 this.unanswered = None;
                 Poll::Ready(Ok(()))
             }
-            // A server that is killed sends no close message. Replies state their lengths, so a truncated reply is not
-            // taken for a whole one.
+            // A killed server sends no close message. Replies state their lengths, so a truncated reply is not taken
+            // for a complete one.
             Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 Poll::Ready(Ok(()))
             }

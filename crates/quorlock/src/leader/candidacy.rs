@@ -129,8 +129,7 @@ impl Candidacy {
         }
     }
 
-    /// Polls the work while the term lasts. Returns `None` if it was dropped, or ended too late to have been
-    /// protected.
+    /// Polls the work while the term lasts. Returns `None` if it was dropped, or ended too late to have been protected.
     ///
     /// The work is dropped with this future, and so before the next poll of the stream, which releases the name.
     pub(super) async fn lead<F: Future>(&mut self, work: F) -> Option<F::Output> {

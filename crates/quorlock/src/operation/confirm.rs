@@ -34,8 +34,7 @@ impl Confirm {
         lease: Option<Lease>,
     ) -> Result<Self, ConfirmError> {
         // Read the clock before any request leaves. The nodes count the lease from a later moment, so A's new term
-        // ends before the claims do. With a later reading A could rely on the lock while a node already grants it
-        // to B.
+        // ends before the claims do. With a later reading A could rely on the lock while a node already grants it to B.
         let sent = client.now();
         if let Some(lost) = lost(hold.status(sent)) {
             let names = hold.layout.title();

@@ -129,8 +129,7 @@ impl Queue {
             Shelf::Empty => QueueStep::Lead(None, company),
             Shelf::Taken => {
                 drop(state);
-                // A follower whose wait is over is looking at the attempt, and wakes the leader when it is
-                // done.
+                // A follower whose wait is over is looking at the attempt, and wakes the leader when it is done.
                 QueueStep::Follow(None)
             }
         }

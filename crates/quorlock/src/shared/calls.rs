@@ -18,8 +18,7 @@ pub(crate) struct Received {
 
 impl Received {
     /// Dates a result that was just taken in. The clock must not be read earlier. If A is suspended between the
-    /// reading and the result, the result may show what B did meanwhile, and would be dated to a time before B did
-    /// it.
+    /// reading and the result, the result may show what B did meanwhile, and would be dated to a time before B did it.
     pub(crate) fn now(result: Result<Reply, TransportError>, clock: &dyn Runtime) -> Self {
         Received {
             result,

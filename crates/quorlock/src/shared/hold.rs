@@ -221,8 +221,7 @@ impl Hold {
         self.state.lock().waiting.remove(key);
     }
 
-    /// Returns the members that are due for a renewal or re-acquisition. Each counts as asked until
-    /// [`Hold::end_ask`].
+    /// Returns the members that are due for a renewal or re-acquisition. Each counts as asked until [`Hold::end_ask`].
     pub(crate) fn take_due(&self, now: Time) -> Vec<MemberId> {
         self.change(now, |state| state.renewal.take_due(now, usize::MAX))
     }

@@ -174,8 +174,7 @@ impl Keeper {
         });
     }
 
-    /// Frees the place of a guard that ended without being dropped. If it was the last one, its hold is no longer
-    /// kept.
+    /// Frees the place of a guard that ended without being dropped. If it was the last one, its hold is no longer kept.
     pub(crate) fn unreserve(&self, ended: Option<&Hold>) {
         self.with(|inner| {
             inner.guards = inner.guards.saturating_sub(1);

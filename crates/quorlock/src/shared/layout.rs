@@ -304,8 +304,7 @@ fn key_of(parts: &[Group], parties: &[&Arc<Party>]) -> String {
     }
 }
 
-/// Joins the parts of a key with NUL, which names cannot contain, so that different lists of names have different
-/// keys.
+/// Joins the parts of a key with NUL, which names cannot contain, so that different lists of names have different keys.
 ///
 /// Equal lists of different clients have different keys, too. Otherwise a waiter could get a hold with the layout of
 /// the waiter in front, which obeys other clients' settings and ends when those are closed.

@@ -179,8 +179,7 @@ impl NodeHandle {
         self.transport.address()
     }
 
-    /// Returns what an acquire that is sent now states about the node. With a name it may replace a claim on that
-    /// name.
+    /// Returns what an acquire that is sent now states about the node. With a name it may replace a claim on that name.
     pub(crate) fn ask(&self, name: Option<&Name>) -> Question {
         let mut known = self.known.lock();
         // Under the mutex, so that times agree with the order of requests and replies. A reply to a request that was

@@ -52,8 +52,7 @@ impl LockRequest {
 /// How long a caller waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waits {
-    /// When the wait began. `None` for a caller that leads from the beginning: its wait begins with its first
-    /// round.
+    /// When the wait began. `None` for a caller that leads from the beginning: its wait begins with its first round.
     pub(crate) since: Option<Time>,
     /// When the wait ends; `None` to wait while quorums answer.
     pub(crate) until: Option<Time>,

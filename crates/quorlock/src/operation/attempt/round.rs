@@ -78,8 +78,7 @@ impl RunningRound {
             self.send(client, wanted);
             self.hear(cx, &*client.runtime, wanted);
             // Read the clock after the answers. Suppose A is granted by 1, 2 and 3, and its process is suspended.
-            // With an earlier reading A would win when it resumes, although its claims have expired and B holds
-            // them.
+            // With an earlier reading A would win when it resumes, although its claims have expired and B holds them.
             let now = client.now();
             let outcome = self.round.outcome(now);
             match outcome {
@@ -236,8 +235,7 @@ impl RunningRound {
         self.reports(layout, |member| self.round.is_silent(member))
     }
 
-    /// Like [`RunningRound::problems`] for a round that has not ended: members that have not answered yet are
-    /// included.
+    /// Like [`RunningRound::problems`] for a round that has not ended: members that have not answered yet are included.
     pub(super) fn missing(&self, layout: &Layout) -> Vec<NodeReport> {
         self.reports(layout, |member| self.round.is_unanswered(member))
     }

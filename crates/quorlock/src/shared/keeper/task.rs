@@ -102,8 +102,7 @@ impl KeeperTask {
         }
     }
 
-    /// Sends the current count of a hold to a member. The caller must have counted the request in the node's
-    /// lane.
+    /// Sends the current count of a hold to a member. The caller must have counted the request in the node's lane.
     fn lower(&mut self, hold: Arc<Hold>, member: MemberId, now: Time) {
         let count = hold.count();
         let node = hold.layout.place(member).node.clone();

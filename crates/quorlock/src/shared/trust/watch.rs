@@ -24,8 +24,7 @@ pub(super) struct Watch {
     shared: Arc<WatchSettings>,
 }
 
-/// A change of trust in a node. The caller reports it to operators, because telemetry is above the stored
-/// state.
+/// A change of trust in a node. The caller reports it to operators, because telemetry is above the stored state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum TrustChange {
     /// The node's votes do not count from now on.
@@ -143,8 +142,7 @@ impl Watch {
         others.any(|(index, id)| index != self.index && *id == Some(process))
     }
 
-    /// Records the process as this node's, unless another address of the quorum leads to it. Returns whether none
-    /// does.
+    /// Records the process as this node's, unless another address of the quorum leads to it. Returns whether none does.
     fn is_alone(&self, process: Process) -> bool {
         let mut processes = self.shared.processes.lock();
         let is_alone = !self.is_among(&processes, process);

@@ -1,5 +1,4 @@
-//! Holds that are renewed for several leases, while the connections of their client are slow or cut, one after
-//! another.
+//! Holds that are renewed for several leases, while the connections of their client are slow or cut, one after another.
 //!
 //! The end of a renewal's term matters only for the last renewal: its reply is late, and then the client is cut off.
 
