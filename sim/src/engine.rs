@@ -37,7 +37,7 @@ pub(crate) struct Ended {
     pub(crate) lasted: SimTime,
 }
 
-/// Runs a plan that was checked.
+/// Runs a plan that has been checked.
 pub(crate) fn run(plan: &Rc<Plan>, medium: &dyn Medium, program: Program) -> Ended {
     with(|world| {
         begin::begin(world, plan, medium);
@@ -53,7 +53,7 @@ pub(crate) fn run(plan: &Rc<Plan>, medium: &dyn Medium, program: Program) -> End
     loop {
         run_ready();
         match with(next) {
-            // `GoesOn` belongs to a step that is stopped, and there is none in this loop.
+            // `GoesOn` belongs to a step that is stopped. No step is stopped in this loop.
             Next::Ready | Next::GoesOn => {}
             Next::Tell(tell) => tell.now(),
             Next::Job(job) => job.now(),
@@ -93,7 +93,7 @@ pub(crate) fn run(plan: &Rc<Plan>, medium: &dyn Medium, program: Program) -> End
     })
 }
 
-/// Starts a process of a client. The world is not borrowed, because this runs code of the user.
+/// Starts a process of a client. This runs code of the user, so the world is not borrowed.
 fn start(client: ClientId) {
     let (who, program) = with(|world| {
         let who = clients::boot(world, client);
@@ -115,7 +115,7 @@ fn resume(client: ClientId) {
     missed.tasks.into_iter().for_each(make_ready);
 }
 
-/// What the loop does next, while the world is not borrowed.
+/// What the loop does next. The world is not borrowed then.
 enum Next {
     Ready,
     Tell(Tell),

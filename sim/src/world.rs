@@ -1,8 +1,8 @@
 //! The state of a run, in one thread-local place.
 //!
 //! The product's futures are `Send`, so they refer to the simulator by small ids, and every use of an id goes through
-//! this module. Code of the product or of a user (futures, listeners, wakers, drops) is only ever called while the
-//! world is not borrowed: it would borrow it again, and the `RefCell` would panic.
+//! this module. Code of the product or of a user (futures, listeners, wakers, drops) runs only while the world is not
+//! borrowed. Otherwise it would borrow the world again, and the `RefCell` would panic.
 
 // The parts of one run.
 pub(crate) mod medium;
@@ -103,9 +103,9 @@ pub(crate) struct World {
     pub(crate) waiting: Slab<AwaitedReplication>,
     pub(crate) jobs: Slab<Job>,
     pub(crate) clients: ById<ClientId, ClientState>,
-    /// The nodes of the plan that are groups: all or none.
+    /// The nodes of the plan that are groups. Either all nodes are groups, or none is.
     pub(crate) groups: ById<Seat, Group>,
-    /// The shards, if the nodes of the plan are those of a cluster.
+    /// The shards, if the nodes of the plan form a cluster.
     pub(crate) shards: Option<Shards>,
     /// The primaries of the plan, then their replicas, then the sentinels of groups.
     pub(crate) nodes: ById<NodeId, NodeState>,
@@ -116,7 +116,7 @@ pub(crate) struct World {
     pub(crate) estates: Estates,
     pub(crate) halt: Halt,
     pub(crate) effort: Effort,
-    /// The work of each process, while the run lasts.
+    /// The work of each process, during the run.
     pub(crate) program: Option<Program>,
     pub(crate) store: Store,
     pub(crate) history: History,
@@ -124,7 +124,7 @@ pub(crate) struct World {
     pub(crate) counters: Counters,
     /// The servers that execute requests.
     pub(crate) servers: Box<dyn Servers>,
-    /// What is recorded for a report. Nothing else reads it.
+    /// The recording for a report. Nothing else reads it.
     pub(crate) recording: Option<Box<Recording>>,
 }
 
@@ -179,7 +179,7 @@ impl World {
         self.store = Store::new(plan.seed);
     }
 
-    /// Returns the number of this thread's current run. Leftovers of an earlier run are ignored.
+    /// Returns the number of this thread's current run. Ids from an earlier run are ignored.
     pub(crate) fn run(&self) -> u32 {
         self.run
     }
@@ -196,8 +196,8 @@ impl World {
         self.effort.advance(now);
     }
 
-    /// Returns a hash of everything that happened so far. Two runs have the same hash only if everything happened
-    /// alike.
+    /// Returns a hash of everything that happened so far. Two runs have the same hash only if the same happened in
+    /// both.
     pub(crate) fn trace(&self) -> u64 {
         self.trace
     }
@@ -209,7 +209,7 @@ impl World {
             .rotate_left(29);
     }
 
-    /// Returns when the clients stopped working, if they have.
+    /// Returns when the clients stopped working, if they have stopped.
     pub(crate) fn stopped_at(&self) -> Option<u64> {
         self.stopped_at
     }
@@ -276,7 +276,7 @@ impl World {
         self.triggers = triggers;
     }
 
-    /// Begins the faults that wait for a role which a client has just taken.
+    /// Begins the faults that wait for a role that a client has just taken.
     #[inline]
     pub(crate) fn fill_roles(&mut self) {
         if self.triggers.awaits_roles() {
@@ -296,8 +296,7 @@ impl World {
         }
     }
 
-    /// Returns the client that entered a section or was elected last, among those that are still inside or still
-    /// leader.
+    /// Returns the client that entered a section or was elected last, among those that are still inside or still lead.
     fn holder(&self, name: Option<NameId>) -> Option<ClientId> {
         let is_there = |process: Process, of: NameId, left: u64| {
             let client = self.clients.get(ClientId::new(process.client));
@@ -343,7 +342,7 @@ impl World {
         client.map_or(self.now, |client| self.now.max(client.paused_until()))
     }
 
-    /// Sends a message from a client to a node at a given time. Returns when it arrives, if it does.
+    /// Sends a message from a client to a node at a given time. Returns whether and when it arrives.
     #[inline]
     pub(crate) fn send_to_node(&mut self, client: ClientId, node: NodeId, departs: u64) -> Passage {
         let link = self.links.get_mut(client, node);
@@ -351,7 +350,7 @@ impl World {
         link.send_to_node(departs, &mut self.faults)
     }
 
-    /// Sends a message from a node to a client now. Returns when it arrives, if it does.
+    /// Sends a message from a node to a client now. Returns whether and when it arrives.
     #[inline]
     pub(crate) fn send_to_client(&mut self, client: ClientId, node: NodeId) -> Passage {
         let now = self.now;

@@ -19,7 +19,7 @@ use crate::world::medium::Medium;
 use crate::world::node::{NodeState, Role};
 use crate::world::task::forget_ready;
 
-/// Replaces the state of the previous run with the beginning of this one.
+/// Replaces the state of the previous run with the initial state of this one.
 pub(super) fn begin(world: &mut World, plan: &Rc<Plan>, medium: &dyn Medium) {
     forget_ready();
     world.begin(plan);
@@ -44,7 +44,7 @@ pub(super) fn begin(world: &mut World, plan: &Rc<Plan>, medium: &dyn Medium) {
         plan.duration
             .max(SimTime::nanos(world.history.progress_due))
     };
-    // A run that ends earlier does not show a lack of progress.
+    // In a run that ends earlier, a lack of progress does not show.
     world.history.demands_progress = world.history.progress_due <= stop.as_nanos();
     world.push(stop.as_nanos(), Event::Stop);
     world.servers = medium.servers(plan, world.nodes.len());
@@ -52,7 +52,7 @@ pub(super) fn begin(world: &mut World, plan: &Rc<Plan>, medium: &dyn Medium) {
     nodes::confirm(world);
 }
 
-/// Adds the primaries, then the replicas of each.
+/// Adds the primaries, and then the replicas of each primary.
 fn build_nodes(world: &mut World, plan: &Plan) {
     world.nodes = ById::default();
     let seats = first::<Seat>(plan.nodes.count);

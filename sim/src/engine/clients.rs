@@ -15,8 +15,8 @@ use crate::world::id::{ClientId, ProcessId};
 use crate::world::stop::Stop;
 use crate::world::task::Task;
 
-/// Notes that a process uses a clock, a timer, randomness or the network. Returns the true time at which the process
-/// is: later than now if a pause begins inside this step, `None` if the process has ended.
+/// Records that a process uses a clock, a timer, randomness or the network. Returns the true time of the process,
+/// which is later than now if a pause begins inside this step. Returns `None` if the process has ended.
 #[inline]
 pub(crate) fn seam(world: &mut World, who: ProcessId) -> Option<u64> {
     let now = world.now();
@@ -31,7 +31,7 @@ pub(crate) fn seam(world: &mut World, who: ProcessId) -> Option<u64> {
     Some(world.moment(who))
 }
 
-/// Counts a use of a seam towards the pauses that are due inside a step.
+/// Counts a use of a seam, for the pauses that are due inside a step.
 #[cold]
 fn count_towards_pause(world: &mut World, client: ClientId) {
     if let Some(due) = world.client(client).count_towards_pause() {
@@ -54,7 +54,7 @@ pub(crate) fn stop_inside(world: &mut World, client: ClientId, stop: Stop) {
     world.client(client).stops().push(stop);
 }
 
-/// Whether the future that the process waits for must be dropped now.
+/// Returns whether the future that the process waits for must be dropped now.
 pub(crate) fn is_cancelled(world: &mut World, who: ProcessId) -> bool {
     let client = world.clients.get_mut(who.client);
     let due = client.and_then(|client| client.count_towards_cancel());
@@ -64,7 +64,7 @@ pub(crate) fn is_cancelled(world: &mut World, who: ProcessId) -> bool {
     due.is_some()
 }
 
-/// Returns the hold of this owner. It is a new hold if the owner was not seen before.
+/// Returns the hold of this owner. It is a new hold if the owner is new.
 pub(crate) fn hold_of(world: &mut World, who: ProcessId, owner: OwnerId) -> Known {
     let next = HoldId(world.history.holds);
     let Some(client) = world.clients.get_mut(who.client) else {
@@ -77,7 +77,7 @@ pub(crate) fn hold_of(world: &mut World, who: ProcessId, owner: OwnerId) -> Know
     known
 }
 
-/// Starts a process of a client, the first or a later one, with new connections.
+/// Starts a process of a client, with new connections.
 pub(crate) fn boot(world: &mut World, client: ClientId) -> ProcessId {
     let (run, seed) = (world.run(), world.plan.seed);
     let who = world.client(client).boot(run, client, seed);
@@ -89,7 +89,7 @@ pub(crate) fn boot(world: &mut World, client: ClientId) -> ProcessId {
 }
 
 /// Ends the process of a client: what is left of it has no effect from now on. Messages that it has sent still arrive;
-/// those that would have left after its pause do not. Returns its tasks, which the caller must drop.
+/// those that would have left after its pause do not. Returns the tasks of the process, which the caller must drop.
 pub(crate) fn kill(world: &mut World, client: ClientId) -> Vec<Task> {
     let now = world.now();
     world.client(client).kill(now);

@@ -20,7 +20,7 @@ pub(super) fn stop(world: &mut World) -> Next {
     Next::Drop(tasks.collect())
 }
 
-/// Ends the run once no claim is left and no message is in flight, or the bound for that has passed.
+/// Ends the run if no claim is left and no message is in flight, or if the bound for that has passed.
 pub(super) fn end(world: &mut World) -> Option<Next> {
     let stopped_at = world.stopped_at().unwrap_or(world.now());
     let leftovers = leftovers(world);
@@ -54,7 +54,7 @@ fn leftovers(world: &mut World) -> Vec<Leftover> {
     leftovers
 }
 
-/// Takes out everything whose drop runs code of the product or of a user.
+/// Takes everything out of the world whose drop runs code of the product or of a user.
 pub(super) fn clear(world: &mut World) -> impl Sized + use<> {
     world.events.clear();
     world.replies.drain();

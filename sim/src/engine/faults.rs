@@ -51,7 +51,7 @@ pub(crate) fn schedule(world: &mut World) {
     }
 }
 
-/// Marks what the nodes of a power loss write from now on as lost when the fault begins.
+/// Marks what the node of a power loss writes from now on as lost when the fault begins.
 pub(crate) fn write_in_vain(world: &mut World, id: FaultId) {
     let plan = Rc::clone(&world.plan);
     for seat in plan.faults.get(id.index()).map_or(&[][..], Fault::nodes) {
@@ -66,7 +66,7 @@ pub(crate) fn begin(world: &mut World, id: FaultId) -> Deferred {
         return Deferred::Nothing;
     };
     let until = world.now() + fault.lasts.as_nanos();
-    // The end of a fixed fault was compared with the length of the run before it began.
+    // For a fixed fault, the check of the plan has compared its end with the length of the run.
     if !fault.is_fixed() && plan.duration.as_nanos() < until {
         return Deferred::Nothing;
     }
@@ -128,7 +128,7 @@ fn begin_on_client(
     let now = world.now();
     match fault {
         ClientFault::Pause => clients::pause(world, client, until),
-        // These count as effective when they strike.
+        // These faults count as effective when they strike.
         ClientFault::PauseInside { nth } => {
             let counted = Counted::new(nth, until - now, id);
             world.client(client).pause_inside(counted);
@@ -197,7 +197,7 @@ fn begin_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, 
                 return;
             }
         }
-        // These count as effective when a request meets them.
+        // These faults count as effective when a request encounters them.
         NodeFault::Error { error } => {
             elections::strike(world, seat, id, node);
             world.node(node).begin_error(*error, id);
@@ -235,7 +235,7 @@ fn begin_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, 
             failover::promote(world, promotion);
             world.push(until, Event::Ends(id));
         }
-        // This counts as effective when a request meets it.
+        // This fault counts as effective when a request encounters it.
         NodeFault::Stall { nth } => {
             let counted = Counted::new(*nth, until - now, id);
             world.node(node).stall(counted);
@@ -259,7 +259,7 @@ fn begin_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, 
             groups::begin(world, seat, fault, id, until);
             return;
         }
-        // These count as effective if anything comes of them.
+        // These faults count as effective if they change anything.
         NodeFault::MigrateSlot { name, to, .. } => {
             migration::begin(world, seat, (*name, Seat::new(*to)), id, until);
             return;
@@ -274,8 +274,8 @@ fn begin_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, 
 
 /// Returns how often each fault of the plan had an effect that a client can notice.
 ///
-/// A fault of a node that no client uses is not noticed, nor is one of a replica that confirms nothing and is not
-/// promoted.
+/// A fault of a node that no client uses is not noticeable. Neither is a fault of a replica that confirms nothing and
+/// is not promoted.
 pub(crate) fn effects(world: &mut World) -> Vec<u32> {
     let plan = Rc::clone(&world.plan);
     let effects = std::mem::take(&mut world.faults);
@@ -304,7 +304,7 @@ pub(crate) fn effects(world: &mut World) -> Vec<u32> {
         .collect()
 }
 
-/// Returns the node whose replication is slow: the primary, or one of the replicas of a node of the plan.
+/// Returns the node whose replication is slow: the primary, or a replica of a node of the plan.
 fn slow_end(world: &World, seat: Seat, primary: NodeId, replica: Option<u16>) -> NodeId {
     let slow = replica.and_then(|replica| world.replicas_of(seat).nth(replica.into()));
     slow.unwrap_or(primary)

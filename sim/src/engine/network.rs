@@ -1,4 +1,4 @@
-//! The network between clients and nodes where messages are values: calls, the connections that carry them, and
+//! The network between clients and nodes in the lane in which messages are values: calls, their connections, and
 //! subscriptions.
 
 pub(crate) mod calls;

@@ -44,14 +44,14 @@ pub(crate) fn crash(world: &mut World, id: NodeId) -> bool {
     end(world, id, world.plan.nodes.persistence)
 }
 
-/// Begins the time before a power loss: what the node writes from now on is lost.
+/// Begins the period before a power loss: what the node writes from now on is lost.
 pub(crate) fn write_in_vain(world: &mut World, id: NodeId) {
     replicas::catch_up(world, id);
     world.node(id).write_in_vain();
     world.servers.server(id).save();
 }
 
-/// Ends a node by a power loss: it keeps only what it had before that time. Returns whether the node was up.
+/// Ends a node by a power loss. The node keeps only what it had before that period. Returns whether the node was up.
 pub(crate) fn lose_power(world: &mut World, id: NodeId) -> bool {
     match world.plan.nodes.persistence {
         Persistence::Memory => end(world, id, Persistence::Memory),
@@ -92,16 +92,16 @@ pub(crate) fn restart(world: &mut World, id: NodeId) {
     if let Some(primary) = node.follows() {
         replicas::follow(world, id, primary);
     }
-    // Its replicas request a full copy, and lose the keys that it does not have.
+    // The replicas of this node request a full copy, and lose the keys that the copy does not have.
     if world.node(id).role() == Role::Primary {
         replicas::follow_anew(world, id);
     }
-    // It is another process, but the plan's error for this node is still in effect.
+    // It is a new process, but the error that the plan demands for this node is still in effect.
     world.servers.server(id).refuse(error);
     world.servers.listen(id);
 }
 
-/// Applies a fault to a server. Returns whether it had an effect.
+/// Applies a fault to a server. Returns whether the fault had an effect.
 pub(crate) fn strike(world: &mut World, id: NodeId, fault: &NodeFault) -> bool {
     let site = Site {
         disk: world.plan.nodes.persistence,
@@ -114,8 +114,8 @@ pub(crate) fn strike(world: &mut World, id: NodeId, fault: &NodeFault) -> bool {
 /// Simulates a backup: a replica connects, reads everything and leaves. Returns whether the node's identity has
 /// changed.
 pub(crate) fn back_up(world: &mut World, id: NodeId) -> bool {
-    // Only a first replica begins another history. A node with replicas has a backlog, and keeps it for an hour after
-    // the last replica has left, which is longer than runs last.
+    // Only a first replica makes the node begin a new history. A node with replicas has a backlog, and keeps it for an
+    // hour after the last replica has left. Runs are shorter than that.
     if !world.node(id).is_up() || 0 < world.plan.nodes.replicas {
         return false;
     }
@@ -129,12 +129,12 @@ pub(crate) fn free_backlog(world: &mut World, id: NodeId) -> bool {
     if !node.is_up() || !node.replicas().is_empty() {
         return false;
     }
-    // The effect is that of a backup.
+    // The effect is the same as that of a backup.
     world.servers.server(id).back_up();
     true
 }
 
-/// Pauses a node after the request that it is executing. Its messages leave after the pause.
+/// Pauses a node after the request that it is executing. The node's messages leave after the pause.
 pub(crate) fn stall(world: &mut World, id: NodeId, due: Counted) {
     let until = world.now() + due.lasts();
     world.blame(due.fault());

@@ -51,8 +51,8 @@ fn nodes(world: &World, recording: &mut Recording) {
     }
 }
 
-/// Returns the owners with a claim under a name of a node, each with its expiry in true time at the clock's present
-/// rate.
+/// Returns the owners with a claim under a name of a node, each with the true time of its expiry if the clock keeps
+/// its current rate.
 fn standing(
     world: &World,
     id: NodeId,

@@ -1,13 +1,13 @@
 //! Processes that are stopped in the middle of a step while the world continues.
 //!
-//! A pause delays a whole step: the process acts later, on what it had received by then. A stop interrupts the step
-//! right after a use of a clock, a timer, randomness or the network, with the rest of the step still to run. When the
-//! process continues, other processes have acted and messages to it have arrived, but the values that it has read are
-//! old.
+//! A pause delays a whole step: the process acts later, on what it had received before the pause. A stop interrupts
+//! the step right after a use of a clock, a timer, randomness or the network. The rest of the step still has to run.
+//! When the process continues, other processes have acted and messages to it have arrived, but the values that it has
+//! read are out of date.
 //!
-//! So the rest of the world runs from within that use: [`go_on_without`] has the loop of [`run`](super::run), with the
-//! stopped step on its stack. Nothing of the process is polled, notified or dropped until the step has ended, because
-//! the step may hold a mutex.
+//! So the rest of the world runs from within that use: [`go_on_without`] contains the loop of [`run`](super::run),
+//! with the stopped step on its stack. Nothing of the process is polled, notified or dropped until the step has ended,
+//! because the step may hold a mutex.
 
 use super::{Next, next, resume, start};
 use crate::engine::clients::executor::run_ready;
@@ -18,7 +18,8 @@ use crate::world::stop::Stop;
 use crate::world::task::Task;
 use crate::world::{World, with};
 
-/// Lets a process use a clock, a timer, randomness or the network. If a stop is due, the process is stopped after it.
+/// Performs a process's use of a clock, a timer, randomness or the network. If a stop is due, the process is stopped
+/// after it.
 #[inline]
 pub(crate) fn using<R>(who: ProcessId, what: impl FnOnce(&mut World) -> R) -> R {
     let (used, due) = with(|world| {
@@ -42,7 +43,7 @@ pub(crate) fn using<R>(who: ProcessId, what: impl FnOnce(&mut World) -> R) -> R 
 }
 
 /// Queries the product. Returns the answer and a true time at which it was correct. If the process was stopped during
-/// the query, that is the time of the stop. The time is `None` for a process that has ended.
+/// the query, this is the time of the stop. The time is `None` if the process has ended.
 pub(crate) fn ask<R>(who: ProcessId, question: impl FnOnce() -> R) -> (R, Option<u64>) {
     let before = with(|world| first_stop(world, who));
     let answer = question();
@@ -58,8 +59,8 @@ pub(crate) fn ask<R>(who: ProcessId, question: impl FnOnce() -> R) -> (R, Option
     (answer, at)
 }
 
-/// Returns the true time of the current poll of a process: when it was first stopped in this step, or now. `None` if
-/// the process has ended.
+/// Returns the true time of the current poll of a process: when the process was first stopped in this step, or now.
+/// Returns `None` if the process has ended.
 pub(crate) fn polled_at(world: &mut World, who: ProcessId) -> Option<u64> {
     let first = first_stop(world, who);
     let client = world.clients.get_mut(who.client)?;
@@ -75,16 +76,16 @@ fn first_stop(world: &mut World, who: ProcessId) -> Option<u64> {
     client.stops().take_first()
 }
 
-/// What follows a use.
+/// What happens after a use.
 enum Due {
     Nothing,
     Stop(Stop),
-    /// The run does not end by itself, and is given up.
+    /// The run does not end by itself, so it is given up.
     End,
 }
 
-/// Counts a use. Returns the stop that is due with it. The stop must end before the stop of another process in which
-/// this one runs: that process could not continue any earlier.
+/// Counts a use. Returns the stop that is due at it. The stop must end before the stop of another process in which it
+/// is nested, because that process could not continue any earlier.
 #[cold]
 fn count(world: &mut World, who: ProcessId) -> Option<Stop> {
     let (now, before) = (world.moment(who), world.halt.until());
@@ -107,7 +108,7 @@ fn go_on_without(who: ProcessId, stop: Stop) {
         world.client(who.client).stops().begin(now);
         world.halt.begin(who.client, until);
         clients::pause(world, who.client, until);
-        // One nanosecond before the pause ends: until then nothing of the process runs.
+        // The event is due one nanosecond before the pause ends. Until then, nothing of the process runs.
         world.push(until - 1, Event::GoesOn);
     });
     // Events of the whole run, or of processes in the middle of a step, wait until the step has ended.

@@ -11,8 +11,8 @@ use crate::simulation::run;
 /// Parses the bytes as a plan, and runs the plan if it is small.
 ///
 /// # Panics
-/// Panics if a plan that is written and read again differs, if an accepted plan cannot be run, or if two runs of it
-/// differ.
+/// Panics if a plan changes when it is written and read again, if an accepted plan cannot be run, or if two runs of a
+/// plan differ.
 pub fn plans(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -38,7 +38,7 @@ pub fn plans(data: &[u8]) {
     }
 }
 
-/// Whether a run of the plan takes a moment: little time, few processes, and no loops without pauses.
+/// Returns whether a run of the plan takes only a moment: little time, few processes, and no loops without pauses.
 fn is_small(plan: &Plan) -> bool {
     let network = &plan.network;
     let workload = &plan.workload;

@@ -1,12 +1,12 @@
-//! Every input of the corpora, and inputs close to them.
+//! Runs every input of the corpora, and inputs that are similar.
 
 use std::fs;
 use std::path::Path;
 
 use super::{command_lines, plans};
 
-/// Calls a function with each input of a target, and with inputs that are cut off, or lack a byte, at every `apart`
-/// bytes.
+/// Calls a function with each input of a target. Also calls it with inputs that are cut off or lack a byte, at every
+/// `apart` bytes.
 #[expect(
     clippy::print_stdout,
     reason = "a panic names its place, but not its input"

@@ -61,7 +61,7 @@ impl<I: Id, T> ById<I, T> {
         self.entries.len()
     }
 
-    /// Returns the number of ids.
+    /// Returns the number of entries.
     pub(crate) fn count(&self) -> u16 {
         u16::try_from(self.entries.len()).unwrap_or(u16::MAX)
     }

@@ -34,7 +34,7 @@ impl Replied {
     }
 }
 
-/// Returns the error of a failed call, in words that a server or an operating system would use.
+/// Returns the error of a failed call, in the words of a server or an operating system.
 pub(crate) fn failure(execution: Execution, cause: Cause) -> TransportError {
     let detail = match (execution, cause) {
         (Execution::Definite, Cause::Unreachable) => "connection refused or timed out",
@@ -45,18 +45,18 @@ pub(crate) fn failure(execution: Execution, cause: Cause) -> TransportError {
     TransportError::new(execution, cause, detail.to_owned())
 }
 
-/// One call.
+/// A call of a client process to a node.
 #[derive(Debug)]
 pub(crate) struct Call {
     client: ClientId,
-    /// How often the client was restarted before the process that sends the request.
+    /// How often the client had been restarted before the process that sends the request.
     restarts: u16,
     node: NodeId,
-    /// The request. It is shared with replicas and behind an `Rc` because requests are large.
+    /// The request. It is in an `Rc` because requests are large and replicas share them.
     request: Rc<Request>,
     epoch: u32,
     departs: u64,
-    /// How many copies of the request have not arrived at the node yet.
+    /// The number of copies of the request that have not arrived at the node yet.
     copies: u16,
     is_sent: bool,
     is_dropped: bool,
@@ -66,21 +66,21 @@ pub(crate) struct Call {
     answer: Option<Key<Replied>>,
 }
 
-/// What ends a call before its request arrives at the node.
+/// The event that ends a call before its request arrives at the node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Tie {
-    /// The end of its connection.
+    /// The end of the call's connection.
     Connection,
-    /// Nothing: its connection was reset, but what is in flight arrives.
+    /// None: the connection was reset, but what is in flight still arrives.
     OutlivesConnection,
-    /// Nothing: its process died after sending it, which does not take the request back.
+    /// None: the process died after it sent the request, which still arrives.
     SentByTheDead,
-    /// Its process died before the request left, so that it was never sent.
+    /// The process died before the request left, so the request was never sent.
     Void,
 }
 
 impl Call {
-    /// Creates a call that leaves its process at this time.
+    /// Creates a call whose request leaves its process at this time.
     pub(crate) fn new(who: ProcessId, node: NodeId, request: Rc<Request>, departs: u64) -> Self {
         Call {
             client: who.client,
@@ -114,12 +114,12 @@ impl Call {
         &self.request
     }
 
-    /// Returns the number of the connection on which it was sent.
+    /// Returns the number of the connection on which the request was sent.
     pub(crate) fn epoch(&self) -> u32 {
         self.epoch
     }
 
-    /// Returns when it left its process.
+    /// Returns when the request left its process.
     pub(crate) fn departs(&self) -> u64 {
         self.departs
     }
@@ -132,7 +132,7 @@ impl Call {
         }
     }
 
-    /// Puts it on the wire.
+    /// Sends the request at a time, on this connection.
     pub(crate) fn send(&mut self, departs: u64, epoch: u32) {
         self.is_sent = true;
         self.departs = departs;
@@ -158,22 +158,22 @@ impl Call {
         self.is_sent
     }
 
-    /// Whether it was sent on the connection of this client and node, and has no answer.
+    /// Returns whether the request was sent on the connection of this client and node, and has no answer.
     pub(crate) fn is_open_between(&self, client: ClientId, node: NodeId) -> bool {
         self.client == client && self.node == node && !self.is_done
     }
 
-    /// Whether its process waits for the answer.
+    /// Returns whether the process waits for the answer.
     pub(crate) fn is_awaited(&self) -> bool {
         !self.is_done && !self.is_dropped
     }
 
-    /// Whether no process wants the answer.
+    /// Returns whether no process wants the answer.
     pub(crate) fn is_unheard(&self) -> bool {
         self.is_dropped || self.tie == Tie::SentByTheDead
     }
 
-    /// Whether no process waits for it and no copy is in flight.
+    /// Returns whether no process waits for the call and no copy of the request is in flight.
     pub(crate) fn is_over(&self) -> bool {
         self.is_dropped && self.copies == 0
     }
@@ -182,19 +182,19 @@ impl Call {
         self.tie == Tie::Void
     }
 
-    /// Whether its request is executed whatever happens to the connection.
+    /// Returns whether the request is executed whatever happens to the connection.
     pub(crate) fn outlives_connection(&self) -> bool {
         matches!(self.tie, Tie::OutlivesConnection | Tie::SentByTheDead)
     }
 
-    /// Records that its connection is reset but that what is in flight arrives.
+    /// Records that the connection is reset but that what is in flight still arrives.
     pub(crate) fn outlive_connection(&mut self) {
         if self.tie == Tie::Connection {
             self.tie = Tie::OutlivesConnection;
         }
     }
 
-    /// Records that its process dies. What was sent still arrives; what would have left after a pause does not.
+    /// Records that the process dies. What was sent still arrives; what would have left after a pause is never sent.
     pub(crate) fn lose_process(&mut self, now: u64) {
         self.tie = if self.departs <= now {
             Tie::SentByTheDead
@@ -216,7 +216,7 @@ impl Call {
         true
     }
 
-    /// Takes the answer. Without one, wakes the task when it arrives.
+    /// Takes the answer. If there is none, the task is woken when it arrives.
     pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Option<Key<Replied>> {
         if self.answer.is_some() {
             return self.answer.take();
@@ -225,7 +225,8 @@ impl Call {
         None
     }
 
-    /// Drops the caller's interest in it. Returns its waker and its answer, if there are any.
+    /// Records that the caller no longer wants the answer. Returns the caller's waker and the answer, if there are
+    /// any.
     pub(crate) fn abandon(&mut self) -> (Option<Waker>, Option<Key<Replied>>) {
         self.is_dropped = true;
         (self.waker.take(), self.answer.take())

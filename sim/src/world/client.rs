@@ -1,4 +1,4 @@
-//! A client process: its clocks, and what stops it.
+//! The state of a client and its process: its clocks, and what stops it.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ pub(crate) struct ClientState {
     /// When the last process ended.
     died_at: u64,
     monotonic: Clock,
-    /// Nanoseconds since 1970.
+    /// The wall clock, in nanoseconds since 1970.
     wall: Clock,
     random: Draw,
     paused_until: u64,
@@ -35,7 +35,7 @@ pub(crate) struct ClientState {
     /// When calls time out, on the monotonic clock, in the order of departure.
     deadlines: VecDeque<(u64, Key<Call>)>,
     watches_deadlines: bool,
-    /// The holds that the client won last.
+    /// The holds that the client won most recently.
     holds: Vec<(OwnerId, HoldId)>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Missed {
     pub(crate) tasks: Vec<Key<Task>>,
 }
 
-/// How many holds of one client are remembered.
+/// The number of holds of one client that are remembered.
 const REMEMBERED: usize = 32;
 
 /// The hold that a guard belongs to.
@@ -70,7 +70,7 @@ impl Known {
     }
 }
 
-/// A fault that takes effect at the n-th occasion from a time on.
+/// A fault that takes effect at the n-th occasion after a time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counted {
     left: u32,
@@ -79,7 +79,7 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// Takes effect at the `nth` occasion from now on, counted from 1.
+    /// Creates a fault that takes effect at the `nth` occasion from now on, counted from 1.
     pub(crate) fn new(nth: u32, lasts: u64, fault: FaultId) -> Self {
         Counted {
             left: nth.max(1),
@@ -96,7 +96,7 @@ impl Counted {
         self.fault
     }
 
-    /// Counts one occasion for all of these. Returns the first that is due.
+    /// Counts one occasion for all of these faults. Returns the first fault that is due.
     pub(crate) fn count(all: &mut Vec<Counted>) -> Option<Counted> {
         for counted in &mut *all {
             counted.left = counted.left.saturating_sub(1);
@@ -180,7 +180,7 @@ impl ClientState {
         self.stops.clear();
     }
 
-    /// Whether this process ended before a message left it.
+    /// Returns whether this process ended before a message could leave it.
     pub(crate) fn died_before(&self, who: ProcessId, departs: u64) -> bool {
         self.restarts != who.restarts && self.died_at < departs
     }
@@ -189,7 +189,7 @@ impl ClientState {
         self.random.bits()
     }
 
-    /// Returns the hold of this owner. An owner that was not seen before gets `next`.
+    /// Returns the hold of this owner. An owner that is new gets `next`.
     pub(crate) fn hold_of(&mut self, owner: OwnerId, next: HoldId) -> Known {
         let known = self.holds.iter().rev().find(|(o, _)| *o == owner);
         if let Some((_, hold)) = known {
@@ -233,8 +233,8 @@ impl ClientState {
         self.paused_until
     }
 
-    /// Pauses the process until this time. Returns the number of the pause, or `None` if it is already paused for
-    /// longer.
+    /// Pauses the process until this time. Returns the number of the pause, or `None` if the process is already paused
+    /// for longer.
     pub(crate) fn pause(&mut self, until: u64) -> Option<u32> {
         if until <= self.paused_until {
             return None;
@@ -244,7 +244,7 @@ impl ClientState {
         Some(self.pauses)
     }
 
-    /// Whether this is the last pause that began.
+    /// Returns whether this is the pause that began last.
     pub(crate) fn is_pause(&self, pause: u32) -> bool {
         self.pauses == pause
     }
@@ -258,7 +258,7 @@ impl ClientState {
         !self.pauses_inside.is_empty()
     }
 
-    /// Counts a use of a seam. Returns the pause that is due with it.
+    /// Counts a use of a seam. Returns the pause that is due at this use.
     pub(crate) fn count_towards_pause(&mut self) -> Option<Counted> {
         Counted::count(&mut self.pauses_inside)
     }
@@ -276,7 +276,7 @@ impl ClientState {
         Counted::count(&mut self.cancels)
     }
 
-    /// Tasks that are stopped in the middle of a step.
+    /// Returns the tasks that are stopped in the middle of a step.
     pub(crate) fn stops(&mut self) -> &mut Stops {
         &mut self.stops
     }
@@ -298,7 +298,7 @@ impl ClientState {
 
 /// Deadlines of calls.
 impl ClientState {
-    /// Watches the deadline of a call. Returns when to check it, unless a check is already scheduled.
+    /// Adds the deadline of a call. Returns when to check it, unless a check is already scheduled.
     pub(crate) fn watch_deadline(
         &mut self,
         departs: u64,

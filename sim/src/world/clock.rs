@@ -3,7 +3,7 @@
 /// Where wall clocks begin: the start of 2026, in nanoseconds since 1970.
 const EPOCH: u64 = 1_767_225_600_000_000_000;
 
-/// Returns a correct wall clock, as it reads at the beginning of a run.
+/// Returns a wall clock that is correct at the beginning of a run.
 pub(crate) fn right_wall_clock() -> Clock {
     Clock::new(EPOCH)
 }
@@ -26,7 +26,7 @@ impl Clock {
         }
     }
 
-    /// Returns what it shows at a true time, in nanoseconds.
+    /// Returns the reading of the clock at a true time, in nanoseconds.
     pub(crate) fn read(&self, at: u64) -> u64 {
         let passed = at.saturating_sub(self.since_true);
         if self.rate_ppm == 0 {
@@ -40,7 +40,7 @@ impl Clock {
             .saturating_add(passed.saturating_add_signed(ahead))
     }
 
-    /// Returns the first true time from `at` on at which it shows `local` or more.
+    /// Returns the first true time from `at` on at which the clock shows `local` or more.
     pub(crate) fn when(&self, at: u64, local: u64) -> u64 {
         let shown = self.read(at);
         if local <= shown {
@@ -60,20 +60,20 @@ impl Clock {
         due
     }
 
-    /// Changes its rate from `at` on.
+    /// Changes the rate of the clock from `at` on.
     pub(crate) fn run_at(&mut self, at: u64, rate_ppm: i32) {
         self.since_local = self.read(at);
         self.since_true = at.max(self.since_true);
         self.rate_ppm = rate_ppm.max(-999_999);
     }
 
-    /// Steps it forwards or backwards at `at`.
+    /// Steps the clock forwards or backwards at `at`.
     pub(crate) fn step(&mut self, at: u64, by: i64) {
         self.since_local = self.read(at).saturating_add_signed(by);
         self.since_true = at.max(self.since_true);
     }
 
-    /// Stops it from `at` until `until`.
+    /// Stops the clock from `at` until `until`.
     pub(crate) fn stop(&mut self, at: u64, until: u64) {
         self.since_local = self.read(at);
         self.since_true = until.max(self.since_true);

@@ -1,7 +1,7 @@
-//! Bounds on how much may happen in how much true time: a run that never ends does much while no time passes.
+//! Bounds on how much may happen per true time. A run that never ends does much while no time passes.
 
-/// What has happened so far and what may happen by now, counted in events, steps of tasks, and uses of clocks, timers,
-/// randomness and network.
+/// What has happened so far and what may have happened by now. Both are counts of events, steps of tasks, and uses of
+/// clocks, timers, randomness and the network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
     spent: u64,
@@ -10,12 +10,12 @@ pub(crate) struct Effort {
     base: u64,
 }
 
-/// How much may happen while no time passes: more than a thousand times what a step takes, and about a second or two of
+/// How much may happen while no time passes: more than a thousand times what a step needs, or about a second or two of
 /// computing time.
 const AT_ONCE: u64 = 5_000_000;
 
-/// How much more may happen in each millisecond (more exactly 2^20 nanoseconds). Sixty clients that send requests to
-/// fifteen nodes without any pause use some thousands.
+/// How much more may happen in each millisecond (precisely, 2^20 nanoseconds). Sixty clients that send requests to
+/// fifteen nodes without any pause need some thousands.
 const EACH_MILLI: u64 = 100_000;
 
 impl Default for Effort {
@@ -29,7 +29,8 @@ impl Default for Effort {
 }
 
 impl Effort {
-    /// Counts one more. Returns whether that is too much; if so, allows as much again, so that the run can be ended.
+    /// Counts one more occurrence. Returns whether that is too much. If so, it allows as much again, so that the run
+    /// can be ended.
     #[inline]
     pub(crate) fn is_too_much(&mut self) -> bool {
         self.spent += 1;

@@ -13,27 +13,27 @@ use crate::world::id::Seat;
 pub(crate) struct Estates {
     watch: EstateWatch,
     identities: BTreeMap<Identity, Stated>,
-    /// Processes that died, each with the time of its death.
+    /// The processes that died, each with the time of its death.
     dead: Vec<(Process, u64)>,
     left: Vec<Estate>,
     /// When the first entry of `left` is due.
     due: u64,
 }
 
-/// Whether processes die in a run, so that their claims are watched.
+/// Whether processes can die in a run, so that their claims are watched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum EstateWatch {
-    /// No process dies, and nothing is recorded.
+    /// No process can die, and nothing is recorded.
     Off,
     On,
 }
 
-/// What an identity has requested of nodes so far.
+/// What an identity has requested from nodes so far.
 #[derive(Clone, Copy, Debug)]
 struct Stated {
-    /// The process with this identity. `None` if several processes use it.
+    /// The process with this identity, or `None` if several processes use it.
     process: Option<Process>,
-    /// The longest time for which a node was told to keep a claim, in milliseconds.
+    /// The longest time for which a node was asked to keep a claim, in milliseconds.
     kept_millis: u64,
 }
 
@@ -71,13 +71,13 @@ impl Estates {
         self.watch == EstateWatch::On
     }
 
-    /// Whether an entry is due by this time.
+    /// Returns whether an entry is due by this time.
     #[inline]
     pub(crate) fn is_due(&self, now: u64) -> bool {
         self.due <= now
     }
 
-    /// Records for how long a process told a node to keep a claim. Returns when the process died, if it has.
+    /// Records for how long a process asked a node to keep a claim. Returns when the process died, if it has died.
     pub(crate) fn state(&mut self, by: Process, owner: OwnerId, kept_millis: u64) -> Option<u64> {
         let stated = self.identities.entry(owner.client).or_insert(Stated {
             process: Some(by),
@@ -94,21 +94,21 @@ impl Estates {
         self.dead.push((process, died));
     }
 
-    /// Returns the longest time for which nodes were told to keep a claim of this process. `None` if it has requested
-    /// nothing, or shares its identity with another process.
+    /// Returns the longest time for which nodes were asked to keep a claim of this process. Returns `None` if the
+    /// process has requested nothing, or shares its identity with another process.
     pub(crate) fn kept_millis(&self, process: Process) -> Option<u64> {
         let own = self.identities.values();
         let own = own.filter(|stated| stated.process == Some(process));
         own.map(|stated| stated.kept_millis).max()
     }
 
-    /// Whether a claim belongs to a process.
+    /// Returns whether a claim belongs to a process.
     pub(crate) fn is_of(&self, owner: OwnerId, process: Process) -> bool {
         let stated = self.identities.get(&owner.client);
         stated.is_some_and(|stated| stated.process == Some(process))
     }
 
-    /// Schedules the check that these claims are gone. It replaces the one for the same process and node.
+    /// Schedules the check that these claims are gone. It replaces the check for the same process and node.
     pub(crate) fn put(&mut self, estate: Estate) {
         let is_same = |known: &Estate| (known.process, known.seat) == (estate.process, estate.seat);
         self.left.retain(|known| !is_same(known));

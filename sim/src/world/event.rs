@@ -29,7 +29,7 @@ pub(crate) enum Event {
     ResumeClient(ClientId, u32),
     /// A client is restarted.
     BootClient(ClientId),
-    /// A client's attempt to connect arrives at a node. The number is that of the connection.
+    /// A client's connection attempt arrives at a node. The number identifies the connection.
     Connect(ClientId, NodeId, u32),
     /// A node's acceptance of a connection arrives at the client.
     Connected(ClientId, NodeId, u32),
@@ -43,7 +43,7 @@ pub(crate) enum Event {
     Subscribe(Key<Subscribed>, u32),
     /// A client subscribes again.
     Resubscribe(Key<Subscribed>, u32),
-    /// The confirmation that messages flow arrives at the client.
+    /// The confirmation of a subscription arrives at the client.
     Live(Key<Subscribed>, u32),
     /// A message that a node published arrives at a client.
     Wake(Key<Subscribed>, Wake),
@@ -59,7 +59,7 @@ pub(crate) enum Event {
     Begins(FaultId),
     /// A fault ends.
     Ends(FaultId),
-    /// A power loss approaches: what its node writes from now on is lost when the fault begins.
+    /// A power loss is imminent: what the node writes from now on is lost when the fault begins.
     Vain(FaultId),
     /// Replicas have confirmed a write, or the wait for them ends.
     Replicated(Key<AwaitedReplication>),
@@ -86,7 +86,7 @@ pub(crate) enum Event {
 }
 
 impl Event {
-    /// Returns the event's contribution to the trace: its kind, and its client, node or fault where no key identifies
+    /// Returns the event's contribution to the trace: its kind, and the client, node or fault if no key identifies
     /// them.
     #[inline]
     pub(crate) fn tag(self) -> u64 {
@@ -160,13 +160,13 @@ impl PartialOrd for Scheduled {
 }
 
 impl Ord for Scheduled {
-    /// Reversed, because the heap of the standard library has its largest element at the top.
+    /// The order is reversed, because the heap of the standard library has its largest element at the top.
     fn cmp(&self, other: &Self) -> Ordering {
         other.order().cmp(&self.order())
     }
 }
 
-/// All events to come. Events of the same time happen in the order in which they were pushed.
+/// All future events. Events of the same time happen in the order in which they were pushed.
 ///
 /// Most events are messages that arrive within milliseconds. They are stored in a wheel whose slots are so short that
 /// few events share one. Events farther in the future are stored in a heap.
@@ -176,7 +176,7 @@ pub(crate) struct Events {
     now: u64,
     /// The slots of the wheel. Events in a slot are unordered, because there are few.
     near: [Vec<Scheduled>; SLOTS as usize],
-    /// Which slots have events, one bit for each.
+    /// The slots that have events, one bit for each.
     filled: u128,
     far: BinaryHeap<Scheduled>,
     sequence: u32,
@@ -282,11 +282,12 @@ mod tests {
             })
             .collect();
         assert_eq!(order, [1, 3, 4, 0, 2]);
-        // Small enough to be passed in registers.
+        // An event is small enough to be passed in registers.
         assert!(std::mem::size_of::<Event>() <= 16);
     }
 
-    /// Checks each popped event against a sorted list of the same events, near and far, some of them at the same time.
+    /// Checks each popped event against a sorted list of the same events. Some are near, some far, and some at the
+    /// same time.
     #[test]
     fn near_and_far_events_come_in_one_order_while_more_are_pushed() {
         let mut draw = Draw::new(1, Purpose::Plan, 0);

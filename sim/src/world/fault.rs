@@ -49,7 +49,7 @@ impl ActiveFaults {
         self.used |= 1u16.checked_shl(seat.get().into()).unwrap_or(0);
     }
 
-    /// Whether a client has used a node of the plan.
+    /// Returns whether a client has used a node of the plan.
     pub(crate) fn is_used(&self, seat: u16) -> bool {
         self.used & 1u16.checked_shl(seat.into()).unwrap_or(0) != 0
     }
@@ -60,7 +60,7 @@ impl ActiveFaults {
     }
 }
 
-/// A failover: a replica has replaced its primary.
+/// A failover, in which a replica has replaced its primary.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Failover {
     pub(crate) seat: Seat,
@@ -68,7 +68,7 @@ pub(crate) struct Failover {
     pub(crate) from: NodeId,
     /// The new primary.
     pub(crate) to: NodeId,
-    /// The fault that caused it, if there is one.
+    /// The fault that caused the failover, if there is one.
     pub(crate) by: Option<FaultId>,
 }
 
@@ -87,7 +87,7 @@ impl Failovers {
         last.map_or(seat.first_node(), |failover| failover.to)
     }
 
-    /// Whether a failover has happened at a node of the plan.
+    /// Returns whether a failover has happened at a node of the plan.
     pub(crate) fn has_any(&self, seat: u16) -> bool {
         self.0
             .iter()

@@ -1,7 +1,7 @@
 //! A node of the plan as a group: a primary, its replicas, and the sentinels that name the primary.
 //!
-//! The sentinels are a pure state machine. Every few milliseconds the engine passes in what they see and executes what
-//! they decide. The engine carries out promotions and their effect on claims.
+//! The sentinels are a pure state machine. Every few milliseconds, the engine passes in what they see and executes
+//! what they decide. Promotions and their effect on claims are the engine's task.
 
 use crate::plan::Sentinels;
 use crate::world::id::{ClientId, FaultId, NodeId};
@@ -17,9 +17,9 @@ pub(crate) struct Group {
     stage: FailoverState,
     /// Members that are separated from the others.
     apart: Vec<Apart>,
-    /// Servers whose role differs from what the sentinels want, each with the time since when that is seen.
+    /// Servers whose role differs from what the sentinels want, each with the time since when this is seen.
     wrong: Vec<(NodeId, u64)>,
-    /// The last promotion, while sentinels still learn of it.
+    /// The last promotion, as long as some sentinels have not learned of it.
     news: Option<UnannouncedPromotion>,
     /// The fault that last struck a primary.
     cause: Option<FaultId>,
@@ -31,11 +31,11 @@ pub(crate) struct Group {
 #[derive(Debug)]
 struct Sentinel {
     id: NodeId,
-    /// The server that it names as the primary.
+    /// The server that the sentinel names as the primary.
     names: NodeId,
-    /// The epoch of that configuration. It grows with each failover.
+    /// The epoch of that configuration, which grows with each failover.
     epoch: u64,
-    /// When it last heard from each server, in the order of the servers.
+    /// When the sentinel last received something from each server, in the order of the servers.
     heard: Vec<u64>,
     voice: Voice,
 }
@@ -44,7 +44,8 @@ struct Sentinel {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Voice {
     Votes,
-    /// It only names the primary that it has learned of: a node of a cluster that was a replica when the run began.
+    /// The node only names the primary that it has learned of. It is a node of a cluster that began as a replica.
+    /// began.
     Listens,
 }
 
@@ -68,19 +69,19 @@ enum FailoverState {
     },
 }
 
-/// Why a sentinel may lead a failover.
+/// The reason why a sentinel may lead a failover.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mandate {
-    /// A majority has voted for it.
+    /// A majority has voted for the sentinel.
     Vote,
-    /// It was ordered to (`SENTINEL FAILOVER`).
+    /// The sentinel was ordered to fail over (`SENTINEL FAILOVER`).
     Order,
 }
 
 /// A promotion that some sentinels have not learned of.
 #[derive(Clone, Copy, Debug)]
 struct UnannouncedPromotion {
-    /// When the others begin to learn of it.
+    /// When the other sentinels begin to learn of it.
     spreads: u64,
     /// The sentinel that has made the switch but not yet published it.
     untold: Option<NodeId>,
@@ -91,22 +92,22 @@ struct UnannouncedPromotion {
 pub(crate) struct Apart {
     pub(crate) by: FaultId,
     pub(crate) members: Vec<NodeId>,
-    /// The clients on their side. With `None`, clients reach both sides.
+    /// The clients on the side of these members. If `None`, clients reach both sides.
     pub(crate) clients: Option<Vec<ClientId>>,
 }
 
-/// What the engine knows about the members of a group at the moment.
+/// What the engine knows about the members of a group now.
 pub(crate) trait Sight {
-    /// Whether it is up and not paused.
+    /// Returns whether the member is up and not paused.
     fn is_awake(&self, member: NodeId) -> bool;
 
     fn role(&self, server: NodeId) -> Role;
 
-    /// Whether writes of the primary are replicated to the replica.
+    /// Returns whether writes of the primary are replicated to the replica.
     fn flows(&self, primary: NodeId, replica: NodeId) -> bool;
 }
 
-/// What sentinels, or servers by themselves, do next.
+/// An action of a sentinel, or of a server itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Deed {
     /// A sentinel names another primary and publishes the switch.
@@ -148,7 +149,8 @@ impl Group {
         }
     }
 
-    /// Creates a shard of a cluster of these nodes. The first `rules.count` nodes vote; all of them name the primary.
+    /// Creates a shard of a cluster of these nodes. The first `rules.count` nodes vote, and all nodes name the
+    /// primary.
     pub(crate) fn of_cluster(rules: &Sentinels, servers: Vec<NodeId>, nodes: Vec<NodeId>) -> Self {
         let mut group = Group::new(rules, servers, nodes);
         group.electors = Electors::Cluster;
@@ -173,7 +175,7 @@ impl Group {
         }
     }
 
-    /// Whether a majority of voters names this primary and considers it down.
+    /// Returns whether a majority of voters names this primary and considers it down.
     pub(crate) fn has_failed(&self, primary: NodeId, now: u64, sight: &impl Sight) -> bool {
         let agrees = |voter: &&Sentinel| {
             sight.is_awake(voter.id)
@@ -197,7 +199,7 @@ impl Group {
         &self.servers
     }
 
-    /// Returns a sentinel by its number.
+    /// Returns the sentinel with a number.
     pub(crate) fn sentinel(&self, number: u16) -> Option<NodeId> {
         let found = self.sentinels.get(usize::from(number));
         found.map(|sentinel| sentinel.id)
@@ -241,7 +243,7 @@ impl Group {
         self.apart.retain(|apart| apart.by != fault);
     }
 
-    /// Whether two members are separated from each other.
+    /// Returns whether two members are separated from each other.
     pub(crate) fn is_apart(&self, a: NodeId, b: NodeId) -> bool {
         let mut apart = self.apart.iter();
         apart.any(|apart| apart.members.contains(&a) != apart.members.contains(&b))
@@ -300,8 +302,7 @@ impl Group {
                 .all(|apart| apart.members.contains(&a) == apart.members.contains(&b))
         };
         for sentinel in &mut self.sentinels {
-            // The timeouts of a paused sentinel start over when it resumes: it would otherwise consider every server
-            // down.
+            // When a paused sentinel resumes, its timeouts start over. Otherwise it would consider every server down.
             let is_awake = sight.is_awake(sentinel.id);
             for (server, heard) in self.servers.iter().zip(&mut sentinel.heard) {
                 if !is_awake || (sight.is_awake(*server) && hears(sentinel.id, *server)) {
@@ -363,7 +364,7 @@ impl Group {
         servers.filter_map(resync).collect()
     }
 
-    /// Returns the demotions of servers that have not followed the primary that a sentinel names for long enough.
+    /// Returns the demotions of servers that, for long enough, have not followed the primary that a sentinel names.
     fn put_right(&mut self, now: u64, sight: &impl Sight) -> Vec<Deed> {
         let mut deeds = Vec::new();
         for server in self.servers.clone() {
@@ -374,8 +375,8 @@ impl Group {
                     && sight.is_awake(sentinel.id)
                     && sight.is_awake(server)
                     && !self.is_apart(sentinel.id, server)
-                    // The primary must have its role before others are told to follow it: a replica of a server that is
-                    // itself still a replica would refuse every client.
+                    // The primary must have its role before others are ordered to follow it. A replica of a server
+                    // that is itself still a replica would refuse every client.
                     && sight.is_awake(sentinel.names)
                     && sight.role(sentinel.names) == Role::Primary
                     && !self.is_apart(sentinel.id, sentinel.names)
@@ -449,8 +450,8 @@ impl Group {
                     && self.takes_for_down(other, leader.names, now)
             };
             let agree = self.electorate().filter(agrees).count();
-            // A sentinel that is a failover behind gets no vote from those that know of it. Otherwise, a moment after
-            // the promotion, it would depose the new primary, which it has not learned of, because the old one is down.
+            // A sentinel that has missed a failover gets no vote from those that know of it. Otherwise, a moment after
+            // the promotion, it would depose the new primary, which it does not know, because the old one is down.
             let knows_more = |other: &Sentinel| {
                 leader.epoch < other.epoch
                     && sight.is_awake(other.id)

@@ -58,16 +58,16 @@ id! {
     NodeId
 }
 id! {
-    /// A node of the plan, as clients know it. After a failover another [`NodeId`] serves it.
+    /// A node of the plan, as clients know it. After a failover, another [`NodeId`] serves it.
     Seat
 }
 id! {
-    /// A fault, by its place in the plan.
+    /// A fault, by its index in the plan.
     FaultId
 }
 
 impl Seat {
-    /// Returns the node that serves it at the beginning of the run.
+    /// Returns the node that serves this node of the plan when the run begins.
     #[inline]
     pub(crate) fn first_node(self) -> NodeId {
         NodeId(self.0)
@@ -90,7 +90,7 @@ impl ProcessId {
         }
     }
 
-    /// Returns the number of the random stream that only this process draws from.
+    /// Returns the number of the random stream that only this process uses.
     pub(crate) fn stream(self) -> u64 {
         u64::from(self.client.get()) << 16 | u64::from(self.restarts)
     }

@@ -1,4 +1,4 @@
-//! Callbacks of a user at a given time: a request arrives at a resource beside the lock, or its answer at a client.
+//! Callbacks of a user at a given time: a request arrives at a resource, or its answer arrives at a client.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ impl Job {
         Job(Box::new(job))
     }
 
-    /// Runs it.
+    /// Runs the callback.
     pub(crate) fn now(self) {
         (self.0)();
     }

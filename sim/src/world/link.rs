@@ -18,7 +18,7 @@ pub(crate) struct LinkDirection {
     trouble: Option<Box<Impairment>>,
 }
 
-/// What is wrong with a direction now, each with the fault that caused it.
+/// The impairments of a direction, each with the fault that caused it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Impairment {
     cut: Option<FaultId>,
@@ -27,7 +27,7 @@ pub(crate) struct Impairment {
     held_until: Option<(u64, FaultId)>,
     duplicate: Option<(u32, u64, FaultId)>,
     reorder: Option<(u64, FaultId)>,
-    /// The connection swallows every message, even if other faults begin or end.
+    /// Set if the connection swallows every message, even when other faults begin or end.
     swallowed: Option<FaultId>,
 }
 
@@ -108,7 +108,7 @@ impl LinkDirection {
         self.last_arrival = self.last_arrival.max(arrival);
     }
 
-    /// Whether messages may be lost now.
+    /// Returns whether messages may be lost now.
     pub(crate) fn is_lossy(&self) -> bool {
         let trouble = self.trouble.as_ref();
         trouble.is_some_and(|t| t.cut.is_some() || t.loss.is_some() || t.swallowed.is_some())
@@ -195,7 +195,7 @@ pub(crate) struct Link {
     /// Calls that wait for the connection.
     waiting: Vec<Key<Call>>,
     client_epoch: u32,
-    /// The connection that the node serves. Requests on an older one are refused.
+    /// The connection that the node serves. Requests on an older connection are refused.
     node_epoch: u32,
     lacks_scripts: Option<FaultId>,
 }
@@ -225,7 +225,8 @@ impl Link {
         self.to_client.send(departs, faults)
     }
 
-    /// Sets its impairments. Returns whether messages to the client could be lost until now and no longer can.
+    /// Sets the impairments of the link. Returns whether messages to the client could be lost until now and no longer
+    /// can.
     pub(crate) fn set_troubles(
         &mut self,
         to_node: Option<Impairment>,
@@ -237,12 +238,12 @@ impl Link {
         was_lossy && !self.to_client.is_lossy()
     }
 
-    /// Silences the node until this time.
+    /// Delays everything that the node sends until this time.
     pub(crate) fn say_nothing_until(&mut self, until: u64) {
         self.to_client.say_nothing_until(until);
     }
 
-    /// Makes its connection, if there is one, swallow every message.
+    /// Makes the connection of the link, if there is one, swallow every message.
     pub(crate) fn swallow(&mut self, by: FaultId) {
         if self.line == ConnectionStatus::Up {
             self.to_node.swallow(by);
@@ -250,18 +251,18 @@ impl Link {
         }
     }
 
-    /// Whether its connection swallows every message.
+    /// Returns whether the connection swallows every message.
     pub(crate) fn swallows(&self) -> bool {
         self.to_node.swallows()
     }
 
-    /// Ends the swallowing, because there is a new connection. Returns whether the previous one swallowed messages.
+    /// Records that a new connection replaces one that may swallow messages. Returns whether the previous one did.
     pub(crate) fn swallow_no_more(&mut self) -> bool {
         self.to_client.swallow_no_more();
         self.to_node.swallow_no_more()
     }
 
-    /// Returns the fault that makes the next call take one more round trip, because the node lacks the scripts.
+    /// Returns the fault because of which the next call takes one more round trip: the node lacks the scripts.
     pub(crate) fn lacks_scripts(&self) -> Option<FaultId> {
         self.lacks_scripts
     }
@@ -275,7 +276,7 @@ impl Link {
     }
 }
 
-/// The connection of the link.
+/// Methods about the connection of the link.
 impl Link {
     pub(crate) fn line(&self) -> ConnectionStatus {
         self.line
@@ -286,7 +287,7 @@ impl Link {
         self.client_epoch
     }
 
-    /// Whether the node serves requests on this connection.
+    /// Returns whether the node serves requests on this connection.
     pub(crate) fn is_served(&self, epoch: u32) -> bool {
         self.node_epoch == epoch
     }
@@ -309,8 +310,8 @@ impl Link {
         self.node_epoch = u32::MAX;
     }
 
-    /// Establishes a connection on the client's side. Returns the calls that waited, or `None` if the client does not
-    /// wait for this connection.
+    /// Establishes a connection on the client's side. Returns the calls that waited for it, or `None` if the client
+    /// does not wait for this connection.
     pub(crate) fn connect(&mut self, epoch: u32) -> Option<Vec<Key<Call>>> {
         if self.client_epoch != epoch || self.line != ConnectionStatus::Connecting {
             return None;
@@ -353,7 +354,7 @@ impl Link {
         self.waiting.clear();
     }
 
-    /// Invalidates the connection of a process that has ended: later messages on it are ignored.
+    /// Invalidates the connection of a process that has ended. Later messages on it are ignored.
     pub(crate) fn forget_connection(&mut self) {
         self.client_epoch += 1;
     }

@@ -7,10 +7,10 @@ use crate::world::link::Link;
 /// The links of every client with every node.
 #[derive(Debug, Default)]
 pub(crate) struct Links {
-    /// The links, client after client, each with every node.
+    /// The links, ordered by client and then by node.
     links: Vec<Link>,
     nodes: usize,
-    /// The node that serves a node of the plan: client after client, each with every node of the plan.
+    /// The node that serves each node of the plan for each client, ordered by client and then by node of the plan.
     routes: Vec<NodeId>,
     seats: u16,
 }

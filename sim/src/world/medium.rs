@@ -11,11 +11,11 @@ use crate::world::server::Servers;
 
 /// How messages get from clients to servers and back.
 pub(crate) trait Medium {
-    /// The servers of a run with this many nodes.
+    /// Returns the servers of a run with this many nodes.
     fn servers(&self, plan: &Plan, nodes: usize) -> Box<dyn Servers>;
 
-    /// Returns the driver of whatever moves beside the events of the world, if there is any. Must be called after the
-    /// servers are in the world.
+    /// Returns the driver of the parts that move independently of the world's events, if there are any. Must be called
+    /// after the servers are in the world.
     fn driver(&self, plan: &Plan) -> Option<Box<dyn Driver>>;
 
     /// Returns the transport from one client process to one node of the plan.
@@ -27,8 +27,8 @@ pub(crate) fn address(seat: Seat) -> Arc<str> {
     format!("node-{seat}:6379").into()
 }
 
-/// Drives a medium that moves in steps of its own.
+/// Drives a medium that moves in its own steps.
 pub(crate) trait Driver {
-    /// Takes a step. Returns after how many nanoseconds the next one follows.
+    /// Takes a step. Returns the time until the next step, in nanoseconds.
     fn step(&mut self) -> u64;
 }

@@ -16,23 +16,23 @@ use crate::world::subscription::Subscribed;
 /// How often a node with `appendfsync everysec` writes to its disk.
 pub(crate) const EVERY_SECOND: u64 = 1_000_000_000;
 
-/// The TTL of the marker with which a node begins, longer than any run.
+/// The TTL of the marker that a node has at the beginning, which is longer than any run.
 pub(crate) const MARKED_MILLIS: u64 = 7 * 24 * 60 * 60 * 1_000;
 
 #[derive(Debug)]
 pub(crate) struct NodeState {
-    /// Whether a write to its disk is scheduled.
+    /// Whether a write to the disk is scheduled.
     saves: bool,
-    /// Whether a coming power loss will destroy what it writes to its disk.
+    /// Whether an imminent power loss will destroy what the node writes to its disk.
     writes_in_vain: bool,
-    /// Its wall clock, in nanoseconds since 1970. Keys expire by it.
+    /// The node's wall clock, in nanoseconds since 1970. Keys expire by this clock.
     clock: Clock,
     is_up: bool,
     role: Role,
     lives: u32,
     paused_until: u64,
     pauses: u32,
-    /// Requests that arrived while it was paused.
+    /// Requests that arrived while the node was paused.
     queue: Vec<Key<Call>>,
     error: Option<(ServerError, FaultId)>,
     /// Stalls that begin after a request.
@@ -40,18 +40,18 @@ pub(crate) struct NodeState {
     subscribers: Vec<Key<Subscribed>>,
     replicas: Vec<(NodeId, u64)>,
     replication_delay: u64,
-    /// Until when it is paused as a replica and applies nothing from its primary.
+    /// The time until which the node, as a replica, is paused and applies nothing from its primary.
     stream_held_until: u64,
-    /// Since when it has had no more replicas than it has now.
+    /// The time since which the node has had at most as many replicas as it has now.
     replicas_since: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Role {
     Primary,
-    /// Follows this node and refuses clients.
+    /// The node follows this node and refuses clients.
     ReplicaOf(NodeId),
-    /// Tells clients which server is the primary of its group.
+    /// The node tells clients which server is the primary of its group.
     Sentinel,
 }
 
@@ -97,7 +97,7 @@ impl NodeState {
         self.is_up
     }
 
-    /// Ends its process. Returns the requests that it had not executed; `None` if it was already down.
+    /// Ends the process of the node. Returns the requests that it had not executed, or `None` if it was already down.
     pub(crate) fn crash(&mut self, disk: Persistence) -> Option<Vec<Key<Call>>> {
         if !self.is_up {
             return None;
@@ -111,17 +111,17 @@ impl NodeState {
         Some(std::mem::take(&mut self.queue))
     }
 
-    /// Begins its next process.
+    /// Begins the next process of the node.
     pub(crate) fn restart(&mut self) {
         self.is_up = true;
     }
 
-    /// Returns how often it has forgotten its data or replaced it with that of another node.
+    /// Returns how often the node has lost its data or replaced it with that of another node.
     pub(crate) fn lives(&self) -> u32 {
         self.lives
     }
 
-    /// Counts that it forgets its data or replaces it with that of another node.
+    /// Counts that the node loses its data or replaces it with that of another node.
     pub(crate) fn begin_life(&mut self) {
         self.lives += 1;
     }
@@ -130,8 +130,8 @@ impl NodeState {
         self.paused_until
     }
 
-    /// Pauses it until this time. Returns the number of the pause, or `None` if it is down or already paused for
-    /// longer.
+    /// Pauses the node until this time. Returns the number of the pause, or `None` if the node is down or already
+    /// paused for longer.
     pub(crate) fn pause(&mut self, until: u64) -> Option<u32> {
         if !self.is_up || until <= self.paused_until {
             return None;
@@ -146,7 +146,8 @@ impl NodeState {
         self.queue.push(call);
     }
 
-    /// Ends a pause. Returns the requests that arrived during it; none if another pause has begun or the node is down.
+    /// Ends a pause. Returns the requests that arrived during it. Returns none if another pause has begun or the node
+    /// is down.
     pub(crate) fn resume(&mut self, pause: u32) -> Vec<Key<Call>> {
         if self.pauses != pause || !self.is_up {
             return Vec::new();
@@ -159,7 +160,7 @@ impl NodeState {
         self.stalls.push(counted);
     }
 
-    /// Counts a request that is executed. Returns the stall that is due with it.
+    /// Counts a request that is executed. Returns the stall that is due at it.
     #[inline]
     pub(crate) fn count_towards_stall(&mut self) -> Option<Counted> {
         if self.stalls.is_empty() {
@@ -168,7 +169,7 @@ impl NodeState {
         Counted::count(&mut self.stalls)
     }
 
-    /// Returns the error with which it refuses every request, and the fault that caused it.
+    /// Returns the error with which the node refuses every request, and the fault that caused it.
     pub(crate) fn error(&self) -> Option<(ServerError, FaultId)> {
         self.error
     }
@@ -196,24 +197,24 @@ impl NodeState {
         self.subscribers.retain(|known| *known != key);
     }
 
-    /// Marks everything that it writes from now on as lost at its power loss.
+    /// Marks everything that the node writes from now on as lost at its power loss.
     pub(crate) fn write_in_vain(&mut self) {
         self.writes_in_vain = true;
     }
 
-    /// Schedules a write to its disk. Returns whether none was scheduled yet.
+    /// Schedules a write to the disk. Returns whether none was scheduled yet.
     pub(crate) fn begin_save(&mut self) -> bool {
         !std::mem::replace(&mut self.saves, true)
     }
 
-    /// Ends a scheduled write to its disk. Returns whether it reaches the disk.
+    /// Ends a scheduled write to the disk. Returns whether the write reaches the disk.
     pub(crate) fn end_save(&mut self) -> bool {
         self.saves &= !self.is_up;
         self.is_up && !self.writes_in_vain
     }
 }
 
-/// Replication.
+/// Methods about replication.
 impl NodeState {
     pub(crate) fn role(&self) -> Role {
         self.role
@@ -223,7 +224,7 @@ impl NodeState {
         self.role = role;
     }
 
-    /// Returns the primary that it follows, if it is an up replica.
+    /// Returns the primary that the node follows, if the node is a replica and up.
     pub(crate) fn follows(&self) -> Option<NodeId> {
         match self.role {
             Role::ReplicaOf(primary) if self.is_up => Some(primary),
@@ -231,7 +232,7 @@ impl NodeState {
         }
     }
 
-    /// Returns its replicas, each with the time at which the last write arrives there.
+    /// Returns the replicas of the node, each with the time at which the last write arrives there.
     pub(crate) fn replicas(&self) -> &[(NodeId, u64)] {
         &self.replicas
     }
@@ -248,22 +249,22 @@ impl NodeState {
         self.replicas = replicas;
     }
 
-    /// Records that from now on it has no more replicas than it has now.
+    /// Records that the node has no more replicas from now on than it has now.
     pub(crate) fn count_replicas_from(&mut self, now: u64) {
         self.replicas_since = now;
     }
 
-    /// Holds its replication stream: until this time it applies nothing from its primary.
+    /// Holds the replication stream to the node, which applies nothing from its primary until this time.
     pub(crate) fn hold_stream(&mut self, until: u64) {
         self.stream_held_until = self.stream_held_until.max(until);
     }
 
-    /// Returns until when it applies nothing from its primary.
+    /// Returns the time until which the node applies nothing from its primary.
     pub(crate) fn stream_held_until(&self) -> u64 {
         self.stream_held_until
     }
 
-    /// Returns how much longer than usual writes take from it, or to it if it is a replica.
+    /// Returns how much longer than usual writes take from the node, or to the node if it is a replica.
     pub(crate) fn replication_delay(&self) -> u64 {
         self.replication_delay
     }
@@ -276,7 +277,7 @@ impl NodeState {
         self.replication_delay = self.replication_delay.saturating_sub(by);
     }
 
-    /// Whether it has noticed that it has fewer replicas than a write requires.
+    /// Returns whether the node has noticed that it has fewer replicas than a write requires.
     pub(crate) fn lacks_replicas(&self, now: u64, demands: Option<&MinReplicas>) -> bool {
         demands.is_some_and(|demands| {
             self.replicas.len() < usize::from(demands.count)
@@ -284,7 +285,7 @@ impl NodeState {
         })
     }
 
-    /// Returns why it refuses every request now, whatever its server would answer.
+    /// Returns the reason why the node refuses every request now, whatever its server would answer.
     pub(crate) fn refusal(&self, now: u64, demands: Option<&MinReplicas>) -> Option<Cause> {
         if self.role != Role::Primary {
             return Some(Cause::ReadOnly);

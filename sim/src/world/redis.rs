@@ -14,19 +14,20 @@ use crate::world::server::{Replicas, Server};
 pub(crate) struct RedisServer {
     /// The server that clients talk to.
     pub(crate) process: Process,
-    /// The dataset on its disk. Unused if the disk has all keys or none.
+    /// The dataset on the disk. Unused if the disk has all keys or none.
     saved: Dataset,
-    /// The connection with which a run reads and sets keys. Clients could see it in the server's statistics, so `serve`
-    /// has none.
+    /// The connection with which a run reads and sets keys. Clients could see it in the statistics of the server, so
+    /// `serve` has no such connection.
     operator: Option<SessionId>,
-    /// Changes that have not been sent to its replicas yet.
+    /// Changes that have not been sent to the replicas yet.
     written: Vec<Effect>,
-    /// Changes of its primary that are in flight to it.
+    /// Changes of the primary that are in flight to this server.
     replicated: Vec<EffectsUnderWay>,
-    /// The error with which the plan makes it refuse every request.
+    /// The error with which the server refuses every request because of a fault.
     error: Option<ServerError>,
     replicas: Replicas,
-    /// The hash tags under which names are stored, its own tag first. Empty where names are stored without a tag.
+    /// The hash tags under which names are stored, the server's own tag first. Empty if names are stored without a
+    /// tag.
     tags: Vec<String>,
 }
 
@@ -74,7 +75,8 @@ impl RedisServer {
         }
     }
 
-    /// Turns it into a shard of a cluster that stores names under these hash tags; `place` is the index of its own tag.
+    /// Turns the server into a shard of a cluster that stores names under these hash tags. `place` is the index of its
+    /// own tag.
     pub(crate) fn under(mut self, tags: &[String], place: usize) -> Self {
         self.tags = tags.to_vec();
         let many = tags.len().max(1);
@@ -90,7 +92,7 @@ impl RedisServer {
         }
     }
 
-    /// Executes a command of the run and returns the reply; empty without an operator connection.
+    /// Executes a command of the run and returns the reply, which is empty without an operator connection.
     pub(crate) fn operate(&mut self, now: WallMicros, words: &[&[u8]]) -> Vec<u8> {
         let Some(operator) = self.operator else {
             return Vec::new();
@@ -99,7 +101,7 @@ impl RedisServer {
         self.process.take_output(operator)
     }
 
-    /// Whether a key exists.
+    /// Returns whether a key exists.
     pub(crate) fn has(&mut self, now: WallMicros, key: &str) -> bool {
         self.operate(now, &[b"EXISTS", key.as_bytes()]) == b":1\r\n"
     }
@@ -107,18 +109,18 @@ impl RedisServer {
     /// Starts over with a full copy of its primary's data.
     pub(crate) fn follow(&mut self, primary: &RedisServer) {
         self.process.follow(&primary.process);
-        // What is in flight is part of the copy, or of what the primary has forgotten.
+        // What is in flight is part of the copy, or of what the primary has lost.
         self.replicated.clear();
         // Effects in flight are older than the copy.
         self.replicated.clear();
     }
 
-    /// Takes what it has written since the last call.
+    /// Takes the changes that the server has made since the last call.
     pub(crate) fn take_written(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.written)
     }
 
-    /// Receives what its primary has written; it arrives at this time.
+    /// Adds changes that the primary has made and that arrive at this time.
     pub(crate) fn send(&mut self, from: NodeId, arrives: u64, effects: Vec<Effect>) {
         self.replicated.push(EffectsUnderWay {
             from,
@@ -150,7 +152,7 @@ impl Server for RedisServer {
         }
     }
 
-    /// Does nothing: the crash has already restored the keys.
+    /// Does nothing, because the crash has already restored the keys.
     fn restart(&mut self) {}
 
     fn promote(&mut self) {
@@ -161,7 +163,7 @@ impl Server for RedisServer {
         self.process.set_replicas(many);
     }
 
-    /// Simulates a backup. Backups are nights apart, so the backlog of the previous one has been freed.
+    /// Simulates a backup. Backups are many hours apart, so the backlog of the previous one has been freed.
     fn back_up(&mut self) {
         self.process.free_backlog();
         self.process.set_replicas(1);

@@ -9,7 +9,7 @@ use crate::world::slab::Key;
 /// The receiver of an answer that is held back.
 #[derive(Debug)]
 pub(crate) enum Waiter {
-    /// A call, and its answer.
+    /// A call, with its answer.
     Call(Key<Call>, Answer),
     /// A connection that is blocked in `WAIT`.
     Connection(SessionId),
@@ -38,13 +38,13 @@ impl AwaitedReplication {
         self.node
     }
 
-    /// Returns when this many replicas have confirmed. `None` if there are fewer replicas.
+    /// Returns when this many replicas have confirmed, or `None` if there are fewer replicas.
     pub(crate) fn confirmed_by(&self, replicas: usize) -> Option<u64> {
         let last = replicas.checked_sub(1);
         last.map_or(Some(0), |last| self.confirmed.get(last).map(|(_, at)| *at))
     }
 
-    /// Returns the replicas that have confirmed by now.
+    /// Returns the replicas that have confirmed until now.
     pub(crate) fn confirmed(&self, now: u64) -> impl Iterator<Item = NodeId> {
         let confirmed = self.confirmed.iter();
         confirmed

@@ -1,5 +1,5 @@
-//! The effect of faults on servers, whether the executable specification or a simulated Redis executes their requests.
-//! The kind of servers is chosen once, at the beginning of a run.
+//! The effect of faults on servers. A server is either the executable specification or a simulated Redis, chosen once
+//! at the beginning of a run.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -14,7 +14,8 @@ use crate::plan::fault::{InFlight, NodeFault, ServerError};
 use crate::world::id::{ClientId, NodeId, ProcessId, Seat};
 use crate::world::shards::KnownSlots;
 
-/// One server under faults. Whether it is up, whom it follows and what its clock shows is stored in `NodeState`.
+/// One server under faults. Whether it is up, which server it follows and what its clock shows is stored in
+/// `NodeState`.
 pub(crate) trait Server: Debug {
     /// Ends the process. The next one begins with what is on the disk.
     fn crash(&mut self, disk: Persistence);
@@ -25,38 +26,38 @@ pub(crate) trait Server: Debug {
     /// Turns a replica into a primary.
     fn promote(&mut self);
 
-    /// Sets the number of its replicas.
+    /// Sets the number of the server's replicas.
     fn set_replicas(&mut self, many: usize);
 
     /// Simulates a backup: a first replica connects, reads everything and leaves.
     fn back_up(&mut self);
 
-    /// Writes all of its data to its disk.
+    /// Writes all data of the server to its disk.
     fn save(&mut self);
 
     /// Executes `FLUSHALL`. Returns whether there was a claim under one of `names`, the names of all locks.
     fn flush(&mut self, now: WallMicros, names: &[String]) -> bool;
 
-    /// Evicts what it has stored under a name. Returns whether there was anything.
+    /// Evicts what is stored under a name. Returns whether there was anything.
     fn evict(&mut self, now: WallMicros, name: &str) -> bool;
 
-    /// Makes it refuse every request with this error, or none.
+    /// Makes the server refuse every request with this error. With `None`, it stops refusing.
     fn refuse(&mut self, error: Option<ServerError>);
 
     /// Executes `SCRIPT FLUSH`.
     fn forget_scripts(&mut self);
 
-    /// Sets a marker that shows that the process was watched for long enough.
+    /// Sets a marker, which shows that the process was watched for long enough.
     fn mark(&mut self, now: WallMicros, nonce: Nonce, longest_millis: u64);
 
     /// Returns those of `names`, the names of all locks, that still have a claim or waiters.
     fn names_left(&mut self, now: WallMicros, names: &[String]) -> Vec<String>;
 
-    /// Applies what has arrived from its primary by this time. Without a primary, what has arrived is dropped.
+    /// Applies what has arrived from the primary by this time. Without a primary, drops what has arrived.
     fn catch_up(&mut self, now: u64, primary: Option<NodeId>);
 
-    /// Returns its replication offset: of two replicas, the one with the larger offset is more recent. Only an election
-    /// uses it.
+    /// Returns the replication offset of the server. Of two replicas, the one with the larger offset is more recent.
+    /// Only elections use it.
     fn offset(&self) -> u64 {
         0
     }
@@ -64,10 +65,10 @@ pub(crate) trait Server: Debug {
     /// Drops the part of the replication stream that has not arrived yet.
     fn lose_stream(&mut self) {}
 
-    /// Makes it refuse writes for lack of replicas, or accept them again.
+    /// Makes the server refuse writes for lack of replicas, or accept them again.
     fn mind_replicas(&mut self, _replicas: Replicas) {}
 
-    /// Whether it has written something that has not been sent to its replicas yet.
+    /// Returns whether the server has written something that has not been sent to its replicas yet.
     fn has_written(&mut self) -> bool;
 }
 
@@ -78,7 +79,7 @@ pub(crate) enum Replicas {
     Few,
 }
 
-/// What a sentinel does about another primary.
+/// How a sentinel relates to a change of the primary.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum News {
     /// The sentinel has promoted the primary itself.
@@ -89,7 +90,7 @@ pub(crate) enum News {
 
 /// The servers of a run, and the connections between them and its clients.
 ///
-/// The methods about connections do nothing where the world itself carries calls and subscriptions.
+/// The methods about connections do nothing in the lane in which the world itself carries calls and subscriptions.
 pub(crate) trait Servers: Any + Debug {
     fn server(&mut self, node: NodeId) -> &mut dyn Server;
 
@@ -99,7 +100,7 @@ pub(crate) trait Servers: Any + Debug {
     /// Sends what a server has written to its replicas. `arrivals` has each replica and the time of arrival.
     fn replicate(&mut self, node: NodeId, arrivals: &[(NodeId, u64)]);
 
-    /// Returns the owners with a claim under a name on a node, if that is visible without a request to the server.
+    /// Returns the owners with a claim under a name on a node, if this is visible without a request to the server.
     fn claims(&self, _node: NodeId, _now: WallMicros, _name: &Name) -> Vec<(Option<OwnerId>, Ttl)> {
         Vec::new()
     }
@@ -113,7 +114,7 @@ pub(crate) trait Servers: Any + Debug {
     /// Ends the connections of a server whose process has ended.
     fn hang_up(&mut self, _node: NodeId) {}
 
-    /// Lets a server accept connections again.
+    /// Makes a server accept connections again.
     fn listen(&mut self, _node: NodeId) {}
 
     /// Closes a client's connections to a server.
@@ -142,7 +143,7 @@ pub(crate) trait Servers: Any + Debug {
     /// Sets what a node of a cluster tells clients about slots from now on.
     fn know_slots(&mut self, _known: &KnownSlots) {}
 
-    /// Moves one key of a slot from one node of a cluster to another. Returns whether there was one.
+    /// Moves one key of a slot from one node of a cluster to another. Returns whether there was a key.
     fn move_key(&mut self, _slot: u16, _from: Hand, _to: Hand) -> bool {
         false
     }
@@ -152,10 +153,10 @@ pub(crate) trait Servers: Any + Debug {
         Vec::new()
     }
 
-    /// Ends the wait of a connection. `replicas` is how many replicas have what it waited for.
+    /// Ends the wait of a connection. `replicas` is the number of replicas that have what the connection waited for.
     fn confirm(&mut self, _node: NodeId, _session: SessionId, _now: WallMicros, _replicas: usize) {}
 
-    /// Whether no message is in flight.
+    /// Returns whether no message is in flight.
     fn is_quiet(&self) -> bool {
         true
     }
@@ -178,8 +179,8 @@ pub(crate) struct Site<'a> {
     pub(crate) names: &'a [String],
 }
 
-/// Applies the beginning of a fault to a server. Returns whether it had an effect. Faults of time, connections and
-/// replication are not applied here.
+/// Applies the beginning of a fault to a server. Returns whether the fault had an effect. Faults of clocks,
+/// connections and replication are not applied here.
 pub(crate) fn strike(server: &mut dyn Server, fault: &NodeFault, site: &Site<'_>) -> bool {
     match fault {
         NodeFault::Crash | NodeFault::PowerLoss { .. } => server.crash(site.disk),

@@ -1,6 +1,6 @@
 //! The time and connection types of simulated Redis servers.
 //!
-//! A build without such servers has the same types: the time is that of any node, and there are no connections.
+//! A build without such servers has the same types. The time is then that of any node, and there are no connections.
 
 #[cfg(any(feature = "serve", feature = "turmoil"))]
 pub(crate) use redis_sim::{Awaited, SessionId, WallMicros};

@@ -1,6 +1,7 @@
 //! The shards of a cluster: the owner of each slot, and which nodes know of it.
 //!
-//! The primary of a shard is decided by its [group](crate::world::group). What a node tells clients combines both.
+//! The [group](crate::world::group) of a shard decides which server is its primary. What a node tells clients combines
+//! both.
 
 use std::collections::BTreeMap;
 
@@ -22,12 +23,12 @@ pub(crate) struct Shards {
     told: Vec<Option<KnownSlots>>,
 }
 
-/// A slot whose owner is not the one of the equal division, or was another before.
+/// A slot whose owner has changed since the equal division.
 #[derive(Debug)]
 struct Gift {
     slot: u16,
     to: Seat,
-    /// When the old and the new owner learn of it, in true time.
+    /// When the old and the new owner learn of the change, in true time.
     due: [(Seat, u64); 2],
     others: u64,
     known: Vec<NodeId>,
@@ -57,18 +58,19 @@ pub(crate) enum MoveStage {
 /// The state of a node's contact with the majority of the primaries.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pulse {
-    /// When it last reached a majority.
+    /// When the node last reached a majority.
     heard: u64,
-    /// Set while it answers `CLUSTERDOWN`. The inner time is since when it has reached a majority again.
+    /// Set while the node answers `CLUSTERDOWN`. The inner value is the time since when it has reached a majority
+    /// again.
     fails: Option<Option<u64>>,
 }
 
-/// Which other nodes a node reaches now.
+/// The nodes that a node reaches now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Heard {
-    /// None: its process has ended.
+    /// None, because the process of the node has ended.
     Gone,
-    /// None: it is paused.
+    /// None, because the node is paused.
     Asleep,
     /// A minority of the primaries.
     Few,
@@ -128,7 +130,7 @@ impl Shards {
         &self.rules
     }
 
-    /// Assigns a slot to a shard from the beginning of the run, known to all nodes.
+    /// Assigns a slot to a shard from the beginning of the run. All nodes know of this.
     pub(crate) fn assign(&mut self, slot: u16, to: Seat) {
         let nodes = first(u16::try_from(self.told.len()).unwrap_or(u16::MAX));
         self.gifts.push(Gift {
@@ -165,12 +167,13 @@ impl Shards {
         moves.find(|slot_move| slot_move.by == fault).copied()
     }
 
-    /// Whether the keys of a slot are being moved.
+    /// Returns whether the keys of a slot are being moved.
     pub(crate) fn is_moving(&self, slot: u16) -> bool {
         self.moves.iter().any(|slot_move| slot_move.slot == slot)
     }
 
-    /// Gives a slot to its new owner after its last key. The old owner knows of it now, the new one at `knows`.
+    /// Gives a slot to its new owner after its last key was moved. The old owner knows of it now, the new one at
+    /// `knows`.
     pub(crate) fn give(&mut self, slot_move: SlotMove, now: u64, knows: u64) {
         self.gifts.push(Gift {
             slot: slot_move.slot,
@@ -190,7 +193,7 @@ impl Shards {
         self.moves.retain(|slot_move| slot_move.by != fault);
     }
 
-    /// Updates what a node that is awake knows about owners by now.
+    /// Updates what a node that is awake knows about owners.
     pub(crate) fn learn(&mut self, now: u64, node: NodeId, seat: Seat) {
         for gift in &mut self.gifts {
             let mut due = gift.due.iter();
@@ -202,7 +205,7 @@ impl Shards {
         }
     }
 
-    /// Notes which nodes a node reaches. Returns whether it answers requests about slots from now on.
+    /// Records which nodes a node reaches. Returns whether the node answers requests about slots from now on.
     pub(crate) fn listen(&mut self, now: u64, node: NodeId, heard: Heard) -> Availability {
         let timeout = self.rules.node_timeout.as_nanos();
         let Some(pulse) = self.pulses.get_mut(node.index()) else {
@@ -214,12 +217,12 @@ impl Shards {
             (Heard::Few, None) if pulse.heard + timeout <= now => pulse.fails = Some(None),
             (Heard::Few, None) => {}
             (Heard::Few, Some(_)) => pulse.fails = Some(None),
-            // It was paused, and does not know what happened to the others in the meantime: it could be a deposed
-            // primary.
+            // The node was paused, and does not know what happened to the others in the meantime. It could be a
+            // deposed primary.
             (Heard::Most, None) if pulse.heard + timeout <= now => pulse.fails = Some(Some(now)),
             (Heard::Most, None) => pulse.heard = now,
             (Heard::Most, Some(None)) => pulse.fails = Some(Some(now)),
-            // The others have had the time to tell it of a promotion.
+            // The others have had the time to inform the node about a promotion.
             (Heard::Most, Some(Some(since))) if since + timeout <= now => {
                 *pulse = Pulse {
                     heard: now,
@@ -251,7 +254,7 @@ impl Shards {
             .clone()
             .filter(|m| m.from == seat && m.stage == MoveStage::Keys);
         let leaving = leaving.filter_map(|m| Some((m.slot, other(m.to)?)));
-        // A new owner that does not know of it yet still imports keys.
+        // A new owner that does not know of its ownership yet still imports keys.
         let arriving = moves.filter(|m| m.to == seat);
         let arriving = arriving.filter_map(|m| Some((m.slot, other(m.from)?)));
         KnownSlots {
@@ -305,7 +308,7 @@ impl Shards {
     }
 }
 
-/// Whether what a node tells clients is new.
+/// Whether what a node tells clients has changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Tidings {
     New,

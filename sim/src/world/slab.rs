@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroU32;
 
-/// Refers to an entry of a [`Slab`]. After the entry is removed, the key refers to nothing.
+/// Refers to an entry of a [`Slab`]. When the entry is removed, the key no longer refers to anything.
 pub(crate) struct Key<T> {
     index: u32,
     generation: NonZeroU32,
@@ -42,7 +42,7 @@ impl<T> fmt::Debug for Key<T> {
     }
 }
 
-/// Entries that keep their place until they are removed. A free place is used again under a new generation.
+/// Entries that keep their index until they are removed. A free index is reused with a new generation.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     entries: Vec<Entry<T>>,
@@ -56,7 +56,7 @@ struct Entry<T> {
 }
 
 impl<T> Entry<T> {
-    /// Begins a new generation, so that the keys of the removed value refer to nothing.
+    /// Begins a new generation, so that keys of the removed value no longer refer to anything.
     fn begin_another(&mut self) {
         self.generation = self.generation.checked_add(1).unwrap_or(NonZeroU32::MIN);
     }
@@ -136,7 +136,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Returns every entry, in the order of places.
+    /// Returns every entry, in the order of indices.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Key<T>, &T)> {
         self.entries
             .iter()
@@ -157,8 +157,8 @@ impl<T> Slab<T> {
         wanted.map(|(key, _)| key).collect()
     }
 
-    /// Takes every entry out. Places are handed out from the first again, as in a new slab, so that the order of
-    /// entries does not depend on what was there before.
+    /// Takes every entry out. Indices are then assigned from the first one again, as in a new slab, so that the order
+    /// of entries does not depend on earlier entries.
     pub(crate) fn drain(&mut self) -> Vec<T> {
         let keys = self.keys(|_| true);
         let values = keys.into_iter().filter_map(|key| self.remove(key));

@@ -1,4 +1,4 @@
-//! How a node executes a request: as the specification does, or with the flaw of a variant whose flaw is in the script.
+//! How a node executes a request: as the specification does, or with the flaw of a variant whose nodes have a flaw.
 
 mod modes;
 pub(crate) mod server;

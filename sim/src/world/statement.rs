@@ -14,8 +14,8 @@ impl Statements {
         self.0.clear();
     }
 
-    /// Records a request. If its lease is out of order, returns the two requests, each with number and lease, the one
-    /// with the smaller number first.
+    /// Records a request. If its lease is out of order, returns the two requests, each with number and lease, starting
+    /// with the smaller number.
     pub(crate) fn note(
         &mut self,
         owner: OwnerId,
@@ -34,7 +34,7 @@ impl Statements {
         if let Some(after) = after.filter(|(_, shorter)| *shorter < lease) {
             return Some([this, after]);
         }
-        // One number belongs to one statement, so it cannot come with two leases.
+        // A number belongs to one statement, so it cannot have two leases.
         let other = same.filter(|same| *same != lease)?;
         Some([(number, other), this])
     }

@@ -3,14 +3,14 @@
 use crate::world::id::{ClientId, FaultId};
 use crate::world::task::Task;
 
-/// A stop that is due at the n-th use of clocks, timers, randomness or network.
+/// A stop that is due at the n-th use of the clocks, timers, randomness or network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stop {
-    /// How many uses are left.
+    /// The number of uses that are left.
     left: u32,
     /// How long the stop lasts, in nanoseconds.
     lasts: u64,
-    /// The fault that caused it. `None` if the client requested the stop itself.
+    /// The fault that caused the stop, or `None` if the client requested the stop itself.
     fault: Option<FaultId>,
 }
 
@@ -34,7 +34,7 @@ impl Stop {
     }
 }
 
-/// The stops that lie ahead of a process.
+/// The stops that a process has yet to make.
 #[derive(Debug, Default)]
 pub(crate) struct Stops {
     due: Vec<Stop>,
@@ -47,8 +47,8 @@ impl Stops {
         self.due.push(stop);
     }
 
-    /// Counts a use. Returns the stop that is due with it, if it ends before `before`; otherwise the stop waits for the
-    /// next use.
+    /// Counts a use. Returns the stop that is due at it, if the stop ends before `before`. Otherwise the stop waits
+    /// for the next use.
     pub(crate) fn count(&mut self, now: u64, before: u64) -> Option<Stop> {
         for stop in &mut self.due {
             stop.left = stop.left.saturating_sub(1);
@@ -80,12 +80,12 @@ impl Stops {
     }
 }
 
-/// The processes that are stopped in the middle of a step, and the tasks of those that ended while stopped.
+/// The processes that are stopped in the middle of a step, and the tasks of processes that ended while stopped.
 #[derive(Debug, Default)]
 pub(crate) struct Halt {
     /// Whether a process of this run may be stopped.
     is_armed: bool,
-    /// Clients whose processes are stopped, each with the time at which it continues. The last one continues first.
+    /// Clients whose processes are stopped, each with the time at which it continues. The last entry continues first.
     standing: Vec<(ClientId, u64)>,
     graves: Vec<Task>,
 }

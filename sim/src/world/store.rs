@@ -1,4 +1,4 @@
-//! The resource that a lock protects: it takes writes, and rejects stale tokens if writes carry one.
+//! The resource that a lock protects: it accepts writes, and rejects stale tokens if writes have one.
 
 use std::task::{Context, Poll, Waker};
 
@@ -10,7 +10,7 @@ use crate::world::id::ProcessId;
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     latency: Option<Draw>,
-    /// The largest token seen, resource by resource.
+    /// The largest token seen, for each resource.
     largest: Vec<u64>,
 }
 
@@ -121,7 +121,7 @@ impl Write {
         self.departs
     }
 
-    /// Returns the history's record of it, given when and how the store answered. `None` for a read.
+    /// Returns the history's record of the request and the store's answer, or `None` for a read.
     pub(crate) fn written(&self, at: u64, accepted: Accepted) -> Option<Written> {
         (self.asked != StoreRequest::Read).then(|| Written {
             process: self.who.process(),
@@ -143,7 +143,7 @@ impl Write {
         self.is_dropped
     }
 
-    /// Returns the store's answer and its time. Until it arrives, registers the task.
+    /// Returns the store's answer and its time. If there is none yet, the task is woken when it arrives.
     pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Poll<(Accepted, u64)> {
         match self.answer {
             Some(answer) if self.is_answered => Poll::Ready(answer),

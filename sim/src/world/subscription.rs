@@ -7,7 +7,7 @@ use quorlock::transport::{Channel, Listener, Wake};
 
 use crate::world::id::{ClientId, NodeId, Seat};
 
-/// One subscription of a process to one channel of one node.
+/// A subscription of a process to one channel of one node.
 pub(crate) struct Subscribed {
     client: ClientId,
     seat: Seat,
@@ -78,10 +78,10 @@ impl Subscribed {
     }
 }
 
-/// A notification to a listener, delivered once the world is not borrowed.
+/// A notification to a listener, which is delivered while the world is not borrowed.
 pub(crate) struct Tell {
     listener: Arc<dyn Listener>,
-    /// The message; `None` means that messages flow.
+    /// The message, or `None` if messages flow from now on.
     wake: Option<Wake>,
 }
 

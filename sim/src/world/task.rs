@@ -1,4 +1,4 @@
-//! Tasks, and the queue of those that were woken.
+//! Tasks, and the queue of the tasks that were woken.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ use crate::world::slab::Key;
 /// The future of a task.
 pub(crate) type Work = Pin<Box<dyn Future<Output = ()>>>;
 
-/// The work of each client process from start to end, and a check after all of them have ended.
+/// The work of each client process from start to end, and a check after all processes have ended.
 #[derive(Clone)]
 pub(crate) struct Program {
     start: Rc<dyn Fn(ProcessId) -> Work>,
@@ -68,7 +68,7 @@ thread_local! {
 pub(crate) struct Task {
     client: ClientId,
     part: TaskKind,
-    /// The future and its waker; `None` while the task is polled.
+    /// The future and its waker, or `None` while the task is polled.
     work: Option<Box<Polled>>,
 }
 
@@ -106,7 +106,7 @@ pub(crate) struct Polled {
 }
 
 impl Polled {
-    /// Creates the work of a task. It counts as woken already.
+    /// Creates the work of a task, which counts as woken already.
     pub(crate) fn new(key: Key<Task>, work: Work) -> Self {
         let bell = Arc::new(TaskWaker {
             key,
@@ -139,7 +139,7 @@ impl fmt::Debug for Task {
     }
 }
 
-/// Wakes one task. It only queues the task's key, so that it may be called while the world is borrowed.
+/// Wakes one task. It only queues the key of the task, so it may be called while the world is borrowed.
 struct TaskWaker {
     key: Key<Task>,
     has_rung: AtomicBool,
@@ -151,7 +151,7 @@ impl Wake for TaskWaker {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // A load and a store, not a swap: there is no other thread.
+        // A load and a store instead of a swap, because there is no other thread.
         if !self.has_rung.load(Ordering::Relaxed) {
             self.has_rung.store(true, Ordering::Relaxed);
             make_ready(self.key);
@@ -159,7 +159,7 @@ impl Wake for TaskWaker {
     }
 }
 
-/// Stores the waker of this context, unless it is stored already, which is the usual case.
+/// Stores the waker of this context. Usually it is stored already, and nothing is done.
 #[inline]
 pub(crate) fn remember(place: &mut Option<Waker>, cx: &Context<'_>) {
     let is_known = |known: &Waker| known.will_wake(cx.waker());

@@ -4,20 +4,20 @@ use std::task::{Context, Waker};
 
 use crate::world::id::ClientId;
 
-/// One timer of a process. At most one of its entries among the events is current; the others are ignored.
+/// A timer of a process. At most one of its entries among the events is current. The others are ignored.
 #[derive(Debug)]
 pub(crate) struct Alarm {
     client: ClientId,
     /// When the timer fires, on the monotonic clock of the process.
     deadline: u64,
-    /// When the current entry is due; `u64::MAX` without one.
+    /// When the current entry is due, or `u64::MAX` if there is none.
     entry_at: u64,
     entry: u32,
     waker: Waker,
 }
 
 impl Alarm {
-    /// An alarm without an entry.
+    /// Creates an alarm without an entry.
     pub(crate) fn new(client: ClientId, deadline: u64, waker: Waker) -> Self {
         Alarm {
             client,
@@ -36,7 +36,7 @@ impl Alarm {
         self.deadline
     }
 
-    /// Sets the reading of the clock at which it wakes this task. Returns whether its entry has to be checked.
+    /// Sets the reading of the clock at which the alarm wakes this task. Returns whether its entry has to be checked.
     pub(crate) fn set(&mut self, deadline: u64, cx: &Context<'_>) -> bool {
         self.waker.clone_from(cx.waker());
         if self.deadline == deadline && self.has_entry() {
@@ -50,7 +50,7 @@ impl Alarm {
         self.entry_at != u64::MAX
     }
 
-    /// Whether the current entry is due later than this time.
+    /// Returns whether the current entry is due later than this time.
     pub(crate) fn needs_entry(&self, due: u64) -> bool {
         due < self.entry_at
     }

@@ -7,7 +7,7 @@ use crate::world::id::{FaultId, Id, Seat};
 #[derive(Debug, Default)]
 pub(crate) struct Triggers {
     messages: Vec<ExpectedMessage>,
-    /// Faults with the role that no client had when they were due.
+    /// Faults that are due, with the role that no client has.
     roles: Vec<(FaultId, ClientTarget)>,
 }
 
@@ -16,7 +16,7 @@ pub(crate) struct Triggers {
 struct ExpectedMessage {
     fault: FaultId,
     after: AfterMessage,
-    /// How many such messages are still to pass before the fault begins.
+    /// How many such messages must still pass before the fault begins.
     left: u32,
 }
 
@@ -49,8 +49,8 @@ impl Triggers {
         !self.roles.is_empty()
     }
 
-    /// Counts a message of a client; `is_meant` tells whether a target refers to that client. Returns the faults that
-    /// begin after it, each with its time.
+    /// Counts a message of a client. `is_meant` returns whether a target refers to that client. Returns the faults
+    /// that begin after the message, each with its time.
     pub(crate) fn pass(
         &mut self,
         passing: Passing,

@@ -1,4 +1,4 @@
-//! Runs that do not end by themselves: a client or the events keep going while hardly any time passes.
+//! Runs that do not end by themselves, because a client or the events continue while hardly any time passes.
 
 use std::panic::resume_unwind;
 
@@ -7,7 +7,7 @@ use crate::world::World;
 use crate::world::id::ProcessId;
 use crate::world::with;
 
-/// The panic payload that unwinds a step of the product which does not end.
+/// The panic payload that unwinds a step of the product when that step does not end.
 pub(crate) struct GivenUp;
 
 /// Ends the run: nothing more happens, and the checkers report it.
@@ -22,9 +22,9 @@ pub(crate) fn is_given_up(world: &World) -> bool {
     world.history.endless.is_some()
 }
 
-/// Unwinds the step on whose stack this runs, because it keeps using seams and does not end.
+/// Unwinds the current step, which keeps using seams and does not end.
 pub(crate) fn leave() {
-    // A drop during the unwinding may use a seam and get here again.
+    // A drop during the unwinding may use a seam and reach this point again.
     if std::thread::panicking() {
         return;
     }

@@ -9,7 +9,7 @@ use crate::world::slab::Key;
 use crate::world::task::{Polled, Task, TaskKind, Work, make_ready, next_ready};
 use crate::world::{World, with};
 
-/// Polls tasks that were woken until there are none.
+/// Polls tasks that were woken until none is left.
 pub(crate) fn run_ready() {
     while let Some(key) = next_ready() {
         let Some(mut work) = with(|world| take_work(world, key)) else {
@@ -39,7 +39,7 @@ pub(crate) fn spawn(world: &mut World, who: ProcessId, part: TaskKind, work: Wor
     make_ready(key);
 }
 
-/// Takes the work of a task that is ready. If its process is paused, the task stays woken until the pause ends.
+/// Takes the work of a task that is ready. If the process is paused, the task stays woken until the pause ends.
 fn take_work(world: &mut World, key: Key<Task>) -> Option<Box<Polled>> {
     if endless::is_given_up(world) {
         return None;
@@ -59,7 +59,7 @@ fn take_work(world: &mut World, key: Key<Task>) -> Option<Box<Polled>> {
     task.take_work()
 }
 
-/// Polls the work of a task. A task in which the run was given up is finished.
+/// Polls the work of a task. If the run was given up in it, the task counts as finished.
 fn step(work: &mut Polled) -> Poll<()> {
     match catch_unwind(AssertUnwindSafe(|| work.poll())) {
         Ok(polled) => polled,
@@ -68,7 +68,7 @@ fn step(work: &mut Polled) -> Poll<()> {
     }
 }
 
-/// Ends a step of a task: a stop that began in this step does not count for the next one.
+/// Ends a step of a task. A stop that began in this step does not count for the next one.
 fn end_step(world: &mut World, key: Key<Task>) {
     if !world.halt.is_armed() {
         return;
@@ -79,7 +79,7 @@ fn end_step(world: &mut World, key: Key<Task>) {
     }
 }
 
-/// Stores the work for the next poll, or returns it if its process has ended during this one.
+/// Stores the work for the next poll, or returns it if the process has ended during this poll.
 fn put_back(world: &mut World, key: Key<Task>, work: Box<Polled>) -> Option<Box<Polled>> {
     match world.tasks.get_mut(key) {
         Some(task) => {

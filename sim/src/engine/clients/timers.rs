@@ -9,7 +9,7 @@ use crate::world::id::{ClientId, ProcessId};
 use crate::world::slab::Key;
 use crate::world::timer::Alarm;
 
-/// Whether the clock of a process has reached the deadline. If it has not, the task is woken when it does.
+/// Returns whether the clock of a process has reached the deadline. If it has not, the task is woken when it does.
 pub(crate) fn poll(
     world: &mut World,
     who: ProcessId,
@@ -46,7 +46,7 @@ pub(crate) fn poll(
     Poll::Pending
 }
 
-/// Handles a due entry of a timer. The timer may have been set to a later time since.
+/// Handles an entry of a timer that is due. The timer may have been set to a later time in the meantime.
 pub(crate) fn ring(world: &mut World, key: Key<Alarm>, entry: u32) {
     let now = world.now();
     let Some(alarm) = world.alarms.get_mut(key) else {
@@ -67,7 +67,7 @@ pub(crate) fn ring(world: &mut World, key: Key<Alarm>, entry: u32) {
     world.events.push(due, Event::Alarm(key, entry));
 }
 
-/// Reschedules the timers of a client whose clock has changed, each later by `later` nanoseconds.
+/// Reschedules the timers of a client whose clock has changed. Each one is due `later` nanoseconds later.
 pub(crate) fn set_anew(world: &mut World, client: ClientId, later: u64) {
     let now = world.now();
     let Some(state) = world.clients.get(client) else {

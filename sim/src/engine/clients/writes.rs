@@ -33,7 +33,7 @@ pub(crate) fn start(
     key
 }
 
-/// Delivers a read or a write to the store. It is dropped if its process died before it was really sent.
+/// Delivers a read or a write to the store. It is dropped if its process died before it was actually sent.
 pub(crate) fn arrive(world: &mut World, key: Key<Write>) {
     let now = world.now();
     let Some(write) = world.writes.get_mut(key) else {
@@ -59,7 +59,7 @@ pub(crate) fn finish(world: &mut World, key: Key<Write>) {
     }
 }
 
-/// Records that the client no longer waits for it.
+/// Records that the client no longer waits for the answer.
 pub(crate) fn abandon(world: &mut World, key: Key<Write>) {
     let is_over = world.writes.get_mut(key).is_some_and(Write::abandon);
     if is_over {

@@ -7,7 +7,7 @@ use crate::world::World;
 use crate::world::event::Event;
 use crate::world::id::{FaultId, Seat};
 
-/// Begins a fault of a group. It counts as effective from when it does something.
+/// Begins a fault of a group. The fault counts as effective as soon as it changes something.
 pub(super) fn begin(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, until: u64) {
     match fault {
         NodeFault::IsolatePrimary { clients, sentinels } => {
@@ -34,7 +34,7 @@ pub(super) fn begin(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultI
             }
         }
         NodeFault::SentinelFailover => {
-            // This counts as effective if a failover begins.
+            // This fault counts as effective if a failover begins.
             elections::order(world, seat, id);
             return;
         }

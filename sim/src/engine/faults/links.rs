@@ -50,7 +50,7 @@ pub(super) fn end(world: &mut World, fault: &Fault, id: FaultId) {
     set_troubles(world, fault);
 }
 
-/// Updates the links of a fault from all active faults.
+/// Updates the links of a fault according to all active faults.
 fn set_troubles(world: &mut World, changed: &Fault) {
     let FaultKind::Link { clients, nodes, .. } = &changed.what else {
         return;
@@ -70,8 +70,8 @@ pub(super) fn set_all(world: &mut World, seat: Seat) {
 fn set(world: &mut World, client: ClientId, seat: Seat) {
     for node in ends(world, client, seat) {
         let (to_node, to_client) = troubles(world, client, seat, node);
-        // Messages published in the meantime may be missing: without a new subscription, a waiter would sleep
-        // through a release whose message was lost.
+        // Messages that were published in the meantime may be missing. Without a new subscription, a waiter would
+        // sleep through a release whose message was lost.
         if world.link(client, node).set_troubles(to_node, to_client) {
             subscriptions::lose(world, client, node);
         }

@@ -34,7 +34,7 @@ pub(super) fn begin(
             if is_primary {
                 elections::primary_ended(world, seat, replica);
             } else {
-                // Its primary has one replica less until it returns.
+                // The primary has one replica fewer until this one returns.
                 let primary = world.failovers.primary(seat);
                 elections::cut_streams(world, primary, |other| other == replica);
             }
@@ -50,13 +50,13 @@ pub(super) fn begin(
     world.blame(id);
 }
 
-/// Ends a fault of a replica. After a crash it follows its primary again, which counts it again.
+/// Ends a fault of a replica. After a crash, the replica follows its primary again, and the primary counts it again.
 pub(super) fn end(world: &mut World, seat: Seat, replica: NodeId, fault: &NodeFault) {
     let now = world.now();
     let primary = world.failovers.primary(seat);
     let follows = world.node(replica).follows() == Some(primary);
     let mut known = world.node(primary).replicas().iter();
-    // The sentinels of a group bring back its replicas themselves.
+    // In a group, the sentinels themselves bring the replicas back.
     let is_known = known.any(|(other, _)| *other == replica) || world.groups.get(seat).is_some();
     if *fault == NodeFault::Crash && follows && !is_known {
         world.node(primary).add_replica(replica, now);

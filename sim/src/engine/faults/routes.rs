@@ -5,7 +5,7 @@ use crate::plan::fault::{FaultKind, NodeFault};
 use crate::world::World;
 use crate::world::id::{ClientId, FaultId, Id, NodeId, Seat};
 
-/// Leads clients to another server. The fault counts as effective only where this changes a route.
+/// Routes clients to another server. The fault counts as effective only if this changes a route.
 pub(super) fn begin(world: &mut World, seat: Seat, clients: &[u16], id: FaultId, until: u64) {
     world.faults.begin(id, until);
     if lead(world, seat, clients) {

@@ -15,7 +15,7 @@ use crate::world::id::{ClientId, Id, NodeId};
 use crate::world::link::Passage;
 use crate::world::slab::Key;
 
-/// Puts a request on the wire.
+/// Sends a request at a time.
 pub(crate) fn send(world: &mut World, key: Key<Call>, departs: u64) {
     let Some(call) = world.calls.get_mut(key) else {
         return;
@@ -98,7 +98,7 @@ pub(crate) fn fail(world: &mut World, key: Key<Call>, execution: Execution, caus
     end(world, key, reply);
 }
 
-/// Stores the answer of a call, unless there is one already or no process waits for it.
+/// Stores the answer of a call, unless the call has one already or no process waits for it.
 fn end(world: &mut World, key: Key<Call>, reply: Key<Replied>) {
     let call = world.calls.get_mut(key);
     if !call.is_some_and(|call| call.answer(reply)) {
@@ -106,7 +106,7 @@ fn end(world: &mut World, key: Key<Call>, reply: Key<Replied>) {
     }
 }
 
-/// Takes the answer of a call. Until it arrives, registers the task.
+/// Takes the answer of a call. If there is none yet, the task is woken when it arrives.
 pub(crate) fn poll(world: &mut World, key: Key<Call>, cx: &Context<'_>) -> Option<Key<Replied>> {
     world.calls.get_mut(key)?.poll(cx)
 }
@@ -115,7 +115,8 @@ pub(crate) fn take_answer(world: &mut World, reply: Key<Replied>) -> Option<Answ
     world.replies.remove(reply).map(Replied::into_answer)
 }
 
-/// Records that no process waits for a call. Returns its waker, which must be dropped while the world is not borrowed.
+/// Records that no process waits for a call. Returns the waker of the call, which must be dropped while the world is
+/// not borrowed.
 pub(crate) fn abandon(world: &mut World, key: Key<Call>) -> Option<Waker> {
     let call = world.calls.get_mut(key)?;
     let (waker, answer) = call.abandon();
@@ -135,7 +136,7 @@ pub(crate) fn free_if_over(world: &mut World, key: Key<Call>) {
     }
 }
 
-/// Fails the open calls of this client to this node that were sent, or those that still wait for a connection.
+/// Fails the open calls of this client to this node: those that were sent, or those that still wait for a connection.
 pub(crate) fn end_all(world: &mut World, client: ClientId, node: NodeId, sent: Sent) {
     let of =
         |call: &Call| call.is_open_between(client, node) && call.is_sent() == (sent == Sent::Yes);

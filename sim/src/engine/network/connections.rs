@@ -43,7 +43,7 @@ pub(crate) fn connect_arrives(world: &mut World, client: ClientId, node: NodeId,
     }
 }
 
-/// Handles an established connection: sends the calls that waited for it, once the client is not paused.
+/// Handles an established connection. The calls that waited for it are sent when the client is not paused.
 pub(crate) fn connected(world: &mut World, client: ClientId, node: NodeId, epoch: u32) {
     let now = world.now();
     let paused_until = world.client(client).paused_until();

@@ -1,4 +1,4 @@
-//! Requests of clients: sent at once, or after a connection is established.
+//! Requests of clients. They are sent at once, or when a connection has been established.
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use crate::world::id::{ProcessId, Seat};
 use crate::world::link::ConnectionStatus;
 use crate::world::slab::Key;
 
-/// Takes a request and sends it, or begins to connect.
+/// Accepts a request, and either sends it or begins to connect.
 pub(crate) fn start(
     world: &mut World,
     who: ProcessId,

@@ -1,4 +1,4 @@
-//! Subscriptions: nodes publish messages to them, and after a gap the client subscribes again.
+//! Subscriptions. Nodes publish messages to them, and after a gap, the client subscribes again.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(crate) fn start(
     key
 }
 
-/// Sends a subscription to the node. If it is lost, subscribes again later.
+/// Sends a subscription to the node. If the message is lost, the client subscribes again later.
 fn send(world: &mut World, key: Key<Subscribed>, departs: u64) {
     let Some(subscribed) = world.subscriptions.get(key) else {
         return;
@@ -71,7 +71,7 @@ pub(crate) fn resubscribe(world: &mut World, key: Key<Subscribed>, epoch: u32) {
     }
 }
 
-/// Adds a subscriber at the node, and confirms it.
+/// Adds a subscriber at the node and sends the confirmation.
 pub(crate) fn arrive(world: &mut World, key: Key<Subscribed>, epoch: u32) {
     let now = world.now();
     let Some((client, node)) = attempt(world, key, epoch) else {
@@ -144,7 +144,7 @@ pub(crate) fn publish(world: &mut World, node: NodeId, channel: &Channel, wake: 
     }
 }
 
-/// Notifies a listener that messages flow. A paused client is notified later.
+/// Notifies a listener that messages flow. A paused client is notified after its pause.
 pub(crate) fn live(world: &mut World, key: Key<Subscribed>, epoch: u32) -> Option<Tell> {
     let (client, _) = attempt(world, key, epoch)?;
     deliver(world, client, Mail::Live(key))
@@ -165,7 +165,7 @@ fn deliver(world: &mut World, client: ClientId, mail: Mail) -> Option<Tell> {
     open(world, mail)
 }
 
-/// Returns the notification for a listener, unless it has unsubscribed.
+/// Returns the notification for a listener, unless the listener has unsubscribed.
 pub(crate) fn open(world: &World, mail: Mail) -> Option<Tell> {
     let (key, wake) = match mail {
         Mail::Live(key) => (key, None),
@@ -192,7 +192,7 @@ pub(crate) fn lose(world: &mut World, client: ClientId, node: NodeId) {
     }
 }
 
-/// Moves the subscriptions of a client to another node, which serves this node of the plan from now on.
+/// Moves the subscriptions of a client to another node that serves this node of the plan from now on.
 pub(crate) fn move_to(world: &mut World, client: ClientId, seat: Seat, node: NodeId) {
     let now = world.now();
     let moved = |s: &Subscribed| s.client() == client && s.seat() == seat;

@@ -1,4 +1,4 @@
-//! Requests that arrive at their node: executed at once, later, or never.
+//! Requests that arrive at their node, and are executed at once, later, or never.
 
 use crate::engine::network::{calls, connections};
 use crate::engine::nodes::{self, execution};
@@ -29,7 +29,7 @@ pub(crate) fn arrive(world: &mut World, key: Key<Call>) {
         return;
     }
     if let Some(fault) = link.take_lacking_scripts() {
-        // The node answers NOSCRIPT, and the client sends the call again with the script.
+        // The node answers `NOSCRIPT`, and the client sends the call again with the script.
         call.copy_is_held_up();
         world.blame(fault);
         let again = now + 2 * world.plan.network.max.as_nanos();

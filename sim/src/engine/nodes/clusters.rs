@@ -24,7 +24,7 @@ pub(crate) fn build(world: &mut World, plan: &Plan, cluster: &Cluster) {
     world.shards = Some(Shards::new(cluster, plan.nodes.count, nodes.len()));
 }
 
-/// Tells every node the owner of each slot, if the nodes form a cluster.
+/// Informs every node about the owner of each slot, if the nodes form a cluster.
 pub(crate) fn begin(world: &mut World) {
     let Some(mut shards) = world.shards.take() else {
         return;
@@ -40,7 +40,7 @@ pub(crate) fn begin(world: &mut World) {
     refresh(world);
 }
 
-/// Updates what each node that is awake knows of the others and tells clients. Does nothing without a cluster.
+/// Updates what each node that is awake knows of the other nodes and tells clients. Does nothing without a cluster.
 pub(crate) fn refresh(world: &mut World) {
     let Some(mut shards) = world.shards.take() else {
         return;
@@ -79,7 +79,7 @@ pub(super) fn seen(world: &World) -> Seen<'_> {
     }
 }
 
-/// Whether a majority considers the primary of a shard down and no replica has been promoted.
+/// Returns whether a majority considers the primary of a shard down and no replica has been promoted.
 fn lacks_an_owner(world: &World) -> bool {
     let mut seats = first::<Seat>(world.plan.nodes.count);
     seats.any(|seat| {
@@ -89,7 +89,7 @@ fn lacks_an_owner(world: &World) -> bool {
     })
 }
 
-/// Returns whether a node reaches a majority of the primaries that it knows.
+/// Returns how many of the primaries that it knows a node reaches.
 fn hears(world: &World, node: NodeId) -> Heard {
     let state = world.nodes.get(node);
     if !state.is_some_and(|state| state.is_up()) {

@@ -1,4 +1,4 @@
-//! Elections: what the sentinels of a group do to its servers.
+//! Elections: how the sentinels of a group change the roles of its servers.
 
 use crate::engine::nodes::sight::Seen;
 use crate::engine::nodes::{clusters, failover, replicas};
@@ -13,7 +13,8 @@ use crate::world::server::News;
 /// How often sentinels check servers and exchange what they know, in nanoseconds.
 const LOOKS: u64 = 5_000_000;
 
-/// Calls `act` with the group of a node, the time, and what its members see; `None` if the node is not a group.
+/// Calls `act` with the group of a node, the time, and what the members of the group see. Returns `None` if the node
+/// is not a group.
 fn with_group<R>(
     world: &mut World,
     seat: Seat,
@@ -73,7 +74,7 @@ pub(crate) fn order(world: &mut World, seat: Seat, by: FaultId) {
     }
 }
 
-/// Promotes the most recent replica that a sentinel reaches. Without one, nothing changes.
+/// Promotes the most recent replica that a sentinel reaches. If it reaches none, nothing changes.
 pub(super) fn promote(world: &mut World, seat: Seat, leader: NodeId, old: NodeId) {
     let candidates = with_group(world, seat, |group, _, seen| {
         (group.candidates(leader, old, seen), group.cause())
@@ -128,7 +129,8 @@ fn demote(world: &mut World, seat: Seat, server: NodeId, primary: NodeId) {
 fn follow(world: &mut World, replica: NodeId, primary: NodeId) {
     replicas::catch_up(world, replica);
     let many = world.node(primary).replicas().len();
-    // Set before the copy: the first replica begins a new history of the primary, which the copy has to include.
+    // The number is set before the copy is made: the first replica makes the primary begin a new history, which the
+    // copy has to include.
     world.servers.server(primary).set_replicas(many + 1);
     failover::follow(world, replica, primary);
 }
@@ -148,14 +150,15 @@ pub(crate) fn strike(world: &mut World, seat: Seat, by: FaultId, server: NodeId)
     }
 }
 
-/// Returns the server that a fault has struck: the primary at its beginning, even if another server is the primary now.
+/// Returns the server that a fault has struck: the primary at the beginning of the fault, even if another server is
+/// the primary now.
 pub(crate) fn struck(world: &World, seat: Seat, by: FaultId) -> NodeId {
     let group = world.groups.get(seat);
     let struck = group.and_then(|group| group.struck_by(by));
     struck.unwrap_or(world.failovers.primary(seat))
 }
 
-/// Drops the replication stream of a primary whose process has ended: what had not arrived at its replicas is lost.
+/// Drops the replication stream of a primary whose process has ended. What had not arrived at its replicas is lost.
 pub(crate) fn primary_ended(world: &mut World, seat: Seat, primary: NodeId) {
     let servers = world.groups.get(seat).map(|group| group.servers().to_vec());
     for server in servers.into_iter().flatten() {
@@ -209,7 +212,7 @@ pub(crate) fn isolate(
         members,
         clients: Some(clients),
     };
-    // The other shards of its cluster do not reach it either.
+    // The other shards of the cluster do not reach the primary either.
     if world.shards.is_some() {
         for other in world.groups.ids().filter(|other| *other != seat) {
             if let Some(group) = world.groups.get_mut(other) {

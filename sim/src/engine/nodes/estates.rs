@@ -1,8 +1,8 @@
-//! Checks that the claims of a dead process are free on each node within their TTL.
+//! Checks that each node frees the claims of a dead process within their TTL.
 //!
-//! When a process dies, or when a request of it is executed after its death, nodes may keep its claims for at most the
-//! longest time that it ever requested. When that time has passed, the run checks that they are gone, before the next
-//! event.
+//! Nodes may keep claims of a process for at most the longest time that the process ever requested. This time counts
+//! from the death of the process, or from the execution of its last request after its death. When it has passed, the
+//! run checks that the claims are gone, before the next event.
 
 use quorlock::Name;
 use quorlock::transport::Request;
@@ -14,7 +14,7 @@ use crate::world::World;
 use crate::world::estate::Estate;
 use crate::world::id::{Id, NodeId, Seat, first};
 
-/// How much later a node is checked again that is paused or down, in nanoseconds.
+/// How much later a node that is paused or down is checked again, in nanoseconds.
 const LATER: u64 = 10_000_000;
 
 /// Records that a node executes a request.
@@ -49,7 +49,8 @@ pub(crate) fn leave(world: &mut World, process: Process) {
     }
 }
 
-/// Schedules the check of a node of the plan: claims of the process last for no longer than their TTL from now on.
+/// Schedules the check of a node of the plan. The node must free the claims of the process within their TTL from now
+/// on.
 fn leave_on(world: &mut World, process: Process, died: u64, seat: Seat) {
     let Some(kept) = world.estates.kept_millis(process) else {
         return;
@@ -90,7 +91,8 @@ fn set_back(world: &World, seat: Seat) -> u64 {
     nanos.div_ceil(1_000_000)
 }
 
-/// Returns when the claims must be gone by the clock of their node's primary: a millisecond after their last one.
+/// Returns when the claims must be gone, by the clock of their node's primary: one millisecond after their last
+/// millisecond.
 fn due(world: &World, estate: &Estate) -> u64 {
     let now = world.now();
     let primary = world.nodes.get(world.failovers.primary(estate.seat));
@@ -107,7 +109,7 @@ pub(crate) fn look(world: &mut World) {
         let node = world.node(primary);
         let (is_awake, wall) = (node.is_up() && node.paused_until() <= now, node.wall(now).0);
         if !is_awake || wall <= estate.until {
-            // Its clock may have stepped since.
+            // The clock may have been stepped since.
             estate.due = due(world, &estate).max(now + LATER);
             world.estates.put(estate);
             continue;

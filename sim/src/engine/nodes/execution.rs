@@ -1,4 +1,4 @@
-//! Execution of requests by nodes, with the checks of what a request did.
+//! Execution of requests by nodes, and checks of what each request did.
 
 use std::rc::Rc;
 
@@ -100,7 +100,7 @@ pub(crate) fn execute(world: &mut World, key: Key<Call>) {
     wait::reply(world, key, id, answer);
 }
 
-/// Records a theft: a release that removed the claim of an owner other than the one that sent it.
+/// Records a theft: a release that removed a claim of an owner other than the sender's.
 fn look_for_theft(
     world: &mut World,
     node: NodeId,
@@ -111,7 +111,7 @@ fn look_for_theft(
     wall: WallMillis,
 ) {
     let is_theft = match (release.mode, claimed) {
-        // The owner itself releases a plain claim, or the answer states that another owner has it.
+        // A plain claim is released by the owner itself, or the answer states that another owner has it.
         (Mode::Plain | Mode::Fair, [owner]) => {
             let says_so = reply == ReleaseReply::NotYours || reply == ReleaseReply::Left;
             !says_so && *owner != release.owner
@@ -128,7 +128,8 @@ fn look_for_theft(
     }
 }
 
-/// Returns the indices of a renewal's claims that belong to other owners. Readers are left out: they share a name.
+/// Returns the indices of a renewal's claims that belong to other owners. Readers are left out, because they share a
+/// name.
 fn of_others(keys: &Keys, now: WallMillis, renew: &Renew) -> Vec<usize> {
     if !matches!(renew.mode, Mode::Plain | Mode::Fair) {
         return Vec::new();
@@ -142,7 +143,7 @@ fn of_others(keys: &Keys, now: WallMillis, renew: &Renew) -> Vec<usize> {
     others.map(|(place, _)| place).collect()
 }
 
-/// Returns on how many nodes of the plan an owner has a claim on a name.
+/// Returns the number of nodes of the plan on which an owner has a claim on a name.
 pub(crate) fn claims_of(world: &mut World, name: &quorlock::Name, owner: OwnerId) -> usize {
     let now = world.now();
     let seats = first::<Seat>(world.plan.nodes.count);
@@ -185,7 +186,7 @@ impl Owners {
     }
 }
 
-/// Returns the owners with a claim under a name, without readers whose claims have expired.
+/// Returns the owners with a claim under a name, except readers whose claims have expired.
 fn owners(keys: &Keys, now: WallMillis, name: &quorlock::Name) -> Owners {
     match keys.held(now, name) {
         Some((Held::Plain { owner, .. }, _)) => Owners::One(owner),
@@ -199,7 +200,7 @@ fn owners(keys: &Keys, now: WallMillis, name: &quorlock::Name) -> Owners {
     }
 }
 
-/// Whether a request changed the keys of a node.
+/// Returns whether a request changed the keys of a node.
 fn is_write(request: &Request, reply: &Result<Reply, Cause>) -> bool {
     match (request, reply) {
         (_, Ok(Reply::Acquire(AcquireReply::Refused { .. }))) => false,

@@ -15,7 +15,7 @@ pub(crate) struct Promotion<'a> {
     pub(crate) seat: Seat,
     /// The index of the promoted replica.
     pub(crate) replica: u16,
-    /// Clients that find the new primary only when the old one rejoins, by their numbers in the plan.
+    /// The clients that find the new primary only when the old one rejoins, by their numbers in the plan.
     pub(crate) left_behind: &'a [u16],
     /// When the old primary rejoins.
     pub(crate) rejoins: u64,
@@ -27,7 +27,7 @@ pub(crate) fn promote(world: &mut World, promotion: Promotion<'_>) {
     let now = world.now();
     let old = world.failovers.primary(seat);
     let new = match world.replicas_of(seat).nth(promotion.replica.into()) {
-        // That replica is the primary already; the first primary of the node takes its index.
+        // That replica is already the primary, so the first primary of the node is promoted instead.
         Some(new) if new == old => seat.first_node(),
         Some(new) => new,
         None => return,
@@ -55,7 +55,7 @@ pub(crate) fn promote(world: &mut World, promotion: Promotion<'_>) {
     }
 }
 
-/// Makes a replica the primary; the old primary's other replicas follow it. The old one stays a primary.
+/// Makes a replica the primary. The other replicas of the old primary follow it. The old primary stays a primary.
 pub(crate) fn replace(world: &mut World, failover: Failover) {
     let now = world.now();
     let Failover {
@@ -88,13 +88,13 @@ pub(crate) fn follow(world: &mut World, node: NodeId, primary: NodeId) {
     world.node(primary).add_replica(node, now);
 }
 
-/// Routes a client to the new primary, to which it then connects.
+/// Routes a client to the new primary, to which the client then connects.
 pub(crate) fn reroute(world: &mut World, client: ClientId, seat: Seat) {
     let new = world.failovers.primary(seat);
     lead(world, client, seat, new);
 }
 
-/// Routes a client to a server, to which it then connects. Returns whether the route has changed.
+/// Routes a client to a server, to which the client then connects. Returns whether the route has changed.
 pub(crate) fn lead(world: &mut World, client: ClientId, seat: Seat, new: NodeId) -> bool {
     let old = world.links.reroute(client, seat, new);
     if old != new {
@@ -106,7 +106,7 @@ pub(crate) fn lead(world: &mut World, client: ClientId, seat: Seat, new: NodeId)
     old != new
 }
 
-/// Makes the old primary follow the new one. Data that only the old one has is lost.
+/// Makes the old primary follow the new one. Data that only the old primary has is lost.
 pub(crate) fn rejoin(world: &mut World, fault: FaultId) {
     let Some(Failover {
         seat, from: old, ..

@@ -8,14 +8,14 @@ use crate::world::id::{FaultId, Id, NodeId, Seat};
 use crate::world::server::Hand;
 use crate::world::shards::{MoveStage, SlotMove};
 
-/// The first key moves after this part of the time, each further one after half of the remaining time, and the rest at
-/// the end.
+/// The fraction of the time after which the first key moves. Each further key moves after half of the remaining time,
+/// and the rest at the end.
 const FIRST: u64 = 4;
 
 /// How long a move waits for a node that is paused or down, in nanoseconds.
 const LATER: u64 = 10_000_000;
 
-/// Begins to move a slot, unless the shard has it already or it is already moving.
+/// Begins to move a slot, unless the shard already owns it or it is already being moved.
 pub(crate) fn begin(
     world: &mut World,
     seat: Seat,
@@ -46,7 +46,7 @@ pub(crate) fn begin(
     clusters::refresh(world);
 }
 
-/// Continues a move with the next key, the last keys, or its end.
+/// Continues a move, with the next key, with the last keys, or by ending it.
 pub(crate) fn go_on(world: &mut World, by: FaultId) {
     let found = world.shards.as_ref();
     let Some(slot_move) = found.and_then(|shards| shards.move_by(by)) else {
@@ -102,7 +102,7 @@ fn is_awake(world: &World, node: NodeId) -> bool {
     node.is_some_and(|node| node.is_up() && node.paused_until() <= now)
 }
 
-/// Returns for how long the old and the new owner name each other as the owner.
+/// Returns for how long the old and the new owner each name the other one as the owner.
 fn gap(world: &World, by: FaultId) -> u64 {
     let fault = world.plan.faults.get(by.index());
     match fault.map(|fault| &fault.what) {

@@ -1,4 +1,4 @@
-//! Persistence and replication: the writes of a node reach its disk and its replicas.
+//! Persistence and replication: how the writes of a node reach its disk and its replicas.
 
 use crate::plan::Persistence;
 use crate::world::World;
@@ -46,8 +46,8 @@ pub(super) fn replicate(world: &mut World, id: NodeId) {
     world.node(id).set_replicas(replicas);
 }
 
-/// Applies what has arrived from a node's primary by now. Must be called before a replica's keys are read, and before
-/// anything changes that decides whether the node applies writes.
+/// Applies what has arrived from a node's primary. Must be called before a replica's keys are read, and before any
+/// change that affects whether the node applies writes.
 pub(crate) fn catch_up(world: &mut World, id: NodeId) {
     let now = world.now();
     let node = world.node(id);
@@ -58,7 +58,7 @@ pub(crate) fn catch_up(world: &mut World, id: NodeId) {
     world.servers.server(id).catch_up(now, primary);
 }
 
-/// Applies everything in flight from a node's primary, which writes nothing until the node has it.
+/// Applies everything in flight from a node's primary. The primary writes nothing until the node has it.
 pub(crate) fn catch_up_entirely(world: &mut World, id: NodeId) {
     let primary = world.node(id).follows();
     world.servers.server(id).catch_up(u64::MAX, primary);
@@ -106,7 +106,7 @@ mod tests {
         world.node(replica).begin_replication_delay(4);
         replicate(&mut world, primary);
         assert_eq!(world.node(primary).replicas(), [(replica, 1_034 + lag)]);
-        // A later write does not overtake it.
+        // A later write does not overtake an earlier one.
         world.node(replica).end_replication_delay(4);
         replicate(&mut world, primary);
         assert_eq!(world.node(primary).replicas(), [(replica, 1_034 + lag)]);

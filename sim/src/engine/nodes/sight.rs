@@ -5,7 +5,7 @@ use crate::world::group::Sight;
 use crate::world::id::NodeId;
 use crate::world::node::{NodeState, Role};
 
-/// The view that the members of a group have of all nodes.
+/// What the members of a group can observe of all nodes.
 pub(super) struct Seen<'a> {
     pub(super) nodes: &'a ById<NodeId, NodeState>,
     pub(super) now: u64,

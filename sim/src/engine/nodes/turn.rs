@@ -70,8 +70,8 @@ pub(crate) fn note(
     }
 }
 
-/// Records a served owner that still has its place in the queue: after its release, the place would keep others out
-/// until it expires.
+/// Records a served owner that still has its place in the queue. After the owner's release, the place would keep other
+/// owners out until it expires.
 fn weigh_place(world: &mut World, node: NodeId, process: Process, wall: WallMillis, ask: &Acquire) {
     let server = Specification::of(&mut *world.servers).at(node);
     let queue = server.keys().queue(wall, &ask.name);

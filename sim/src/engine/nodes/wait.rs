@@ -1,4 +1,4 @@
-//! Answers that wait until replicas have a write, like `WAIT` after a script.
+//! Answers that wait until replicas have a write, as with `WAIT` after a script.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::world::id::NodeId;
 use crate::world::replication::{AwaitedReplication, Waiter};
 use crate::world::slab::Key;
 
-/// Sends an answer, at once or when enough replicas have confirmed.
+/// Sends an answer, either at once or when enough replicas have confirmed the write.
 pub(super) fn reply(world: &mut World, call: Key<Call>, node: NodeId, answer: Answer) {
     let wait = world.plan.nodes.wait.as_ref();
     let Some(wait) = wait.filter(|_| is_relied_upon(&answer)).cloned() else {
@@ -27,7 +27,7 @@ pub(super) fn reply(world: &mut World, call: Key<Call>, node: NodeId, answer: An
     begin(world, waiter, node, wait.replicas.into(), within);
 }
 
-/// Begins the waits of connections that a server has blocked until replicas confirm. The writes are already on the way.
+/// Begins the waits of connections that a server has blocked until replicas confirm. The writes are already in flight.
 pub(crate) fn block(world: &mut World, node: NodeId) {
     for Awaited {
         session,
@@ -53,14 +53,14 @@ fn begin(world: &mut World, waiter: Waiter, node: NodeId, needed: usize, within:
     let due = match (enough, ends) {
         (Some(enough), Some(ends)) => enough.min(ends),
         (Some(due), None) | (None, Some(due)) => due,
-        // There are too few replicas and no bound: the client waits for ever.
+        // There are too few replicas and there is no bound, so the client waits forever.
         (None, None) => return,
     };
     let waiting = world.waiting.insert(waiting);
     world.push(due, Event::Replicated(waiting));
 }
 
-/// Ends a wait: enough replicas have confirmed, or the time for it has passed.
+/// Ends a wait, because enough replicas have confirmed or the time for it has passed.
 pub(crate) fn end(world: &mut World, key: Key<AwaitedReplication>) {
     let Some(waiting) = world.waiting.remove(key) else {
         return;
@@ -103,7 +103,7 @@ pub(crate) fn end(world: &mut World, key: Key<AwaitedReplication>) {
     }
 }
 
-/// Whether a client relies on the write: the adapter waits for replicas after grants and renewals.
+/// Returns whether a client relies on the write. The adapter waits for replicas after grants and renewals.
 fn is_relied_upon(answer: &Answer) -> bool {
     match answer {
         Ok(Reply::Acquire(reply) | Reply::Checked(reply, _)) => {

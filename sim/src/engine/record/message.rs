@@ -96,7 +96,7 @@ fn passes(
     }
 }
 
-/// Returns the owners whose claims a request may make.
+/// Returns the owners whose claims a request may create.
 fn owners(request: &Request) -> Vec<quorlock::OwnerId> {
     match request {
         Request::Acquire(acquire) => vec![acquire.owner],
@@ -126,7 +126,7 @@ fn asked(request: &Request) -> String {
     }
 }
 
-/// Returns the suffix about a node whose votes do not count.
+/// Returns the suffix that marks an answer of a node whose votes do not count.
 fn marker(shown: &Shown) -> &'static str {
     match shown.marker {
         ShownMarker::Own(_, MarkerState::Confirmed) => "",

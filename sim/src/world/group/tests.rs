@@ -1,4 +1,4 @@
-//! Elections without servers: what sentinels do, given what they see.
+//! Elections without servers: what sentinels do when they see certain things.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -119,7 +119,8 @@ fn a_primary_that_is_gone_is_replaced_and_made_a_replica_when_it_is_seen_again()
     let mut scene = Scene::new();
     scene.asleep.insert(id(0));
     let done = scene.pass(100);
-    // Last heard at the beginning: down after 50 ms, elected 10 ms later.
+    // The primary was last heard from at the beginning: it is down after 50 ms, and its successor is elected 10 ms
+    // later.
     assert_eq!(promotions(&done), [60]);
     let named = done.iter().filter_map(|(at, deed)| match deed {
         Deed::Name {
@@ -155,7 +156,7 @@ fn without_a_majority_of_sentinels_there_is_no_election() {
     let mut scene = Scene::new();
     scene.asleep.extend([id(0), id(4), id(5)]);
     assert_eq!(scene.pass(500), []);
-    // When a sentinel returns, its timeouts start over; after them there is a majority.
+    // When a sentinel returns, its timeouts start over. When they have passed, there is a majority.
     scene.asleep.remove(&id(5));
     assert_eq!(promotions(&scene.pass(200)), [560]);
 }

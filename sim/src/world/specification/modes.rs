@@ -48,7 +48,7 @@ fn was_granted(applied: &Applied) -> bool {
     )
 }
 
-/// Returns the waiters in order, each with the milliseconds for which it still counts as alive.
+/// Returns the waiters in order, each with the number of milliseconds for which it still counts as alive.
 fn waiting(keys: &Node, now: WallMillis, name: &Name) -> Vec<(OwnerId, u64)> {
     let queue = keys.queue(now, name).into_iter();
     let millis = |ttl| match ttl {
@@ -170,7 +170,7 @@ fn renew_readers(keys: &mut Node, now: WallMillis, ask: &Renew, variant: Variant
     applied
 }
 
-/// Makes the claims of all readers expire together.
+/// Makes the claims of all readers expire at the same time.
 fn share_lease(keys: &mut Node, now: WallMillis, name: &Name, millis: u64) {
     let living = keys.readers(now, name).into_iter();
     let readers: BTreeMap<_, _> = living.map(|(owner, count, _)| (owner, count)).collect();

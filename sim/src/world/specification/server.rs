@@ -29,26 +29,26 @@ pub(crate) struct Specification {
 #[derive(Debug)]
 pub(crate) struct SpecifiedServer {
     keys: Keys,
-    /// The keys on its disk. Unused if the disk has all keys or none.
+    /// The keys on the disk. Unused if the disk has all keys or none.
     saved: Keys,
     variant: Variant,
     id: NodeId,
-    /// How many processes it has had; a promotion counts as a new process.
+    /// The number of processes that the server has had. A promotion counts as a new process.
     starts: u32,
     refuses: Option<ServerError>,
     written: Vec<SpecificationWrite>,
-    /// Writes in flight to it. They are applied only when a run reads its keys, because most replicas never serve a
-    /// request.
+    /// Writes in flight to this server. They are applied only when a run reads the server's keys, because most
+    /// replicas never serve a request.
     replicated: Vec<SpecificationChange>,
 }
 
-/// A write, with the clock of the primary at its execution: what is replicated has absolute times.
+/// A write, with the clock of the primary at its execution. What is replicated has absolute times.
 #[derive(Clone, Debug)]
 struct SpecificationWrite {
     wall: WallMillis,
-    /// The process of the primary. The replicas store its marker unchanged.
+    /// The process of the primary. The replicas store the primary's marker unchanged.
     process: Process,
-    /// The request, shared by the replicas.
+    /// The request, shared with the replicas.
     request: Rc<Request>,
 }
 
@@ -75,8 +75,8 @@ impl Specification {
         }
     }
 
-    /// Returns the servers of a run whose messages are values. Only such servers receive requests as events of the
-    /// world, so nothing else needs their concrete type: this module cannot name the servers of the other medium.
+    /// Returns the servers of a run whose messages are values. Only these servers receive requests as events of the
+    /// world, so nothing else needs their concrete type. This module cannot name the servers of the other medium.
     pub(crate) fn of(servers: &mut dyn Servers) -> &mut Specification {
         let servers: &mut dyn Any = servers;
         let specification = servers.downcast_mut();
@@ -88,7 +88,7 @@ impl Specification {
     }
 }
 
-/// The servers before the first run of a thread and after each run.
+/// The servers before the first run of a thread, and after each run.
 impl Default for Box<dyn Servers> {
     fn default() -> Self {
         Box::new(Specification::default())
@@ -104,7 +104,7 @@ impl Servers for Specification {
         let keys = self.at(primary).keys.clone();
         let replica = self.at(replica);
         replica.keys = keys;
-        // What is in flight is part of the copy, or of what the primary has forgotten: applied later, it would
+        // What is in flight is part of the copy, or of what the primary has lost. If it were applied later, it would
         // overwrite newer keys with older ones.
         replica.replicated.clear();
     }
@@ -163,7 +163,7 @@ impl SpecifiedServer {
         &self.keys
     }
 
-    /// Returns the error with which it refuses every request.
+    /// Returns the error with which the server refuses every request, if it does.
     pub(crate) fn refuses(&self) -> Option<Cause> {
         self.refuses.map(|error| match error {
             ServerError::ReadOnly => Cause::ReadOnly,
@@ -177,7 +177,7 @@ impl SpecifiedServer {
         apply(&mut self.keys, wall, request, self.variant)
     }
 
-    /// Queues a request that it has executed for its replicas.
+    /// Queues a request that the server has executed for its replicas.
     pub(crate) fn write(&mut self, wall: WallMillis, request: &Rc<Request>) {
         self.written.push(SpecificationWrite {
             wall,
@@ -186,7 +186,7 @@ impl SpecifiedServer {
         });
     }
 
-    /// Takes an identity that no process of this run had before.
+    /// Draws an identity that no process of this run has had before.
     fn begin_process(&mut self) {
         self.starts += 1;
         let process = (u64::from(self.id.get()) + 1) << 32 | u64::from(self.starts);
@@ -214,7 +214,7 @@ impl Server for SpecifiedServer {
         self.begin_process();
     }
 
-    /// Does nothing: only a backup changes its identity.
+    /// Does nothing, because only a backup changes the server's identity.
     fn set_replicas(&mut self, _many: usize) {}
 
     fn back_up(&mut self) {
@@ -246,7 +246,7 @@ impl Server for SpecifiedServer {
         self.refuses = error;
     }
 
-    /// Does nothing: the client's link charges the extra round trip.
+    /// Does nothing, because the client's link accounts for the extra round trip.
     fn forget_scripts(&mut self) {}
 
     fn mark(&mut self, now: WallMicros, nonce: Nonce, longest_millis: u64) {
