@@ -1,26 +1,41 @@
 //! The properties that every history must have, one per file.
 
+#[cfg(feature = "locks")]
 mod exclusion;
+#[cfg(feature = "locks")]
 mod expiry;
+#[cfg(feature = "locks")]
 mod fairness;
+#[cfg(feature = "locks")]
 mod fencing;
+#[cfg(feature = "locks")]
 mod hold_count;
+#[cfg(feature = "locks")]
 mod leadership;
+#[cfg(feature = "locks")]
 mod orphans;
+#[cfg(feature = "locks")]
 mod ownership;
+#[cfg(feature = "locks")]
 mod progress;
+#[cfg(feature = "locks")]
 mod read_write;
 mod stated;
+#[cfg(feature = "locks")]
 mod statements;
 mod termination;
+#[cfg(feature = "locks")]
 mod terms;
+#[cfg(feature = "locks")]
 mod usage;
+#[cfg(feature = "locks")]
 mod validity;
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use crate::serial::{Deserialize, Serialize};
 
+#[cfg(feature = "locks")]
 pub use self::progress::{Gap, gaps};
 use crate::history::{History, NameId, Process};
 pub use crate::plan::property::Property;
@@ -91,6 +106,21 @@ pub fn check(history: &History, not_demanded: &[Property]) -> Option<Violation> 
 #[must_use]
 pub fn check_one(property: Property, history: &History) -> Option<Violation> {
     match property {
+        Property::Termination => termination::check(history),
+        Property::Always => stated::always(history),
+        Property::Eventually => stated::eventually(history),
+        #[cfg(feature = "locks")]
+        of_locks => check_locks(of_locks, history),
+        // Nothing that can be run demands them: tests of a user's own demand what they state.
+        #[cfg(not(feature = "locks"))]
+        _ => None,
+    }
+}
+
+/// The same of the properties of locks.
+#[cfg(feature = "locks")]
+fn check_locks(property: Property, history: &History) -> Option<Violation> {
+    match property {
         Property::Exclusion => exclusion::check(history),
         Property::Usage => usage::check(history),
         Property::Fencing => fencing::check(history),
@@ -105,13 +135,12 @@ pub fn check_one(property: Property, history: &History) -> Option<Violation> {
         Property::Terms => terms::check(history),
         Property::Expiry => expiry::check(history),
         Property::Validity => validity::check(history),
-        Property::Termination => termination::check(history),
-        Property::Always => stated::always(history),
-        Property::Eventually => stated::eventually(history),
+        Property::Termination | Property::Always | Property::Eventually => None,
     }
 }
 
 /// Returns whether clients believed at the same time in two holds that exclude each other, for any kind of lock.
+#[cfg(feature = "locks")]
 #[must_use]
 pub fn overlaps(history: &History) -> bool {
     exclusion::check(history).is_some()
@@ -119,7 +148,7 @@ pub fn overlaps(history: &History) -> bool {
         || leadership::check(history).is_some()
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "locks"))]
 mod tests {
     use super::samples::{acquired, believed, granted, history};
     use super::*;

@@ -2,6 +2,9 @@
 
 pub mod assertion;
 pub mod context;
+#[cfg(feature = "locks")]
 pub(crate) mod hold;
+#[cfg(feature = "locks")]
 pub mod subject;
+#[cfg(feature = "locks")]
 pub(crate) mod workload;

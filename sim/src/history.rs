@@ -7,7 +7,10 @@ pub mod recording;
 use std::fmt;
 
 use quorlock::OwnerId;
-use serde::{Deserialize, Serialize, Serializer};
+#[cfg(feature = "locks")]
+use serde::Serializer;
+
+use crate::serial::{Deserialize, Serialize};
 
 pub use findings::{
     BeliefStatement, BrokenStatement, Count, Leftover, Overdue, ShortenedLease, Theft,
@@ -233,6 +236,7 @@ pub struct LockAnswer {
     pub answer: Answered,
 }
 
+#[cfg(feature = "locks")]
 fn as_text<S: Serializer>(owner: &OwnerId, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(owner)
 }

@@ -45,6 +45,7 @@ mod study;
 // A single run.
 mod client;
 mod engine;
+#[cfg(feature = "locks")]
 pub mod model;
 pub mod resource;
 mod seam;
@@ -57,15 +58,20 @@ mod world;
 pub mod checker;
 pub mod history;
 pub mod plan;
+mod serial;
 
 #[cfg(feature = "turmoil")]
 pub use crate::turmoil as sockets;
-pub use client::{assertion, context, subject};
+#[cfg(feature = "locks")]
+pub use client::subject;
+pub use client::{assertion, context};
 pub use history::recording;
 pub use plan::{fault, file as plan_file, generator, time, variant};
 pub use quorlock_sim_macros::test;
 pub use report::story;
+pub use study::shrink;
 #[cfg(feature = "campaigns")]
 pub use study::{campaign, export, matrix, scenario};
-pub use study::{failure, shrink, source};
+#[cfg(feature = "locks")]
+pub use study::{failure, source};
 pub use world::Counters;

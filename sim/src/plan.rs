@@ -16,8 +16,8 @@ mod workload;
 
 use std::rc::Rc;
 
+use crate::serial::{Deserialize, Serialize};
 use quorlock::NodeTrust;
-use serde::{Deserialize, Serialize};
 
 pub use crate::plan::cluster::{Cluster, Coverage};
 use crate::plan::fault::{Fault, Trigger};

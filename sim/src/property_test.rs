@@ -43,13 +43,16 @@
 //! The attribute [`quorlock_sim::test`](macro@crate::test) turns an async function into such a test.
 
 mod found;
+mod recipe;
 mod settings;
 mod site;
 mod trial;
 
 use std::env;
 use std::fmt;
+use std::fs;
 use std::future::Future;
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -59,11 +62,13 @@ pub use found::{Found, Passed, Shortfall, Violated};
 pub use site::CodeLocation;
 
 use crate::client::context::Context;
+use crate::plan::Plan;
 use crate::plan::generator::FaultChoice;
-use crate::plan::{LockKind, Plan};
+use crate::plan::property::Property;
 use crate::simulation::{Run, Verdict};
-use crate::study::failure::{Failure, FileError};
+use crate::study::shrink::Taken;
 use found::Tally;
+use recipe::{Recipe, RecipeError, least_nodes};
 use settings::{Outages, Settings};
 use trial::Trial;
 
@@ -216,8 +221,9 @@ impl<W: 'static> PropertyTest<W> {
             },
             (None, Err(_)) => self.check(client),
         };
-        if let Err(found) = found {
-            panic!("{found}");
+        match found {
+            Ok(passed) => passed.print_notes(),
+            Err(found) => panic!("{found}"),
         }
     }
 
@@ -267,22 +273,25 @@ impl<W: 'static> PropertyTest<W> {
     where
         F: Future<Output = ()> + 'static,
     {
-        let found = |error: String| Box::new(Found::File(error));
-        let failure = Failure::read(file).map_err(|error| found(error.to_string()))?;
-        let test = failure.test.clone().unwrap_or_default();
+        let found = |error: RecipeError| {
+            let error = format!("{}: {error}", file.display());
+            Box::new(Found::File(error))
+        };
+        let recipe = Recipe::read(file).map_err(found)?;
         let mut tally = Tally::default();
-        if test != self.settings.site.test() {
-            let name = self.settings.site.test();
+        let name = self.settings.site.test();
+        if recipe.test != name {
             tally.note(format!(
-                "{} is of the test {test}: {name} ran nothing",
-                file.display()
+                "{} is of the test {}: {name} ran nothing",
+                file.display(),
+                recipe.test
             ));
             return Ok(tally.passed());
         }
-        crate::plan::file::check(&failure.plan).map_err(|error| found(error.to_string()))?;
+        let plan = recipe.plan(&self.settings).map_err(found)?;
         let trial = self.trial(client);
-        let run = trial.run(&Rc::new(failure.plan.clone()));
-        if !failure.is_repeated_by(&run) {
+        let run = trial.run(&plan);
+        if recipe.trace != run.trace {
             tally.note(format!(
                 "{}: the run differs from the recorded one: the code has changed since, or uses a clock, threads or randomness \
                  that is not simulated",
@@ -291,7 +300,10 @@ impl<W: 'static> PropertyTest<W> {
         }
         tally.add(&run);
         match &run.verdict {
-            Verdict::Violated(_) => Err(self.tell(&trial, run, None, tally)),
+            Verdict::Violated(_) => {
+                let files = self.draw(&trial, &run, file.to_owned());
+                Err(self.tell(run, recipe.seed, None, files, tally))
+            }
             _ => Ok(tally.passed()),
         }
     }
@@ -315,84 +327,109 @@ impl<W: 'static> PropertyTest<W> {
         Ok(tally.passed())
     }
 
-    /// Shrinks a failure and reports it.
+    /// Shrinks a failure, writes it, and reports it.
     fn shrink(&self, trial: &Trial<W>, run: &Run, mut tally: Tally) -> Box<Found> {
+        let seed = run.plan.seed;
         let again = trial.run(&run.plan);
         if again.trace != run.trace || again.verdict != run.verdict {
-            let seed = run.plan.seed;
             tally.note(format!(
                 "seed {seed} does not repeat itself, so it is not shrunk: the code uses a clock, threads or randomness that is \
                  not simulated, or keeps something from one run to the next"
             ));
-            return self.tell(trial, again, None, tally);
+            let files = self.write(trial, &again, seed, 0, Vec::new());
+            return self.tell(again, seed, None, files, tally);
         }
-        let least_nodes = match run.plan.lock {
-            LockKind::Redlock => run.plan.nodes.count.min(3),
-            _ => 1,
-        };
         let run_own = |plan: &Rc<Plan>| trial.run(plan);
         let shrunk = crate::study::shrink::shrink_own(
             &run.plan,
-            least_nodes,
+            least_nodes(&run.plan),
             self.settings.most_runs,
             &run_own,
         );
         match shrunk {
-            Some(shrunk) => {
+            Some((shrunk, taken)) => {
                 let sizes = (shrunk.before, shrunk.after, shrunk.runs);
-                self.tell(trial, shrunk.run, Some((run.plan.seed, sizes)), tally)
+                let files = self.write(trial, &shrunk.run, seed, shrunk.runs, taken);
+                self.tell(shrunk.run, seed, Some(sizes), files, tally)
             }
-            None => self.tell(trial, again, None, tally),
+            None => {
+                let files = self.write(trial, &again, seed, 0, Vec::new());
+                self.tell(again, seed, None, files, tally)
+            }
         }
     }
 
-    /// Writes a failure and its page, and returns the result of the test.
     fn tell(
         &self,
-        trial: &Trial<W>,
         run: Run,
-        shrunk: Option<(u64, found::Sizes)>,
+        seed: u64,
+        sizes: Option<found::Sizes>,
+        files: io::Result<Files>,
         tally: Tally,
     ) -> Box<Found> {
         let Verdict::Violated(violation) = run.verdict.clone() else {
             return Box::new(Found::File("BUG: it does not fail".to_owned()));
         };
-        let seed = shrunk.map_or(run.plan.seed, |(seed, _)| seed);
-        let stem = self
-            .settings
-            .failures
-            .join(format!("{}-seed-{seed}", self.settings.site.stem()));
-        let written = self.write(trial, &run, &stem);
         Box::new(Found::Violated(Box::new(Violated {
             site: self.settings.site.clone(),
             seed,
             violation,
             run,
-            sizes: shrunk.map(|(_, sizes)| sizes),
-            files: written.map_err(|error| error.to_string()),
+            sizes,
+            files: files.map_err(|error| error.to_string()),
             notes: tally.into_notes(),
         })))
     }
 
+    /// Writes a failure, and its page.
     fn write(
         &self,
         trial: &Trial<W>,
         run: &Run,
-        stem: &Path,
-    ) -> Result<(PathBuf, PathBuf), FileError> {
-        let ending = |ending: &str| PathBuf::from(format!("{}.{ending}", stem.display()));
-        let file = Failure::of_test(run, self.settings.site.test()).write_as(ending("json"))?;
+        seed: u64,
+        runs: u32,
+        taken: Vec<Taken>,
+    ) -> io::Result<Files> {
+        let folder = &self.settings.failures;
+        let file = folder.join(format!("{}-seed-{seed}.toml", self.settings.site.stem()));
+        let property = match &run.verdict {
+            Verdict::Violated(violation) => violation.property,
+            _ => Property::Always,
+        };
+        let recipe = Recipe {
+            test: self.settings.site.test().to_owned(),
+            seed,
+            drawn: self.settings.drawn(),
+            property,
+            runs,
+            taken,
+            trace: run.trace,
+        };
+        let path = |error| in_file(&file, &error);
+        fs::create_dir_all(folder).map_err(path)?;
+        fs::write(&file, recipe.to_string()).map_err(path)?;
+        self.draw(trial, run, file)
+    }
+
+    /// Draws the page of a failure beside its file.
+    fn draw(&self, trial: &Trial<W>, run: &Run, file: PathBuf) -> io::Result<Files> {
         let (run, recording) = trial.recorded(&run.plan);
-        let repeat = self
-            .settings
-            .site
-            .command(&format!("QUORLOCK_REPLAY={}", file.display()));
-        let page =
-            crate::report::page_of_test(&run, &recording, self.settings.site.test(), &repeat);
-        let page = crate::study::failure::write_file(ending("html"), &page)?;
-        Ok((file, page))
+        let site = &self.settings.site;
+        let repeat = site.command(&format!("QUORLOCK_REPLAY={}", file.display()));
+        let page = crate::report::page_of_test(&run, &recording, site.test(), &repeat);
+        let path = file.with_extension("html");
+        fs::write(&path, page).map_err(|error| in_file(&path, &error))?;
+        Ok((file, path))
     }
 }
+
+/// The same error, with the file that it is about.
+fn in_file(file: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", file.display()))
+}
+
+/// The file of a failure, and its page.
+type Files = (PathBuf, PathBuf);
 
 impl<W> fmt::Debug for PropertyTest<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -16,6 +16,7 @@ use crate::history::recording::Recording;
 use crate::simulation::Run;
 
 /// Returns a complete HTML page about a run.
+#[cfg(feature = "locks")]
 #[must_use]
 pub fn page(run: &Run, recording: &Recording, title: &str) -> String {
     page::write(run, recording, title, &page::by_plan(run))
@@ -27,6 +28,7 @@ pub(crate) fn page_of_test(run: &Run, recording: &Recording, test: &str, command
 }
 
 /// Returns the figure alone, as SVG.
+#[cfg(feature = "locks")]
 #[must_use]
 pub fn figure(run: &Run, recording: &Recording) -> String {
     let scene = scene::Scene::of(run, recording);

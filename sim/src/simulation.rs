@@ -1,15 +1,18 @@
 //! Runs of the simulator, for users who test locks or code of their own.
 
+#[cfg(feature = "locks")]
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
+#[cfg(feature = "locks")]
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use crate::serial::{Deserialize, Serialize};
 
 use crate::checker::{Violation, check};
 use crate::client::context::Context;
+#[cfg(feature = "locks")]
 use crate::client::workload;
 use crate::engine;
 use crate::history::History;
@@ -75,12 +78,14 @@ impl Run {
 }
 
 /// Runs the workload of a plan. The plan must be valid.
+#[cfg(feature = "locks")]
 #[must_use]
 pub fn run(plan: &Rc<Plan>) -> Run {
     run_with(plan, workload::main)
 }
 
 /// Runs the workload of a plan and records what an observer can see of it. The run is the same as without recording.
+#[cfg(feature = "locks")]
 #[must_use]
 pub fn run_recorded(plan: &Rc<Plan>) -> (Run, Recording) {
     recorded(|| run(plan))
@@ -97,6 +102,7 @@ pub(crate) fn recorded(run: impl FnOnce() -> Run) -> (Run, Recording) {
     )
 }
 
+#[cfg(feature = "locks")]
 fn run_with(
     plan: &Rc<Plan>,
     main: impl Fn(Context) -> Pin<Box<dyn Future<Output = ()>>> + 'static,
@@ -151,9 +157,11 @@ fn run_all(
     }
 }
 
+#[cfg(feature = "locks")]
 type ClientFn = Arc<dyn Fn(Context) -> Pin<Box<dyn Future<Output = ()>>> + Send + Sync>;
 
 /// A simulation of your own clients.
+#[cfg(feature = "locks")]
 #[derive(Clone)]
 #[must_use]
 pub struct Simulation {
@@ -161,6 +169,7 @@ pub struct Simulation {
     client: ClientFn,
 }
 
+#[cfg(feature = "locks")]
 impl Simulation {
     /// Creates a simulation of a plan. The plan's workload only determines the length of leases.
     pub fn new<F>(plan: Plan, client: impl Fn(Context) -> F + Send + Sync + 'static) -> Self
@@ -183,6 +192,7 @@ impl Simulation {
     }
 }
 
+#[cfg(feature = "locks")]
 impl fmt::Debug for Simulation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Simulation")

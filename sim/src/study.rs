@@ -4,6 +4,7 @@
 pub mod campaign;
 #[cfg(feature = "campaigns")]
 pub mod export;
+#[cfg(feature = "locks")]
 pub mod failure;
 #[cfg(feature = "campaigns")]
 pub mod matrix;
@@ -18,4 +19,8 @@ pub(crate) mod progress;
 #[cfg(feature = "campaigns")]
 pub mod scenario;
 pub mod shrink;
+#[cfg(feature = "locks")]
 pub mod source;
+
+/// The first line of a file that repeats the failure of a test.
+pub(crate) const TEST_FAILURE: &str = "# A failure of a test, found by quorlock-sim.";

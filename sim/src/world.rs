@@ -50,6 +50,7 @@ use crate::history::recording::Recording;
 use crate::history::{History, NameId, Process};
 use crate::plan::Plan;
 use crate::plan::fault::{ClientTarget, Fault, Kind, MessageKind, Towards};
+use crate::serial::Serialize;
 use crate::world::by_id::ById;
 use crate::world::call::{Call, Replied};
 use crate::world::client::ClientState;
@@ -129,7 +130,7 @@ pub(crate) struct World {
 }
 
 /// Counts of what happened in a run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Counters {
     /// Requests that nodes executed.
     pub commands: u64,

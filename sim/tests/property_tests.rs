@@ -111,7 +111,7 @@ fn a_broken_property_is_shrunk_written_drawn_and_repeated() {
         .unwrap_err()
         .to_string();
     assert!(
-        error.contains("it is of the test counter::raises: run `QUORLOCK_REPLAY="),
+        error.contains("it is of a test: run `QUORLOCK_REPLAY="),
         "{error}"
     );
 }

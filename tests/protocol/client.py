@@ -7,8 +7,9 @@ import select
 import time
 import uuid
 
-from node import Node, channel
+from node import Node
 from resp import Connection, ServerError
+from shared import channel
 
 
 def clock():

@@ -2,8 +2,8 @@
 # Tests a client in Python, written from docs/src/protocol.md, with the conformance files and with Quorlock:
 # tests/protocol/run.sh [ROUNDS]
 #
-# Starts servers on free ports of the loopback interface, and stops them. Runs every file of docs/protocol on the client;
-# requests that it does not implement are listed by name. Then that client and Quorlock add ROUNDS times each (default:
+# Starts servers on free ports of the loopback interface, and stops them. Runs every file of docs/protocol on the client.
+# Then that client and Quorlock add ROUNDS times each (default:
 # 200) to one counter, under a lock on one server and under one on a majority of three. It needs Python 3.8 and
 # redis-server, and takes some seconds after the build.
 set -euo pipefail

@@ -40,3 +40,17 @@ pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
         Err(error) => error.to_compile_error().into(),
     }
 }
+
+/// Derives nothing: stands in the place of `serde::Serialize` in a build of `quorlock-sim` that writes no files.
+#[doc(hidden)]
+#[proc_macro_derive(NotWritten, attributes(serde))]
+pub fn not_written(_item: TokenStream) -> TokenStream {
+    TokenStream::new()
+}
+
+/// Derives nothing: stands in the place of `serde::Deserialize` in a build of `quorlock-sim` that reads no files.
+#[doc(hidden)]
+#[proc_macro_derive(NotRead, attributes(serde))]
+pub fn not_read(_item: TokenStream) -> TokenStream {
+    TokenStream::new()
+}

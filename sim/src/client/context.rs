@@ -1,8 +1,12 @@
 //! The context of a client: everything that a simulation gives to one client process.
 
+#[cfg(feature = "locks")]
 mod office;
+#[cfg(feature = "locks")]
 mod record;
+#[cfg(feature = "locks")]
 mod section;
+#[cfg(feature = "locks")]
 mod worth;
 
 use std::fmt;
@@ -15,14 +19,21 @@ use std::time::Duration;
 
 use quorlock::{Candidate, Lock, Locks, LocksBuilder, RetryPolicy, Runtime, Time, Timer};
 
+#[cfg(feature = "locks")]
 pub use office::{Candidacy, LeadershipRecord};
-pub use record::{Cancelled, Fencing, HeldLock};
+#[cfg(feature = "locks")]
+pub use record::{Fencing, HeldLock};
+#[cfg(feature = "locks")]
 pub use section::SectionHandle;
 
+#[cfg(feature = "locks")]
 use crate::client::subject::{Hold, Subject};
 use crate::engine::clients;
+use crate::history::NameId;
 use crate::history::own::Mark;
-use crate::history::{Access, HoldId, NameId};
+#[cfg(feature = "locks")]
+use crate::history::{Access, HoldId};
+#[cfg(feature = "locks")]
 use crate::model;
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::time::SimTime;
@@ -33,6 +44,11 @@ use crate::world::id::{Id, ProcessId, first};
 use crate::world::medium::Medium;
 use crate::world::stop::Stop;
 use crate::world::with;
+
+/// The error of a future that was dropped by a fault of the plan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("cancelled by the plan")]
+pub struct Cancelled;
 
 /// One client process of a simulation: its locks, its clock, its randomness, the store, and the records for the
 /// checkers.
@@ -48,6 +64,7 @@ pub struct Context {
     /// The number of further clients of the product that were created since the process started.
     made: Rc<std::cell::Cell<u16>>,
     /// The client that is used instead of the product's, if the plan selects a variant.
+    #[cfg(feature = "locks")]
     variant: Option<Rc<model::ModelClient>>,
     draw: Rc<std::cell::RefCell<Draw>>,
 }
@@ -63,6 +80,7 @@ impl Context {
             who,
             plan: Rc::clone(plan),
             locks: locks(who, plan, &transports),
+            #[cfg(feature = "locks")]
             variant: model::ModelClient::new(who, plan, &transports),
             transports,
             made: Rc::default(),
@@ -183,28 +201,6 @@ impl Context {
         locks.unwrap_or(self.locks()).clone()
     }
 
-    /// Creates the lock under test for these names: the product's, or that of the plan's variant.
-    ///
-    /// # Panics
-    /// Panics like [`Context::lock`].
-    pub fn subject(&self, names: &[String]) -> Subject {
-        match &self.variant {
-            Some(client) => Subject::Variant(model::ModelLock::new(client, names)),
-            None => Subject::Product(self.lock(names)),
-        }
-    }
-
-    /// Creates the lock under test with its own owner, so that an acquisition during a hold re-enters the hold.
-    ///
-    /// # Panics
-    /// Panics like [`Context::lock`].
-    pub fn reentrant_subject(&self, name: String) -> Subject {
-        match &self.variant {
-            Some(client) => Subject::Variant(model::ModelLock::new(client, &[name]).owned()),
-            None => Subject::Product(self.locks().owner().lock(name)),
-        }
-    }
-
     /// Creates a candidate of the product for the leadership of a name.
     pub fn candidate(&self, name: &str) -> Candidate {
         self.locks().leader(name)
@@ -271,17 +267,6 @@ impl Context {
         .await
     }
 
-    /// Enters the critical sections of all names of a guard.
-    pub fn critical_section(&self, guard: &impl Hold) -> SectionHandle {
-        let hold = with(|world| clients::hold_of(world, self.who, guard.id()).id());
-        SectionHandle::enter(self.who, guard, hold, Access::Alone, HoldId::NONE)
-    }
-
-    /// Enters the critical sections of a guard whose acquisition was recorded.
-    pub fn section(&self, held: &HeldLock) -> SectionHandle {
-        SectionHandle::enter(self.who, &held.guard, held.hold, held.access, held.under)
-    }
-
     /// Puts a mark on the time line of this client, like [`mark!`](crate::mark). The page of a failure shows it.
     pub fn mark(&self, text: impl Into<String>) {
         let text = text.into();
@@ -292,8 +277,51 @@ impl Context {
         });
     }
 
+    /// Returns the id of a name in the history.
+    #[must_use]
+    pub fn name(&self, name: &str) -> NameId {
+        with(|world| world.history.name(name))
+    }
+
     pub(crate) fn who(&self) -> ProcessId {
         self.who
+    }
+}
+
+/// What the checkers of locks follow a client by.
+#[cfg(feature = "locks")]
+impl Context {
+    /// Creates the lock under test for these names: the product's, or that of the plan's variant.
+    ///
+    /// # Panics
+    /// Panics like [`Context::lock`].
+    pub fn subject(&self, names: &[String]) -> Subject {
+        match &self.variant {
+            Some(client) => Subject::Variant(model::ModelLock::new(client, names)),
+            None => Subject::Product(self.lock(names)),
+        }
+    }
+
+    /// Creates the lock under test with its own owner, so that an acquisition during a hold re-enters the hold.
+    ///
+    /// # Panics
+    /// Panics like [`Context::lock`].
+    pub fn reentrant_subject(&self, name: String) -> Subject {
+        match &self.variant {
+            Some(client) => Subject::Variant(model::ModelLock::new(client, &[name]).owned()),
+            None => Subject::Product(self.locks().owner().lock(name)),
+        }
+    }
+
+    /// Enters the critical sections of all names of a guard.
+    pub fn critical_section(&self, guard: &impl Hold) -> SectionHandle {
+        let hold = with(|world| clients::hold_of(world, self.who, guard.id()).id());
+        SectionHandle::enter(self.who, guard, hold, Access::Alone, HoldId::NONE)
+    }
+
+    /// Enters the critical sections of a guard whose acquisition was recorded.
+    pub fn section(&self, held: &HeldLock) -> SectionHandle {
+        SectionHandle::enter(self.who, &held.guard, held.hold, held.access, held.under)
     }
 
     /// Records that a candidate begins to wait for the leadership of a name.

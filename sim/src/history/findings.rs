@@ -1,6 +1,6 @@
 //! Findings: what was observed to be wrong, or may be, during a run.
 
-use serde::Serialize;
+use crate::serial::Serialize;
 
 use super::{HoldId, NameId, Process};
 

@@ -1,6 +1,6 @@
 //! Redis Cluster, with the nodes of a plan as its shards.
 
-use serde::{Deserialize, Serialize};
+use crate::serial::{Deserialize, Serialize};
 
 use crate::plan::time::SimTime;
 

@@ -4,16 +4,18 @@ mod detail;
 mod kind;
 mod node;
 mod target;
+#[cfg(feature = "locks")]
 mod text;
 mod trigger;
 mod words;
 
-use serde::{Deserialize, Serialize};
+use crate::serial::{Deserialize, Serialize};
 
 pub use detail::{Direction, Handover, InFlight, ServerError, Suspended};
 pub use kind::Kind;
 pub use node::NodeFault;
 pub use target::{ClientTarget, NotAClient};
+#[cfg(feature = "locks")]
 use text::FaultText;
 pub(crate) use trigger::MOST_TIMES;
 pub use trigger::{AfterMessage, MessageKind, Repeats, Towards, Trigger};

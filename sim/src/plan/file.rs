@@ -1,16 +1,25 @@
 //! Reads, writes and checks plans in TOML.
 
+#[cfg(feature = "locks")]
 pub(crate) mod document;
 mod faults;
+#[cfg(feature = "locks")]
 pub(crate) mod old_keys;
+#[cfg(feature = "locks")]
 mod shorthand;
 
+#[cfg(feature = "locks")]
 use std::fs;
+#[cfg(feature = "locks")]
 use std::path::{Path, PathBuf};
 
+#[cfg(feature = "locks")]
 use crate::plan::file::document::DocumentPart;
+#[cfg(feature = "locks")]
 pub use crate::plan::file::document::{Misreading, Position};
+#[cfg(feature = "locks")]
 pub use crate::plan::file::old_keys::{OldKey, old_keys};
+#[cfg(feature = "locks")]
 use crate::plan::file::shorthand::spell_out;
 use crate::plan::time::SimTime;
 use crate::plan::{Lacks, Lane, LockKind, Plan, WorkloadKind};
@@ -19,6 +28,7 @@ use crate::plan::{Lacks, Lane, LockKind, Plan, WorkloadKind};
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// The file cannot be read.
+    #[cfg(feature = "locks")]
     #[error("{path}: {error}")]
     Io {
         /// The file.
@@ -27,6 +37,7 @@ pub enum PlanError {
         error: std::io::Error,
     },
     /// The file contains no plan.
+    #[cfg(feature = "locks")]
     #[error("{path}:{}: {error}", error.at)]
     Syntax {
         /// The file.
@@ -35,6 +46,7 @@ pub enum PlanError {
         error: Misreading,
     },
     /// The plan cannot be written.
+    #[cfg(feature = "locks")]
     #[error("{0}")]
     Write(#[from] toml::ser::Error),
     /// Something in the plan is impossible.
@@ -49,6 +61,7 @@ pub enum PlanError {
     #[error(transparent)]
     Lacks(#[from] Lacks),
     /// An error of a plan that was read from a file.
+    #[cfg(feature = "locks")]
     #[error("{}: {error}", place(path, *at))]
     InFile {
         /// The file.
@@ -61,6 +74,7 @@ pub enum PlanError {
 }
 
 /// Formats a file name, with a place in the file if there is one.
+#[cfg(feature = "locks")]
 pub(crate) fn place(path: &Path, at: Option<Position>) -> String {
     match at {
         Some(at) => format!("{}:{at}", path.display()),
@@ -70,6 +84,7 @@ pub(crate) fn place(path: &Path, at: Option<Position>) -> String {
 
 impl PlanError {
     /// Returns the wrong field, if the error is about a field.
+    #[cfg(feature = "locks")]
     pub(crate) fn field(&self) -> Option<String> {
         match self {
             PlanError::Impossible { place, .. } => Some(place.clone()),
@@ -83,6 +98,7 @@ impl PlanError {
 ///
 /// # Errors
 /// Returns [`PlanError`] with the file and the place in it.
+#[cfg(feature = "locks")]
 pub fn read(path: &Path) -> Result<Plan, PlanError> {
     let io = |error| PlanError::Io {
         path: path.to_owned(),
@@ -96,6 +112,7 @@ pub fn read(path: &Path) -> Result<Plan, PlanError> {
 ///
 /// # Errors
 /// Returns the same errors as [`read`].
+#[cfg(feature = "locks")]
 pub fn parse(path: &Path, text: &str) -> Result<Plan, PlanError> {
     let syntax = |error| PlanError::Syntax {
         path: path.to_owned(),
@@ -114,6 +131,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Plan, PlanError> {
 }
 
 /// Returns the plan of a table, before it is checked. Also returns the table with all shorthand expanded.
+#[cfg(feature = "locks")]
 pub(crate) fn plan_of<'a>(
     text: &str,
     mut table: DocumentPart<'a>,
@@ -131,6 +149,7 @@ pub(crate) fn plan_of<'a>(
 ///
 /// # Errors
 /// Returns [`PlanError::Write`] if the plan cannot be written.
+#[cfg(feature = "locks")]
 pub fn write(plan: &Plan) -> Result<String, PlanError> {
     Ok(toml::to_string(plan)?)
 }

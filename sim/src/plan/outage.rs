@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use crate::serial::{Deserialize, Serialize};
 
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::time::SimTime;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use crate::serial::{Deserialize, Serialize};
 
 /// A property that must hold.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -67,6 +67,13 @@ impl Property {
         Property::Always,
         Property::Eventually,
     ];
+
+    /// The property of this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Property::ALL
+            .into_iter()
+            .find(|property| property.name() == name)
+    }
 
     /// Returns whether a user's test states this property.
     #[must_use]

@@ -1,6 +1,6 @@
 //! The servers of a plan, and its network.
 
-use serde::{Deserialize, Serialize};
+use crate::serial::{Deserialize, Serialize};
 
 use crate::plan::cluster::Cluster;
 use crate::plan::time::SimTime;

@@ -4,7 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+#[cfg(feature = "locks")]
 use serde::de::Error as _;
+#[cfg(feature = "locks")]
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A point in true time since the beginning of a run, or a length of time, in nanoseconds. Written as `40us`, `250ms`
@@ -188,6 +190,7 @@ impl fmt::Debug for ClockStep {
     }
 }
 
+#[cfg(feature = "locks")]
 macro_rules! as_text {
     ($($type:ty),*) => {$(
         impl Serialize for $type {
@@ -205,6 +208,7 @@ macro_rules! as_text {
     )*};
 }
 
+#[cfg(feature = "locks")]
 as_text!(SimTime, ClockStep);
 
 #[cfg(test)]

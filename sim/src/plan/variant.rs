@@ -9,7 +9,7 @@ mod flaw;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use crate::serial::{Deserialize, Serialize};
 
 pub use flaw::Flaw;
 

@@ -1,6 +1,6 @@
 //! Workloads: what the clients of a plan do.
 
-use serde::{Deserialize, Serialize};
+use crate::serial::{Deserialize, Serialize};
 
 use crate::plan::time::SimTime;
 

@@ -44,6 +44,17 @@ impl Passed {
         &self.notes
     }
 
+    /// Prints the notes of a test that passes. Cargo shows what a passing test prints with `-- --nocapture`.
+    #[expect(
+        clippy::print_stderr,
+        reason = "a test that passes has no other way to say something"
+    )]
+    pub(super) fn print_notes(&self) {
+        for note in &self.notes {
+            eprintln!("note: {note}");
+        }
+    }
+
     /// Returns the first property that was expected or evaluated and that no run exercised.
     pub(super) fn missed(&self, expected: &[String]) -> Option<Shortfall> {
         if self.runs != 0 && self.vacuous == self.runs {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::CodeLocation;
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::fault::{ClientFault, Fault};
+use crate::plan::file::PlanError;
 use crate::plan::generator::{FaultChoice, PlanGenerator};
 use crate::plan::property::Property;
 use crate::plan::time::SimTime;
@@ -22,6 +23,16 @@ pub(super) struct Settings {
     pub(super) expected: Vec<String>,
     pub(super) failures: PathBuf,
     pub(super) most_runs: u32,
+}
+
+/// What the plan of a seed depends on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Drawn {
+    pub(super) clients: u16,
+    pub(super) nodes: u16,
+    pub(super) faults: String,
+    pub(super) outages: Outages,
+    pub(super) duration: Option<SimTime>,
 }
 
 impl Settings {
@@ -56,8 +67,41 @@ impl Settings {
         }
     }
 
-    /// Returns the plan for a seed. The plan demands only the properties that the test states.
+    /// What plans of these settings depend on, beside the seed.
+    pub(super) fn drawn(&self) -> Drawn {
+        Drawn {
+            clients: self.clients,
+            nodes: self.nodes,
+            faults: self.faults.to_string(),
+            outages: self.outages,
+            duration: self.duration,
+        }
+    }
+
+    /// The same settings, with which plans are drawn as these were.
+    pub(super) fn drawing(&self, drawn: &Drawn) -> Result<Settings, String> {
+        let faults: Result<FaultChoice, _> = drawn.faults.parse();
+        Ok(Settings {
+            site: self.site.clone(),
+            clients: drawn.clients,
+            nodes: drawn.nodes,
+            faults: faults.map_err(|error| error.to_string())?,
+            outages: drawn.outages,
+            duration: drawn.duration,
+            ..Settings::of(self.site.clone())
+        })
+    }
+
+    /// The plan of a seed, of a test whose settings were checked.
     pub(super) fn plan(&self, seed: u64) -> Plan {
+        match self.try_plan(seed) {
+            Ok(plan) => plan,
+            Err(error) => panic!("{}: {error}", self.site.test()),
+        }
+    }
+
+    /// Returns the plan for a seed. The plan demands only the properties that the test states.
+    pub(super) fn try_plan(&self, seed: u64) -> Result<Plan, PlanError> {
         let mut plan = self.generator().plan(seed);
         if self.outages == Outages::Drawn {
             plan.outages = Outage::draw(seed, plan.duration);
@@ -73,10 +117,8 @@ impl Settings {
         let is_of_locks =
             |property: &Property| !property.is_stated() && *property != Property::Termination;
         plan.not_demanded = Property::ALL.into_iter().filter(is_of_locks).collect();
-        if let Err(error) = crate::plan::file::check(&plan) {
-            panic!("{}: {error}", self.site.test());
-        }
-        plan
+        crate::plan::file::check(&plan)?;
+        Ok(plan)
     }
 }
 
@@ -85,6 +127,22 @@ impl Settings {
 pub(super) enum Outages {
     Drawn,
     None,
+}
+
+impl Outages {
+    /// As the attribute of a test says it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Outages::Drawn => "drawn",
+            Outages::None => "none",
+        }
+    }
+
+    /// Those of this name.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        let both = [Outages::Drawn, Outages::None];
+        both.into_iter().find(|outages| outages.name() == name)
+    }
 }
 
 /// Draws stops of clients in the middle of a step, in half of all runs.

@@ -21,6 +21,7 @@ macro_rules! put {
 }
 
 /// Returns, as HTML, how to repeat a run from its plan.
+#[cfg(feature = "locks")]
 pub(super) fn by_plan(run: &Run) -> String {
     let plan = crate::plan::file::write(&run.plan).unwrap_or_default();
     format!(

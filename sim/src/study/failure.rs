@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::Plan;
 use crate::simulation::{Run, Verdict};
+use crate::study::TEST_FAILURE;
 
 /// The version of this simulator. Only the version that wrote a plan repeats the run exactly.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -18,9 +19,6 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub struct Failure {
     /// The version of the simulator that wrote the failure.
     pub version: String,
-    /// The test that failed, or `None` for a run of the simulator's own clients.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub test: Option<String>,
     /// The verdict.
     pub verdict: Verdict,
     /// The trace hash of the run, in hexadecimal.
@@ -49,12 +47,10 @@ pub enum FileError {
         error: serde_json::Error,
     },
     /// The failure belongs to a test, which has its own clients.
-    #[error("{path}: it is of the test {test}: run `QUORLOCK_REPLAY={path} cargo test {test}`")]
+    #[error("{path}: it is of a test: run `QUORLOCK_REPLAY={path} cargo test`")]
     OfTest {
         /// The file.
         path: PathBuf,
-        /// The name of the test.
-        test: String,
     },
     /// Another version wrote the file.
     #[error("{path}: made by version {found}, this is {VERSION}: replay it with that one")]
@@ -72,19 +68,9 @@ impl Failure {
     pub fn of(run: &Run) -> Self {
         Failure {
             version: VERSION.to_owned(),
-            test: None,
             verdict: run.verdict.clone(),
             trace: format!("{:016x}", run.trace),
             plan: Plan::clone(&run.plan),
-        }
-    }
-
-    /// Creates the failure of a run of a test.
-    #[must_use]
-    pub fn of_test(run: &Run, test: &str) -> Self {
-        Failure {
-            test: Some(test.to_owned()),
-            ..Failure::of(run)
         }
     }
 
@@ -119,6 +105,9 @@ impl Failure {
             Ok(text) => text,
             Err(error) => return Err(FileError::Io { path, error }),
         };
+        if text.starts_with(TEST_FAILURE) {
+            return Err(FileError::OfTest { path });
+        }
         // Read the version first: a file of another version may differ in everything else.
         let version: Result<Version, _> = serde_json::from_str(&text);
         match version {
@@ -127,20 +116,6 @@ impl Failure {
             Err(error) => return Err(FileError::Foreign { path, error }),
         }
         serde_json::from_str(&text).map_err(|error| FileError::Foreign { path, error })
-    }
-
-    /// Returns the failure, unless it belongs to a test.
-    ///
-    /// # Errors
-    /// Returns [`FileError::OfTest`] if the failure belongs to a test.
-    pub fn of_no_test(self, path: &Path) -> Result<Self, FileError> {
-        match self.test {
-            Some(test) => Err(FileError::OfTest {
-                path: path.to_owned(),
-                test,
-            }),
-            None => Ok(self),
-        }
     }
 
     /// Runs the plan of the failure again.
@@ -152,12 +127,7 @@ impl Failure {
     /// Returns whether a run is the same as the recorded one, event for event.
     #[must_use]
     pub fn is_repeated_by(&self, run: &Run) -> bool {
-        let test = self.test.clone();
-        *self
-            == Failure {
-                test,
-                ..Failure::of(run)
-            }
+        *self == Failure::of(run)
     }
 }
 

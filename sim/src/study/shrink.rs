@@ -5,109 +5,26 @@
 //! in the same roles. This repeats until no candidate helps, or until the budget of runs is used up.
 
 mod amounts;
+mod judge;
 mod numbers;
+mod recorded;
+mod size;
 mod structure;
 
 use std::rc::Rc;
 
-use serde::Serialize;
-
 use amounts::ProgressBounds;
+use judge::{Judge, Runs};
+use recorded::Recorded;
+pub(crate) use size::Taken;
+pub use size::{Identity, Size};
 
-use crate::checker::{Property, Violation};
+use crate::checker::Property;
 use crate::plan::Plan;
 use crate::plan::fault::Fault;
 use crate::plan::file;
 use crate::plan::time::SimTime;
-use crate::simulation::{Run, Verdict, run};
-
-/// What makes two failures the same: the property that is broken, and the roles of the clients that break it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Identity {
-    /// The property that is broken.
-    pub property: Property,
-    /// The name of the property, if a test states it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stated: Option<String>,
-    /// For each process in the story, the index of its client by first appearance, and whether it was restarted.
-    pub roles: Vec<(usize, bool)>,
-}
-
-impl Identity {
-    /// Returns the identity of a violation.
-    #[must_use]
-    pub fn of(violation: &Violation) -> Self {
-        let mut seen: Vec<u16> = Vec::new();
-        let mut role = |client: u16| {
-            let known = seen.iter().position(|seen| *seen == client);
-            known.unwrap_or_else(|| {
-                seen.push(client);
-                seen.len() - 1
-            })
-        };
-        let processes = violation.processes.iter();
-        Identity {
-            property: violation.property,
-            stated: violation
-                .name
-                .clone()
-                .filter(|_| violation.property.is_stated()),
-            roles: processes
-                .map(|process| (role(process.client), 0 < process.restarts))
-                .collect(),
-        }
-    }
-
-    fn is_of(&self, run: &Run) -> bool {
-        match &run.verdict {
-            Verdict::Violated(violation) => *self == Identity::of(violation),
-            _ => false,
-        }
-    }
-}
-
-/// The size of a failure.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct Size {
-    /// The number of faults in the plan.
-    pub faults: usize,
-    /// The number of clients.
-    pub clients: u16,
-    /// The number of nodes, with their replicas.
-    pub nodes: u16,
-    /// The number of operations of clients before the failure.
-    pub operations: usize,
-    /// The number of events of the whole run.
-    pub events: u64,
-    /// The time of the failure, in true time.
-    pub at: SimTime,
-}
-
-impl Size {
-    fn of(run: &Run) -> Self {
-        let at = match &run.verdict {
-            Verdict::Violated(violation) => violation.at,
-            _ => run.lasted,
-        };
-        let begun = |op: &&crate::history::Operation| op.invoked <= at.as_nanos();
-        Size {
-            faults: run.plan.faults.len() + run.plan.outages.len(),
-            clients: run.plan.clients,
-            nodes: run.plan.nodes.count * (1 + run.plan.nodes.replicas),
-            operations: run.history.operations.iter().filter(begun).count() + own_steps(run, at),
-            events: run.counters.events,
-            at,
-        }
-    }
-}
-
-/// Returns the number of marks and calls that a user's own clients had made by a time.
-fn own_steps(run: &Run, at: SimTime) -> usize {
-    let at = at.as_nanos();
-    let marks = run.history.marks.iter().filter(|mark| mark.at <= at);
-    let asked = run.history.asked.iter().filter(|asked| asked.sent <= at);
-    marks.count() + asked.count()
-}
+use crate::simulation::{Run, Verdict};
 
 /// The result of shrinking.
 #[derive(Debug)]
@@ -127,29 +44,59 @@ pub struct Shrunk {
 /// Shrinks a failure with at most this many runs. `watch` receives the number of runs so far and the current size.
 ///
 /// Returns `None` if the plan does not fail.
+#[cfg(feature = "locks")]
 pub fn shrink(plan: &Plan, most_runs: u32, watch: &mut dyn FnMut(u32, &Size)) -> Option<Shrunk> {
     shrink_to(plan, 1, most_runs, watch)
 }
 
-/// Shrinks a failure of a user's own clients. `run` runs them, and no plan has fewer nodes than `least_nodes`.
+/// Shrinks a failure of a user's own clients. `run` runs them, and no plan has fewer nodes than `least_nodes`. Also returns the
+/// candidates that were taken.
 pub(crate) fn shrink_own(
     plan: &Plan,
     least_nodes: u16,
     most_runs: u32,
     run: &dyn Fn(&Rc<Plan>) -> Run,
-) -> Option<Shrunk> {
+) -> Option<(Shrunk, Vec<Taken>)> {
     // Races in a user's own code are rare and the runs are short, so it pays to try more seeds.
     shrink_by(plan, least_nodes, most_runs, OWN_SEEDS, run, &mut |_, _| {})
 }
 
+/// What a plan of a user's own was shrunk to by [`shrink_own`], without a run: the candidates follow from the plan and from those
+/// that were taken.
+pub(crate) fn shrink_again(
+    plan: &Plan,
+    least_nodes: u16,
+    runs: u32,
+    property: Property,
+    taken: &[Taken],
+) -> Rc<Plan> {
+    let mut recorded = Recorded::new(taken);
+    let mut search = Search {
+        property,
+        best: Rc::new(plan.clone()).spelled_out(),
+        size: recorded.size(),
+        least_nodes,
+        left: runs,
+        max: runs,
+        many_seeds: OWN_SEEDS,
+        judge: &mut recorded,
+        watch: &mut |_, _| {},
+    };
+    search.go();
+    search.best
+}
+
 /// Shrinks a failure to no fewer nodes than this. A majority of one node would have no remedies of a majority.
+#[cfg(feature = "locks")]
 pub(crate) fn shrink_to(
     plan: &Plan,
     least_nodes: u16,
     most_runs: u32,
     watch: &mut dyn FnMut(u32, &Size),
 ) -> Option<Shrunk> {
-    shrink_by(plan, least_nodes, most_runs, MANY_SEEDS, &run, watch)
+    let run = &crate::simulation::run;
+    let shrunk = shrink_by(plan, least_nodes, most_runs, MANY_SEEDS, run, watch);
+    shrunk.map(|(shrunk, _)| shrunk)
 }
 
 fn shrink_by(
@@ -159,43 +106,47 @@ fn shrink_by(
     many_seeds: u64,
     run: &dyn Fn(&Rc<Plan>) -> Run,
     watch: &mut dyn FnMut(u32, &Size),
-) -> Option<Shrunk> {
+) -> Option<(Shrunk, Vec<Taken>)> {
     let first = run(&Rc::new(plan.clone()));
     let Verdict::Violated(violation) = &first.verdict else {
         return None;
     };
     let identity = Identity::of(violation);
     let before = Size::of(&first);
+    let mut runs = Runs::new(run, first, identity);
     let mut search = Search {
-        identity,
+        property: runs.identity().property,
+        best: runs.plan(),
         size: before,
-        best: first,
         least_nodes,
         left: most_runs,
         max: most_runs,
         many_seeds,
-        run,
+        judge: &mut runs,
         watch,
     };
     search.go();
-    Some(Shrunk {
-        identity: search.identity,
+    let (after, used) = (search.size, search.max - search.left);
+    let (run, identity, taken) = runs.end();
+    let shrunk = Shrunk {
+        run,
+        identity,
         before,
-        after: search.size,
-        runs: search.max - search.left,
-        run: search.best,
-    })
+        after,
+        runs: used,
+    };
+    Some((shrunk, taken))
 }
 
 struct Search<'a> {
-    identity: Identity,
-    best: Run,
+    property: Property,
+    best: Rc<Plan>,
     size: Size,
     least_nodes: u16,
     left: u32,
     max: u32,
     many_seeds: u64,
-    run: &'a dyn Fn(&Rc<Plan>) -> Run,
+    judge: &'a mut dyn Judge,
     watch: &'a mut dyn FnMut(u32, &Size),
 }
 
@@ -203,6 +154,7 @@ struct Search<'a> {
 const SEEDS: u64 = 12;
 
 /// The number of other seeds if there is much to gain.
+#[cfg(feature = "locks")]
 const MANY_SEEDS: u64 = 48;
 
 /// The number of other seeds for a user's own clients.
@@ -211,7 +163,7 @@ const OWN_SEEDS: u64 = 300;
 impl Search<'_> {
     fn go(&mut self) {
         loop {
-            let before = self.best.plan.clone();
+            let before = Rc::clone(&self.best);
             self.cut_the_end();
             self.fewer_faults();
             self.less_of_each();
@@ -220,14 +172,14 @@ impl Search<'_> {
                 self.shorter();
             }
             self.plainer();
-            if self.left == 0 || before == self.best.plan {
+            if self.left == 0 || before == self.best {
                 return;
             }
         }
     }
 
     fn plan(&self) -> Plan {
-        Plan::clone(&self.best.plan)
+        Plan::clone(&self.best)
     }
 
     /// Runs a candidate. It becomes the best plan if it fails in the same way.
@@ -237,18 +189,18 @@ impl Search<'_> {
 
     fn attempt_if(&mut self, plan: Plan, is_better: impl Fn(&Size) -> bool) -> bool {
         let is_possible = self.least_nodes <= plan.nodes.count && file::check(&plan).is_ok();
-        if self.left == 0 || plan == *self.best.plan || !is_possible {
+        if self.left == 0 || plan == *self.best || !is_possible {
             return false;
         }
         self.left -= 1;
-        let run = (self.run)(&Rc::new(plan));
-        let size = Size::of(&run);
-        let is_taken = self.identity.is_of(&run) && is_better(&size);
-        if is_taken {
-            self.best = run;
+        let attempt = self.max - self.left;
+        let taken = self.judge.judge(attempt, &Rc::new(plan), &is_better);
+        let is_taken = taken.is_some();
+        if let Some((plan, size)) = taken {
+            self.best = plan;
             self.size = size;
         }
-        (self.watch)(self.max - self.left, &self.size);
+        (self.watch)(attempt, &self.size);
         is_taken
     }
 
@@ -278,7 +230,7 @@ impl Search<'_> {
 
     /// Cuts off what follows the violation, because it does not matter. Only a failure to make progress needs the end.
     fn cut_the_end(&mut self) {
-        if self.identity.property.is_liveness() {
+        if self.property.is_liveness() {
             return;
         }
         let end = self.size.at.plus(SimTime::millis(1));
@@ -290,11 +242,11 @@ impl Search<'_> {
 
     /// Delta debugging: leaves out large parts of the list first, then smaller ones, then each.
     fn fewer_faults(&mut self) {
-        let mut part = self.best.plan.faults.len().div_ceil(2);
+        let mut part = self.best.faults.len().div_ceil(2);
         while 0 < part {
             let mut begin = 0;
             let mut has_helped = false;
-            while begin < self.best.plan.faults.len() && 0 < self.left {
+            while begin < self.best.faults.len() && 0 < self.left {
                 let mut plan = self.plan();
                 let end = plan.faults.len().min(begin + part);
                 plan.faults.drain(begin..end);
@@ -321,7 +273,7 @@ impl Search<'_> {
         let mut has_helped = true;
         while has_helped && 0 < self.left {
             has_helped = false;
-            for candidate in structure::smaller(&self.best.plan) {
+            for candidate in structure::smaller(&self.best) {
                 if self.attempt_with_seeds(&candidate) {
                     has_helped = true;
                     break;
@@ -333,8 +285,8 @@ impl Search<'_> {
     /// Moves the faults, and the violation with them, towards the beginning, and tries other seeds for that.
     fn sooner(&mut self) {
         for divisor in [1, 2, 4, 8] {
-            let times = self.best.plan.faults.iter().map(Fault::begins);
-            let times = times.chain(self.best.plan.outages.iter().map(|outage| outage.at));
+            let times = self.best.faults.iter().map(Fault::begins);
+            let times = times.chain(self.best.outages.iter().map(|outage| outage.at));
             let first = times.filter(|at| SimTime::ZERO < *at).min();
             let by = first.unwrap_or_default().as_nanos() / divisor;
             let mut plan = self.plan();
@@ -357,10 +309,10 @@ impl Search<'_> {
     fn shorter(&mut self) {
         for divisor in [2, 4, 8, 16] {
             let mut place = 0;
-            while let Some(plan) = structure::shorter(&self.best.plan, place, divisor) {
+            while let Some(plan) = structure::shorter(&self.best, place, divisor) {
                 let operations = self.size.operations;
                 let mut has_helped = false;
-                for seed in [self.best.plan.seed].into_iter().chain(0..SEEDS) {
+                for seed in [self.best.seed].into_iter().chain(0..SEEDS) {
                     let plan = Plan {
                         seed,
                         ..plan.clone()
@@ -380,18 +332,18 @@ impl Search<'_> {
 
     /// Tries smaller and rounder numbers, and common choices instead of special ones.
     fn plainer(&mut self) {
-        for candidate in structure::plainer(&self.best.plan) {
+        for candidate in structure::plainer(&self.best) {
             let mut plan = self.plan();
             candidate(&mut plan);
             self.attempt_no_longer(plan);
         }
-        let bounds = if self.identity.property.is_liveness() {
+        let bounds = if self.property.is_liveness() {
             ProgressBounds::Stay
         } else {
             ProgressBounds::Shrink
         };
         let mut place = 0;
-        while let Some(candidates) = numbers::rounder(&self.best.plan, place, bounds) {
+        while let Some(candidates) = numbers::rounder(&self.best, place, bounds) {
             let helped = candidates
                 .into_iter()
                 .any(|plan| self.attempt_no_longer(plan));
@@ -403,10 +355,11 @@ impl Search<'_> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "locks"))]
 mod tests {
     use super::*;
     use crate::plan::generator::{FaultChoice, PlanGenerator};
+    use crate::simulation::run;
 
     fn failing() -> Plan {
         let generator = PlanGenerator {

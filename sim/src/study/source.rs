@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::plan::Plan;
 use crate::plan::file::{self, PlanError};
 use crate::simulation::Run;
+use crate::study::TEST_FAILURE;
 use crate::study::failure::{Failure, FileError};
 
 /// What a file contains.
@@ -50,10 +51,11 @@ impl Source {
             path: path.to_owned(),
             error,
         })?;
-        if !text.trim_start().starts_with('{') {
+        let is_failure = text.trim_start().starts_with('{') || text.starts_with(TEST_FAILURE);
+        if !is_failure {
             return Ok(Source::Plan(Box::new(file::read(path)?)));
         }
-        let failure = Failure::read(path)?.of_no_test(path)?;
+        let failure = Failure::read(path)?;
         file::check(&failure.plan).map_err(|error| PlanError::InFile {
             path: path.to_owned(),
             at: None,

@@ -270,6 +270,7 @@ const SIMULATOR: Floors = &[
     &["checker.rs", "checker/"],
     &["history.rs", "history/"],
     &["plan.rs", "plan/"],
+    &["serial.rs"],
 ];
 
 /// The crates that have floors.

@@ -4,18 +4,13 @@ use std::time::Duration;
 
 use quorlock::{AcquireError, ConfirmError, OwnerId, ReleaseError};
 
-use super::Context;
+use super::{Cancelled, Context};
 use crate::client::subject::{Hold, Subject, SubjectGuard};
 use crate::engine::clients;
 use crate::history::{Accepted, Access, Action, Grant, HoldId, NameId, Operation, Outcome};
 use crate::seam::store::Writing;
 use crate::world::store::StoreRequest;
 use crate::world::with;
-
-/// The error of a future that was dropped by a fault of the plan.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("cancelled by the plan")]
-pub struct Cancelled;
 
 /// A guard, with the id of its hold in the history.
 #[derive(Debug)]
@@ -133,12 +128,6 @@ impl Context {
             guard.each_name(&mut |name| mask |= bit(world.history.name(name)));
             mask
         })
-    }
-
-    /// Returns the id of a name in the history.
-    #[must_use]
-    pub fn name(&self, name: &str) -> NameId {
-        with(|world| world.history.name(name))
     }
 
     /// Acquires a lock, and records the operation. `names` are the names of the lock.

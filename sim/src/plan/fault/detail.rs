@@ -1,6 +1,6 @@
 //! Parameters of faults that are a single word.
 
-use serde::{Deserialize, Serialize};
+use crate::serial::{Deserialize, Serialize};
 
 /// The direction of messages on a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! Kinds of fault, by their names.
 
-use serde::{Deserialize, Serialize};
+use crate::serial::{Deserialize, Serialize};
 
 use super::{ClientFault, Fault, FaultKind, LinkFault, NodeFault};
 

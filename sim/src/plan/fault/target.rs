@@ -3,7 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+#[cfg(feature = "locks")]
 use serde::de::{self, Deserializer};
+#[cfg(feature = "locks")]
 use serde::{Deserialize, Serialize, Serializer};
 
 /// A client, by its number or by its role. Written as `0`, `"holder"` or `"holder of 1"`.
@@ -92,6 +94,7 @@ impl FromStr for ClientTarget {
     }
 }
 
+#[cfg(feature = "locks")]
 impl Serialize for ClientTarget {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -101,6 +104,7 @@ impl Serialize for ClientTarget {
     }
 }
 
+#[cfg(feature = "locks")]
 impl<'de> Deserialize<'de> for ClientTarget {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Visitor;

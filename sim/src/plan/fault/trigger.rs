@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::serial::{Deserialize, Serialize};
 use quorlock::transport::Request;
-use serde::{Deserialize, Serialize};
 
 use super::target::ClientTarget;
 use crate::plan::time::SimTime;
@@ -277,6 +277,7 @@ impl FromStr for MessageEnd {
 
 /// The textual form of a message in files: `{ message = "release", from = "client 0", to = "node 2", nth = 2, delay =
 /// "1ms" }`.
+#[cfg(feature = "locks")]
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MessageText {
@@ -291,10 +292,12 @@ pub(super) struct MessageText {
     delay: SimTime,
 }
 
+#[cfg(feature = "locks")]
 fn first() -> u32 {
     1
 }
 
+#[cfg(feature = "locks")]
 impl From<AfterMessage> for MessageText {
     fn from(after: AfterMessage) -> Self {
         MessageText {
@@ -307,6 +310,7 @@ impl From<AfterMessage> for MessageText {
     }
 }
 
+#[cfg(feature = "locks")]
 impl MessageText {
     /// Converts the text to a trigger that counts messages from this time on.
     pub(super) fn since(self, since: SimTime) -> Result<AfterMessage, String> {

@@ -1,0 +1,73 @@
+//! What decides whether a candidate is taken: a run of it, or the record of one.
+
+use std::rc::Rc;
+
+use super::size::{Identity, Size, Taken};
+use crate::plan::Plan;
+use crate::simulation::Run;
+
+/// Decides about candidates.
+pub(super) trait Judge {
+    /// What was run in the end and its size, if it is taken. Candidates are counted from 1.
+    fn judge(
+        &mut self,
+        attempt: u32,
+        plan: &Rc<Plan>,
+        is_better: &dyn Fn(&Size) -> bool,
+    ) -> Option<(Rc<Plan>, Size)>;
+}
+
+/// Runs each candidate, and keeps the best run.
+pub(super) struct Runs<'a> {
+    run: &'a dyn Fn(&Rc<Plan>) -> Run,
+    best: Run,
+    identity: Identity,
+    taken: Vec<Taken>,
+}
+
+impl<'a> Runs<'a> {
+    pub(super) fn new(run: &'a dyn Fn(&Rc<Plan>) -> Run, first: Run, identity: Identity) -> Self {
+        let taken = Taken {
+            attempt: 0,
+            at: Size::of(&first).at,
+        };
+        Runs {
+            run,
+            best: first,
+            identity,
+            taken: vec![taken],
+        }
+    }
+
+    pub(super) fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// What was run best.
+    pub(super) fn plan(&self) -> Rc<Plan> {
+        Rc::clone(&self.best.plan)
+    }
+
+    pub(super) fn end(self) -> (Run, Identity, Vec<Taken>) {
+        (self.best, self.identity, self.taken)
+    }
+}
+
+impl Judge for Runs<'_> {
+    fn judge(
+        &mut self,
+        attempt: u32,
+        plan: &Rc<Plan>,
+        is_better: &dyn Fn(&Size) -> bool,
+    ) -> Option<(Rc<Plan>, Size)> {
+        let run = (self.run)(plan);
+        let size = Size::of(&run);
+        if !self.identity.is_of(&run) || !is_better(&size) {
+            return None;
+        }
+        self.best = run;
+        let at = size.at;
+        self.taken.push(Taken { attempt, at });
+        Some((self.plan(), size))
+    }
+}

@@ -1,0 +1,56 @@
+//! Which candidates were taken, so that a plan can be shrunk again without a run.
+
+use std::rc::Rc;
+
+use super::judge::Judge;
+use super::size::{Size, Taken};
+use crate::plan::Plan;
+use crate::plan::time::SimTime;
+
+/// Takes the candidates that were taken before.
+pub(super) struct Recorded<'a> {
+    first: Taken,
+    rest: &'a [Taken],
+}
+
+impl<'a> Recorded<'a> {
+    pub(super) fn new(taken: &'a [Taken]) -> Self {
+        let nothing = Taken {
+            attempt: 0,
+            at: SimTime::ZERO,
+        };
+        match taken {
+            [first, rest @ ..] => Recorded {
+                first: *first,
+                rest,
+            },
+            [] => Recorded {
+                first: nothing,
+                rest: &[],
+            },
+        }
+    }
+
+    /// The size of the run that was shrunk.
+    pub(super) fn size(&self) -> Size {
+        self.first.size()
+    }
+}
+
+impl Judge for Recorded<'_> {
+    fn judge(
+        &mut self,
+        attempt: u32,
+        plan: &Rc<Plan>,
+        _is_better: &dyn Fn(&Size) -> bool,
+    ) -> Option<(Rc<Plan>, Size)> {
+        let [next, rest @ ..] = self.rest else {
+            return None;
+        };
+        if next.attempt != attempt {
+            return None;
+        }
+        self.rest = rest;
+        Some((plan.spelled_out(), next.size()))
+    }
+}
