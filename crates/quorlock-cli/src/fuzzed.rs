@@ -1,4 +1,4 @@
-//! Fuzzes command lines, the values in them, and settings files with any bytes.
+//! Fuzzes command lines, their values, and settings files.
 //!
 //! The function accepts any bytes and panics if one of its promises is broken. The target in `fuzz/` calls it, and so
 //! does the test, with every input of the corpus there.
@@ -75,7 +75,7 @@ fn log_in(address: &str) {
     assert_eq!(is.password(), Some(password), "{address} became {with}");
 }
 
-/// A word that appears nowhere else.
+/// A secret that appears nowhere else in the input.
 const SECRET: &str = "Zq9xW7";
 
 /// Checks that an error about a file does not show the passwords of its addresses.

@@ -2,9 +2,10 @@
 //!
 //! There are three processes. The **wrapper** has the client, acquires the lock and renews it. It starts the
 //! **guardian**, which receives with every renewal the time until which the lock is valid, and ends the command's
-//! process group by then. It does so even if the wrapper is killed or stopped: suppose A holds the lock and A's machine
-//! swaps for a minute. The server gives the lock to B, and A's command must not continue to work. The guardian starts
-//! the **command** through `launch`, which ties it to the life of the guardian and becomes the command.
+//! process group by then. The guardian does so even if the wrapper is killed or stopped. Suppose A holds the lock and
+//! A's machine swaps for a minute: the server gives the lock to B, and A's command must not continue to work. The
+//! guardian starts the **command** through `launch`, which ties it to the life of the guardian and becomes the
+//! command.
 
 pub(crate) mod guarded;
 pub(crate) mod guardian;
@@ -135,7 +136,7 @@ impl Run {
             Ok(Err(failure)) => Err(failure),
             Err(signal) => Ok(Code::of_signal(signal.as_raw())),
         };
-        // Grants of a lost round, and releases that slower servers have not received yet, are handled in the
+        // Grants of a lost round, and releases that slower servers have not received so far, are handled in the
         // background, which ends with this process.
         close(&locks).await;
         code
@@ -240,7 +241,7 @@ impl Run {
         variables
     }
 
-    /// Releases the lock, and reports how everything ended.
+    /// Releases the lock, and reports how the run ended.
     async fn let_go(
         &self,
         guard: Guard,
@@ -309,7 +310,7 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-/// Runs the work, unless a signal arrives that ends a program.
+/// Runs the work until it is done or a signal arrives that ends a program.
 pub(crate) async fn unless_told<F: Future>(
     signals: &mut Signals,
     work: F,

@@ -19,7 +19,7 @@
 --
 -- Replies  an array: for each request, acquires first, then renewals, then releases, the reply of its own script, or an error
 --          nil: nothing was done, and each request may be sent by itself: the server is not the process that is trusted
--- Errors   UNDONE  the same: a command that looks for all of them failed; the user may have no right to it
+-- Errors   UNDONE  the same: a command for all of them failed; perhaps the user has no permission for it
 --
 -- An error concerns one request only: what was written of that claim is deleted again. A raised token counter stays,
 -- since tokens only grow. Acquires come first: a server at its memory limit refuses only the first write of a script,

@@ -17,15 +17,15 @@
 -- Replies  integer     granted anew: the token
 --          {2, token}  granted, the owner already had the claim
 --          {3, ms}     waiters are ahead, and the owner has a place: remaining TTL of the claim in the way (-1 if it has
---                      no TTL), or the time that the first waiter has left to come
+--                      no TTL), or the time that the first waiter has left to acquire the name
 --          {0, ms}     the same without a place
 --          string      refused: the key is a lock of this other mode
 -- Errors   WRONGTYPE   one of the keys has another type
 --
 -- The script must be atomic: between a look and a write, another owner could be granted the name or come to the head
 -- of the queue. Times are this server's, never a client's. What is written to KEYS[4] is for Redisson's clients
--- alone: they allow 5 minutes (their default) for every waiter up to this place, and each grant to a waiter takes 5
--- minutes off again. Numbers are formatted with '%.0f' because tostring() keeps only 14 digits.
+-- alone: they allow 5 minutes (their default) for every waiter up to this place, and each grant to a waiter subtracts
+-- 5 minutes. Numbers are formatted with '%.0f' because tostring() keeps only 14 digits.
 local call = redis.call
 local claim, counter, queue, timeouts, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local owner, count, lease, keep = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[5])

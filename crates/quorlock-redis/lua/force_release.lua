@@ -12,7 +12,7 @@
 --          0       no owner held it, and the queue was empty
 -- Errors   WRONGTYPE  the key is no lock, and stays
 --
--- The script must be atomic: it deletes just what it has looked at. A key that is neither one owner with a count nor
+-- The script must be atomic: it deletes exactly what it has examined. A key that is neither one owner with a count nor
 -- a read-write lock is no lock: an operator who mistypes a name must not delete a program's data. The message is
 -- published before the deletion, because it is not a write: if the user may not publish, the error comes while the
 -- claim is intact.
@@ -24,7 +24,7 @@ local MOST_FIELDS, MOST_DELETED = 10000, 10000
 
 local fields = call('HLEN', claim)
 if fields == 0 then
-  -- No owner holds the name, but the first waiter keeps all others from it until it comes or counts as dead.
+  -- No owner holds the name, but the first waiter blocks it for all others until it acquires it or counts as dead.
   local head, dropped = first_waiting(queue, timeouts, alive, server_now())
   if not head and not dropped then return 0 end
   if head and not dropped then

@@ -21,7 +21,7 @@
 local call = redis.call
 local claim, owner, count, lease = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 
--- No client of ours has more holds than this. If another program's count is larger, the rest of the keys is left to
+-- No Quorlock client has more holds than this. If another program's count is larger, the rest of the keys is left to
 -- expire.
 local MOST_HOLDS = 1000
 local left = call('PTTL', claim)

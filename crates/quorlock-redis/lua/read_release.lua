@@ -22,7 +22,7 @@ local held = call('HMGET', claim, 'mode', owner)
 local mode, text = held[1], held[2]
 if (mode ~= 'read' and mode ~= 'write') or not text then return 0 end
 
--- No client of ours has more holds than this. If another program's count is larger, the rest of the keys is left to
+-- No Quorlock client has more holds than this. If another program's count is larger, the rest of the keys is left to
 -- expire.
 local MOST_HOLDS = 1000
 local before = string.match(text, '^[1-9]%d*$') and #text <= 4 and math.min(tonumber(text), MOST_HOLDS) or MOST_HOLDS

@@ -12,8 +12,8 @@
 --          -1         it had none (gone, its own lease has run out, or not a read-write lock)
 --
 -- The script must be atomic: between a look and the extension, the claim could expire and a writer be granted the
--- name. The claims are independent of each other: an error with one of them does not keep the others from being
--- renewed. Only the owner's own lease is extended, or live readers would keep the claims of dead ones.
+-- name. The claims are independent of each other: an error with one of them does not prevent the renewal of the
+-- others. Only the owner's own lease is extended, or live readers would keep the claims of dead ones.
 local call = redis.call
 
 local function renew(claim, owner, count, lease, token, own)
@@ -30,7 +30,7 @@ local function renew(claim, owner, count, lease, token, own)
       call('PEXPIRE', own .. i, lease)
     end
   end
-  -- No client of ours has more than 1,000 holds. If another program's count is larger, the rest of the keys is left
+  -- No Quorlock client has more than 1,000 holds. If another program's count is larger, the rest of the keys is left
   -- to expire.
   local text = held[2]
   local before = string.match(text, '^[1-9]%d*$') and #text <= 4 and math.min(tonumber(text), 1000) or 1000

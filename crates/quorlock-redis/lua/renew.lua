@@ -14,8 +14,8 @@
 --          -1                    it had none (another owner's, gone, or not a lock)
 --
 -- The script must be atomic: between a look and the extension, A's claim could expire, B be granted the name, and A
--- extend B's claim. The claims are independent of each other: an error with one of them does not keep the others from
--- being renewed.
+-- extend B's claim. The claims are independent of each other: an error with one of them does not prevent the renewal
+-- of the others.
 local call = redis.call
 
 local function renew(claim, counter, owner, count, lease, token, mine)

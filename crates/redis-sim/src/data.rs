@@ -243,7 +243,7 @@ impl Data {
         self.put(0, &moved.key, moved.value, expires);
     }
 
-    /// Returns whether a script may publish on these channels of shards here.
+    /// Returns whether a script may publish on these channels of shards on this node.
     pub(crate) fn are_near(&self, channels: &[&[u8]]) -> bool {
         let slots = self.slots.as_ref();
         slots.is_none_or(|slots| {
@@ -253,7 +253,7 @@ impl Data {
         })
     }
 
-    /// Returns whether a script may use the keys of a command here.
+    /// Returns whether a script may use the keys of a command on this node.
     pub(crate) fn are_local(&self, keys: &[&[u8]]) -> bool {
         let slots = self.slots.as_ref();
         slots.is_none_or(|slots| {
@@ -362,7 +362,7 @@ impl Data {
     }
 }
 
-/// Whether the node has recent changes stored, so that a replica that was away need not copy everything.
+/// Whether the node keeps recent changes, so that a replica that reconnects need not copy everything.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Backlog {
     Missing,

@@ -12,7 +12,7 @@ pub(crate) enum Protocol {
     Resp3,
 }
 
-/// A reply. RESP2 has no type for some of them, and writes them as others.
+/// A reply. RESP2 has no type for some replies, and writes them as other types.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Reply {
     Status(Cow<'static, [u8]>),

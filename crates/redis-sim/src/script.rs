@@ -1,7 +1,7 @@
 //! The Lua interpreter of a server.
 //!
-//! Each server has one interpreter. A script is compiled once and known by its digest. `shim.lua` is the environment of
-//! scripts.
+//! Each server has one interpreter. A script is compiled once and identified by its digest. `shim.lua` is the
+//! environment of scripts.
 
 mod convert;
 

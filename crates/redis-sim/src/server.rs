@@ -27,7 +27,7 @@ impl Server {
         Server(Node::new(Data::new(seed), table::find_for_script))
     }
 
-    /// Returns the same server with the identity of another process, so that answers that depend on it are equal.
+    /// Returns the same server with the identity of another process, so that its answers equal those of that process.
     #[must_use]
     pub fn with_identity(self, run_id: &str, replication_id: &str) -> Self {
         {
@@ -179,9 +179,9 @@ impl Server {
             .unwrap_or_default()
     }
 
-    /// Sets the number of replicas that follow the server, which `INFO` reports. A server without a backlog draws a new
-    /// `master_replid` when the first one comes, and forgets its former one; a backup (`redis-cli --rdb`) is such a
-    /// replica.
+    /// Sets the number of replicas that follow the server, which `INFO` reports. A server without a backlog draws a
+    /// new `master_replid` when the first replica attaches, and forgets its former one. A backup (`redis-cli --rdb`)
+    /// is such a replica.
     pub fn set_replicas(&mut self, many: usize) {
         self.0.data().set_replicas(many);
     }

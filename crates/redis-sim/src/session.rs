@@ -13,7 +13,7 @@ pub struct SessionId(pub(crate) u64);
 /// many have confirmed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Awaited {
-    /// Connection that waits.
+    /// The waiting connection.
     pub session: SessionId,
     /// Number of replicas that must have all writes so far.
     pub replicas: usize,
@@ -34,7 +34,7 @@ pub(crate) struct Session {
     pub(crate) is_closing: bool,
     /// Whether it waits for replicas. Requests that arrive in the meantime wait, too.
     pub(crate) is_blocked: bool,
-    /// Whether it has sent `ASKING` before its next request.
+    /// Whether `ASKING` precedes its next request.
     pub(crate) asks: bool,
     /// Whether it belongs to the caller and is never redirected to another node of a cluster.
     pub(crate) is_operator: bool,

@@ -70,7 +70,7 @@ impl SlotTable {
         share.map(|share| &share.owner)
     }
 
-    /// Returns whether a script may use a key here, given whether the key is missing.
+    /// Returns whether a script may use a key on this node. `is_missing` states whether the key does not exist.
     pub(crate) fn is_local(&self, key: &[u8], is_missing: bool) -> bool {
         let slot = slot_of_key(key);
         match self.owner(slot) {

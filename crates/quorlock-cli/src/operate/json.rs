@@ -16,7 +16,7 @@ pub(super) fn word(summary: &Summary) -> &'static str {
     }
 }
 
-/// Returns everything that is known of a name.
+/// Returns everything that is known about a name.
 pub(super) fn inspection(inspection: &Inspection) -> Value {
     let summary = inspection.summary();
     let owner = match &summary {

@@ -1,5 +1,5 @@
-//! The process between wrapper and command. It knows until when the lock is valid, and ends the command's process group
-//! by then, whatever happens to the wrapper: killed, stopped, or busy.
+//! The process between wrapper and command. It knows until when the lock is valid, and ends the command's process
+//! group by then, even if the wrapper is killed, stopped or busy.
 
 use std::ffi::OsString;
 use std::future::poll_fn;
@@ -242,7 +242,8 @@ impl Guardian {
                 GuardianEvent::Order(Order::Signal(number)) => self.pass_on(number),
                 GuardianEvent::WrapperGone => {
                     self.wrapper = Wrapper::Gone;
-                    // The lock is no longer renewed. It stays valid for a while, which is the command's grace.
+                    // The lock is no longer renewed. It remains valid for a while, and this time is the command's
+                    // grace.
                     self.tell_to_end(Moment::now());
                 }
                 GuardianEvent::Child | GuardianEvent::Time => {}
@@ -251,7 +252,7 @@ impl Guardian {
     }
 
     /// Returns the next event. Orders come first: a guardian that was stopped has orders waiting, and must not act on
-    /// what it knew before.
+    /// earlier information.
     #[expect(
         clippy::disallowed_methods,
         reason = "the command runs on the real clock"

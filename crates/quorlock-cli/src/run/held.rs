@@ -225,7 +225,7 @@ impl Held<'_> {
             && self.work.on_loss == OnLoss::Kill
             && let Some(group) = self.group
         {
-            // The guardian is stopped, or the machine is so busy that it does not get to run.
+            // The guardian is stopped, or the machine is so busy that the guardian is not scheduled.
             let _ = kill_process_group(group, Signal::KILL);
             self.wake_guardian();
         }

@@ -24,7 +24,7 @@ pub(crate) enum Order {
     Until(Moment),
     /// The lock is lost.
     Lost,
-    /// The group is to receive this signal.
+    /// Send this signal to the group.
     Signal(i32),
 }
 
@@ -136,7 +136,8 @@ impl Link {
         self.flush();
     }
 
-    /// Sends as much as possible. Nothing can be sent to a process that has ended; this shows when it is read from.
+    /// Sends as much as possible. Nothing can be sent to a process that has ended; the next read from it shows that it
+    /// has.
     pub(crate) fn flush(&mut self) {
         while !self.unsent.is_empty() {
             let bytes = self.unsent.make_contiguous();

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use quorlock::{Guard, Leadership, LostSignal};
 
-/// A time for which a command may run. It ends, at the latest, by the client's own clock.
+/// A period for which a command may run. The client's own clock bounds it.
 pub(crate) trait Tenure {
     /// Returns how long it remains valid if it is not renewed.
     fn validity(&self) -> Duration;

@@ -1,5 +1,5 @@
--- Reads keys that may not be locks. One request renews many claims, and an error with one of them does not keep the
--- others from being renewed.
+-- Reads keys that may not be locks. One request renews many claims, and an error with one of them does not prevent
+-- the renewal of the others.
 
 -- Returns the reply of a reading command, or nil if the key has another type. Any other error concerns the whole
 -- call: the command is executed again, to raise it.

@@ -16,9 +16,9 @@ local function keep_theirs(queue, timeouts, alive, head)
   return true
 end
 
--- Drops dead waiters at the head of the queue. Our waiters are judged by `alive`; Redisson's, which have no entry
--- there, by `timeouts`, as Redisson does. Returns the first of the rest, whether any were dropped, and until when the
--- first one counts as alive (nil if no entry tells).
+-- Drops dead waiters at the head of the queue. Waiters of Quorlock are judged by `alive`. Those of Redisson, which have
+-- no entry there, are judged by `timeouts`, as Redisson does. Returns the first of the rest, whether any were dropped,
+-- and until when the first one counts as alive (nil if it has no entry).
 local function first_waiting(queue, timeouts, alive, now)
   local call = redis.call
   local head, dropped, last = call('LINDEX', queue, 0), false, nil

@@ -3,8 +3,8 @@
 --
 -- Redisson listens in one of the two ways, depending on its settings and the version of the server, and does not
 -- receive messages sent the other way. Our clients listen in both, and treat the second of two messages in a row as a
--- copy. A server before Redis 7 does not know SPUBLISH, and a user may have no right to it: the release succeeds all
--- the same.
+-- copy. A server before Redis 7 does not know SPUBLISH, and a user may have no permission for it. The release succeeds
+-- in either case.
 local server = redis
 local redis = {
   -- The arguments are passed on as they are: a nil for an argument that was not given is an error.

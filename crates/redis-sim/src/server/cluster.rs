@@ -21,7 +21,7 @@ impl Server {
         self.deliver();
     }
 
-    /// Opens a connection for the caller. Its requests are never redirected, whatever keys they use.
+    /// Opens a connection for the caller's own use. Its requests are never redirected, whatever keys they use.
     pub fn open_operator(&mut self) -> SessionId {
         let session = self.open_session();
         self.0.session(session).is_operator = true;
@@ -43,7 +43,7 @@ impl Server {
     /// Checks that a request with these keys is executed here.
     ///
     /// # Errors
-    /// The redirection to the node that executes it, or the reason why none does.
+    /// The redirection to the node that executes the request, or the reason why no node does.
     pub(super) fn check_slot(
         &self,
         data: &Data,
