@@ -38,10 +38,13 @@ const SHRINKING: u32 = 2_000;
 /// The text above the examples.
 const BREAKS: &str = "# What still breaks
 
-RedLock with its defaults, under faults that go further than its assumptions: for each class of the matrix in which something
-broke, a failure, shrunk to as few faults, clients and events as still break the same property on at least three nodes. A failure
-that shows what another shows already, the same property broken by the same kinds of fault, is passed over. The plan of each
-runs it again: save it as a file, and call `quorlock-sim run FILE`, or `quorlock-sim report FILE -o page.html` to look around in it.
+This page is for readers who decide whether a lock is enough for their data, and for researchers: it shows how RedLock with its
+defaults fails under faults that exceed its assumptions.
+
+For each class of the matrix in which a property broke, it has a failure that is shrunk to the fewest faults, clients and events
+that still break the same property on at least three nodes. A failure that breaks the same property by the same kinds of fault as
+an earlier one is left out. To run a failure again, save its plan as a file and run `quorlock-sim run FILE`, or
+`quorlock-sim report FILE -o page.html` to explore it.
 
 ";
 

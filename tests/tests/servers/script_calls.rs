@@ -44,16 +44,18 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/src/scripts.md"
 const HEAD: &str = "\
 # What the scripts ask of a server
 
-Each Lua script of Quorlock, each of its usual paths, and each command on it, with the reason for which it is there; *lease* is a
-reader's own, *alive* and *timeouts* are of the waiters for a fair lock. A test asks a real server for all of it, reads `MONITOR`, and
-compares:
+This page is for operators who want to know the load of the scripts on a server, and for contributors who change a script.
+
+It lists each Lua script of Quorlock, each of its usual paths, and each command on that path with its reason. *lease* is the lease of
+a reader; *alive* and *timeouts* belong to the waiters for a fair lock. A test runs every path on a real server, reads `MONITOR`, and
+compares the commands with this page:
 
 ```text
 cargo test -p quorlock-tests --test servers -- each_script_asks
 QUORLOCK_FIGURES=1 cargo test -p quorlock-tests --test servers -- each_script_asks    # writes this page
 ```
 
-What a command costs: see [Performance](performance.md#group-commit).
+[Performance](performance.md#group-commit) describes the cost of a command.
 ";
 
 async fn each_script_asks_of_a_server_what_the_page_says_and_each_call_has_a_reason() {
