@@ -215,7 +215,7 @@ struct Form {
     json: bool,
 }
 
-/// An error outside of the runs. The exit code is 1.
+/// An error outside of the runs. It leads to exit code 1.
 #[derive(Debug, thiserror::Error)]
 enum CliError {
     #[error(transparent)]
@@ -272,8 +272,8 @@ pub fn main() -> ExitCode {
 /// Prints a line.
 ///
 /// `run S9 | head -1` closes the pipe after the first line. The remaining lines are then discarded, and the exit code
-/// stays that of the work. Any other error, such as a full disk, ends the process with 1, so that incomplete output
-/// is not taken for the whole.
+/// stays that of the work. Any other error, such as a full disk, ends the process with exit code 1, so that incomplete
+/// output is not mistaken for complete output.
 fn say(line: &str) {
     let written = writeln!(std::io::stdout().lock(), "{line}");
     if let Err(error) = written
@@ -285,7 +285,7 @@ fn say(line: &str) {
 }
 
 fn complain(line: &str) {
-    // If stderr cannot be written, there is no other place to report that.
+    // If stderr cannot be written, there is no other place for a report.
     let _ = writeln!(std::io::stderr().lock(), "error: {line}");
 }
 

@@ -22,7 +22,7 @@ use own::{Mark, ResourceCall, StatedProperty};
 #[serde(transparent)]
 pub struct NameId(pub u16);
 
-/// One hold, numbered in the order in which holds were won. All guards of a hold share its number.
+/// A hold, numbered in the order in which holds were won. All guards of a hold share its number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(transparent)]
 pub struct HoldId(pub u32);
@@ -32,12 +32,12 @@ impl HoldId {
     pub const NONE: HoldId = HoldId(u32::MAX);
 }
 
-/// A client process. After a restart, the client is another process.
+/// A client process. After each restart, the client has a new process.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct Process {
     /// The number of the client, from 0.
     pub client: u16,
-    /// How many times the client had been restarted before.
+    /// How many times the client had been restarted before this process.
     pub restarts: u16,
 }
 
@@ -63,13 +63,13 @@ pub enum Access {
     Write,
 }
 
-/// What an operation does.
+/// The kind of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
-    /// Acquires, and waits if the lock is held.
+    /// Acquires a lock, and waits if it is held.
     Acquire,
-    /// Tries to acquire, without waiting.
+    /// Tries to acquire a lock, without waiting.
     Try,
     /// Re-enters a hold.
     Reenter,
@@ -85,50 +85,50 @@ pub enum Action {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It succeeded.
+    /// The operation succeeded.
     Ok,
-    /// It failed, and had no effect.
+    /// The operation failed and had no effect.
     Fail,
-    /// It may have happened, or may still happen.
+    /// The operation may have had its effect, or may still have it.
     Indeterminate,
 }
 
-/// One operation of a client.
+/// An operation of a client.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Operation {
     /// The process that performs the operation.
     pub process: Process,
     /// The kind of operation.
     pub action: Action,
-    /// The names that it concerns, one bit each.
+    /// The names that the operation concerns, one bit each.
     pub names: u64,
-    /// The hold that it won or belongs to.
+    /// The hold that the operation won or belongs to.
     pub hold: HoldId,
-    /// When it began, in nanoseconds of true time.
+    /// When the operation began, in nanoseconds of true time.
     pub invoked: u64,
-    /// When it ended; `u64::MAX` if it did not.
+    /// When the operation ended, in nanoseconds of true time, or `u64::MAX` if it did not end.
     pub completed: u64,
-    /// Its outcome.
+    /// The outcome of the operation.
     pub outcome: Outcome,
-    /// The token of the first name that it won, or the token that a write carried; 0 for none.
+    /// The token of the first name that the operation won, or the token that a write carried; 0 if there is none.
     pub token: u64,
 }
 
-/// A hold that was won, one entry for each of its names.
+/// A hold that was won. There is one entry for each name of the hold.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Grant {
     /// The hold.
     pub hold: HoldId,
-    /// The process that won it.
+    /// The process that won the hold.
     pub process: Process,
-    /// The identity under which nodes store its claims.
+    /// The identity under which nodes store the hold's claims.
     #[serde(serialize_with = "as_text")]
     pub owner: OwnerId,
     /// The name that was won.
     pub name: NameId,
     /// When the acquire began, in nanoseconds of true time.
     pub invoked: u64,
-    /// When it was won, in nanoseconds of true time.
+    /// When the hold was won, in nanoseconds of true time.
     pub won: u64,
     /// The fencing token of the hold for this name.
     pub token: u64,
@@ -136,29 +136,30 @@ pub struct Grant {
     pub access: Access,
 }
 
-/// A client's stay in a section that a name protects.
+/// A visit of a client to a section that a name protects.
 ///
-/// The client believed from `won` to `believed` that it held the lock: it received the guard at `won`, found the lock
+/// From `won` to `believed`, the client believed that it held the lock: it received the guard at `won`, found the lock
 /// held at `believed`, and a lost hold stays lost.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Section {
     /// The process inside the section.
     pub process: Process,
-    /// The hold under which it entered.
+    /// The hold under which the process entered.
     pub hold: HoldId,
     /// The name that protects the section.
     pub name: NameId,
-    /// When its guard was won. If the acquisition was not recorded, when the process entered.
+    /// When the guard was won, in nanoseconds of true time. If the acquisition was not recorded, when the process
+    /// entered.
     pub won: u64,
-    /// When it entered, in nanoseconds of true time.
+    /// When the process entered, in nanoseconds of true time.
     pub entered: u64,
-    /// When it last checked and found the lock held; `None` if it never did.
+    /// When the process last checked and found the lock held, or `None` if it never did.
     pub believed: Option<u64>,
-    /// When it left; `u64::MAX` if it did not.
+    /// When the process left, or `u64::MAX` if it did not leave.
     pub left: u64,
-    /// How its hold excludes other clients.
+    /// How the hold excludes other clients.
     pub access: Access,
-    /// For a reader that also writes, the write hold of the same owner; otherwise [`HoldId::NONE`].
+    /// For a reader that also writes, the write hold of the same owner. Otherwise [`HoldId::NONE`].
     pub under: HoldId,
 }
 
@@ -167,18 +168,19 @@ pub struct Section {
 pub struct Written {
     /// The process that sent the write.
     pub process: Process,
-    /// The hold under which it was sent.
+    /// The hold under which the write was sent.
     pub hold: HoldId,
     /// The name whose resource was written.
     pub name: NameId,
-    /// When it reached the store, in nanoseconds of true time.
+    /// When the write reached the store, in nanoseconds of true time.
     pub at: u64,
-    /// The fencing token of the write; `None` for a write without one.
+    /// The fencing token of the write, or `None` if it had none.
     pub token: Option<u64>,
-    /// For an update, when the value that it depends on was read. `None` for a write that depends on nothing.
+    /// For an update, when the value that it depends on was read, in nanoseconds of true time. `None` for other
+    /// writes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_at: Option<u64>,
-    /// Whether the store accepted it.
+    /// Whether the store accepted the write.
     pub accepted: Accepted,
 }
 
@@ -186,19 +188,19 @@ pub struct Written {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Accepted {
-    /// The store wrote it.
+    /// The store accepted the write.
     Yes,
-    /// The store rejected it: its token was smaller than one seen before.
+    /// The store rejected the write, because its token was smaller than one seen before.
     No,
 }
 
-/// One term of a leader.
+/// A term of a leader.
 ///
-/// The process believed from `elected` to `believed` that it led: a term that is over stays over. A process that
-/// learned too late of its election, because it was paused, never believed that it led.
+/// From `elected` to `believed`, the process believed that it led, because a term that has ended stays ended. A
+/// process that learned of its election too late, because it was paused, never believed that it led.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Reign {
-    /// The hold under which it leads.
+    /// The hold under which the process leads.
     pub hold: HoldId,
     /// The process that leads.
     pub process: Process,
@@ -206,20 +208,20 @@ pub struct Reign {
     pub name: NameId,
     /// The number of the term.
     pub term: u64,
-    /// When it learned that it leads, in nanoseconds of true time.
+    /// When the process learned that it leads, in nanoseconds of true time.
     pub elected: u64,
-    /// When it last checked and found that it leads; `None` if it never did.
+    /// When the process last checked and found that it leads, or `None` if it never did.
     pub believed: Option<u64>,
-    /// When it stopped working; `u64::MAX` if it did not.
+    /// When the process stopped working as the leader, or `u64::MAX` if it did not.
     pub ended: u64,
 }
 
-/// A node's answer about a fair lock or a read-write lock. Only the lane that sees the answers of nodes records it.
+/// A node's answer about a fair lock or a read-write lock. Recorded only in the lane that sees the answers of nodes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct LockAnswer {
     /// When the node answered, in nanoseconds of true time.
     pub at: u64,
-    /// The node.
+    /// The index of the node.
     pub node: u16,
     /// How many times the node had lost its data before.
     pub life: u32,
@@ -227,12 +229,12 @@ pub struct LockAnswer {
     pub wall: u64,
     /// The name of the lock.
     pub name: NameId,
-    /// The process that is answered.
+    /// The process that receives the answer.
     pub process: Process,
-    /// The owner in whose name the process asked.
+    /// The owner in whose name the process sent the request.
     #[serde(serialize_with = "as_text")]
     pub owner: OwnerId,
-    /// The answer.
+    /// The content of the answer.
     pub answer: Answered,
 }
 
@@ -245,26 +247,27 @@ fn as_text<S: Serializer>(owner: &OwnerId, serializer: S) -> Result<S::Ok, S::Er
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answered {
-    /// The waiter has a place in the queue until the node's clock passes `until`; then the node considers it dead.
+    /// The waiter has a place in the queue until the node's clock passes `until`. After that, the node considers it
+    /// dead.
     Queued {
         /// The last millisecond of the place, on the node's clock.
         until: u64,
     },
     /// The owner holds the fair lock from now on.
     Served,
-    /// The owner holds the lock for reading, newly or still.
+    /// The owner holds the lock for reading, either newly or still.
     Reads {
         /// The last millisecond of the claim, on the node's clock.
         until: u64,
     },
-    /// The owner holds the lock for writing, newly or still.
+    /// The owner holds the lock for writing, either newly or still.
     Writes {
         /// The last millisecond of the claim, on the node's clock.
         until: u64,
     },
-    /// The owner is refused a read-write lock.
+    /// The owner was refused a read-write lock.
     KeptOut,
-    /// The owner released what it held in this mode, or no longer waits.
+    /// The owner has released what it held in this mode, or no longer waits.
     Left(Access),
 }
 
@@ -277,12 +280,12 @@ pub struct Idle {
     pub until: u64,
 }
 
-/// A run that would not have ended and was stopped.
+/// A run that did not end by itself and was stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Endless {
-    /// When it was stopped, in nanoseconds of true time.
+    /// When the run was stopped, in nanoseconds of true time.
     pub at: u64,
-    /// The process that ran last, if it was one.
+    /// The process that ran last, if any.
     pub process: Option<Process>,
 }
 
@@ -291,9 +294,9 @@ pub struct Endless {
 pub struct Began {
     /// The index of the fault in the plan, from 0.
     pub fault: usize,
-    /// When it began, in nanoseconds of true time.
+    /// When the fault began, in nanoseconds of true time.
     pub at: u64,
-    /// The client that it struck, if it is a fault of a client.
+    /// The client that the fault struck, if it is a fault of a client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<u16>,
 }
@@ -303,14 +306,14 @@ pub struct Began {
 pub struct History {
     /// The names of the locks.
     pub names: Vec<String>,
-    /// All operations, in the order in which they began.
+    /// The operations, in the order in which they began.
     pub operations: Vec<Operation>,
-    /// All holds that were won, in order, one entry for each name.
+    /// The holds that were won, in the order in which they were, with one entry for each name.
     pub grants: Vec<Grant>,
     /// The faults whose time or target was open in the plan, in the order in which they began.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub began: Vec<Began>,
-    /// The stays in sections, in the order of entry.
+    /// The visits to sections, in the order of entry.
     pub sections: Vec<Section>,
     /// The writes, in the order in which the store received them.
     pub writes: Vec<Written>,
@@ -323,7 +326,7 @@ pub struct History {
     pub thefts: Vec<Theft>,
     /// The requests that shortened a lease, in the order in which nodes executed them.
     pub shrunk: Vec<ShortenedLease>,
-    /// The statements about holds that turned out wrong, in the order in which that was observed.
+    /// The statements about holds that turned out to be wrong, in the order in which this was observed.
     pub broken: Vec<BrokenStatement>,
     /// The answers about fair and read-write locks, in order.
     pub turns: Vec<LockAnswer>,
@@ -344,23 +347,24 @@ pub struct History {
     /// The calls to these resources, in the order in which they were made.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<ResourceCall>,
-    /// Where the run was stopped, if it would not have ended.
+    /// When and where the run was stopped, if it did not end by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endless: Option<Endless>,
-    /// The processes that died, and when.
+    /// The processes that died, each with the time of its death.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub died: Vec<(Process, u64)>,
     /// When all faults had ended, in nanoseconds of true time.
     pub healed: u64,
     /// The time by which the lock must have been acquired after `healed`.
     pub progress_due: u64,
-    /// Whether progress is demanded: the run lasts until `progress_due`.
+    /// Whether progress is demanded. It is if the run lasts until `progress_due`.
     pub demands_progress: bool,
-    /// While a client waits, the lock is acquired at least this often, until clients begin no more work.
+    /// The bound on the time between acquisitions of the lock while a client waits. It applies until clients begin no
+    /// more work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_within: Option<Idle>,
-    /// While a client waits for a released lock, the lock stays free for at most this time, until clients begin no
-    /// more work.
+    /// The bound on the time for which a released lock stays free while a client waits for it. It applies until
+    /// clients begin no more work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub free_within: Option<Idle>,
     /// The number of holds that were won.
@@ -402,7 +406,7 @@ impl History {
         NameId(u16::try_from(place).unwrap_or(u16::MAX))
     }
 
-    /// Returns the stays in sections. The work of a leader during its term counts as one.
+    /// Returns the visits to sections. The work of a leader during its term counts as one visit.
     pub fn stays(&self) -> impl Iterator<Item = Section> + '_ {
         let reigns = self.reigns.iter().map(|reign| Section {
             process: reign.process,

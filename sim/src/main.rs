@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// A run makes many small, short-lived allocations; campaigns are faster with this allocator.
+/// The allocator. A run makes many small, short-lived allocations, so campaigns are faster with it.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,8 +1,8 @@
 //! Redlock as the Redis documentation describes it, and its deliberate flaws.
 //!
-//! A small lock client of the simulator talks to the same nodes as the product. It is correct by itself
+//! A small lock client in the simulator talks to the same nodes as the product. Without flaws it is correct
 //! ([`Variant::Published`](crate::plan::variant::Variant::Published)); each [`Flaw`](crate::plan::variant::Flaw) makes
-//! it wrong in one way. No crate that users depend on contains any of this.
+//! it wrong in one way. No crate that users depend on contains any of this code.
 
 mod asking;
 mod client;

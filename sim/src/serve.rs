@@ -1,6 +1,6 @@
-//! Simulated servers on real ports, against which any client can be tried, and their faults.
+//! Simulated servers on real ports, with faults. Any client can be tested against them.
 //!
-//! Everything runs in one thread. The servers' clocks follow real time, unless a fault changes them.
+//! Everything runs in one thread. The clocks of the servers follow real time, unless a fault changes them.
 
 mod connection;
 mod listen;
@@ -26,11 +26,11 @@ use node::ServedNode;
 /// The configuration of the servers.
 #[derive(Debug)]
 pub struct Offer {
-    /// The ports on the loopback interface, one for each node. For port 0 the operating system chooses a free one.
+    /// The ports on the loopback interface, one for each node. For port 0, the operating system chooses a free port.
     pub ports: Vec<u16>,
     /// The password that every connection must send, if there is one.
     pub password: Option<String>,
-    /// What a node keeps over a crash and restart.
+    /// What a node keeps when it crashes and restarts.
     pub persistence: Persistence,
     /// The faults, with times that count from the start.
     pub faults: Vec<Fault>,
@@ -101,7 +101,7 @@ impl Host {
     }
 }
 
-/// Runs both futures until the second is ready or the first fails.
+/// Runs both futures until the second one is ready or the first one fails.
 async fn either(
     first: impl Future<Output = io::Result<()>>,
     second: impl Future<Output = ()>,
@@ -124,7 +124,7 @@ async fn either(
     .await
 }
 
-/// The beginnings and ends of faults, latest first.
+/// The beginnings and ends of faults, the latest one first.
 struct Schedule(Vec<(SimTime, FaultPhase)>);
 
 enum FaultPhase {
@@ -141,9 +141,9 @@ impl Schedule {
                 due.push((at.plus(fault.lasts), FaultPhase::Ends(fault.clone())));
             }
         }
-        // The sort is stable, so at equal times each fault begins before it ends.
+        // The sort is stable, so a fault that begins and ends at the same time begins first.
         due.sort_by_key(|(at, _)| *at);
-        // The next one is popped from the end.
+        // The next entry is popped from the end.
         due.reverse();
         Schedule(due)
     }

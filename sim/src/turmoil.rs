@@ -1,11 +1,11 @@
-//! The lane in which messages are bytes: the production adapter speaks over turmoil's TCP to servers that run the
-//! real Lua scripts.
+//! The lane in which messages are bytes. The production adapter communicates over turmoil's TCP with servers that run
+//! the real Lua scripts.
 //!
-//! The work of clients, their clocks and their faults are those of the world, as in the other lane, and so are the
-//! plan, the history and the checkers. Only the way from a request to its answer differs: a client process leaves the
-//! request in its `outbox`, the adapter on the turmoil host of that `client` takes it from there within a
-//! millisecond, and a `server_host` executes what arrives on its sockets. Each step of turmoil is one event of the
-//! engine and advances time by a millisecond.
+//! The work of clients, their clocks and their faults are those of the world, as in the other lane. So are the plan,
+//! the history and the checkers. Only the path from a request to its answer differs. A client process leaves the
+//! request in its `outbox`. The adapter on the turmoil host of that `client` takes it from there within a millisecond.
+//! A `server_host` executes what arrives on its sockets. Each step of turmoil is one event of the engine and advances
+//! time by a millisecond.
 
 mod cable;
 mod client;
@@ -74,7 +74,7 @@ fn node_host(node: NodeId) -> String {
     format!("node-{node}")
 }
 
-/// Returns the host name of a node of the plan, whichever server is its primary now.
+/// Returns the host name of a node of the plan, whichever server is the node's primary now.
 fn seat_host(seat: Seat) -> String {
     format!("seat-{seat}")
 }
@@ -98,7 +98,7 @@ fn contains(bytes: &[u8], text: &[u8]) -> bool {
     bytes.windows(text.len().max(1)).any(|part| part == text)
 }
 
-/// This lane's part of the world: its servers, and the requests that clients have left for them.
+/// This lane's part of the world: its servers, and the requests that clients have left for the adapter.
 #[derive(Debug, Default)]
 struct Sockets {
     posted: Slab<Posted>,
@@ -106,9 +106,9 @@ struct Sockets {
     desks: ById<ClientId, Outbox>,
     stations: ById<NodeId, ServerHost>,
     plugs: Slab<StreamHandle>,
-    /// The clients by their addresses on turmoil's network.
+    /// The clients, by their addresses on turmoil's network.
     clients: BTreeMap<IpAddr, ClientId>,
-    /// Tasks of hosts that wait for a time, with that time.
+    /// The tasks of hosts that wait for a time, with that time.
     waiting: Vec<(u64, Waker)>,
     orders: Vec<Order>,
     /// The number of connections that were made before the run began.
@@ -119,7 +119,7 @@ struct Sockets {
     tags: Vec<String>,
 }
 
-/// An order for a host, executed between two steps.
+/// An order for a host. It is executed between two steps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Order {
     /// Stop the host of this client, whose process has ended.
@@ -131,7 +131,7 @@ enum Order {
 }
 
 impl Sockets {
-    /// Creates the lane's part for the clients of a plan and this many nodes.
+    /// Creates this lane's part of the world for the clients of a plan and this many nodes.
     fn new(plan: &Plan, nodes: usize) -> Self {
         let servers = usize::from(plan.nodes.count + plan.nodes.count * plan.nodes.replicas);
         let tags = cluster::tags(plan);
@@ -182,14 +182,14 @@ fn sockets(world: &mut World) -> &mut Sockets {
     find_sockets(world).expect("BUG: it is the other lane")
 }
 
-/// Returns this lane's part of the world, or `None` once the run is over: tasks that are dropped afterwards may still
-/// call this.
+/// Returns this lane's part of the world, or `None` when the run is over. Tasks that are dropped after the run may
+/// still call this.
 fn find_sockets(world: &mut World) -> Option<&mut Sockets> {
     let servers: &mut dyn Any = &mut *world.servers;
     servers.downcast_mut()
 }
 
-/// Is ready once the time has come; until then, registers the task to be woken at that time.
+/// Resolves when a time has come. Before that, the task is registered to be woken at that time.
 fn poll_time(world: &mut World, at: u64, cx: &Context<'_>) -> Poll<()> {
     if at <= world.now() {
         return Poll::Ready(());
@@ -198,13 +198,13 @@ fn poll_time(world: &mut World, at: u64, cx: &Context<'_>) -> Poll<()> {
     Poll::Pending
 }
 
-/// Is ready if the client is not paused; otherwise, registers the task to be woken when the pause ends.
+/// Resolves if the client is not paused. Otherwise, the task is registered to be woken when the pause ends.
 fn poll_running(world: &mut World, client: ClientId, cx: &Context<'_>) -> Poll<()> {
     let until = world.client(client).paused_until();
     poll_time(world, until, cx)
 }
 
-/// Takes the wakers of the tasks of hosts that are due now, for a time or for work.
+/// Takes the wakers of the tasks of hosts that are due now, because of a time or of work.
 fn due(world: &mut World) -> Vec<Waker> {
     let now = world.now();
     let lane = sockets(world);

@@ -40,8 +40,8 @@ struct Figures {
     scaling: Scaling,
 }
 
-/// The reference workload on one core, without faults, with every checker: either with the published algorithm (no
-/// trust in nodes, no clock margin), or with the product's remedies beyond it.
+/// The reference workload on one core, without faults and with every checker. It runs either with the published
+/// algorithm (no trust in nodes, no clock margin) or with the product's remedies beyond it.
 #[derive(Debug, Serialize)]
 struct Reference {
     runs: u64,
@@ -55,15 +55,15 @@ struct Standard {
     runs: Rate,
 }
 
-/// Standard runs as a campaign on one core, as a campaign on all cores, and as one process per core, measured in
-/// turn.
+/// Standard runs as a campaign on one core, as a campaign on all cores, and as one process per core. The three are
+/// measured in turn.
 #[derive(Debug, Serialize)]
 struct Scaling {
     cores: usize,
     on_one: Rate,
     on_all: Rate,
-    /// For comparison: processes share nothing but the machine. They take time to start, and they do not share the
-    /// remaining work at the end.
+    /// The rate of separate processes, for comparison. They share nothing but the machine. They take time to start,
+    /// and they do not share the remaining work at the end.
     as_processes: Rate,
     /// The rate of all cores, as a fraction of the rate of one core times the number of cores.
     of_linear: f64,
@@ -80,7 +80,7 @@ const NO_REMEDIES: Remedies = Remedies {
     margin: Some(SimTime::ZERO),
 };
 
-/// How many runs each core does per turn.
+/// The number of runs that each core does per turn.
 const TURN: u64 = 256;
 
 impl Bench {
@@ -136,7 +136,7 @@ impl Bench {
         }
     }
 
-    /// Measures in turns, so that changes in the machine's load affect all variants alike.
+    /// Measures in turns, so that changes in the machine's load affect all variants equally.
     fn scaling(&self) -> Result<Scaling, CliError> {
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let turn = TURN * cores as u64;
@@ -165,8 +165,8 @@ impl Bench {
         })
     }
 
-    /// Calls `once` with seed after seed until the time is over. Returns the number of calls and how long they took.
-    /// The first call is not counted.
+    /// Calls `once` with seed after seed until the time is over. Returns the number of calls and their duration. The
+    /// first call is not counted.
     fn measure(&self, mut once: impl FnMut(u64)) -> (u64, Took) {
         once(0);
         let watch = Watch::start();
@@ -204,7 +204,7 @@ fn campaign(jobs: usize, seeds: Range<u64>) -> Result<Took, CliError> {
     Ok(watch.read())
 }
 
-/// Runs a campaign on one core for every turn of these seeds, all at the same time, each in its own process.
+/// Runs these seeds at the same time in separate processes, each of which runs a campaign on one core for one turn.
 fn processes(seeds: Range<u64>) -> Result<Took, CliError> {
     let failed = |why: &dyn std::fmt::Display| {
         CliError::Other(format!("a process for one core was not measured: {why}"))

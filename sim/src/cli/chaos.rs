@@ -103,7 +103,7 @@ impl Chaos {
         }
         let mut lines = Vec::new();
         let mut code = 0;
-        // The locks of one class run side by side; the classes run one after another.
+        // The locks of one class run side by side. The classes run one after another.
         for cells in asked.chunk_by(|a, b| a.class == b.class) {
             for (asked, observed) in cells.iter().zip(storms::side_by_side(cells, self.scale)?) {
                 let wrong = asked.expected.wrong(&observed, asked.plan.faults.len());
@@ -180,7 +180,7 @@ impl ChaosClient {
             client: self.client,
             restarts: self.restarts,
         };
-        // If the command has ended, there is no process to report an error to.
+        // If the command has ended, an error cannot be reported to any process.
         let _ = worker::run(self.desk, process);
         0
     }

@@ -14,7 +14,7 @@ use crate::serve::FaultWords;
 /// Parses the bytes as a command line, one word per line, and each line as every kind of word.
 ///
 /// # Panics
-/// Panics if a word is not read as it was written, or if a word is rejected without a reason.
+/// Panics if a word is read as something other than what was written, or is rejected without a reason.
 pub fn command_lines(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;

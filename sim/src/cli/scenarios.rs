@@ -265,8 +265,8 @@ fn verdict(verdict: &CaseVerdict) -> String {
     }
 }
 
-/// Returns the exit code of a case, with the meanings that a single run has. A known break that is not found means
-/// that nothing was shown, unless the command line allowed fewer seeds than the case needs.
+/// Returns the exit code of a case, with the same meanings as for a single run. If a known break is not found, nothing
+/// was shown. This is no failure if the command line allowed fewer seeds than the case needs.
 fn exit_code(row: &ScenarioRow) -> u8 {
     match &row.judged.verdict {
         CaseVerdict::AsExpected | CaseVerdict::NotInLane(_) | CaseVerdict::TooFewSeeds { .. } => 0,

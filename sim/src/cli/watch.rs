@@ -16,12 +16,12 @@ pub(super) struct Watch {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Took {
     pub(super) wall: f64,
-    /// The processor time of all threads of this process; `None` where it is not available.
+    /// The processor time of all threads of this process, or `None` if it is not available.
     pub(super) cpu: Option<f64>,
 }
 
-/// An amount of work per second. On a machine that runs other programs too, the rate per second of processor time is
-/// the more reliable one.
+/// An amount of work per second. On a machine that runs other programs as well, the rate per second of processor time
+/// is more reliable.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Rate {
     pub(super) per_second: f64,

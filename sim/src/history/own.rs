@@ -1,4 +1,4 @@
-//! What a user's own clients do beside locking: marks, stated properties, and calls to resources.
+//! What a user's own clients do apart from locking: marks, stated properties, and calls to resources.
 
 use std::fmt;
 
@@ -6,26 +6,26 @@ use crate::serial::{Deserialize, Serialize};
 
 use super::Process;
 
-/// A text that a client recorded, with its time.
+/// A text that a client recorded, with the time.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Mark {
-    /// When it was recorded, in nanoseconds of true time.
+    /// When the text was recorded, in nanoseconds of true time.
     pub at: u64,
-    /// The process that recorded it; `None` if no client was running.
+    /// The process that recorded the text, or `None` if no client was running.
     pub process: Option<Process>,
-    /// The text.
+    /// The recorded text.
     pub text: String,
 }
 
-/// When a property that a test states must be true.
+/// How often a property that a test states must be true.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Modality {
-    /// Each time it is evaluated.
+    /// Each time that it is evaluated.
     Always,
     /// At least once in all runs of a test together.
     Sometimes,
-    /// At least once in each run in which it is evaluated, after the first evaluation.
+    /// In each run in which it is evaluated, at least once after the first evaluation.
     Eventually,
 }
 
@@ -50,32 +50,32 @@ impl fmt::Display for Modality {
 /// A property that a test states, with its results in one run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct StatedProperty {
-    /// When it must be true.
+    /// How often the property must be true.
     pub modality: Modality,
-    /// Its name, which is unique among the properties of a test.
+    /// The name of the property, which is unique among the properties of a test.
     pub name: String,
-    /// When it was first evaluated, in nanoseconds of true time.
+    /// When the property was first evaluated, in nanoseconds of true time.
     pub begun: u64,
-    /// How many times it was evaluated.
+    /// How many times the property was evaluated.
     pub checks: u64,
-    /// How many times it was true.
+    /// How many times the property was true.
     pub holds: u64,
-    /// The first evaluation in which it was false.
+    /// The first evaluation in which the property was false.
     pub broken: Option<Breach>,
 }
 
 /// An evaluation in which a property was false.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Breach {
-    /// When it was evaluated, in nanoseconds of true time.
+    /// When the property was evaluated, in nanoseconds of true time.
     pub at: u64,
-    /// The process that evaluated it; `None` if no client was running.
+    /// The process that evaluated the property, or `None` if no client was running.
     pub process: Option<Process>,
-    /// What the property's message says, and where in the source it is stated.
+    /// The message of the property, and where in the source it is stated.
     pub story: String,
 }
 
-/// A call of a client to a resource beside the lock.
+/// A call of a client to a resource.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ResourceCall {
     /// The resource, as an index into [`History::resources`](super::History::resources).
@@ -86,8 +86,8 @@ pub struct ResourceCall {
     pub question: String,
     /// When the request left the client, in nanoseconds of true time.
     pub sent: u64,
-    /// When the resource executed it, and its answer; `None` for a request that never arrived.
+    /// When the resource executed the request, and its answer. `None` if the request never arrived.
     pub done: Option<(u64, String)>,
-    /// When the client received the answer; `None` for an answer that never arrived.
+    /// When the client received the answer, or `None` if the answer never arrived.
     pub heard: Option<u64>,
 }

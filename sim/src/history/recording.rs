@@ -1,7 +1,7 @@
 //! What an observer can see of a run: messages, claims on nodes, processes that were paused or down, and the readings
 //! of clocks.
 //!
-//! Only the runs of reports are recorded. Recording does not change the run.
+//! Only runs for reports are recorded. Recording does not change the run.
 
 mod message;
 
@@ -27,10 +27,10 @@ pub struct Recording {
     pub clocks: BTreeMap<ClockId, Vec<(u64, i64)>>,
     pub(crate) owners: BTreeMap<OwnerId, Process>,
     pub(crate) names: Vec<Name>,
-    /// The open claims of a name on a node, as indexes into `claims`. There are several while several clients read.
+    /// The open claims of a name on a node, as indices into `claims`. There are several if several clients read.
     pub(crate) open_claims: BTreeMap<(u16, NameId), Vec<usize>>,
     pub(crate) open_states: BTreeMap<ProcessPlace, usize>,
-    /// The reading of each client's monotonic clock at the beginning.
+    /// The reading of each client's monotonic clock at the beginning of the run.
     pub(crate) uptimes: Vec<u64>,
 }
 
@@ -56,36 +56,36 @@ pub enum ClockId {
 /// A claim on a node, with the period in which the node had it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Claim {
-    /// The node.
+    /// The index of the node.
     pub node: u16,
     /// The name of the claim.
     pub name: NameId,
-    /// The process that made it, if it is known.
+    /// The process that made the claim, if known.
     pub owner: Option<Process>,
     /// When the claim began, in nanoseconds of true time.
     pub from: u64,
-    /// When the claim ended; `u64::MAX` if the node still had it at the end of the run.
+    /// When the claim ended, or `u64::MAX` if the node still had it at the end of the run.
     pub until: u64,
-    /// The identity of the round that made it.
+    /// The identity of the round that made the claim.
     pub(crate) identity: Option<OwnerId>,
-    /// When it would expire if the node's clock keeps its present rate.
+    /// When the claim would expire if the node's clock kept its current rate.
     pub(crate) expires: u64,
 }
 
 /// A period in which a process did not run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Absence {
-    /// The client or node.
+    /// The client or the node that did not run.
     pub place: ProcessPlace,
     /// The reason.
     pub status: Status,
     /// When the period began, in nanoseconds of true time.
     pub from: u64,
-    /// When the period ended; `u64::MAX` if it lasted to the end of the run.
+    /// When the period ended, or `u64::MAX` if it lasted until the end of the run.
     pub until: u64,
 }
 
-/// Why a client does nothing, or why a node does not answer.
+/// The reason why a client does nothing, or why a node does not answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(missing_docs, reason = "each says what it is")]
 pub enum Status {
@@ -94,7 +94,7 @@ pub enum Status {
     Replica,
 }
 
-/// Steps of a clock that are smaller than this, in nanoseconds, are not recorded by themselves.
+/// The smallest step of a clock, in nanoseconds, that is recorded by itself.
 const FINE: u64 = 200_000;
 
 impl Recording {

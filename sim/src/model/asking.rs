@@ -24,7 +24,7 @@ struct PendingMember {
 /// A member's answer, or the failure to get one.
 pub(super) struct MemberReply {
     pub(super) member: usize,
-    /// When the request was sent, by the clock that deadlines are compared with.
+    /// When the request was sent, on the clock that deadlines are compared with.
     pub(super) sent: Time,
     pub(super) reply: Result<Reply, TransportError>,
 }
@@ -51,7 +51,7 @@ impl<'a> Asking<'a> {
         });
     }
 
-    /// Returns the next answer, or `None` once the monotonic clock shows `until`.
+    /// Returns the next answer, or `None` when the monotonic clock has reached `until`.
     pub(super) async fn next(&mut self, until: Time) -> Option<MemberReply> {
         let mut timer = self.client.runtime().timer();
         poll_fn(|cx| {

@@ -35,7 +35,7 @@ pub(crate) struct ModelClient {
 }
 
 impl ModelClient {
-    /// Returns `None` if the plan runs the product.
+    /// Creates a client, or returns `None` if the plan runs the product.
     pub(crate) fn new(
         who: ProcessId,
         plan: &Rc<Plan>,
@@ -76,8 +76,8 @@ impl ModelClient {
 
     /// Returns the reading of the clock that deadlines are compared with.
     pub(super) fn clock(&self) -> Time {
-        // Monotonic unless flawed: after a backward step of the wall clock, A would believe in its lock beyond the TTL
-        // of its claims, while B wins them.
+        // This is the monotonic clock, unless that is the flaw. With the wall clock, A would believe after a backward
+        // step that it holds its lock beyond the TTL of its claims, while B wins them.
         if self.has(Flaw::WallClock) {
             Time::from_millis(self.runtime().wall_clock().0)
         } else {
@@ -103,7 +103,7 @@ impl ModelClient {
         drop(refused);
     }
 
-    /// Returns the owner under which the next round claims.
+    /// Returns the owner of the claims of the next round.
     pub(super) fn next_owner(&self) -> OwnerId {
         if self.has(Flaw::SharedOwner) {
             return OwnerId {
@@ -111,7 +111,7 @@ impl ModelClient {
                 number: 0,
             };
         }
-        // A fresh number for each round: otherwise a late release of A's first round would remove the claim of its
+        // Each round has a fresh number. Otherwise a late release of A's first round would remove the claim of its
         // second round, which A holds.
         if !self.has(Flaw::OneNumber) {
             self.rounds.set(self.rounds.get() + 1);
@@ -131,8 +131,8 @@ impl ModelClient {
         }
     }
 
-    /// Returns how long a member may take to answer: as in the product, a twentieth of the lease, but at least 25 ms or
-    /// a third of the lease, whichever is shorter.
+    /// Returns how long a member may take to answer, as in the product: a twentieth of the lease, but at least 25 ms
+    /// or a third of the lease, whichever is shorter.
     pub(super) fn member_timeout(&self, lease: Lease) -> Duration {
         if self.has(Flaw::MembersHaveTime) {
             return self.plan.network.call_timeout.as_duration();

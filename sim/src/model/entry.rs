@@ -19,7 +19,7 @@ pub(super) async fn extend(hold: &ModelHold, lease: Duration) -> Result<(), Conf
     confirm(hold, hold.count(), lease).await
 }
 
-/// States the count to every member. A threshold of them must answer that they had the claim.
+/// States the count to every member. A threshold of the members must answer that they had the claim.
 async fn confirm(hold: &ModelHold, count: u32, lease: Lease) -> Result<(), ConfirmError> {
     let client = &hold.client;
     let lost = || ConfirmError::Lost {
@@ -41,7 +41,7 @@ async fn confirm(hold: &ModelHold, count: u32, lease: Lease) -> Result<(), Confi
         let Some(answer) = asking.next(deadline).await else {
             break;
         };
-        // A fresh grant does not count: the claim was missing, and B may have held the name in the meantime.
+        // A fresh grant does not count: the claim was missing, so B may have held the name in the meantime.
         if let Ok(Reply::Acquire(AcquireReply::Granted {
             freshness: Freshness::AlreadyYours,
             ..

@@ -54,12 +54,13 @@ impl ModelGuard {
                     return Poll::Ready(None);
                 }
                 if let Poll::Ready(output) = work.as_mut().poll(cx) {
-                    // The poll may have taken longer than the lease: then the output was produced without the lock.
+                    // The poll may have taken longer than the lease. Then the output was produced without the lock.
                     return Poll::Ready(self.hold.is_held().then_some(output));
                 }
                 let left = self.hold.valid_until().since(self.hold.client.clock());
                 if !left.is_zero() {
-                    // The present deadline. After a renewal this wakes once too early, which is harmless.
+                    // This is the current deadline. After a renewal, the timer fires once too early, which is
+                    // harmless.
                     let _ = timer.poll_until(cx, self.hold.client.now() + left);
                 }
                 Poll::Pending
@@ -93,7 +94,8 @@ impl ModelGuard {
         }
     }
 
-    /// Ends this guard and releases it on the nodes in the background, so that a waiting task may be dropped.
+    /// Ends this guard and releases it on the nodes in the background. The task that waits for the release may then be
+    /// dropped.
     fn begin_release(&mut self) -> Rc<Released> {
         self.is_released = true;
         let (hold, left) = (Rc::clone(&self.hold), self.hold.leave());
@@ -147,7 +149,7 @@ impl Released {
     }
 }
 
-/// Returns whether a threshold of members had the claim; `None` if too few of them answered.
+/// Returns whether a threshold of members had the claim, or `None` if too few of them answered.
 async fn release(hold: &ModelHold, left: u32) -> Option<bool> {
     let release = Release {
         client: Rc::clone(&hold.client),
@@ -175,7 +177,7 @@ async fn release(hold: &ModelHold, left: u32) -> Option<bool> {
     }
 }
 
-/// Leaves the claims of the members after this one to watchdogs.
+/// Keeps the claims of the members after this one, each renewed by a watchdog.
 fn keep_parts_after(hold: &ModelHold, lost: usize) {
     let strays = Strays {
         client: &hold.client,

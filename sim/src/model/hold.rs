@@ -12,22 +12,22 @@ use super::client::ModelClient;
 use super::layout::Layout;
 use crate::plan::variant::Flaw;
 
-/// A hold, which its guards share.
+/// A hold, which is shared by its guards.
 pub(super) struct ModelHold {
     pub(super) client: Rc<ModelClient>,
     pub(super) layout: Rc<Layout>,
     /// The identity of the hold in the history.
     pub(super) id: OwnerId,
-    /// The owner under which the nodes have the claims.
+    /// The owner of the claims on the nodes.
     pub(super) owner: OwnerId,
     pub(super) lease: Lease,
-    /// The tokens of the names, in their order.
+    /// The tokens of the names, in the order of the names.
     pub(super) tokens: Vec<Token>,
     state: RefCell<ModelHoldState>,
 }
 
 struct ModelHoldState {
-    /// The term of each member; `None` for one that does not count.
+    /// The term of each member, or `None` if the member does not count.
     terms: Vec<Option<Time>>,
     guards: u32,
     is_lost: bool,
@@ -70,14 +70,14 @@ impl ModelHold {
         self.state.borrow_mut().guards += 1;
     }
 
-    /// Counts one guard less. Returns how many guards are left.
+    /// Decrements the number of guards and returns it.
     pub(super) fn leave(&self) -> u32 {
         let mut state = self.state.borrow_mut();
         state.guards = state.guards.saturating_sub(1);
         state.guards
     }
 
-    /// Whether no guard is left.
+    /// Returns whether no guard is left.
     pub(super) fn is_over(&self) -> bool {
         self.count() == 0
     }
@@ -87,7 +87,7 @@ impl ModelHold {
         self.layout.threshold_th(terms).unwrap_or(Time::ZERO)
     }
 
-    /// Whether the client may rely on the lock. A lost hold stays lost.
+    /// Returns whether the client may rely on the lock. A lost hold stays lost.
     pub(super) fn is_held(&self) -> bool {
         if self.is_over() {
             return false;
@@ -98,8 +98,8 @@ impl ModelHold {
             false => self.client.clock() < until,
         };
         let mut state = self.state.borrow_mut();
-        // For good: B may have won, worked and released while A's claims were expired. A renewal that succeeds later
-        // must not let A continue with what it read before.
+        // A lost hold stays lost: B may have won, worked and released while A's claims were expired. A renewal that
+        // succeeds later must not let A continue with what it read before.
         if !is_in_time && !self.client.has(Flaw::FreshGrantRenews) {
             state.is_lost = true;
         }

@@ -10,12 +10,12 @@ use crate::plan::variant::Flaw;
 use crate::world::id::{Id, Seat};
 use crate::world::with;
 
-/// The members of a lock: each is one name on one node.
+/// The members of a lock. Each member is one name on one node.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) names: Vec<Name>,
     pub(super) members: Vec<Member>,
-    /// How many members must grant, for each name.
+    /// The number of members that must grant, for each name.
     needed: Vec<usize>,
 }
 
@@ -43,7 +43,7 @@ impl Layout {
         layout
     }
 
-    /// Returns one of the members as a lock of its own.
+    /// Returns one of the members as a separate lock.
     pub(super) fn part(&self, member: usize) -> Option<Layout> {
         let member = self.members.get(member)?;
         Some(Layout {
@@ -57,13 +57,13 @@ impl Layout {
         })
     }
 
-    /// Returns the names, for errors.
+    /// Returns the names, for use in errors.
     pub(super) fn text(&self) -> String {
         let names: Vec<_> = self.names.iter().map(Name::text).collect();
         names.join(", ")
     }
 
-    /// Whether the members for which `says_yes` holds are a threshold of every name.
+    /// Returns whether the members for which `says_yes` holds are a threshold of every name.
     pub(super) fn is_quorum(&self, says_yes: impl Fn(usize) -> bool) -> bool {
         let mut counts = vec![0; self.needed.len()];
         for (member, index) in self.members.iter().zip(0..) {
@@ -77,15 +77,15 @@ impl Layout {
             .all(|(yes, needed)| needed <= yes)
     }
 
-    /// Returns the largest value that a threshold of members reaches for every name, given one value for each member.
+    /// Given one value for each member, returns the largest value that a threshold of members reaches for every name.
     pub(super) fn threshold_th<T: Ord + Copy>(&self, values: &[Option<T>]) -> Option<T> {
         let groups = 0..self.needed.len();
         let of_group = groups.map(|group| {
             let pairs = self.members.iter().zip(values);
             let own = pairs.filter(|(member, _)| member.group == group);
             let mut own: Vec<T> = own.filter_map(|(_, value)| *value).collect();
-            // Descending, so that the threshold-th term ends the hold: A holds 1, 2 and 3 of 5, and once its claim on 3
-            // has expired, B can win 3, 4 and 5.
+            // The order is descending, so that the threshold-th term ends the hold. If A holds 1, 2 and 3 of 5, B can
+            // win 3, 4 and 5 as soon as A's claim on 3 has expired.
             own.sort_unstable_by(|a, b| b.cmp(a));
             let nth = self.needed.get(group)?.checked_sub(1)?;
             own.get(nth).copied()

@@ -21,7 +21,7 @@ use crate::plan::variant::Flaw;
 /// The number of consecutive failed rounds after which an acquisition fails.
 const FAILED_ROUNDS: u32 = 5;
 
-/// The longest lease that compounding reaches.
+/// The longest lease that the variant with compounding leases reaches.
 const LONGEST: Duration = Duration::from_secs(3600);
 
 /// A lock of a variant.
@@ -29,9 +29,9 @@ const LONGEST: Duration = Duration::from_secs(3600);
 pub struct ModelLock {
     client: Rc<ModelClient>,
     layout: Rc<Layout>,
-    /// The lease. With `None`, the watchdog renews the plan's lease.
+    /// The lease, or `None` if the watchdog renews the plan's lease.
     lease: Option<Duration>,
-    /// The hold to enter again, if the lock belongs to an owner.
+    /// The hold to re-enter, if the lock belongs to an owner.
     own: Option<Rc<RefCell<Weak<ModelHold>>>>,
 }
 
@@ -52,7 +52,7 @@ impl ModelLock {
         }
     }
 
-    /// Turns it into the lock of an owner, which enters its hold again.
+    /// Turns the lock into the lock of an owner, which re-enters its hold.
     pub(crate) fn owned(mut self) -> Self {
         self.own = Some(Rc::default());
         self
@@ -139,7 +139,7 @@ impl ModelLock {
         }
     }
 
-    /// Subscribes, checks again once subscribed, and after that waits until the lock may be free.
+    /// Subscribes, checks again when the subscription is live, and then waits until the lock may be free.
     async fn wait(&self, waiting: &mut Option<ModelWaiter>, free_after: Duration) -> WakeUpKind {
         let now = self.client.now();
         let is_new = waiting.is_none();
@@ -149,14 +149,14 @@ impl ModelLock {
                 .hear(&self.client, WakeUpKind::Free, Time::NEVER)
                 .await;
         }
-        // The first wait only lasts until the subscription is live. A release between the refusal and the subscription
-        // sends no message to this waiter, which would otherwise sleep for the rest of the TTL.
+        // The first wait lasts only until the subscription is live. A release between the refusal and the subscription
+        // sends no message to this waiter, which would then sleep for the rest of the TTL.
         let until = if is_new {
             let lease = Lease::new(self.client.plan.workload.lease.as_duration());
             let lease = lease.expect("the plan was checked");
             now + self.client.member_timeout(lease)
         } else {
-            // A claim still exists in its last millisecond, and is gone a millisecond later.
+            // A claim exists until the end of its last millisecond, so it is gone one millisecond later.
             let poll_cap = self.client.plan.workload.poll_cap.as_duration();
             now + free_after
                 .saturating_add(Duration::from_millis(1))
@@ -168,7 +168,7 @@ impl ModelLock {
     /// Pauses between rounds. No message ends the pause, unless the variant has that flaw.
     async fn pause(&self, waiting: &mut Option<ModelWaiter>, pause: Duration) {
         let until = self.client.now() + pause;
-        // A wake-up reaches all waiters at the same time. If it ended their pauses, they would split the members again.
+        // A wake-up reaches all waiters at the same time. If it ended their pauses, they would split the votes again.
         if self.client.has(Flaw::WakeEndsBackOff) {
             let waiting = waiting.get_or_insert_with(|| ModelWaiter::new(&self.layout));
             waiting.hear(&self.client, WakeUpKind::Free, until).await;
@@ -177,7 +177,7 @@ impl ModelLock {
         }
     }
 
-    /// Returns the guard of a hold that was won. Starts a watchdog if the lock has no lease of its own.
+    /// Returns the guard of a hold that was won. Starts a watchdog if the lock sets no lease.
     fn hold(&self, hold: &Rc<ModelHold>) -> ModelGuard {
         let guard = ModelGuard::new(hold);
         if let Some(own) = &self.own {
@@ -189,7 +189,7 @@ impl ModelLock {
         guard
     }
 
-    /// Creates a hold that no node granted.
+    /// Creates a hold that no node has granted.
     fn imagined(&self, lease: Lease) -> Rc<ModelHold> {
         let term = lease.term(self.client.clock());
         let tokens = vec![Token(self.client.runtime().wall_clock().0); self.layout.names.len()];

@@ -6,13 +6,13 @@ use quorlock_core::lease::Lease;
 
 use crate::seam::transport::SimTransport;
 
-/// How long nodes keep token counters: longer than any run lasts.
+/// How long nodes keep token counters. This is longer than any run.
 pub(super) const RETENTION: Retention = Retention::Millis(1 << 40);
 
 /// A member of a lock: one name on one node.
 #[derive(Debug)]
 pub(super) struct Member {
-    /// The index of the name.
+    /// The index of the name of this member.
     pub(super) group: usize,
     pub(super) name: Name,
     pub(super) node: SimTransport,

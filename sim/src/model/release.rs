@@ -10,7 +10,7 @@ use super::client::ModelClient;
 use super::layout::Layout;
 use crate::plan::variant::Flaw;
 
-/// A release: it states to members that the owner's count is `left` from now on.
+/// A release. It states to members that the owner's count is now `left`.
 pub(super) struct Release {
     pub(super) client: Rc<ModelClient>,
     pub(super) layout: Rc<Layout>,
@@ -18,7 +18,7 @@ pub(super) struct Release {
     pub(super) left: u32,
 }
 
-/// The members that answered a release, and those of them that had the claim.
+/// The members that answered a release, and those that had the claim.
 #[derive(Default)]
 pub(super) struct MemberStatements {
     pub(super) ours: Vec<usize>,
@@ -26,7 +26,7 @@ pub(super) struct MemberStatements {
 }
 
 impl Release {
-    /// Sends the release to these members, and waits for each until the transport gives up.
+    /// Sends the release to these members, and waits for each answer until the transport gives up.
     pub(super) async fn tell(&self, members: impl IntoIterator<Item = usize>) -> MemberStatements {
         let mut asking = Asking::new(&self.client);
         for index in members {
@@ -50,7 +50,7 @@ impl Release {
         said
     }
 
-    /// Sends the release to one member after another, up to the first that has no claim. Returns that member.
+    /// Sends the release to one member after another, until one has no claim. Returns that member.
     pub(super) async fn tell_until_lost(&self) -> Option<usize> {
         for member in 0..self.layout.members.len() {
             let said = self.tell([member]).await;
@@ -82,7 +82,7 @@ impl Release {
         }
     }
 
-    /// Whether a `GET` shows that the claim is the owner's.
+    /// Returns whether the answer to a `GET` shows that the claim is the owner's.
     fn is_ours_after_get(&self, answer: &MemberReply) -> bool {
         let Ok(Reply::Inspect(reply)) = &answer.reply else {
             return false;

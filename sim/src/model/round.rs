@@ -18,12 +18,13 @@ use super::release::Release;
 use super::stray::Strays;
 use crate::plan::variant::Flaw;
 
-/// How far a token floor may be from a node's clock, in milliseconds.
+/// The largest distance between a token floor and a node's clock, in milliseconds.
 const SLACK_MILLIS: u64 = 15_000;
 
-/// One round: it reads the clock, sends requests to the members, counts grants and compares their terms with the clock.
+/// One round: it reads the clock, sends requests to the members, counts grants, and compares their terms with the
+/// clock.
 ///
-/// A round that is dropped before it is won releases the claims that it may have made.
+/// Dropping a round before it is won releases the claims that it may have made.
 pub(super) struct Round {
     pub(super) client: Rc<ModelClient>,
     pub(super) layout: Rc<Layout>,
@@ -37,7 +38,7 @@ pub(super) struct Round {
 /// Whether and how a round has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum RoundEnd {
-    /// It has not ended. If it is dropped now, it was cancelled.
+    /// The round has not ended. If it is dropped now, it was cancelled.
     Open,
     Lost,
     Won,
@@ -47,7 +48,7 @@ enum RoundEnd {
 pub(super) enum Vote {
     Unasked,
     Pending,
-    /// Granted with this token, by a request that was sent at this time.
+    /// The member granted the name with this token, in answer to a request that was sent at this time.
     Granted(Token, Time),
     Refused(Ttl),
     Failed(Execution),
@@ -56,10 +57,10 @@ pub(super) enum Vote {
 /// The result of a round.
 pub(super) enum RoundOutcome {
     Won(Rc<ModelHold>),
-    /// Other owners hold too many members. With the earliest time after which that may change; `None` if some members
-    /// granted, because then perhaps no client has won.
+    /// Other owners hold too many members. The value is the earliest time after which that may change. It is `None` if
+    /// some members granted, because then perhaps no client has won.
     Refused(Option<Duration>),
-    /// Too few members answered, or too late.
+    /// Too few members answered, or they answered too late.
     Failed,
 }
 
@@ -95,14 +96,15 @@ impl Round {
         }
         let terms = self.terms();
         let valid_until = self.layout.threshold_th(&terms);
-        // A slow round can outlast its own lease: A's claims on 1 and 2 of 3 have expired, and B may already hold both.
+        // A slow round can outlast its own lease: A's claims on 1 and 2 of 3 have expired, and B may already hold
+        // both.
         if self.is_too_late(valid_until) {
             return RoundOutcome::Failed;
         }
         let Some(tokens) = token::of(self).await else {
             return RoundOutcome::Failed;
         };
-        // Checked again, because raising a token takes another round trip, in which the claims may expire.
+        // The clock is read again, because raising a token takes another round trip, in which the claims may expire.
         if self.is_too_late(valid_until) {
             return RoundOutcome::Failed;
         }
@@ -138,7 +140,7 @@ impl Round {
         }
     }
 
-    /// Claims one member after another, and keeps its claims while it waits for the next one.
+    /// Claims one member after another, and keeps the claims while it waits for the next member.
     async fn wait_in_order(&mut self) {
         let client = Rc::clone(&self.client);
         let layout = Rc::clone(&self.layout);
@@ -188,7 +190,7 @@ impl Round {
                 slack_millis: u64::MAX,
             };
         }
-        // The wall clock as the floor: a node that lost its counter would otherwise hand out 1 again, and the store
+        // The wall clock is the floor. Otherwise a node that lost its counter would hand out 1 again, and the store
         // would reject the newer holder.
         Fence::Mint {
             floor: self.client.runtime().wall_clock(),
@@ -214,7 +216,7 @@ impl Round {
         matches!(self.votes.get(member), Some(Vote::Granted(..)))
     }
 
-    /// Whether the round is neither won nor lost.
+    /// Returns whether the round is neither won nor lost.
     fn is_open(&self) -> bool {
         let may_grant = |member| {
             let vote = self.votes.get(member);
@@ -223,14 +225,14 @@ impl Round {
         !self.layout.is_quorum(|member| self.is_granted(member)) && self.layout.is_quorum(may_grant)
     }
 
-    /// Returns the term of each grant: sent + lease - drift.
+    /// Returns the term of each grant: send time + lease - drift.
     fn terms(&self) -> Vec<Option<Time>> {
         let from_reply = self.client.has(Flaw::GrantCountsFromReply);
         let now = self.client.clock();
         let term = |vote: &Vote| match vote {
             Vote::Granted(..) if from_reply => Some(self.lease.term(now)),
-            // Not from the reply: the node's TTL began before it. A would still believe in its lock when the node has
-            // granted the name to B.
+            // Not from the reply: the node's TTL began before the reply. A would still believe that it holds its lock
+            // when the node has granted the name to B.
             Vote::Granted(_, sent) => Some(self.lease.term(*sent)),
             _ => None,
         };
@@ -254,7 +256,7 @@ impl Round {
         }
     }
 
-    /// Leaves the claims that were granted so far to watchdogs.
+    /// Keeps the claims that were granted so far, each renewed by a watchdog.
     fn keep_parts(&self) {
         let strays = Strays {
             client: &self.client,
@@ -269,11 +271,11 @@ impl Round {
         }
     }
 
-    /// Whether the member may have recorded the claim. Silence is not a refusal.
+    /// Returns whether the member may have recorded the claim. Silence is not a refusal.
     fn may_hold(&self, vote: Vote) -> bool {
         match vote {
             Vote::Granted(..) => true,
-            // The request may still be executed. If A did not release it, the claim would keep B out for a lease
+            // The request may still be executed. If A did not release the claim, it would keep B out for a lease
             // although no client holds it.
             Vote::Pending | Vote::Failed(Execution::Indeterminate) => {
                 !self.client.has(Flaw::SilenceIsRefusal)

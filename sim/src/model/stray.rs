@@ -1,4 +1,4 @@
-//! Claims of a lock that stay on nodes although no client holds the lock.
+//! Claims that stay on nodes although no client holds the lock.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use super::hold::ModelHold;
 use super::layout::Layout;
 use super::watchdog;
 
-/// Claims of a lock that no client releases. Each member becomes a lock of its own, with its own watchdog.
+/// Claims of a lock that no client releases. Each member becomes a separate lock with its own watchdog.
 pub(super) struct Strays<'a> {
     pub(super) client: &'a Rc<ModelClient>,
     pub(super) layout: &'a Layout,
@@ -19,17 +19,17 @@ pub(super) struct Strays<'a> {
 }
 
 impl Strays<'_> {
-    /// Keeps the claim of a member as long as the process lives and the node has it.
+    /// Keeps the claim of a member as long as the process lives and the node has the claim.
     pub(super) fn keep(&self, member: usize, token: Token) {
         let Some(part) = self.layout.part(member) else {
             return;
         };
         let part = Rc::new(part);
         let tokens = vec![token];
-        // A first guess: the node answers whether it still has the claim.
+        // This is a first guess. The answers of the node show whether it still has the claim.
         let terms = vec![Some(self.lease.term(self.client.clock()))];
         let hold = ModelHold::new(self.client, &part, self.owner, self.lease, tokens, terms);
-        // Counts a guard, although no client has one.
+        // The hold counts a guard, although no client has one.
         hold.enter();
         self.client.spawn(watchdog::watch(hold));
     }

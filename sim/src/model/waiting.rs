@@ -1,4 +1,4 @@
-//! Waits for the message that the lock is free.
+//! Waits for the message that a lock is free.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -17,7 +17,7 @@ pub(super) struct ModelWaiter {
     _subscriptions: Vec<Subscription>,
 }
 
-/// What a waiter has received since it last cleared it.
+/// What a waiter has received since it was last cleared.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(super) enum WakeUpKind {
     #[default]
@@ -68,13 +68,13 @@ impl ModelWaiter {
         }
     }
 
-    /// Forgets what was received: only later messages count.
+    /// Forgets what was received, so that only later messages count.
     pub(super) fn clear(&self) {
         let mut inside = self.bell.0.lock().unwrap_or_else(PoisonError::into_inner);
         inside.0 = WakeUpKind::Nothing;
     }
 
-    /// Waits until it has received `min` or more, or until a time.
+    /// Waits until the waiter has received `min` or more, or until a time.
     pub(super) async fn hear(
         &self,
         client: &ModelClient,

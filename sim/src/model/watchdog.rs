@@ -34,8 +34,8 @@ pub(super) async fn watch(hold: Rc<ModelHold>) {
 
 /// Records a member's answer to a renewal. A confirmation counts from when its request was sent.
 fn handle(hold: &ModelHold, answer: &MemberReply, latest_pass: Time) {
-    // From when the answered request was sent. Credited to a later one, the term would outlast the node's TTL, and B
-    // could win the name while A believes in it.
+    // The term counts from when the answered request was sent. If the answer were credited to a later request, the
+    // term would outlast the node's TTL, and B could win the name while A believes that it holds it.
     let since = if hold.client.has(Flaw::LatestPassCredited) {
         latest_pass
     } else if hold.client.has(Flaw::ExtensionCountsFromReply) {
@@ -44,9 +44,9 @@ fn handle(hold: &ModelHold, answer: &MemberReply, latest_pass: Time) {
         answer.sent
     };
     let is_ours = match &answer.reply {
-        // A member without the claim does not count: B may have held the name there in the meantime.
+        // A member without the claim does not count, because B may have held the name there in the meantime.
         Ok(Reply::Renew(replies)) => matches!(**replies, [RenewReply::AlreadyYours { .. }]),
-        // Only the variant that accepts any grant as a renewal sends acquires here.
+        // Only the variant that accepts any grant as a renewal sends an acquire here.
         Ok(Reply::Acquire(reply)) => matches!(reply, AcquireReply::Granted { .. }),
         _ => return,
     };

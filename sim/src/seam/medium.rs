@@ -13,7 +13,7 @@ use crate::world::medium::{Driver, Medium};
 use crate::world::server::Servers;
 use crate::world::specification::server::Specification;
 
-/// Returns the medium of a lane. Nothing else depends on the lane.
+/// Returns the medium of a lane. Nothing else in the simulator depends on the lane.
 pub(crate) fn of(lane: Lane) -> &'static dyn Medium {
     match lane {
         Lane::Fast => &Values,
@@ -24,7 +24,7 @@ pub(crate) fn of(lane: Lane) -> &'static dyn Medium {
     }
 }
 
-/// Messages as values, which the events of the world carry to servers that execute the specification.
+/// The medium in which messages are values. Events of the world carry them to servers that execute the specification.
 struct Values;
 
 impl Medium for Values {

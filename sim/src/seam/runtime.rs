@@ -18,7 +18,7 @@ use crate::world::with;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SimRuntime {
     who: ProcessId,
-    /// How far its clock is ahead of the clock of the process, in nanoseconds.
+    /// How far the clock of this runtime is ahead of the clock of the process, in nanoseconds.
     ahead: u64,
 }
 
@@ -28,8 +28,8 @@ impl SimRuntime {
         SimRuntime { who, ahead: 0 }
     }
 
-    /// Creates a runtime with its own clock, for the client at index `place` of the process. No two clients of a
-    /// process show the same time, so that comparing times of different clocks is noticed.
+    /// Creates a runtime with its own clock, for the client at index `place` of the process. The clocks of a process
+    /// all differ, so that a comparison of times of different clocks is noticed.
     pub(crate) fn of(who: ProcessId, seed: u64, place: u16) -> Self {
         let stream = 1 << 32 | u64::from(place) << 16 | u64::from(who.client.get());
         let mut draw = Draw::new(seed, Purpose::Clock, stream);
@@ -101,7 +101,7 @@ impl SimTimer {
 
 impl Timer for SimTimer {
     fn poll_until(&mut self, cx: &mut Context<'_>, at: Time) -> Poll<()> {
-        // Converted to the clock of the process.
+        // The deadline is converted to the clock of the process.
         let at = match at {
             Time::NEVER => u64::MAX,
             at => at.as_nanos().saturating_sub(self.ahead),

@@ -106,7 +106,7 @@ impl Future for SimCall {
     }
 }
 
-/// Takes the answer. Kept out of `poll`, which usually finds none.
+/// Takes the answer. This is separate from `poll`, which usually finds no answer.
 #[inline(never)]
 fn answer(reply: Key<Replied>) -> Poll<Result<Reply, TransportError>> {
     with(|world| calls::take_answer(world, reply)).map_or(Poll::Pending, Poll::Ready)

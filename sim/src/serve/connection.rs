@@ -1,4 +1,4 @@
-//! Connections: bytes from the client go to the server, and its output goes back.
+//! Connections: bytes from the client go to the server, and the output of the server goes back.
 
 use std::cell::RefCell;
 use std::pin::pin;
@@ -21,7 +21,7 @@ pub(super) async fn serve(
     output: Rc<Notify>,
     stream: TcpStream,
 ) {
-    // Answers are small, and must not wait for each other.
+    // Answers are small and must not wait for each other.
     let _ = stream.set_nodelay(true);
     let (from, to) = stream.into_split();
     let mut reading = pin!(read(&node, session, from));
@@ -37,7 +37,7 @@ pub(super) async fn serve(
     node.borrow_mut().forget(session);
 }
 
-/// Passes on bytes until the client closes the connection.
+/// Passes bytes on until the client closes the connection.
 async fn read(node: &RefCell<ServedNode>, session: SessionId, mut from: OwnedReadHalf) {
     let mut bytes = vec![0; 16 * 1024];
     while let Ok(len @ 1..) = from.read(&mut bytes).await {
@@ -71,9 +71,9 @@ async fn write(
     }
 }
 
-/// Waits until the node is not paused.
+/// Waits while the node is paused.
 async fn pauses(node: &RefCell<ServedNode>) {
     let mut pauses = node.borrow().goes_on();
-    // The sender cannot be gone, because the node owns it.
+    // The sender still exists, because the node owns it.
     let _ = pauses.wait_for(|pauses| *pauses == 0).await;
 }

@@ -1,4 +1,4 @@
-//! The port of a node: every connection gets a session.
+//! The port of a node. Every connection to it gets a session.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -72,17 +72,17 @@ impl ServedNode {
         WallMicros(self.clock.read(self.passed()) / 1_000)
     }
 
-    /// Returns the number of active pauses, to wait for 0.
+    /// Returns a receiver for the number of active pauses, with which a task can wait until there are none.
     pub(super) fn goes_on(&self) -> watch::Receiver<u32> {
         self.pauses.subscribe()
     }
 
-    /// Returns how much longer replies take.
+    /// Returns the additional time that replies take.
     pub(super) fn delay(&self) -> Duration {
         self.delays.iter().copied().max().unwrap_or_default()
     }
 
-    /// Whether a crash has not ended. Of crashes that overlap, the last to end restarts the node.
+    /// Returns whether the node is down. If crashes overlap, the node restarts when the last one ends.
     pub(super) fn is_down(&self) -> bool {
         0 < self.crashes
     }
@@ -103,7 +103,7 @@ impl ServedNode {
         self.connections.remove(&session);
     }
 
-    /// Stores the task that accepts connections, which a crash of the node ends.
+    /// Stores the task that accepts connections. A crash of the node ends this task.
     pub(super) fn is_accepted_by(&mut self, listener: AbortHandle) {
         self.listener = Some(listener);
     }
@@ -141,7 +141,7 @@ impl ServedNode {
         let passed = self.passed();
         if *fault == NodeFault::Crash {
             self.close_all();
-            // Time passes here as in the real world: a disk that is written every second has everything.
+            // Time passes as in the real world, so a disk that is written every second has everything.
             self.redis.save();
         }
         let site = Site {
@@ -189,13 +189,13 @@ impl ServedNode {
         }
     }
 
-    /// Makes the server refuse with the active error that began last, or not at all.
+    /// Makes the server refuse requests with the active error that began last. Without one, the server stops refusing.
     fn tell_of_trouble(&mut self) {
         self.redis.refuse(self.troubles.last().copied());
     }
 }
 
-/// Removes one of several equal faults. It does not matter which one.
+/// Removes one of several equal faults. Which one does not matter.
 fn remove_one<T: PartialEq>(all: &mut Vec<T>, one: &T) {
     if let Some(at) = all.iter().position(|known| known == one) {
         all.remove(at);

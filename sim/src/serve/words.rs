@@ -15,16 +15,16 @@ pub struct FaultWords {
     node: Option<u16>,
 }
 
-/// An example of each kind, for error messages.
+/// An example of each kind of fault, for error messages.
 const KNOWN: &str = "pause-node@5s..8s, crash-node@10s..12s, reset@3s, flush@3s, forget-scripts@3s, \
      backup@3s, server-error=loading@2s..4s (or read-only, out-of-memory, busy), delay=20ms@1s..5s, node-step=30s@6s (or -30s), \
      node-rate=5000@6s (in ppm)";
 
 impl FaultWords {
-    /// Returns the fault for each node that it applies to.
+    /// Returns the fault, once for each node that it applies to.
     ///
     /// # Errors
-    /// If the node does not exist.
+    /// Returns a description of the error if the node does not exist.
     pub fn of(&self, nodes: u16) -> Result<Vec<Fault>, String> {
         match self.node {
             Some(node) if nodes <= node => Err(format!(
@@ -79,7 +79,7 @@ impl FromStr for FaultWords {
     }
 }
 
-/// The parts of the text other than the kind.
+/// The parts of a fault's text except the kind.
 struct Words<'a> {
     at: SimTime,
     to: Option<SimTime>,
@@ -95,7 +95,7 @@ impl Words<'_> {
                 Fault::of_node(at, node, NodeFault::Pause).lasting(self.lasts()?)
             }
             Some(Kind::CrashNode) => {
-                // Without an end, the node restarts at once.
+                // If there is no end, the node restarts at once.
                 let away = self.to.map_or(SimTime::ZERO, |to| to.minus(at));
                 Fault::of_node(at, node, NodeFault::Crash).lasting(away)
             }
@@ -180,7 +180,8 @@ impl Words<'_> {
             .map_err(|_| format!("{value:?} is not a valid value"))
     }
 
-    /// Parses a rate. Rates have the bounds of a plan: a clock that stands still or runs backwards is a step.
+    /// Parses a rate. Rates have the same bounds as in a plan. A clock that stops or runs backwards needs steps
+    /// instead.
     fn rate(&self) -> Result<i32, String> {
         let rate = self.value()?;
         match RATES_PPM.contains(&rate) {

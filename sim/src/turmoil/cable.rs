@@ -1,4 +1,4 @@
-//! The streams of a client: turmoil's TCP, held up by pauses of the process and by faults.
+//! The streams of a client: turmoil's TCP, delayed by pauses of the process and by faults.
 
 use std::future::poll_fn;
 use std::io;
@@ -51,7 +51,7 @@ impl Connect for Cables {
 enum Destination {
     /// The server that currently serves a node of the plan.
     Seat(Seat),
-    /// The server or sentinel that others have named.
+    /// The server or sentinel that another server has named.
     Node(NodeId),
 }
 
@@ -176,7 +176,7 @@ fn plug_in(world: &mut World, client: ClientId, node: NodeId) -> Key<StreamHandl
     })
 }
 
-/// Whether a fault has reset a connection. If not, the task is woken when one does.
+/// Returns whether a fault has reset a connection. If not, the task is woken when one does.
 fn is_reset(world: &mut World, key: Key<StreamHandle>, cx: &Context<'_>) -> bool {
     let Some(plug) = sockets(world).plugs.get_mut(key) else {
         return true;

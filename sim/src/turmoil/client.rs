@@ -1,4 +1,4 @@
-//! The host of a client: carries the requests of its process through the production adapter.
+//! The host of a client. It carries the requests of the client's process through the production adapter.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -16,7 +16,7 @@ use crate::world::id::{ClientId, Id, Seat, first};
 use crate::world::slab::Key;
 use crate::world::{World, with};
 
-/// How soon a broken wake-up connection is noticed. It takes as long in the other lane.
+/// How soon a broken connection for wake-ups is noticed. It takes as long in the other lane.
 const PING: Duration = Duration::from_millis(100);
 
 /// Runs the host until the process ends.
@@ -69,7 +69,7 @@ fn transports(plan: &Plan, client: ClientId) -> Vec<RedisTransport> {
     first(plan.nodes.count).map(open).collect()
 }
 
-/// Returns the address of a node of the plan: that of its server, or those of its sentinels.
+/// Returns the address of a node of the plan: the address of its server, or those of its sentinels.
 fn address(world: &World, seat: Seat) -> String {
     let Some(group) = world.groups.get(seat) else {
         return format!("redis://{}/", seat_host(seat));
@@ -105,7 +105,8 @@ fn config(plan: &Plan, client: ClientId) -> RedisConfig {
         .ping_interval(PING)
 }
 
-/// Sends one request and hands in the answer. A call that no caller waits for is dropped, but only after it was sent.
+/// Sends one request and stores the answer. If no caller waits for the call any more, it is dropped, but only after it
+/// was sent.
 async fn carry(key: Key<Posted>, transport: RedisTransport, request: Request) {
     let mut call = transport.call(request);
     let answer = poll_fn(|cx| match call.as_mut().poll(cx) {

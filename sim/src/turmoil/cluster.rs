@@ -1,4 +1,4 @@
-//! Servers of this lane as the nodes of a cluster.
+//! The servers of this lane as the nodes of a cluster.
 
 use quorlock::transport::{RedisConfig, RedisTransport};
 use redis_sim::{ClusterState, Place, SlotShare, SlotTable};
@@ -19,7 +19,7 @@ pub(super) fn address(plan: &Plan) -> String {
     format!("redis+cluster://{}", nodes.join(","))
 }
 
-/// Returns a transport to the cluster, where clients see it as one node, or else to each of its shards.
+/// Returns one transport to the cluster if clients see it as one node, or else one transport to each of its shards.
 pub(super) fn transports(plan: &Plan, config: RedisConfig) -> Vec<RedisTransport> {
     let cluster = RedisTransport::open(&address(plan), config).expect("BUG: no address");
     if plan.is_one_cluster() {

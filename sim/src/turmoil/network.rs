@@ -1,9 +1,8 @@
 //! Turmoil's hosts, and the messages between them.
 //!
 //! Every message is held on turmoil's link as soon as it is sent, and is delivered when the world's own link decides.
-//! So both lanes have the same latencies, cuts and delays for the same seed, message by message and direction by
-//! direction. A message that is never delivered is lost for good: turmoil's TCP does not retransmit, so its connection
-//! is useless.
+//! So for the same seed, both lanes have the same latencies, cuts and delays, message by message and direction by
+//! direction. If a message is never delivered, its connection is useless, because turmoil's TCP does not retransmit.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -22,7 +21,7 @@ use crate::world::{World, with};
 pub(super) struct TurmoilNetwork {
     sim: Sim<'static>,
     hosts: BTreeMap<IpAddr, TurmoilHost>,
-    /// Messages on turmoil's links that were not delivered, in the same order.
+    /// The messages on turmoil's links that were not delivered yet, in the same order.
     under_way: BTreeMap<(IpAddr, IpAddr), VecDeque<InFlightMessage>>,
 }
 
@@ -32,7 +31,7 @@ enum TurmoilHost {
     Node(NodeId),
 }
 
-/// A message on a link, and when it arrives. `None` means never.
+/// A message on a link, and when it arrives. `None` means that it never arrives.
 #[derive(Clone, Copy, Debug)]
 struct InFlightMessage {
     client: ClientId,
@@ -40,11 +39,11 @@ struct InFlightMessage {
     arrives: Option<u64>,
 }
 
-/// How many steps clients may take to connect before the run begins.
+/// The number of steps that clients may take to connect before the run begins.
 const WARM_UP: usize = 1_000;
 
 impl TurmoilNetwork {
-    /// Creates the hosts and connects every client: a run begins with established connections.
+    /// Creates the hosts and connects every client. A run begins with established connections.
     pub(super) fn new(plan: &Plan) -> Self {
         let nodes = with(|world| world.nodes.count());
         let seed = Draw::new(plan.seed, Purpose::Sockets, 0).bits();
@@ -126,7 +125,7 @@ impl TurmoilNetwork {
         }
     }
 
-    /// Decides for every message that was sent since the last step when it arrives.
+    /// Decides when each message that was sent since the last step arrives.
     fn gather(&mut self) {
         let hosts = &self.hosts;
         let under_way = &mut self.under_way;
@@ -134,8 +133,8 @@ impl TurmoilNetwork {
             for link in links {
                 let held = under_way.entry(link.pair()).or_default();
                 let mut new: Vec<_> = link.skip(held.len()).enumerate().collect();
-                // In the order of connections: when a host ends, tokio drops its tasks, and their streams, in an order
-                // that depends on previous runs.
+                // The messages are sorted by connection. When a host ends, tokio drops its tasks and their streams in
+                // an order that depends on previous runs.
                 new.sort_by_key(|(_, sent)| sent.pair());
                 let mut new: Vec<(usize, InFlightMessage)> = new
                     .into_iter()
@@ -200,7 +199,7 @@ fn hand_over(
         _ => unreachable!("BUG: clients speak to nodes only"),
     };
     world.note(u64::from(client.get()) << 16 | u64::from(node.get()) | digest(protocol) << 32);
-    // It was sent in the previous step.
+    // The message was sent in the previous step.
     let departs = world.now().saturating_sub(STEP);
     let is_to_node = matches!(to, TurmoilHost::Node(_));
     let link = world.links.get_mut(client, node);
@@ -210,7 +209,7 @@ fn hand_over(
     } else {
         link.send_to_client(departs, &mut world.faults)
     };
-    // A request has already waited for its step: rounding its arrival down makes up for that.
+    // A request has already waited for its step, so its arrival is rounded down to make up for that.
     let arrives = passage.first().map(|at| {
         if is_to_node {
             at / STEP * STEP

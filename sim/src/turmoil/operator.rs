@@ -1,4 +1,4 @@
-//! Operations of the plan and the checkers on a server, over their own connection.
+//! Operations of the plan and the checkers on a server, over a separate connection.
 
 use super::{contains, sockets};
 use crate::engine::nodes::{replicas, wait};
@@ -8,16 +8,17 @@ use crate::world::id::{Id, NodeId, first};
 use crate::world::server::{Replicas, Server as _};
 use redis_sim::SessionId;
 
-/// The field of a read-write lock that holds its mode, and is not a claim.
+/// The field of a read-write lock that contains its mode. It is not a claim.
 const MODE: &[u8] = b"mode";
 
-/// The field of a claim that holds its claim version.
+/// The field of a claim that contains its claim version.
 const BEAT: &[u8] = b"beat";
 
-/// The suffix after the owner in the field of a writer's claim.
+/// The suffix that follows the owner in the field of a writer's claim.
 const WRITER: &[u8] = b":write";
 
-/// Returns the lines of an answer that are not lengths. This suffices for numbers and short texts without line ends.
+/// Returns the lines of an answer that are not lengths. This is enough for numbers and short texts without line
+/// breaks.
 fn words(answer: &[u8]) -> Vec<Vec<u8>> {
     let lines = answer.split(|byte| *byte == b'\n');
     let lines = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
@@ -34,7 +35,7 @@ fn operate(world: &mut World, node: NodeId, words: &[&[u8]]) -> Vec<u8> {
     answer
 }
 
-/// Whether a key exists.
+/// Returns whether a key exists.
 fn stands(world: &mut World, node: NodeId, key: &str) -> bool {
     operate(world, node, &[b"EXISTS", key.as_bytes()]) == b":1\r\n"
 }
@@ -57,7 +58,7 @@ pub(super) fn receive(world: &mut World, node: NodeId, session: SessionId, bytes
     wait::block(world, node);
 }
 
-/// Makes a server that has noticed its lack of replicas refuse writes.
+/// Makes a server refuse writes when it has noticed that it lacks replicas.
 fn mind_replicas(world: &mut World, node: NodeId) {
     let Some(demands) = world.plan.nodes.min_replicas.clone() else {
         return;
@@ -72,7 +73,7 @@ fn mind_replicas(world: &mut World, node: NodeId) {
     sockets(world).station(node).redis.mind_replicas(replicas);
 }
 
-/// Blames the faults that kept a server from executing a request.
+/// Records an effect of the faults that kept a server from executing a request.
 fn blame_for_refusals(world: &mut World, node: NodeId, session: SessionId) {
     if let Some((_, fault)) = world.node(node).error() {
         world.blame(fault);
@@ -82,7 +83,7 @@ fn blame_for_refusals(world: &mut World, node: NodeId, session: SessionId) {
     if let Some(fault) = forgot.find_map(|fault| fault)
         && sockets(world).station(node).says(session, b"NOSCRIPT")
     {
-        // The first client that notices it loads the scripts for all.
+        // The first client that notices it loads the scripts for all clients.
         for client in first(world.plan.clients) {
             world.link(client, node).take_lacking_scripts();
         }
@@ -90,8 +91,8 @@ fn blame_for_refusals(world: &mut World, node: NodeId, session: SessionId) {
     }
 }
 
-/// Returns the claims on all names that occur in the bytes: key, owner, count. Readers with expired leases are left
-/// out.
+/// Returns the claims on all names that occur in the bytes: key, owner and count. Readers with expired leases are
+/// omitted.
 fn claims(world: &mut World, node: NodeId, bytes: &[u8]) -> Vec<(String, Vec<u8>, i64)> {
     let names = world.history.names.iter();
     let spoken_of = names.filter(|name| contains(bytes, name.as_bytes()));
@@ -122,7 +123,7 @@ fn claims(world: &mut World, node: NodeId, bytes: &[u8]) -> Vec<(String, Vec<u8>
     claims
 }
 
-/// Records a theft: a request that reduced a claim whose owner it does not name.
+/// Records a theft: a request that reduced a claim but does not name the claim's owner.
 fn check_owners(
     world: &mut World,
     node: NodeId,
@@ -159,7 +160,7 @@ fn bare(key: &str) -> &str {
     behind.map_or(key, |(_, name)| name)
 }
 
-/// Returns how many scripts a client asks the server to run.
+/// Returns the number of scripts that a client's request asks the server to run.
 fn requests(bytes: &[u8]) -> u64 {
     let lines = bytes.split(|byte| *byte == b'\n');
     let count = lines.filter(|line| matches!(*line, b"EVALSHA\r" | b"EVAL\r"));

@@ -34,7 +34,7 @@ impl Servers for Sockets {
         }
     }
 
-    /// Drops everything that the process has left here.
+    /// Drops everything that the process has left in this lane.
     fn kill(&mut self, client: ClientId) {
         self.orders.push(Order::Kill(client));
         for key in self.posted.keys(|posted| posted.client() == client) {

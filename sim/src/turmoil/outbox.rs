@@ -1,4 +1,4 @@
-//! The outbox of a process: requests that wait for its adapter.
+//! The outbox of a process: requests that wait for the adapter.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use crate::world::slab::Key;
 
 pub(super) type OutboxReply = Result<Reply, TransportError>;
 
-/// A request that was left for the adapter.
+/// A request that a process has left for the adapter.
 #[derive(Debug)]
 pub(super) struct Posted {
     client: ClientId,
     seat: Seat,
     answer: Option<OutboxReply>,
-    /// Whether the adapter has finished it.
+    /// Whether the adapter has finished the request.
     is_over: bool,
-    /// Whether no caller waits for the answer any more.
+    /// Whether the caller no longer waits for the answer.
     is_given_up: bool,
     wakers: Wakers,
 }
@@ -57,7 +57,7 @@ impl Posted {
         self.is_over
     }
 
-    /// Takes the answer. Without one, wakes the task when it arrives.
+    /// Takes the answer. If there is none, the task is woken when it arrives.
     pub(super) fn poll(&mut self, cx: &Context<'_>) -> Poll<OutboxReply> {
         if let Some(answer) = self.answer.take() {
             return Poll::Ready(answer);
@@ -66,13 +66,13 @@ impl Posted {
         Poll::Pending
     }
 
-    /// Records that no caller waits for it any more.
+    /// Records that the caller no longer waits for the answer.
     pub(super) fn give_up(&mut self) -> Wakers {
         self.is_given_up = true;
         std::mem::take(&mut self.wakers)
     }
 
-    /// Whether no caller waits for it. If one does, the task is woken when it gives up.
+    /// Returns whether the caller no longer waits. If it still waits, the task is woken when the caller gives up.
     pub(super) fn is_given_up(&mut self, cx: &Context<'_>) -> bool {
         self.wakers.carrier = Some(cx.waker().clone());
         self.is_given_up
@@ -90,7 +90,7 @@ impl Posted {
 #[derive(Debug)]
 pub(super) struct Listening;
 
-/// Requests of a process for its adapter.
+/// The requests of a process for its adapter.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     errands: VecDeque<(u64, OutboxJob)>,
@@ -117,7 +117,7 @@ impl std::fmt::Debug for OutboxJob {
 }
 
 impl Outbox {
-    /// Adds a request that is due at `departs`. That is later than now if the process is paused in the middle of a
+    /// Adds a request that is due at `departs`. This is later than now if the process is paused in the middle of a
     /// step.
     pub(super) fn leave(&mut self, departs: u64, errand: OutboxJob) {
         self.errands.push_back((departs, errand));
@@ -143,7 +143,7 @@ impl Outbox {
         Poll::Ready(due)
     }
 
-    /// Empties it for the next process. The result must be dropped while the world is not borrowed.
+    /// Empties the outbox for the next process. The result must be dropped while the world is not borrowed.
     pub(super) fn clear(&mut self) -> impl Sized + use<> {
         (std::mem::take(&mut self.errands), self.adapter.take())
     }

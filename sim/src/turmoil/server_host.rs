@@ -26,7 +26,7 @@ pub(super) struct ServerHost {
     acceptor: Option<Waker>,
 }
 
-/// The server's side of a connection of a client.
+/// The server's end of a connection of a client.
 #[derive(Debug)]
 pub(super) struct ClientConnection {
     pub(super) client: ClientId,
@@ -47,7 +47,7 @@ impl ServerHost {
         }
     }
 
-    /// Creates a sentinel. The run does not read its keys.
+    /// Creates a sentinel. The run does not read the keys of sentinels.
     pub(super) fn sentinel(seed: u64, node: usize, watch: Watch) -> Self {
         let seed = Draw::new(seed, Purpose::Sockets, 1 + node as u64).bits();
         let process = Server::new(stream(seed, Purpose::ServerIds, 0));
@@ -58,7 +58,7 @@ impl ServerHost {
         }
     }
 
-    /// Closes the connections of one client, or of all.
+    /// Closes the connections of one client, or of all clients.
     pub(super) fn hang_up(&mut self, client: Option<ClientId>) {
         for caller in self.callers.values_mut() {
             if client.is_none_or(|client| client == caller.client) {
@@ -86,7 +86,7 @@ impl ServerHost {
         }
     }
 
-    /// Whether the unsent output of a connection contains this text.
+    /// Returns whether the unsent output of a connection contains this text.
     pub(super) fn says(&self, session: SessionId, text: &[u8]) -> bool {
         let caller = self.callers.get(&session);
         caller.is_some_and(|caller| contains(&caller.outgoing, text))
@@ -122,7 +122,7 @@ pub(super) async fn run(node: NodeId) -> turmoil::Result {
     }
 }
 
-/// Accepts the next connection; returns `None` when the node goes down.
+/// Accepts the next connection, or returns `None` when the node goes down.
 async fn accept(
     node: NodeId,
     listener: &TcpListener,
@@ -138,7 +138,7 @@ async fn accept(
     .await
 }
 
-/// Serves one connection until one of its ends is closed.
+/// Serves one connection until one of its ends closes it.
 async fn serve(node: NodeId, session: SessionId, mut stream: TcpStream) {
     let mut line = OutgoingLine {
         node,
@@ -153,11 +153,11 @@ async fn serve(node: NodeId, session: SessionId, mut stream: TcpStream) {
 
 /// What a server does next with a connection.
 enum Attention {
-    /// Nothing for now: the node is paused.
+    /// Nothing for now, because the node is paused.
     Later,
-    /// Sends these bytes, then reads.
+    /// Send these bytes, then read.
     Speak(Vec<u8>),
-    /// Closes it.
+    /// Close the connection.
     Gone,
 }
 
@@ -200,7 +200,7 @@ impl OutgoingLine {
     }
 }
 
-/// Whether a node accepts connections. The task is woken when that changes.
+/// Returns whether a node accepts connections. The task is woken when this changes.
 fn is_listening(world: &mut World, node: NodeId, cx: &Context<'_>) -> bool {
     sockets(world).station(node).acceptor = Some(cx.waker().clone());
     world.node(node).is_up()

@@ -1,5 +1,5 @@
-//! Connections of a deliberately flawed adapter. The adapter is the product's; its connections replace some words
-//! between it and the servers.
+//! The connections of a deliberately flawed adapter. The adapter is the product's, but its connections replace some
+//! words that it exchanges with the servers.
 
 use crate::plan::variant::{Flaw, Variant};
 
@@ -19,10 +19,11 @@ const CHANNELS: [Swap; 2] = [
     (b"+promoted-slave", b"-promoted-slave"),
 ];
 
-/// The error of a replica that gets a write, replaced by one after which an adapter keeps its connection.
+/// The error of a replica that receives a write. It is replaced by an error after which an adapter keeps its
+/// connection.
 const READ_ONLY: Swap = (b"-READONLY ", b"-ERR READ ");
 
-/// The error of a node whose slot has moved, replaced by one that does not mention slots.
+/// The error of a node whose slot has moved. It is replaced by an error that does not mention slots.
 const MOVED: Swap = (b"-MOVED ", b"-ERRMV ");
 
 impl Swaps {
@@ -43,7 +44,7 @@ impl Swaps {
         swaps
     }
 
-    /// Returns the bytes that the server receives instead of these, or `None` if they are the same.
+    /// Returns the bytes that the server receives instead of these bytes, or `None` if they are the same.
     pub(super) fn outgoing(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let is_same = self.outgoing.is_empty();
         (!is_same).then(|| {
@@ -59,7 +60,8 @@ impl Swaps {
     }
 }
 
-/// Replaces whole words. Words across two packets stay the same, but a simulation sends requests and answers whole.
+/// Replaces whole words. A word that is split over two packets would stay, but a simulation sends requests and answers
+/// whole.
 fn swap(swaps: &[Swap], bytes: &mut [u8]) {
     for (word, other) in swaps {
         let mut at = 0;

@@ -1,4 +1,4 @@
-//! The process's end of the lane: sends its requests and delivers the answers.
+//! The end of the lane in a client process. It sends the requests of the process and delivers the answers.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -135,7 +135,8 @@ fn poll_answer(world: &mut World, key: Key<Posted>, cx: &Context<'_>) -> Poll<Ou
     posted.map_or(Poll::Pending, |posted| posted.poll(cx))
 }
 
-/// Records that no caller waits for a call. Returns the caller's waker, to be dropped, and the carrier's, to be woken.
+/// Records that the caller no longer waits for a call. Returns the caller's waker, which must be dropped, and the
+/// carrier's waker, which must be called.
 fn give_up(world: &mut World, key: Key<Posted>) -> Option<Wakers> {
     let lane = find_sockets(world)?;
     let posted = lane.posted.get_mut(key)?;
@@ -146,7 +147,8 @@ fn give_up(world: &mut World, key: Key<Posted>) -> Option<Wakers> {
     Some(wakers)
 }
 
-/// Whether no caller waits for a call. If one does, the task is woken when it gives up.
+/// Returns whether the caller no longer waits for a call. If it still waits, the task is woken when the caller gives
+/// up.
 pub(super) fn is_given_up(world: &mut World, key: Key<Posted>, cx: &Context<'_>) -> bool {
     let posted = sockets(world).posted.get_mut(key);
     posted.is_none_or(|posted| posted.is_given_up(cx))

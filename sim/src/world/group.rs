@@ -45,7 +45,6 @@ struct Sentinel {
 enum Voice {
     Votes,
     /// The node only names the primary that it has learned of. It is a node of a cluster that began as a replica.
-    /// began.
     Listens,
 }
 

@@ -1,4 +1,4 @@
-//! How a node executes a request: as the specification does, or with the flaw of a variant whose nodes have a flaw.
+//! How a node executes a request: as the specification does, or with the flaw of a variant.
 
 mod modes;
 pub(crate) mod server;

@@ -116,7 +116,7 @@ impl Compare {
     }
 }
 
-/// The factor by which times are longer: a plan's lease of 150 ms becomes 1.5 s.
+/// The factor by which times are longer than in the plan: a lease of 150 ms becomes 1.5 s.
 const SCALE: u32 = 10;
 
 /// Reads the matrix. Its tables are copied into the results as they were printed.

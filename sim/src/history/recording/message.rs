@@ -1,19 +1,19 @@
 //! Messages, as an observer of the network sees them.
 
-/// One message between a client and a node.
+/// A message between a client and a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Message {
-    /// The client that sends or receives it.
+    /// The client that sends or receives the message.
     pub client: u16,
-    /// The node that sends or receives it.
+    /// The node that sends or receives the message.
     pub node: u16,
     /// The kind of message.
     pub sort: MessageSort,
-    /// When it was sent, in nanoseconds of true time.
+    /// When the message was sent, in nanoseconds of true time.
     pub sent: u64,
-    /// When it arrived, in nanoseconds of true time; `None` if it was lost.
+    /// When the message arrived, in nanoseconds of true time, or `None` if it was lost.
     pub arrives: Option<u64>,
-    /// Its content, for people.
+    /// The content of the message, in words.
     pub text: String,
 }
 

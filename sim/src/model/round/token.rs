@@ -12,8 +12,8 @@ use crate::plan::variant::Flaw;
 /// The number of proposals after which the round fails.
 const PROPOSALS: u32 = 3;
 
-/// Returns one token for each name: the one that all its members handed out, or else a larger one that a threshold of
-/// them takes. Returns `None` if no proposal is taken.
+/// Returns one token for each name: the token that all members of the name handed out, or else a larger one that a
+/// threshold of them accepts. Returns `None` if no proposal is accepted.
 pub(super) async fn of(round: &Round) -> Option<Vec<Token>> {
     let mut tokens = Vec::new();
     for group in 0..round.layout.names.len() {
@@ -30,7 +30,7 @@ pub(super) async fn of(round: &Round) -> Option<Vec<Token>> {
             Agreement::Propose(_) if round.client.has(Flaw::MaximumIsToken) => {
                 handed_out.into_iter().flatten().max()?
             }
-            // With the largest value as the token, A could have 6 of 6 and 2, and the later B 3 of 3 and 2.
+            // If the largest value were the token, A could have 6 of 6 and 2, and the later B could have 3 of 3 and 2.
             Agreement::Propose(token) => raise(round, group, token).await?,
         };
         tokens.push(token);
@@ -38,7 +38,7 @@ pub(super) async fn of(round: &Round) -> Option<Vec<Token>> {
     Some(tokens)
 }
 
-/// Proposes a token to the members that granted, until a threshold takes it.
+/// Proposes a token to the members that granted, until a threshold accepts it.
 async fn raise(round: &Round, group: usize, mut proposal: Token) -> Option<Token> {
     let client = &round.client;
     for _ in 0..PROPOSALS {
