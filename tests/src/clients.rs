@@ -117,7 +117,7 @@ pub fn claim_of(server: &Server, name: &str) -> Option<(String, u32)> {
     Some((owner, count.parse().expect("a count")))
 }
 
-/// Whether the claim under the name is this guard's.
+/// Returns whether the claim under the name is this guard's.
 #[must_use]
 pub fn is_claimed_by(server: &Server, name: &str, guard: &Guard) -> bool {
     claim_of(server, name).is_some_and(|(owner, _)| owner == guard.owner_id().to_string())

@@ -267,7 +267,7 @@ impl Cluster {
         (0..self.nodes.len()).find(|index| self.owns(*index, slot))
     }
 
-    /// Whether a node reports that it owns a slot.
+    /// Returns whether a node reports that it owns a slot.
     fn owns(&self, index: usize, slot: u16) -> bool {
         let lines = self.lines(&self.nodes[index]);
         let own = lines.iter().find(|line| line.flags.contains("myself"));
@@ -393,7 +393,7 @@ impl Cluster {
     }
 }
 
-/// Whether a slot is in one of these ranges. A slot that is being moved is in brackets.
+/// Returns whether a slot is in one of these ranges. A slot that is being moved is in brackets.
 fn has(slots: &[String], slot: u16) -> bool {
     slots.iter().any(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));

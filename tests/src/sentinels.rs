@@ -284,7 +284,7 @@ impl SentinelGroup {
         primary
     }
 
-    /// Whether all other servers follow this one, and have all of its data.
+    /// Returns whether all other servers follow this one, and have all of its data.
     fn is_followed(&self, primary: usize) -> bool {
         let Some(primary) = self.servers.get(primary) else {
             return false;

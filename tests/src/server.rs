@@ -206,7 +206,7 @@ impl Server {
         running.expect("the server was not killed").pid()
     }
 
-    /// Whether it was killed, and not started again.
+    /// Returns whether it was killed, and not started again.
     #[must_use]
     pub fn is_killed(&self) -> bool {
         self.running.is_none()

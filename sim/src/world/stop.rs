@@ -111,7 +111,7 @@ impl Halt {
         self.standing.last().map_or(u64::MAX, |(_, until)| *until)
     }
 
-    /// Whether the process of a client is stopped in the middle of a step.
+    /// Returns whether the process of a client is stopped in the middle of a step.
     pub(crate) fn has(&self, client: ClientId) -> bool {
         self.standing
             .iter()

@@ -43,7 +43,7 @@ impl Marked {
         works_in.is_ok_and(|folder| folder.starts_with(self.folders.path()))
     }
 
-    /// Whether one of the processes is stopped.
+    /// Returns whether one of the processes is stopped.
     pub(super) fn has_stopped(&self) -> bool {
         self.processes().iter().any(|process| {
             let stat = std::fs::read_to_string(process.join("stat")).unwrap_or_default();

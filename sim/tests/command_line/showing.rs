@@ -61,7 +61,7 @@ fn a_history_is_exported_as_json_lines() {
     }
 }
 
-/// Whether every element of an XML text is closed in order.
+/// Returns whether every element of an XML text is closed in order.
 fn is_well_formed(xml: &str) -> bool {
     let mut open = Vec::new();
     for tag in xml.split('<').skip(1) {

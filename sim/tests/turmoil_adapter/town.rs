@@ -157,7 +157,7 @@ impl Hall {
         self.with(host, |host| host.accepted)
     }
 
-    /// Whether a server has a key.
+    /// Returns whether a server has a key.
     pub(crate) fn has(&self, host: &str, key: &str) -> bool {
         self.with(host, |host| {
             let session = host.server.open_session();

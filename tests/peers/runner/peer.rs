@@ -33,7 +33,7 @@ impl Peer {
         Peer::NodeRedlock,
     ];
 
-    /// Whether the library works on this many servers, in this many processes.
+    /// Returns whether the library works on this many servers, in this many processes.
     pub(crate) fn works_on(self, nodes: usize, processes: usize) -> bool {
         let is_small = !matches!(self, Peer::Redisson | Peer::NodeRedlock);
         // Ten virtual machines beside five servers would measure the machine.

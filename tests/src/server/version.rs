@@ -15,7 +15,7 @@ pub fn programs() -> Vec<String> {
         .collect()
 }
 
-/// Whether there is a `redis-server` on the PATH.
+/// Returns whether there is a `redis-server` on the PATH.
 #[must_use]
 pub fn is_installed() -> bool {
     Command::new("redis-server")
@@ -69,7 +69,7 @@ fn parse_version(line: &str) -> Option<(Product, Version)> {
     Some((product, version))
 }
 
-/// Whether the `redis-server` on the PATH was built with TLS.
+/// Returns whether the `redis-server` on the PATH was built with TLS.
 #[must_use]
 pub fn speaks_tls() -> bool {
     static KNOWN: OnceLock<bool> = OnceLock::new();

@@ -175,7 +175,7 @@ impl State {
         WallMillis(1_000_000 + ticks * TICK.as_millis() as u64)
     }
 
-    /// Whether steps of this node are tried: untouched nodes are alike, and one stands for all.
+    /// Returns whether steps of this node are tried: untouched nodes are alike, and one stands for all.
     fn is_known(&self, node: usize) -> bool {
         node <= self.touched
     }
@@ -184,7 +184,7 @@ impl State {
         self.touched = self.touched.max(node + 1);
     }
 
-    /// Whether a client can never hold anything again. Then two at a time never will.
+    /// Returns whether a client can never hold anything again. Then two at a time never will.
     fn is_done(&self, checked: &Checked, client: usize) -> bool {
         let Client { number, doing, .. } = &self.clients[client];
         let is_over = match doing {
@@ -199,7 +199,7 @@ impl State {
         is_over && *number == checked.rounds
     }
 
-    /// Whether a client considers itself the holder now.
+    /// Returns whether a client considers itself the holder now.
     fn believes(&self, variant: &Variant, client: usize) -> bool {
         match &self.clients[client].doing {
             Doing::Holding { hold, .. } => {
@@ -210,7 +210,7 @@ impl State {
         }
     }
 
-    /// Whether a node has granted the round of a client.
+    /// Returns whether a node has granted the round of a client.
     fn has_a_part(&self, checked: &Checked, client: usize) -> bool {
         match &self.clients[client].doing {
             Doing::Asking(round) => checked.ids.iter().any(|id| round.has_granted(*id)),

@@ -141,8 +141,8 @@ async fn is_free_in_the_end(stage: Stage) -> String {
     "ok".into()
 }
 
-/// Whether the waiter sleeps until it is woken. Before 3.32, a waiter for Redisson's fair lock computes its sleep from
-/// the TTL at its arrival, which has passed.
+/// Returns whether the waiter sleeps until it is woken. Before 3.32, a waiter for Redisson's fair lock computes its
+/// sleep from the TTL at its arrival, which has passed.
 fn oversleeps(stage: &Stage) -> bool {
     stage.mode == Mode::Fair && stage.first == Side::Rust && stage.is_before((3, 32))
 }

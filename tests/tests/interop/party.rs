@@ -42,7 +42,7 @@ pub(crate) enum Watch {
 }
 
 impl Watch {
-    /// Whether it sleeps, as far as that cannot be seen on the server.
+    /// Returns whether it sleeps, as far as that cannot be seen on the server.
     ///
     /// A thread of the JVM that has subscribed tries once more and then goes to sleep. It can miss a message in between.
     /// Our client has subscribed before it tries again, and receives all messages.
@@ -223,7 +223,7 @@ impl Party {
         }
     }
 
-    /// Whether unlocking a lock that is not held throws. Redisson's RedLock swallows all exceptions.
+    /// Returns whether unlocking a lock that is not held throws. Redisson's RedLock swallows all exceptions.
     pub(crate) fn admits_that_it_is_not_held(&self) -> bool {
         !matches!(self, Party::Jvm(party) if party.mode == Mode::Red)
     }

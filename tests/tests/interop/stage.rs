@@ -104,7 +104,7 @@ impl Stage {
         }
     }
 
-    /// Whether Redisson is older than this version, major and minor.
+    /// Returns whether Redisson is older than this version, major and minor.
     pub(crate) fn is_before(&self, version: (u32, u32)) -> bool {
         let mut numbers = self.version.number.split('.').map(|n| n.parse().unwrap());
         (numbers.next().unwrap(), numbers.next().unwrap()) < version

@@ -88,7 +88,7 @@ pub(crate) fn until_replicated(cluster: &Cluster, primary: usize) {
     assert_eq!(acknowledged, 1, "the replica follows");
 }
 
-/// Whether a shard's marker shows that its process was watched long enough.
+/// Returns whether a shard's marker shows that its process was watched long enough.
 pub(crate) fn counts(cluster: &Cluster, shard: usize) -> bool {
     let owner = cluster.owner_of(TAGS[shard]);
     owner.is_some_and(|owner| marks_itself(&cluster.nodes()[owner], shard))

@@ -104,7 +104,7 @@ fn read(stream: &mut TcpStream, len: usize) -> Vec<u8> {
     said
 }
 
-/// Whether the server is of the version whose texts the simulated server has.
+/// Returns whether the server is of the version whose texts the simulated server has.
 fn is_comparable(server: &Server) -> bool {
     let info: String = server.command(&["INFO", "server"]);
     let is_comparable = info.contains(&format!("redis_version:{VERSION}"));

@@ -115,7 +115,7 @@ impl std::fmt::Debug for Remote {
     }
 }
 
-/// Whether requests and replies are printed, for one schedule that is replayed.
+/// Returns whether requests and replies are printed, for one schedule that is replayed.
 fn is_traced() -> bool {
     std::env::var_os("QUORLOCK_TRACE").is_some()
 }

@@ -23,7 +23,7 @@ pub trait Bench {
     /// Deletes all keys.
     fn begin(&mut self);
 
-    /// Whether it can run the sequence.
+    /// Returns whether it can run the sequence.
     fn can(&self, sequence: &Sequence) -> bool;
 
     /// Returns the process that the server is.

@@ -110,7 +110,7 @@ fn is_same_keys(
         })
 }
 
-/// Whether the values are the same, apart from the time that has passed, which the files do not contain.
+/// Returns whether the values are the same, apart from the time that has passed, which the files do not contain.
 fn is_same(expected: &Value, said: &Value, passed: i64, clock_millis: u64) -> bool {
     match (expected, said) {
         (Value::Object(expected), Value::Object(said)) => {
