@@ -68,7 +68,7 @@ pub struct Acquisition {
     deference: u32,
 }
 
-/// Whether this client lets other clients pass, which its own release has woken.
+/// Whether this client waits so that the clients that its own release has woken can pass.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Passing {
     /// The client did not just release the lock: its first round begins at once.

@@ -159,7 +159,7 @@ impl Cluster {
         self.hints.distrust(endpoint);
     }
 
-    /// Makes sure that the task that looks is running. The task ends with its runtime.
+    /// Makes sure that the task that queries the slot map is running. The task ends with its runtime.
     fn follow_hints(&self) {
         let mut state = self.lock();
         let has_ended = |task: &AbortHandle| task.is_finished();

@@ -53,7 +53,7 @@ pub struct Tls {
 enum TlsSource {
     /// Built from certificates, and built again when they have changed.
     Certificates(Arc<Certificates>),
-    /// Given as a whole.
+    /// A complete configuration from the user.
     Whole(Arc<ClientConfig>),
 }
 

@@ -220,7 +220,7 @@ impl Lock {
         })
     }
 
-    /// Acquires a new hold. `under` is the write hold under which an owner reads.
+    /// Acquires a new hold. `under` is the owner's write hold, if the new hold is a read hold beside it.
     fn acquire_anew(
         &self,
         under: Option<Under>,

@@ -256,7 +256,7 @@ pub(crate) fn elected(name: &dyn Display, owner: OwnerId, term: Token) {
     tell!(info, %name, %owner, %term, "elected: leads");
 }
 
-/// Reports that a candidate could not be elected, for another reason than an existing leader.
+/// Reports that a candidate could not be elected for a reason other than an existing leader.
 pub(crate) fn not_elected(name: &dyn Display, error: &AcquireError) {
     tell!(warn, %name, %error, "a candidate cannot be elected");
 }

@@ -1,5 +1,5 @@
-//! A process that is suspended at a reading of its clock. The reading is old when it takes in a reply that arrived
-//! meanwhile. Every reading of a try is tested.
+//! A process is suspended at a reading of its clock. The reading is old when the process takes in a reply that arrived
+//! meanwhile. The tests cover every reading of a try.
 
 #![allow(
     clippy::disallowed_methods,

@@ -41,8 +41,8 @@ async fn confirm(nodes: &[EmbeddedNode]) {
     first.close().await;
 }
 
-/// "A lock on five nodes was held by two at once after one node was restarted": the node comes back empty, and forms
-/// a majority with the two nodes that the holder does not have.
+/// "A lock on five nodes was held by two at once after one node was restarted": the node restarts empty, and forms a
+/// majority with the two nodes that the holder does not have.
 #[tokio::test(start_paused = true)]
 async fn story_20_a_node_that_comes_back_empty_does_not_give_the_lock_away() {
     let nodes = nodes(5);
@@ -301,7 +301,7 @@ async fn durable_nodes_that_all_restart_keep_the_holder_and_refuse_the_others() 
     assert!(bob.lock("a").try_acquire().await.unwrap().is_some());
 }
 
-/// A node whose `master_replid` changes cannot prove that it was not a replica of another server meanwhile.
+/// A node whose `master_replid` has changed cannot prove that it was not a replica of another server in between.
 #[tokio::test(start_paused = true)]
 async fn a_backup_without_a_backlog_looks_like_a_restart_and_costs_one_longest_lease() {
     let all = waits(&durable(3), NodeTrust::Watched, EmbeddedNode::back_up).await;

@@ -62,7 +62,7 @@ impl fmt::Debug for Scripts {
 }
 
 impl Scripts {
-    /// Returns the scripts of a server. They find their commands by `lookup`.
+    /// Returns the scripts of a server. Their calls of commands are resolved by `lookup`.
     pub(crate) fn new(data: Rc<RefCell<Data>>, lookup: Lookup) -> Self {
         let running = Rc::new(Running {
             data,

@@ -42,7 +42,7 @@ impl Terminal {
         let tty = rustix::fs::open(name.as_c_str(), flags, Mode::empty()).unwrap();
         let end = || Stdio::from(OwnedFd::try_clone(&tty).unwrap());
         let folder = Folder::new();
-        // The shell gets a new session, of which this is the terminal.
+        // The shell gets a new session, whose terminal this is.
         let mut command = Command::new("setsid");
         let path = std::path::Path::new(env!("CARGO_BIN_EXE_quorlock"));
         let path = format!(

@@ -74,8 +74,8 @@ impl Pauses {
         now + self.lost.next(self.random, took.saturating_mul(2))
     }
 
-    /// Returns the end of the pause after the first member refused. The competitor that it granted is asking the rest
-    /// now, and a round that began in the meantime would split the vote.
+    /// Returns the end of the pause after the first member refused. The first member has granted a competitor, which
+    /// now asks the rest. A round that began in the meantime would split the vote.
     pub(super) fn after_postponement(&mut self, now: Time, took: Duration) -> Time {
         for_others(self.after_loss(now, took), took)
     }

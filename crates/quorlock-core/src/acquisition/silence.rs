@@ -3,7 +3,7 @@
 use crate::quorum::MemberId;
 use crate::round::Round;
 
-/// How many rounds in a row may be lost without waiting for a mute member. The round after them waits for it again.
+/// How many rounds in a row may be lost without waiting for a mute member. The next round waits for it again.
 ///
 /// A member that has recovered answers a moment after the others. If no round ever waited for it again, a claim of a
 /// dead owner on one of the others would block the lock for all clients for its whole lease.

@@ -375,7 +375,7 @@ fn owner(number: u64) -> OwnerId {
     }
 }
 
-/// A round with five members. This many of them refuse for each owner, and the others grant.
+/// A round with five members. For each owner and number, this many members refuse and name the owner; the others grant.
 fn refused_for(owners: &[(usize, u64)]) -> Round {
     let mut round = round(&[Threshold::majority(5)], Order::Parallel);
     let mut ids = ask_all(&mut round, ms(0)).into_iter();

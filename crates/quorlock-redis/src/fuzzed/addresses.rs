@@ -16,7 +16,7 @@ struct Said {
     password: Option<String>,
     sentinels_password: Option<String>,
     shown: String,
-    /// An address of the same kind, made from what is shown.
+    /// An address of the same kind, made from the shown text.
     again: Option<String>,
 }
 
@@ -50,7 +50,7 @@ fn sorted(said: &Said) -> Vec<String> {
     endpoints
 }
 
-/// A word that occurs nowhere else.
+/// A secret that appears nowhere else in the input.
 const SECRET: &str = "Zq9xW7";
 
 /// Returns where a password begins, if there is one: after the user, and in the query.

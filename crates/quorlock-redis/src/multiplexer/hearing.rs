@@ -12,7 +12,7 @@ pub(super) struct Hearing {
     registry: Arc<Registry>,
     /// Messages that were received and not yet delivered.
     taken: Vec<(Vec<u8>, Wake)>,
-    /// The last value received, if it was a message to all nodes.
+    /// The last value received, if it was a message published to all nodes.
     to_all: Option<Value>,
 }
 

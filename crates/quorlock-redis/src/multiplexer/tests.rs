@@ -72,7 +72,7 @@ async fn whoever_does_not_wait_for_a_reply_leaves_it_to_nobody_else() {
     assert!(multiplexer.lock().waiting.is_empty());
 }
 
-/// Answers `many` requests with `:1`, and later ones not.
+/// Answers the first `many` requests with `:1`, and does not answer later ones.
 async fn answer(mut server: DuplexStream, many: usize) {
     let len = redis::cmd("PING").get_packed_command().len();
     let mut left = many * len;
@@ -129,7 +129,7 @@ async fn what_the_server_owes_is_bounded() {
     let mut answers: Vec<_> = (0..MOST_WAITING)
         .map(|_| ask(&multiplexer, "PING"))
         .collect();
-    // Whether or not their callers still wait.
+    // Their callers may still wait or not.
     drop(answers.split_off(1_000));
     let deadline = timer::now() + Duration::from_secs(2);
     let refused = multiplexer.send(&redis::cmd("PING"), deadline, || {});

@@ -48,8 +48,8 @@ impl LostSignal {
 
 impl Clone for LostSignal {
     fn clone(&self) -> Self {
-        // A clone waits under a key of its own. With a shared key, the drop of A's signal would remove B's waker, and
-        // B would never learn of the loss.
+        // Each clone waits under its own key. With a shared key, the drop of A's signal would remove B's waker, and B
+        // would never learn of the loss.
         LostSignal::new(self.client.clone(), self.hold.clone())
     }
 }

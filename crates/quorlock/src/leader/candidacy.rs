@@ -55,10 +55,10 @@ pub enum LeaderEvent {
 /// A candidate as a stream of [`LeaderEvent`]s: elected, lost, elected again, until it is dropped. See
 /// [`Candidate::campaign`](crate::Candidate::campaign).
 ///
-/// **Poll it or drop it.** A term continues without polling, as it is renewed in the background. Its end is reported
-/// at the next poll of the stream. Work that does not poll the stream must check [`Leadership::is_leading`] or wait
-/// for [`Leadership::lost`], which report the end before a node may let another candidate win. A candidate that is
-/// not polled is not elected.
+/// **Poll it or drop it.** A term is renewed in the background and continues without polling. Its end is reported at
+/// the next poll of the stream. Work that does not poll the stream must check [`Leadership::is_leading`] or wait for
+/// [`Leadership::lost`], which report the end before a node may let another candidate win. A candidate that is not
+/// polled is not elected.
 ///
 /// Dropping it ends the candidacy. The name of a leader is then released **in the background and without a report**;
 /// use [`Candidacy::resign`] to learn the result.

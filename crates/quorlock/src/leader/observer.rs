@@ -157,7 +157,7 @@ enum Glance {
 
 type Look = Pin<Box<dyn Future<Output = LeaderView> + Send>>;
 
-/// The shortest pause between looks is the usual pause divided by this.
+/// The usual pause between looks divided by this number is the shortest pause.
 const CLOSEST: u32 = 10;
 
 /// The shortest usual pause between looks, to limit the load on the nodes.

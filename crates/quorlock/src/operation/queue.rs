@@ -265,8 +265,8 @@ impl Queues {
     }
 
     /// Leaves the queue. The attempt, with its requests in flight, passes to the next waiter, which is woken. Without
-    /// a next waiter it is returned; the caller drops it after both mutexes are released, as its drop runs code of
-    /// transports.
+    /// a next waiter it is returned; the caller drops it after both mutexes are released, because its drop runs code
+    /// of transports.
     ///
     /// `attempt` is what the waiter holds itself, which is usually a leader's.
     pub(crate) fn leave(

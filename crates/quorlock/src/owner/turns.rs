@@ -69,7 +69,7 @@ pub(crate) enum NoTurn {
 
 /// The state of a waiter when it is polled.
 enum Came {
-    /// It is the first at all of its names.
+    /// It is the first in the line of each of its names.
     First,
     Behind,
     PassedOver,

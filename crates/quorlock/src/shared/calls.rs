@@ -12,7 +12,7 @@ use crate::runtime::Runtime;
 /// The result of a request, with its time.
 pub(crate) struct Received {
     pub(crate) result: Result<Reply, TransportError>,
-    /// When the result was taken out of its call, read afterwards.
+    /// When the result was taken out of its call. The clock was read after that.
     pub(crate) at: Time,
 }
 

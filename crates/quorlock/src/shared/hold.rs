@@ -52,7 +52,7 @@ struct HoldState {
     count: u32,
     statements: Statements,
     is_leaked: bool,
-    /// Whether the end was reported to operators, or will never be.
+    /// Whether the end was reported to operators, or must not be reported.
     is_told: bool,
     claims: Claims,
     late: Vec<PendingAcquire>,

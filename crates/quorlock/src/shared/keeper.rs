@@ -92,7 +92,7 @@ impl Keeper {
         &self.alarm
     }
 
-    /// What is remembered of contended locks.
+    /// The record of contended locks, for the next acquisition of each.
     pub(crate) fn rests(&self) -> &Rests {
         &self.rests
     }

@@ -97,7 +97,7 @@ impl Rests {
         until
     }
 
-    /// Begins a release: counts the messages before anything is sent, as the message may arrive before the reply.
+    /// Begins a release: counts the messages before anything is sent, because the message may arrive before the reply.
     pub(crate) fn releasing(&self, key: &str) -> Option<HeardBefore> {
         if !self.is_used.load(Ordering::Acquire) {
             return None;

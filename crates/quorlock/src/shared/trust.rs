@@ -309,7 +309,7 @@ impl NodeHandle {
                     && (asking, *freshness) != (Purpose::Missing, Freshness::AlreadyYours) =>
             {
                 let quarantine = known.trust.quarantine();
-                // A duration, as the round may use the clock of another client.
+                // A duration, because the round may use the clock of another client.
                 let until = quarantine.and_then(|(_, until)| until);
                 Answer::Quarantined(until.map(|until| until.since(now)))
             }

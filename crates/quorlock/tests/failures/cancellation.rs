@@ -54,8 +54,8 @@ impl World {
     }
 }
 
-/// Drops the future of `begin` after no poll, after one, after two, until it completes. Then nothing of it may be
-/// left. Returns how many polls it took.
+/// Drops the future of `begin` after zero polls, after one, after two and so on, until it completes. Each time nothing
+/// of it may be left. Returns how many polls it took.
 async fn cut_off_at_every_poll<T>(many: usize, begin: impl AsyncFn(&World) -> Boxed<T>) -> usize {
     let mut polls = 0;
     loop {
@@ -73,8 +73,7 @@ async fn cut_off_at_every_poll<T>(many: usize, begin: impl AsyncFn(&World) -> Bo
 }
 
 /// Cancelling an acquisition left a key that no client knew of, and everyone waited for its lease. Here a dropped
-/// acquisition's possible grants are released in the background: on one node and several, alone and with other
-/// waiters.
+/// acquisition's possible grants are released in the background: on one node and several, alone and with other waiters.
 #[tokio::test(start_paused = true)]
 async fn story_14_a_dropped_acquisition_leaves_no_key() {
     for many in [1, 3, 5] {

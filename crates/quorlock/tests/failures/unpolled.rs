@@ -78,7 +78,7 @@ async fn a_grant_to_a_future_that_is_not_polled_passes_to_the_next() {
     }
 }
 
-/// The process has been granted the lock, and no task takes it. A waiter whose wait is over takes it itself.
+/// The process was granted the lock, but no task takes it. A waiter whose wait is over takes it itself.
 #[tokio::test(start_paused = true)]
 async fn a_short_wait_behind_a_future_that_is_not_polled_is_won() {
     for many in [1, 3] {

@@ -145,8 +145,8 @@ async fn several_are_taken_together_but_no_name_in_two_modes() {
     }
 }
 
-/// They arrive together, and a writer of another client is in the way: one sends a request of its own, and one on
-/// behalf of the rest.
+/// They arrive together, and a writer of another client is in the way: one reader sends its own request, and one sends
+/// a request on behalf of the rest.
 #[tokio::test(start_paused = true)]
 async fn readers_that_come_at_once_behind_a_writer_do_not_each_ask() {
     for count in [2, 200] {

@@ -227,7 +227,7 @@ impl ZaddOptions {
         Ok((options, at))
     }
 
-    /// Returns the new score of a member; `None` if it is not to change.
+    /// Returns the new score of a member; `None` if the options prevent a change.
     fn score(&self, old: Option<f64>, given: f64) -> Result<Option<f64>, Refusal> {
         let new = if self.adds_up {
             sum(old, given)?

@@ -128,7 +128,7 @@ fn what_rivals_give_back_ends_the_pause_after_a_collision() {
     assert_eq!(*a.step(), Step::Ask(Order::FirstMember), "no vote is split");
 }
 
-/// One of three clients has had the lock. It leaves two releases to the others, unless they do not use them.
+/// One of three clients has had the lock. It leaves two releases to the other clients, unless they do not acquire it.
 #[test]
 fn one_that_has_had_the_lock_comes_after_those_that_have_not() {
     let mut a = five();

@@ -66,7 +66,7 @@ fn one_that_does_not_let_pass_says_so() {
     assert_eq!(a.was_passed(), None);
 }
 
-/// 50 waiters of one process: the next one knows that the previous one holds the name.
+/// Suppose 50 waiters of one process: the next one knows that the previous one holds the name.
 #[test]
 fn the_next_caller_of_a_client_that_has_the_lock_asks_when_it_is_released() {
     let lease = Duration::from_secs(10);

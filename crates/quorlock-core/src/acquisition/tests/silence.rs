@@ -11,7 +11,7 @@ fn three() -> Acquisition {
     waiting_for(vec![Threshold::majority(3)])
 }
 
-/// A round of three members, of which these answer: the first grants, the others refuse.
+/// A round of three members, of which those in `answer` answer: the first grants, the others refuse.
 fn round(a: &Acquisition, answer: &[usize]) -> Round {
     let lease = Lease::new(Duration::from_secs(10)).unwrap();
     let round = Round::new(ms(0), a.members.clone(), lease, TIMEOUT, Order::Parallel);

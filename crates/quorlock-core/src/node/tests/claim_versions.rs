@@ -122,7 +122,7 @@ fn a_renewal_beats_and_a_release_ends_the_beat() {
 }
 
 /// Three requests of one hold that state increasing values, in every order of arrival. Neither the claim version nor
-/// the TTL ever decreases, and whatever count is stored, only a count of 0 frees the name, at once and for good.
+/// the TTL ever decreases. Whatever count is stored, only a count of 0 frees the name, immediately and for good.
 #[test]
 fn requests_that_come_in_any_order_take_nothing_back() {
     let stated = [(16, 10, 1), (17, 20, 3), (18, 20, 2)].map(|(number, secs, count)| Claim {

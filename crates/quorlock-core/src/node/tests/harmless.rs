@@ -1,5 +1,5 @@
-//! Shows why some checks of a client can be removed without harm: the behaviour of the nodes is enough. Each is an
-//! excused fault of `sim/product-faults.toml`.
+//! Shows why some checks of a client can be removed without harm: the behaviour of the nodes is enough. Each such
+//! removal is an excused fault of `sim/product-faults.toml`.
 
 use super::*;
 use crate::marker::{MarkerState, Nonce, Process, Shown, ShownMarker};
@@ -35,8 +35,8 @@ fn what_is_asked_behind_a_release_leaves_no_claim() {
 }
 
 /// A's acquire is granted, its reply is slow, and in the meantime the node answers "not yours". If A counted the grant
-/// anyway, it would count it no longer than the node refuses all others. This holds whenever the request is executed
-/// after `sent`, and whatever the two clocks show within the drift allowance.
+/// anyway, it would count it only for as long as the node refuses all others. This holds whenever the request is
+/// executed after `sent`, and whatever the two clocks show within the drift allowance.
 #[test]
 fn a_grant_keeps_others_out_until_its_term_is_over_however_late_its_reply_is() {
     let term = lease().term(ms(0));
@@ -111,8 +111,8 @@ fn a_late_grant_of_a_process_is_over_before_the_next_one_is_trusted() {
 }
 
 /// A node is watched, and restarts with all its data. If it inherited its observing marker, A's watch would continue.
-/// It would still last for the longest lease since A first saw the nonce, which was after the last moment at which
-/// claims were forgotten.
+/// The watch would still last for the longest lease since A first saw the nonce. A saw it after the last moment at
+/// which claims were forgotten.
 #[test]
 fn a_watch_that_goes_on_in_the_next_process_is_no_shorter() {
     let mut a = trust();

@@ -111,8 +111,8 @@ impl Inner {
         now: Time,
         mail: &mut Vec<Message>,
     ) -> Option<Vec<Arc<Hold>>> {
-        // Until the task reports again, what it takes here is in no list. Without this, another thread that closes
-        // the client now would find nothing left, although a release is still unsent.
+        // Between this point and the task's next report, the messages that it takes here are in no list. Without this
+        // line, another thread that closes the client now would find nothing left, although a release is still unsent.
         self.is_idle = false;
         if self.inbox_due <= now {
             self.inbox_due = Time::NEVER;
