@@ -1,4 +1,5 @@
-//! The cost of a backup of all nodes at once, in both lanes: new locks wait for one longest lease, and no hold is lost.
+//! The cost of a backup of all nodes at the same time, in both lanes: new locks wait for one longest lease, and no
+//! hold is lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +13,7 @@ use quorlock_sim::time::SimTime;
 
 const LEASE: Duration = Duration::from_millis(400);
 
-/// What happened to the lock that is held during the backup, and to the one that is acquired after it.
+/// What happened to the lock that is held during the backup, and to the lock that is acquired after it.
 #[derive(Default)]
 struct Seen {
     kept: AtomicU64,
@@ -20,7 +21,8 @@ struct Seen {
     granted_after_millis: AtomicU64,
 }
 
-/// Client 0 holds a lock from before the backup until long after it. Client 1 acquires another one just after it.
+/// Client 0 holds a lock from before the backup until long after it. Client 1 acquires another lock just after the
+/// backup.
 async fn client(ctx: Context, seen: Arc<Seen>) {
     if ctx.client() == 0 {
         let Ok(guard) = ctx.lock(["kept"]).acquire().await else {
@@ -34,7 +36,7 @@ async fn client(ctx: Context, seen: Arc<Seen>) {
         count.fetch_add(1, Ordering::Relaxed);
         std::future::pending::<()>().await;
     }
-    // So that the client watches the nodes before the backup.
+    // This acquisition makes the client watch the nodes before the backup.
     if let Ok(guard) = ctx.lock(["before"]).acquire().await {
         let _ = guard.release().await;
     }
@@ -48,7 +50,7 @@ async fn client(ctx: Context, seen: Arc<Seen>) {
     std::future::pending::<()>().await;
 }
 
-/// Returns how long the new lock took, with these nodes backed up one second after the beginning.
+/// Returns how long acquiring the new lock took, with these nodes backed up one second after the beginning.
 fn wait_after_backup_of(nodes: &[u16], lane: Lane) -> u64 {
     let plan = Plan {
         lane,

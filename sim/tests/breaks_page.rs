@@ -1,4 +1,4 @@
-//! The page of what still breaks: each of its plans produces the story and the picture beside it.
+//! The page of what still breaks. Each of its plans must produce the story and the picture next to it.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! One lock of several clients of the product in one process, each with its own clock.
+//! One lock of several clients of the product in one process, where each client has its own clock.
 
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ async fn hold(ctx: Context) {
     }
 }
 
-/// Tries the name alone and together with another node's name, alternately. The first lock belongs to the second node's
-/// client, the other one is driven by the first node's client.
+/// Tries the name alone and together with another node's name, alternately. The first lock belongs to the second
+/// node's client, and the other lock is driven by the first node's client.
 async fn contend(ctx: Context) {
     let locks = [ctx.lock(["b"]), ctx.lock(["a", "b"])];
     for lock in locks.iter().cycle() {
@@ -32,8 +32,9 @@ async fn contend(ctx: Context) {
     }
 }
 
-/// An earlier version dated what the second node showed by the clock of the first node's client, which is ahead in half
-/// of the runs and behind in the others. In one half, the lock of both names replaced a live claim; in the other half,
+/// An earlier version dated observations of the second node by the clock of the first node's client, which is ahead in
+/// half of the runs and behind in the others. In one half, the lock of both names replaced a live claim; in the other
+/// half, the lock of the name alone did.
 /// the lock of the name alone did.
 #[test]
 fn a_lock_of_two_clients_replaces_no_live_claim_whatever_their_clocks_show() {
@@ -56,7 +57,7 @@ fn a_lock_of_two_clients_replaces_no_live_claim_whatever_their_clocks_show() {
         ..Plan::default()
     };
     let simulation = Simulation::new(plan, |ctx| async move {
-        // The first name belongs to the first node, the second to the second.
+        // The first name belongs to the first node, and the second name to the second node.
         let _ = ctx.lock(["a", "b"]);
         match ctx.client() {
             0 => hold(ctx).await,

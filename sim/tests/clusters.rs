@@ -86,7 +86,8 @@ fn generator(lock: LockKind, faults: FaultChoice) -> PlanGenerator {
     }
 }
 
-/// Runs drawn plans, none of which may break. Returns how many replicas were promoted and how many slots moved.
+/// Runs drawn plans, none of which may break a property. Returns how many replicas were promoted and how many slots
+/// moved.
 fn run_all(generator: &PlanGenerator, seeds: Range<u64>) -> (u64, u32) {
     let (mut promotions, mut moves) = (0, 0);
     for seed in seeds {

@@ -1,4 +1,4 @@
-//! Many clients that want one name on a majority of nodes: one of them acquires it as soon as it is free.
+//! Many clients that want one name on a majority of nodes. One of them must acquire it as soon as it is free.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -7,7 +7,7 @@ use quorlock_sim::plan::{LockKind, Plan};
 use quorlock_sim::plan_file::parse;
 use quorlock_sim::simulation::run;
 
-/// Returns the holds and the commands of all clients, summed over some seeds.
+/// Returns the holds and the commands of all clients, added up over some seeds.
 fn measure(clients: u16) -> (u64, u64) {
     let mut sum = (0, 0);
     for seed in 0..3 {
@@ -60,8 +60,8 @@ fn holds_of(seed: u64, fault: &str) -> u32 {
     run(&Rc::new(plan)).history.holds
 }
 
-/// A is granted one of the two remaining nodes, and B the other. If both waited for the third one until it times out,
-/// the lock would be idle in that time, and the next two clients would be in the same position.
+/// A is granted one of the two remaining nodes, and B the other one. If both waited for the third node until it timed
+/// out, the lock would be idle in that time, and the next two clients would be in the same position.
 #[test]
 fn a_node_that_is_cut_off_costs_competitors_no_time_out_in_each_round() {
     let cut = r#"faults = [{ kind = "cut", at = "1ms", lasts = "9s", nodes = [2] }]"#;

@@ -1,4 +1,4 @@
-//! One seed gives one story: in this process, in another process, and beside other runs.
+//! One seed leads to one story: in this process, in another process, and next to other runs.
 
 use std::process::Command;
 use std::rc::Rc;
@@ -50,7 +50,7 @@ fn another_process_tells_the_same_story_also_under_load() {
                     .spawn()
                     .unwrap()
             };
-            // All at once, so that they compete for the cores.
+            // The processes run at the same time, so that they compete for the cores.
             let children: Vec<_> = (0..8).map(|seed| (seed % 4, child(seed % 4))).collect();
             for (seed, child) in children {
                 let output = child.wait_with_output().unwrap();

@@ -1,4 +1,4 @@
-//! Runs that do not end by themselves are ended, and reported.
+//! Runs that do not end by themselves are stopped and reported.
 
 use std::future::{pending, poll_fn};
 use std::task::Poll;
@@ -18,7 +18,7 @@ fn plan() -> Plan {
     }
 }
 
-/// Runs client 1 with this work from 100 ms on, beside a client that acquires and releases.
+/// Runs client 1 with this work from 100 ms on, while another client acquires and releases.
 fn run<F: Future<Output = ()> + 'static>(
     does: impl Fn(Context) -> F + Clone + Send + Sync + 'static,
 ) -> Run {
@@ -42,7 +42,7 @@ fn run<F: Future<Output = ()> + 'static>(
     simulation.run(3)
 }
 
-/// Checks that the run was stopped soon after 100 ms. Returns the clients that are reported as the last to run.
+/// Checks that the run was stopped soon after 100 ms. Returns the clients that are reported as having run last.
 fn stopped(run: &Run) -> Vec<u16> {
     let Verdict::Violated(violation) = &run.verdict else {
         panic!("{:?}", run.verdict);
@@ -84,7 +84,7 @@ fn clients_whose_time_hardly_passes_are_found() {
     assert!(stopped(&run).iter().all(|client| *client == 1));
 }
 
-/// The same program ends in the same place again, and a run after it is the same as without it.
+/// The same program is stopped at the same point again, and a run after it is the same as without it.
 #[test]
 fn a_run_after_one_that_was_stopped_is_as_if_there_had_been_none() {
     let alone = run(|_| pending());

@@ -1,4 +1,4 @@
-//! Tasks that extend and enter one hold beside the watchdog, under faults inside the assumptions.
+//! Tasks that extend and re-enter one hold while the watchdog renews it, under faults inside the assumptions.
 
 use std::rc::Rc;
 

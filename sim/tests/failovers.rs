@@ -13,7 +13,7 @@ use quorlock_sim::plan::Plan;
 use quorlock_sim::plan_file;
 use quorlock_sim::simulation::{Verdict, run};
 
-/// Returns a plan with holds on three nodes with a replica each, and these faults.
+/// Returns a plan with holds on three nodes, each with a replica, and with these faults.
 fn plan(faults: &str) -> Plan {
     let text = format!(
         "lock = 'redlock'
@@ -62,8 +62,8 @@ const LEFT_BEHIND: &str = "[[faults]]
     left_behind = [1, 2, 5]
     rejoin_after = '900ms'\n";
 
-/// Clients that stay with the old primary for longer than the others watch the new one count the old one towards a
-/// majority, while the others count the new one.
+/// Clients may stay with the old primary for longer than the others watch the new one. Then they count the old primary
+/// towards a majority, while the others count the new one.
 #[test]
 fn a_node_fails_over_to_the_server_that_was_its_primary_before() {
     let first = breaks(&plan(LEFT_BEHIND));

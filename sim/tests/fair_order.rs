@@ -15,8 +15,8 @@ use quorlock_sim::variant::Variant;
 /// The number of hand-overs that the run must reach.
 const HANDOVERS: u64 = 10_000;
 
-/// Returns a plan with ten clients of two tasks each, on one node. No two clocks agree: those of clients are wrong by
-/// up to five minutes, that of the node by an hour.
+/// Returns a plan with ten clients of two tasks each, on one node. No two clocks agree: the clocks of clients are
+/// wrong by up to five minutes, and the clock of the node by an hour.
 fn plan(variant: Variant) -> Plan {
     let steps = (0..10u16).map(|client| {
         Fault::of_client(
@@ -65,7 +65,8 @@ fn plan(variant: Variant) -> Plan {
 /// Returns how often the lock went to an owner that had waited for it.
 ///
 /// # Errors
-/// The index of the answer with which it went to another owner than the one that had waited the longest.
+/// Returns the index of the answer with which the lock went to an owner other than the one that had waited the
+/// longest.
 fn handovers(history: &History) -> Result<u64, usize> {
     let mut queue: VecDeque<OwnerId> = VecDeque::new();
     let mut handovers = 0;

@@ -14,14 +14,14 @@ fn measure(plan: impl Fn(u64) -> Plan, seeds: u64) -> (u64, u64) {
         let run = run(&plan);
         let holds = u64::from(run.history.holds);
         let nodes = u64::from(plan.nodes.count);
-        // Every hold sends one acquire and one release to each node.
+        // Each hold sends one acquire and one release to each node.
         let proposals = run.counters.commands.saturating_sub(2 * nodes * holds);
         sum = (sum.0 + holds, sum.1 + proposals);
     }
     sum
 }
 
-/// Holds for at least 95 of 100 uncontended acquisitions, with correct and with incorrect clocks.
+/// At least 95 of 100 uncontended acquisitions agree, with correct and with incorrect clocks.
 #[test]
 fn an_uncontended_quorum_agrees_on_the_token() {
     let right = |seed| Plan {
@@ -39,7 +39,7 @@ fn an_uncontended_quorum_agrees_on_the_token() {
     };
     let drawn = |seed| {
         let mut plan = generator.plan(seed);
-        // Without renewals, which would count as proposals here.
+        // There are no renewals, because they would count as proposals here.
         plan.workload.watchdog = quorlock_sim::plan::Watchdog::Off;
         plan
     };

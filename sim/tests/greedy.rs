@@ -1,5 +1,5 @@
-//! Clients that acquire again as soon as they have released: a lock that a client waits for is not idle, and each
-//! client gets its share.
+//! Clients that acquire again as soon as they have released. A lock that another client waits for must not be idle,
+//! and each client must get its share.
 
 #![expect(
     clippy::print_stdout,
@@ -15,11 +15,11 @@ use quorlock_sim::plan::time::SimTime;
 use quorlock_sim::plan::{LockKind, Nodes, Plan, Workload, WorkloadKind};
 use quorlock_sim::simulation::{Verdict, run};
 
-/// The figures of some seeds.
+/// The figures of several seeds.
 #[derive(Debug)]
 struct Measured {
     /// How long the lock was free although a client waited for it, in ms: the median, the 99th percentile and the
-    /// longest.
+    /// maximum.
     gaps: [f64; 3],
     /// The smallest share of a client, relative to an even share.
     least_share: f64,
@@ -103,8 +103,8 @@ fn lossy(clients: u16, nodes: u16, of_million: u32, duration: SimTime) -> Vec<Fa
     }]
 }
 
-/// Latencies are 1 to 5 ms one way. A message, a round that tries the first member before the rest, and a release take
-/// about 20 ms on five nodes. Figures are printed with `--nocapture`.
+/// Latencies are 1 to 5 ms one way. On five nodes, a message, a round that asks the first member before the rest, and
+/// a release take about 20 ms in total. Figures are printed with `--nocapture`.
 #[test]
 fn a_lock_that_is_wanted_is_not_idle_and_each_gets_its_share() {
     for (nodes, clients, p99, commands) in [
@@ -129,7 +129,7 @@ fn a_lock_that_is_wanted_is_not_idle_and_each_gets_its_share() {
     }
 }
 
-/// A lost message costs as long as a member may take to answer: half a second.
+/// A lost message costs as much time as a member has to answer: half a second.
 #[test]
 fn lost_messages_leave_it_idle_for_no_longer_than_they_are_waited_for() {
     for (nodes, clients, p99) in [(1, 2, 20.0), (1, 10, 20.0), (5, 2, 40.0), (5, 10, 50.0)] {

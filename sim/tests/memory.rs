@@ -21,8 +21,8 @@ fn batch() {
     }
 }
 
-/// The buffers that a thread keeps for its next run have their size after the first batch: the second one leaks
-/// nothing.
+/// The buffers that a thread keeps for its next run have reached their size after the first batch. The second batch
+/// must leak nothing.
 #[test]
 fn runs_leave_no_memory_behind() {
     batch();

@@ -1,4 +1,4 @@
-//! Clients and invariants of a user: an example of the public interface.
+//! Clients and invariants of a user. This is an example of the public interface.
 
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
@@ -104,7 +104,8 @@ fn a_node_that_forgets_lets_two_of_them_in_and_the_checker_says_so() {
     assert_eq!(broken, Some(Property::Exclusion));
 }
 
-/// Holds a lock while the machine sleeps past the lease, and records when after waking the holder learns of the loss.
+/// Holds a lock while the machine is suspended for longer than the lease. Records how soon after waking the holder
+/// learns of the loss.
 async fn sleep_through(ctx: Context, told_after: Arc<AtomicU64>) {
     let lock = ctx.lock(["bed"]).lease(Duration::from_secs(3));
     let Ok(guard) = lock.acquire().await else {
@@ -116,8 +117,9 @@ async fn sleep_through(ctx: Context, told_after: Arc<AtomicU64>) {
     told_after.store(slept.as_millis() as u64, Ordering::Relaxed);
 }
 
-/// The machine sleeps from 1 s to 31 s, with a lease that ends after 3 s. With a clock that counts, the holder learns
-/// of the loss within a second of waking; with one that stands still, it believes for two more seconds.
+/// The machine is suspended from 1 s to 31 s, with a lease that ends after 3 s. With a clock that counts that time,
+/// the holder learns of the loss within a second of waking. With a clock that stops, it relies on the lock for two
+/// more seconds.
 #[test]
 fn a_holder_that_slept_is_told_within_a_second_of_waking_if_its_clock_counts() {
     for (clock, told) in [
@@ -141,7 +143,7 @@ fn a_holder_that_slept_is_told_within_a_second_of_waking_if_its_clock_counts() {
     }
 }
 
-/// Acquisitions with a bounded wait by their result, and how many of them lasted across a restart of the server.
+/// Acquisitions with a bounded wait, by their result, and how many of them lasted across a restart of the server.
 #[derive(Default)]
 struct Waits {
     won: AtomicU64,
@@ -178,7 +180,7 @@ async fn wait_through(ctx: Context, waits: Arc<Waits>) {
     }
 }
 
-/// A server restarts and is away for a second. A waiter with a bound of three seconds acquires the lock afterwards.
+/// A server restarts and is down for a second. A waiter with a bound of three seconds acquires the lock afterwards.
 #[test]
 fn a_wait_outlasts_a_restart_of_the_server_that_is_shorter() {
     let waits = Arc::new(Waits::default());
@@ -206,11 +208,11 @@ fn a_wait_outlasts_a_restart_of_the_server_that_is_shorter() {
     }
     let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
     assert_eq!(count(&waits.failed), 0, "{} won", count(&waits.won));
-    // Both clients of ten runs at each of three restarts, except those that were not waiting just then.
+    // These are both clients of ten runs at each of three restarts, except clients that were not waiting at that time.
     assert!(40 < count(&waits.across), "{}", count(&waits.across));
 }
 
-/// Writes, starts to read beside that, stops writing while its server is away, and reads to the end.
+/// Writes, starts to read during that hold, stops writing while the server is down, and keeps reading until the end.
 async fn goes_on_reading(ctx: Context) {
     let owner = ctx.locks().owner();
     let Ok(writing) = owner.write("page").acquire().await else {
@@ -224,7 +226,8 @@ async fn goes_on_reading(ctx: Context) {
     reading.lost().await;
 }
 
-/// Another client reads now and then. Every reader is let in once the server is back, although one reader never leaves.
+/// Another client reads now and then. Every reader is admitted once the server is back, although one reader never
+/// leaves.
 #[test]
 fn what_a_writer_could_not_release_does_not_keep_readers_out_for_as_long_as_it_reads() {
     for (lock, count) in [(LockKind::Single, 1), (LockKind::Redlock, 3)] {
@@ -278,7 +281,7 @@ fn what_a_writer_could_not_release_does_not_keep_readers_out_for_as_long_as_it_r
     }
 }
 
-/// Keeps a future that it polls once, and acquires the same lock with other futures.
+/// Keeps a future that is polled only once, and acquires the same lock with other futures.
 async fn keep_an_idle_future(ctx: Context, waits: Arc<Waits>) {
     let lock = ctx.lock(["door"]).lease(Duration::from_millis(200));
     loop {
@@ -289,7 +292,7 @@ async fn keep_an_idle_future(ctx: Context, waits: Arc<Waits>) {
             continue;
         }
         for _ in 0..5 {
-            // A client that acquires again at once leaves the other no time.
+            // A client that acquires again at once would leave the other client no time.
             ctx.sleep(ctx.random_span(SimTime::millis(1), SimTime::millis(40)))
                 .await;
             let lock = lock.clone().wait(Duration::from_secs(5));
@@ -325,7 +328,7 @@ fn a_client_that_keeps_a_future_and_does_not_poll_it_goes_on() {
     assert!(500 < count(&waits.won), "{}", count(&waits.won));
 }
 
-/// Moves money between two accounts, and uses nothing of the context but its locks and its clock.
+/// Moves money between two accounts, and uses nothing of the context except its locks and its clock.
 async fn deposit(ctx: Context, deposits: Arc<AtomicU64>) {
     let lock = ctx.locks().lock("account");
     loop {

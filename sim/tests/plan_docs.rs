@@ -1,4 +1,4 @@
-//! The page about plans has an example of everything that a plan can contain, and every example can be run.
+//! The page about plans must have an example of everything that a plan can contain, and every example must run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -52,8 +52,8 @@ fn fault_fields(plan: &Table, found: &mut BTreeMap<String, BTreeSet<String>>) {
     }
 }
 
-/// Returns a plan in which every field is set. It is spelled out, so that a new field must be added here and on the
-/// page.
+/// Returns a plan in which every field is set. All fields are written out, so that a new field must be added here and
+/// on the page.
 fn every_field() -> Plan {
     Plan {
         seed: 1,
@@ -108,7 +108,7 @@ fn every_field() -> Plan {
             checks: 1,
         },
         faults: Vec::new(),
-        // Only for tests of users, and not written by hand.
+        // Outages exist only for tests of users, and are not written by hand.
         outages: Vec::new(),
         healed_at: Some(SimTime::ZERO),
         progress_within: Some(SimTime::ZERO),
@@ -135,7 +135,7 @@ fn every_example_can_be_run_and_everything_has_an_example() {
         table.remove("defaults");
         fields(&table, "", &mut written);
         fault_fields(&table, &mut faults);
-        // A fault that is written again has all its fields.
+        // When a fault has been read and is written again, it has all its fields.
         let whole = Table::try_from(&plan).expect("a plan is a table");
         fault_fields(&whole, &mut known);
     }

@@ -1,4 +1,4 @@
-//! Shorthand in plan files, and the errors of wrong files: where, what, and what to do.
+//! Shorthand in plan files, and the errors of wrong files: where the error is, what it is, and what to do.
 
 use std::path::Path;
 

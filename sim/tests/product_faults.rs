@@ -1,4 +1,4 @@
-//! The list of one-line faults of the product: each still applies, and the page describes each.
+//! The list of one-line faults of the product. Each fault must still apply, and the page must describe each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,10 +1,10 @@
-//! Properties of every plan with faults inside the lock's assumptions: proptest draws plans, and shrinks one that
-//! fails.
+//! The properties of every plan with faults inside the lock's assumptions. proptest draws plans, and shrinks a plan
+//! that fails.
 //!
-//! No two clients hold a name at the same time; tokens never regress; no client releases another's claim; counts
-//! balance; once everything works again the lock is acquired; and after all clients have ended, nothing stays locked. A
-//! plan that breaks one of these is printed with the command that runs it. `PROPTEST_CASES=10000` runs that many plans
-//! of each lock.
+//! No two clients hold a name at the same time. Tokens never decrease. No client releases the claim of another one.
+//! Hold counts are correct. When all faults are over, the lock is acquired. When all clients have ended, nothing stays
+//! locked. A plan that breaks one of these is printed with the command that runs it. `PROPTEST_CASES=10000` runs that
+//! many plans of each lock.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -30,17 +30,17 @@ fn span(micros: std::ops::RangeInclusive<u64>) -> impl Strategy<Value = SimTime>
     micros.prop_map(SimTime::micros)
 }
 
-/// When a fault begins. It ends within the run, which takes 2 s.
+/// When a fault begins. A fault ends within the run, which takes 2 s.
 fn at() -> impl Strategy<Value = SimTime> {
     span(0..=1_200_000)
 }
 
-/// How long a fault lasts: up to two of the longest leases.
+/// How long a fault lasts: up to twice the longest lease.
 fn lasts() -> impl Strategy<Value = SimTime> {
     span(100..=800_000)
 }
 
-/// Some elements of `0..of`, at least one.
+/// A random subset of `0..of` with at least one element.
 fn some(of: u16) -> impl Strategy<Value = Vec<u16>> {
     let all: Vec<u16> = (0..of).collect();
     subsequence(all, 1..=usize::from(of))
@@ -50,7 +50,7 @@ fn direction() -> impl Strategy<Value = Direction> {
     select(&[Direction::Both, Direction::ToNode, Direction::ToClient][..])
 }
 
-/// The rate of a clock. Clocks of clients and nodes may differ by 1 %, so each may be wrong by half of that.
+/// The rate of a clock. The clocks of clients and nodes may differ by 1 %, so each may be wrong by half of that.
 fn rate_ppm() -> impl Strategy<Value = i32> {
     -4_900..=4_900
 }
@@ -152,7 +152,7 @@ fn link_fault(nodes: u16) -> impl Strategy<Value = Fault> {
     ]
 }
 
-/// A fault of one client. Its wall clock may show anything; its monotonic clock counts suspended time.
+/// A fault of one client. Its wall clock may show anything, and its monotonic clock counts suspended time.
 fn client_fault() -> impl Strategy<Value = Fault> {
     let client = || (at(), lasts(), 0..CLIENTS);
     prop_oneof![
@@ -207,7 +207,7 @@ fn client_fault() -> impl Strategy<Value = Fault> {
     ]
 }
 
-/// A fault of one node that keeps its data. Its wall clock may be wrong from the beginning, but does not step later.
+/// A fault of one node that keeps its data. Its wall clock may be wrong from the beginning, but is not stepped later.
 fn node_fault(nodes: u16) -> impl Strategy<Value = Fault> {
     let node = move || (at(), lasts(), 0..nodes);
     let errors = [
@@ -252,13 +252,13 @@ fn workload(lock: LockKind) -> impl Strategy<Value = Workload> {
     let kinds = WorkloadKind::ALL
         .into_iter()
         .filter(move |kind| match kind {
-            // A stopped client does not notice the loss of its lock: tokens exist for that.
+            // A stopped client does not notice the loss of its lock. Fencing tokens exist for this case.
             WorkloadKind::UnfencedWrites | WorkloadKind::FencedUpdates => false,
             // Names on several nodes have no common owner.
             WorkloadKind::Reentrant | WorkloadKind::Leading => lock != LockKind::Multi,
             // Queues on several nodes have no common order.
             WorkloadKind::Fair => lock != LockKind::Redlock,
-            // Its nodes lose data, which another test draws.
+            // The nodes of this workload lose data, and another test draws that.
             WorkloadKind::Together => false,
             WorkloadKind::Sides => lock != LockKind::Multi,
             _ => true,
@@ -298,14 +298,15 @@ fn workload(lock: LockKind) -> impl Strategy<Value = Workload> {
 fn plans(lock: LockKind, nodes: u16, variant: Variant) -> impl Strategy<Value = Plan> {
     let fault = prop_oneof![link_fault(nodes), client_fault(), node_fault(nodes)];
     let faults = proptest::collection::vec(fault, 0..16);
-    // A round trip is shorter than a member may take to answer, at least 20 ms: progress is only promised then.
+    // A round trip is shorter than the time that a member has to answer, which is at least 20 ms. Progress is promised
+    // only in this case.
     let network = (
         span(50..=2_000),
         span(0..=6_000),
         span(100_000..=600_000),
         span(50_000..=300_000),
     );
-    // Faults first, because proptest shrinks them first.
+    // The faults come first, because proptest shrinks them first.
     (faults, workload(lock), network, any::<u64>().no_shrink()).prop_map(
         move |(faults, workload, network, seed)| Plan {
             seed,
@@ -329,7 +330,7 @@ fn plans(lock: LockKind, nodes: u16, variant: Variant) -> impl Strategy<Value = 
     )
 }
 
-/// Returns a configuration that draws the same plans every time, as many as the environment requests.
+/// Returns a configuration that draws the same plans every time. The environment sets their number.
 fn config(seed: u64) -> ProptestConfig {
     let config = ProptestConfig::default();
     ProptestConfig {
@@ -402,7 +403,7 @@ fn a_lock_on_a_majority_of_five_nodes_keeps_every_property() {
 
 #[test]
 fn a_planted_fault_is_found_and_its_plan_shrinks_to_what_it_takes() {
-    // Not every failure shrinks to the minimum: the one of the first seed keeps six faults.
+    // Not every failure shrinks to the minimum. The failure of the first seed keeps six faults.
     let found = broken(LockKind::Redlock, 3, Variant::ReusedNumber, 2);
     let (plan, reason) = found.expect("found");
     assert!(reason.contains("violated"), "{reason}");

@@ -19,7 +19,7 @@ fn folder(name: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// Increments a counter under a lock, by a read and a write without a token.
+/// Increments a counter under a lock, with a read and a write that carry no token.
 async fn raise(ctx: Context, counter: Rc<KeyValueStore<u64>>) {
     let store = counter.client(&ctx);
     let lock = ctx.locks().lock("counter");
@@ -275,7 +275,7 @@ fn a_service_is_late_lost_down_and_says_which() {
     assert_eq!(passed.runs(), 40);
 }
 
-/// A worker confirms finished items, and counts how often it got each item.
+/// A worker confirms the items that it has finished, and counts how often it got each item.
 #[test]
 fn a_queue_delivers_each_item_at_least_once_and_some_twice() {
     struct Work {

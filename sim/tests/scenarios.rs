@@ -1,4 +1,4 @@
-//! The whole catalog against its expected verdicts, and scenarios of a user on the command line.
+//! The whole catalog with its expected verdicts, and scenarios of a user on the command line.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -34,8 +34,8 @@ fn every_case_of_the_catalog_comes_out_as_expected() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Rows of the catalog: one node, failover, several locks, a quorum, the model-checked variants, figures, modes,
-/// elections.
+/// The parts of the catalog: one node, failovers, several locks, a quorum, the model-checked variants, figures, modes,
+/// and elections.
 #[test]
 fn the_catalog_has_every_part() {
     let ids: Vec<String> = built_in().unwrap().into_iter().map(|s| s.id).collect();
@@ -73,7 +73,7 @@ fn pages() -> Vec<(String, String)> {
 fn every_scenario_that_a_page_names_is_in_the_catalog() {
     let ids: Vec<String> = built_in().unwrap().into_iter().map(|s| s.id).collect();
     let mut missing = Vec::new();
-    // The rules of the protocol have their own numbers.
+    // The rules of the protocol have separate numbers.
     for (page, text) in pages()
         .into_iter()
         .filter(|(page, _)| !page.ends_with("protocol.md"))
@@ -113,7 +113,7 @@ fn the_page_names_every_case_that_the_lane_over_sockets_cannot_show() {
     for scenario in built_in().unwrap() {
         for mut case in scenario.cases {
             case.plan.lane = quorlock_sim::plan::Lane::Turmoil;
-            // With zero seeds nothing is run, but what the lane lacks is reported.
+            // With zero seeds nothing runs, but what the lane lacks is reported.
             case.seeds = 0;
             if let CaseVerdict::NotInLane(_) = case.judge(Depth::UntilFound).verdict {
                 lacking.push((scenario.id.clone(), case.name));
@@ -211,7 +211,7 @@ fn a_scenario_in_any_folder_is_judged_like_the_catalog() {
         );
         assert!(stdout(&judged).contains(word), "{}", stdout(&judged));
     }
-    // As one story, as a page, and as a small failure.
+    // The same file as one story, as a page, and as a small failure.
     std::fs::write(&file, format!("{MINE}{breaks}")).unwrap();
     let told = sim(&["run", path]);
     assert_eq!(told.status.code(), Some(2), "{}", stderr(&told));
@@ -222,7 +222,7 @@ fn a_scenario_in_any_folder_is_judged_like_the_catalog() {
     let small = folder.join("small.json");
     let small = small.to_str().unwrap();
     assert_eq!(sim(&["shrink", path, "-o", small]).status.code(), Some(0));
-    // The whole folder, and an empty one.
+    // The whole folder, and an empty folder.
     let all = sim(&["scenarios", folder.to_str().unwrap()]);
     assert_eq!(all.status.code(), Some(0), "{}", stderr(&all));
     let empty = folder.join("empty");

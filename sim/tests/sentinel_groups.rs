@@ -20,7 +20,7 @@ fn generator(lock: LockKind, faults: FaultChoice) -> PlanGenerator {
     }
 }
 
-/// Runs drawn plans, none of which may break.
+/// Runs drawn plans, none of which may break a property.
 fn run_all(generator: &PlanGenerator, seeds: std::ops::Range<u64>) -> Vec<Run> {
     let runs = seeds.map(|seed| {
         let plan = generator.plan(seed);

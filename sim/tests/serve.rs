@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
-/// A serving command. It is killed if the test fails; otherwise it has ended.
+/// A command that serves. It is killed if the test fails. Otherwise it ends by itself.
 struct Serving(Child);
 
 impl Drop for Serving {

@@ -16,7 +16,7 @@ use quorlock_sim::time::SimTime;
 const LEASE: Duration = Duration::from_secs(2);
 const NAME: &str = "a";
 
-/// Holds for two leases: it extends the first one just before its end.
+/// Holds a lock for two leases, and extends the first lease just before its end.
 async fn hold(ctx: Context) {
     let lock = ctx.lock([NAME]).lease(LEASE);
     let Ok(guard) = lock.acquire().await else {
@@ -47,8 +47,8 @@ async fn contend(ctx: Context, nth: u32, has_won: Arc<AtomicBool>) {
     }
 }
 
-/// Runs a plan in which the contender's first requests to all nodes but the first arrive after the holder has extended,
-/// and their replies arrive before the contender continues.
+/// Runs a plan in which the contender's first requests to all nodes except the first arrive after the holder has
+/// extended. The replies arrive before the contender continues.
 fn stopped_at(nth: u32, seed: u64) -> Run {
     let plan = Plan {
         clients: 2,
@@ -94,10 +94,10 @@ fn stopped_at(nth: u32, seed: u64) -> Run {
     run
 }
 
-/// The contender reads its clock and is stopped. In the meantime the holder extends, the contender's requests arrive at
-/// the nodes, which refuse and show the new claim version, and the replies arrive. Dated by the old reading, the claim
-/// version would seem a second older than it is, and the contender would replace the claim a second before the holder's
-/// lease ends.
+/// The contender reads its clock and is stopped. In the meantime, the holder extends its hold. The contender's
+/// requests arrive at the nodes, which refuse them and show the new claim version, and the replies arrive. If the
+/// claim version were dated by the old reading, it would seem a second older than it is. The contender would then
+/// replace the claim a second before the holder's lease ends.
 #[test]
 fn a_contender_that_is_stopped_between_its_clock_and_its_replies_replaces_no_live_claim() {
     for nth in 1..=150 {
@@ -111,8 +111,9 @@ fn a_contender_that_is_stopped_between_its_clock_and_its_replies_replaces_no_liv
     }
 }
 
-/// A client that tries again and again is paused in the middle of the try that wins, and its node dies in the meantime.
-/// Its next try fails in no time, so its first check of the lock is in a step without a pause, long after its lease.
+/// A client that tries again and again is paused in the middle of the try that wins, and its node dies in the
+/// meantime. Its next try fails at once, so its first check of the lock is in a step without a pause, long after the
+/// end of its lease.
 #[test]
 fn a_guard_whose_process_stood_still_when_it_was_given_is_none_that_holds_nothing() {
     let text = r#"

@@ -1,4 +1,4 @@
-//! Fixes of the product that can be reverted, to see that their bugs are found: each patch still applies.
+//! Patches that revert fixes of the product, to see that the simulator finds the bugs. Each patch must still apply.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -26,7 +26,7 @@ fn ran(plan: &Plan) -> Run {
     run(&Rc::new(plan.clone()))
 }
 
-/// Parses a fault as in a file.
+/// Parses a fault from the text of a file.
 fn read(text: &str) -> Fault {
     toml::from_str(text).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
@@ -235,7 +235,7 @@ fn a_primary_that_demands_replicas_notices_that_one_is_down() {
 
 #[test]
 fn the_clock_of_a_replica_counts_once_it_is_promoted() {
-    // What its primary granted for 10 s expires at once on a replica that is 20 s ahead.
+    // What the primary granted for 10 s expires at once on a replica whose clock is 20 s ahead.
     let failover = "kind = 'failover'\nat = '500ms'\nnode = 0\nreplica = 0\nrejoin_after = '10ms'";
     for (ahead, breaks) in [("0s", false), ("20s", true)] {
         let step = of_replica(&format!("kind = 'node-step'\nat = '0s'\nby = '{ahead}'"));
@@ -258,7 +258,7 @@ fn a_fault_on_a_node_that_no_client_uses_has_no_effect() {
     let mut plan = single(vec![crash(0), crash(1), step(0), step(1)]);
     plan.nodes.persistence = Persistence::EveryWrite;
     assert_eq!(ran(&plan).effects, [1, 0, 1, 0], "the others are not asked");
-    // Two names use two of the nodes.
+    // The two names use two of the nodes.
     plan.lock = LockKind::Multi;
     plan.workload.names = 2;
     plan.faults = vec![crash(0), crash(1), crash(2)];

@@ -1,5 +1,5 @@
-//! The turmoil lane: the same plans through the production adapter and the real Lua scripts, deterministic and with the
-//! same verdicts.
+//! The turmoil lane. The same plans run through the production adapter and the real Lua scripts, deterministically and
+//! with the same verdicts.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Output};
@@ -111,7 +111,7 @@ fn fair_and_read_write_locks_do_here_what_they_are_to_do() {
     }
 }
 
-/// One or two cases of each part of the catalog that do not take long.
+/// One or two cases of each part of the catalog that run quickly.
 const CHOSEN: [&str; 6] = ["S7", "S9", "S18", "R4", "M3", "Q8"];
 
 #[test]
@@ -121,7 +121,7 @@ fn cases_of_the_catalog_come_to_the_same_verdict_as_in_the_fast_lane() {
     for id in CHOSEN {
         for mut case in find(id).unwrap().cases {
             case.plan.lane = Lane::Turmoil;
-            // A break is found with the first seeds or not at all. Cases that hold run for longer on the command line.
+            // A break is found with the first seeds or never. Cases that hold run for longer on the command line.
             case.seeds = case.seeds.min(match case.expect.property() {
                 Some(_) => 60,
                 None => 1,

@@ -1,4 +1,4 @@
-//! `quorlock-sim chaos` on real servers. Without `redis-server` these tests are listed as ignored.
+//! `quorlock-sim chaos` on real servers. Without `redis-server`, these tests are listed as ignored.
 
 #![expect(
     clippy::disallowed_methods,
@@ -45,7 +45,7 @@ fn main() {
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
 
-/// Polls the condition until it holds.
+/// Polls a condition until it holds.
 fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let began = Instant::now();
     while !condition() {
@@ -63,7 +63,7 @@ fn text(output: &Output) -> String {
     )
 }
 
-/// Some of the command's processes are stopped when it is killed. SIGKILL ends those, too.
+/// Some of the command's processes are stopped when the command is killed. SIGKILL ends those processes, too.
 fn a_killed_command_leaves_nothing_behind() {
     let marked = Marked::new();
     let storm = [
@@ -76,7 +76,7 @@ fn a_killed_command_leaves_nothing_behind() {
         "5",
     ];
     let mut command = marked.command(&storm).spawn().expect("it starts");
-    // Eight clients and three servers, each with a guardian.
+    // There are eight clients and three servers, each with a guardian.
     wait_until("a client is stopped", || {
         22 <= marked.processes().len() && marked.has_stopped()
     });

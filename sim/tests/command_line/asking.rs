@@ -62,7 +62,7 @@ fn what_is_no_file_of_the_simulator_is_refused_with_its_name() {
         std::fs::write(&file, text).unwrap();
         for command in ["report", "shrink"] {
             let refused = sim(&[command, path, "-o", out]);
-            // An empty file is the default plan, which holds.
+            // An empty file is the default plan, which breaks nothing.
             if !text.is_empty() || command == "shrink" {
                 assert_eq!(refused.status.code(), Some(1), "{command} {text}");
                 assert!(stderr(&refused).contains("foreign.txt"), "{text}");

@@ -168,7 +168,7 @@ fn a_failure_is_shrunk_and_the_small_one_replays() {
     let small = folder.join("small/one.json");
     let small = small.to_str().unwrap();
     let shrunk = sim(&["shrink", &file, "-o", small, "--json", "--runs", "1500"]);
-    // The command did what it was told to: the failure is the result.
+    // The command succeeded: the failure that it shrank is its result.
     assert_eq!(shrunk.status.code(), Some(0), "{}", stderr(&shrunk));
     let told: serde_json::Value = serde_json::from_slice(&shrunk.stdout).unwrap();
     let size = |when: &str, what: &str| told[when][what].as_u64().unwrap();
@@ -203,7 +203,7 @@ fn a_break_that_needs_more_seeds_than_were_given_is_no_failure() {
         "{text}"
     );
     assert!(text.contains("0 as expected, 0 not, 1 not shown"), "{text}");
-    // With all of its own seeds, the failure is missing.
+    // With all seeds of the scenario, the missing failure is an error.
     std::fs::write(&file, scenario(2)).unwrap();
     let all = sim(&["scenarios", path, "--seeds", "2"]);
     let text = String::from_utf8(all.stdout).unwrap();

@@ -5,7 +5,8 @@ use serde_json::Value;
 use crate::long::{printed, short};
 use crate::results::{Figures, Results};
 
-/// The cases that run with `--quick`. The herd runs in full: fifty processes would end before reaching a steady state.
+/// The cases that run with `--quick`. The herd runs in full, because fifty processes would otherwise end before they
+/// reach a steady state.
 const QUICK: [&str; 8] = [
     "uncontended",
     "distance",
@@ -44,7 +45,7 @@ fn report(arguments: &str) -> Vec<Value> {
     }
 }
 
-/// Returns a table for each case, and the one of the README.
+/// Returns one table for each case, and the table of the README.
 fn tables(lines: &[Value]) -> Figures {
     let mut cases: Vec<&str> = lines.iter().map(|line| text_of(line, "case")).collect();
     cases.dedup();
@@ -60,7 +61,7 @@ fn tables(lines: &[Value]) -> Figures {
     figures
 }
 
-/// Returns the table of one case. Columns without any value are left out.
+/// Returns the table of one case. Columns without any value are omitted.
 fn table(lines: &[&Value]) -> String {
     const TITLES: [&str; 8] = [
         "", "nodes", "value", "noise", "ours", "bare", "rslock", "besides",
@@ -112,7 +113,7 @@ fn row(line: &Value) -> [String; 8] {
     ]
 }
 
-/// Returns the table of the README: each row's title, and the case and figure that it shows.
+/// Returns the table of the README. Each row has a title, and the case and figure that it shows.
 fn summary(lines: &[Value]) -> String {
     const ROWS: [(&str, &str, &str); 7] = [
         (

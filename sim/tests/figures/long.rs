@@ -1,4 +1,4 @@
-//! Commands that take minutes. Each runs only when it is requested.
+//! Commands that take minutes. Each one runs only when it is requested.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,10 +10,10 @@ use serde_json::Value;
 use crate::locks;
 use crate::results::{Figures, Results, root};
 
-/// A command that produces the results of this name.
+/// A command that produces the results with this name.
 type Part = fn(&'static str) -> Results;
 
-/// Runs the requested commands: `all`, or names separated by commas. If one fails, the others still run: its old
+/// Runs the requested commands: `all`, or names separated by commas. If a command fails, the others still run. Its old
 /// results stay, and its name is returned.
 #[expect(clippy::print_stderr, reason = "minutes pass")]
 #[expect(clippy::disallowed_methods, reason = "it says how long they were")]
@@ -39,14 +39,14 @@ pub(crate) fn write(asked: &str, commit: &str) -> Vec<String> {
     failed
 }
 
-/// Returns what a command prints. Its progress goes to the terminal.
+/// Returns what a command prints to stdout. Its progress goes to the terminal.
 pub(crate) fn printed(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> String {
     let mut command = Command::new(program);
     command
         .args(arguments)
         .current_dir(root())
         .stderr(Stdio::inherit());
-    // Cargo sets these for this test, and another package must not be compiled with them.
+    // Cargo sets these variables for this test. Another package must not be compiled with them.
     for (name, _) in std::env::vars()
         .filter(|(name, _)| name.starts_with("CARGO_PKG") || name.starts_with("CARGO_MANIFEST"))
     {
@@ -65,8 +65,8 @@ pub(crate) fn printed(program: &str, arguments: &[&str], variables: &[(&str, &st
     text
 }
 
-/// Returns how many runs a cell of the matrix has. 1000 take about eight minutes on two cores, half of them for one of
-/// the four locks in the lane over sockets.
+/// Returns the number of runs in each cell of the matrix. 1000 runs take about eight minutes on two cores, half of
+/// them for one of the four locks in the lane over sockets.
 fn runs() -> String {
     std::env::var("QUORLOCK_MATRIX_RUNS").unwrap_or_else(|_| "1000".to_owned())
 }
@@ -81,7 +81,7 @@ fn matrix(name: &'static str) -> Results {
     printed("cargo", &[&measured[..], &arguments].concat(), &[]);
     let text = std::fs::read_to_string(out.join("matrix.json")).expect("it was written");
     let table: MatrixTable = serde_json::from_str(&text).expect("a table");
-    // The command also wrote the page of what still breaks, and its pictures.
+    // The command also wrote the page of what still breaks, and the pictures of that page.
     let pages = root().join("docs/src");
     std::fs::copy(out.join("breaks.md"), pages.join("breaks.md")).expect("the page");
     let pictures = pages.join("breaks");
@@ -159,7 +159,7 @@ fn exhaustive(name: &'static str) -> Results {
     let text = printed("cargo", &arguments, &[("QUORLOCK_FIGURES", "exhaustive")]);
     let mut rows: Vec<(String, String)> = Vec::new();
     for line in text.lines() {
-        // V-A (a title), 4 ticks: holds in all of 7 states, or: breaks after 7 actions, 9 states
+        // A line is "V-A (a title), 4 ticks: holds in all of 7 states" or "...: breaks after 7 actions, 9 states".
         let Some((id, rest)) = line
             .split_once(" (")
             .filter(|(id, _)| id.ends_with(char::is_alphanumeric) || id.ends_with('+'))
@@ -214,7 +214,7 @@ fn exhaustive(name: &'static str) -> Results {
     }
 }
 
-/// How many generated sequences of requests are compared.
+/// The number of generated sequences of requests that are compared.
 const SEQUENCES: &str = "2000";
 
 fn conformance(name: &'static str) -> Results {

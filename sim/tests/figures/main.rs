@@ -1,9 +1,9 @@
-//! Every figure on the pages that a command prints comes from that command. `docs/results` has what commands printed,
-//! with the command, the version and the commit; the pages contain figures from there.
+//! Every figure on the pages that a command prints must come from that command. `docs/results` has the output of the
+//! commands, with the command line, the version and the commit. The pages contain figures from there.
 //!
-//! `cargo test -p quorlock-sim --test figures` runs the quick commands again and compares to the digit.
-//! `docs/regenerate.sh` runs all of them again (`QUORLOCK_FIGURES=all`) and writes results and pages;
-//! `QUORLOCK_FIGURES=quick` writes only the quick ones.
+//! `cargo test -p quorlock-sim --test figures` runs the quick commands again and compares every digit.
+//! `docs/regenerate.sh` runs all commands again (`QUORLOCK_FIGURES=all`) and writes results and pages.
+//! `QUORLOCK_FIGURES=quick` writes only the results of the quick commands.
 
 #![expect(
     clippy::indexing_slicing,

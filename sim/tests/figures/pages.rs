@@ -1,4 +1,4 @@
-//! Pages and the places of figures in them: `<!-- figure: file.key -->16.5 %<!-- end -->`, within a line or around
+//! Pages, and the places of figures in them: `<!-- figure: file.key -->16.5 %<!-- end -->`, within one line or around
 //! several lines.
 
 use std::path::PathBuf;
@@ -22,8 +22,8 @@ pub(crate) fn all() -> Vec<(PathBuf, String)> {
     paths.into_iter().map(read).collect()
 }
 
-/// Returns the page with these figures in their places, and the errors in its marks. A missing figure leaves its place
-/// as it is.
+/// Returns the page with these figures in their places, and the errors in its marks. If a figure is missing, its place
+/// stays as it is.
 pub(crate) fn filled(page: &str, figures: &Figures) -> (String, Vec<String>) {
     let (mut out, mut wrong) = (String::new(), Vec::new());
     let mut rest = page;
@@ -40,7 +40,7 @@ pub(crate) fn filled(page: &str, figures: &Figures) -> (String, Vec<String>) {
         }
         let text = match figure {
             None => old.to_owned(),
-            // Blank lines, so that the figure is a block of its own.
+            // The blank lines make the figure a separate block.
             Some(figure) if old.starts_with('\n') => format!("\n\n{}\n\n", figure.trim()),
             Some(figure) => figure.clone(),
         };

@@ -14,7 +14,7 @@ pub(crate) fn all() -> Vec<Results> {
     vec![catalog(), tutorial(), published(), readme()]
 }
 
-/// Returns what the simulator's command prints.
+/// Returns what a command of the simulator prints.
 pub(crate) fn sim(arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_quorlock-sim"))
         .args(arguments)
@@ -23,7 +23,7 @@ pub(crate) fn sim(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Returns how many scenarios and variants there are, and their numbers.
+/// Returns the numbers of scenarios and variants, and their ids as ranges.
 fn catalog() -> Results {
     let ids: Vec<String> = built_in()
         .expect("it works")
@@ -126,7 +126,7 @@ fn tutorial() -> Results {
     }
 }
 
-/// Returns the table without its column of times, which differ from run to run.
+/// Returns the table without the column of times, because times differ from run to run.
 fn without_times(text: &str) -> String {
     let header = text.lines().next().unwrap_or_default();
     let end = header.find(" time").map_or(0, |at| at + " time".len());

@@ -25,7 +25,7 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Returns the commit that is checked out, with a mark if the tree differs from it.
+/// Returns the commit that is checked out, with a mark if the working tree differs from it.
 pub(crate) fn commit() -> String {
     let git = |arguments: &[&str]| {
         let output = Command::new("git")
@@ -83,9 +83,10 @@ impl Results {
     }
 }
 
-/// Returns all figures in `.json` files, each as `file.key`, and also `file.command`, `file.version` and `file.commit`.
+/// Returns all figures in `.json` files, each as `file.key`. Also returns `file.command`, `file.version` and
+/// `file.commit`.
 ///
-/// Tables beside them (`.csv`) are only for readers.
+/// The `.csv` tables next to them are only for readers.
 pub(crate) fn all() -> Figures {
     let mut all = Figures::new();
     for file in std::fs::read_dir(folder()).expect("docs/results") {

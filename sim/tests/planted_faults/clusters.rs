@@ -1,4 +1,4 @@
-//! Flawed clients of a cluster: their adapter is the product's, but its messages are changed. Also, a majority of
+//! Flawed clients of a cluster. Their adapter is the product's, but its messages are changed. Also, a majority of
 //! shards that trusts promoted replicas.
 
 use std::ops::Range;
@@ -12,7 +12,7 @@ use quorlock_sim::simulation::{Verdict, run};
 use quorlock_sim::time::SimTime;
 use quorlock_sim::variant::Variant;
 
-/// The variants that are planted here.
+/// The variants that are tested here.
 pub(super) const PLANTED: [Variant; 1] = [Variant::UnheardMoved];
 
 fn broken(plan: Plan) -> Option<Property> {
@@ -23,7 +23,7 @@ fn broken(plan: Plan) -> Option<Property> {
     }
 }
 
-/// Compares what breaks in drawn plans with the flaw and without it.
+/// Compares what breaks in drawn plans with and without the flaw.
 fn compare(
     generator: &PlanGenerator,
     shape: fn(&mut Plan),
@@ -59,7 +59,7 @@ fn generator(lock: LockKind, faults: &str) -> PlanGenerator {
     }
 }
 
-/// Uses one name, whose shard is handed over manually: nothing is lost.
+/// Uses one name, whose shard is handed over manually, so that nothing is lost.
 fn by_hand(plan: &mut Plan) {
     use quorlock_sim::fault::{FaultKind, Handover, NodeFault};
     plan.workload.names = 1;
@@ -82,7 +82,7 @@ fn moved_is_not_heard() {
     compare(&generator, by_hand, wrong, Property::Progress, 0..30);
 }
 
-/// Claims take long to reach the replicas, which replace their primaries in two of three shards.
+/// Claims take a long time to reach the replicas, which replace their primaries in two of three shards.
 fn two_at_once(plan: &mut Plan) {
     use quorlock_sim::fault::{Fault, Handover, NodeFault};
     plan.workload.names = 1;

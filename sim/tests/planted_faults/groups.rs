@@ -1,4 +1,4 @@
-//! Flawed clients of Sentinel groups: their adapter is the product's, but its settings or its messages are changed.
+//! Flawed clients of Sentinel groups. Their adapter is the product's, but its settings or its messages are changed.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use quorlock_sim::simulation::{Verdict, run};
 use quorlock_sim::time::SimTime;
 use quorlock_sim::variant::Variant;
 
-/// The variants that are planted here.
+/// The variants that are tested here.
 pub(super) const PLANTED: [Variant; 3] = [
     Variant::Unawaited,
     Variant::UnheardSwitch,
@@ -47,7 +47,7 @@ fn compare(
         .clone()
         .find(|seed| broken(*seed, variant) == Some(breaks));
     let found = found.unwrap_or_else(|| panic!("{variant}: {breaks} was not broken in {seeds:?}"));
-    // The product, in all plans up to that one.
+    // The product runs all plans up to that one.
     for seed in seeds.start..=found {
         let broken = broken(seed, Variant::Product);
         assert_eq!(
@@ -67,7 +67,7 @@ fn slow_replicas(plan: &mut Plan) {
     }
 }
 
-/// Sentinels replace a primary quickly and demote the old one slowly; answers do not wait for replicas.
+/// Sentinels replace a primary quickly and demote the old one slowly. Answers do not wait for replicas.
 fn quick_to_elect(plan: &mut Plan) {
     plan.workload.names = 1;
     plan.workload.lease = SimTime::millis(400);
@@ -83,7 +83,7 @@ fn quick_to_elect(plan: &mut Plan) {
     }
 }
 
-/// Servers change their roles, but connections stay open.
+/// Servers change their roles, but their connections stay open.
 fn kept_connections(plan: &mut Plan) {
     plan.workload.names = 1;
     plan.nodes.min_replicas = None;

@@ -1,7 +1,8 @@
-//! Planted faults must be found: a simulator that cannot fail shows nothing.
+//! Planted faults must be found. A simulator that cannot fail shows nothing.
 //!
-//! Each row is a variant of a lock with one flaw, the workload and the faults that expose it, the property that breaks,
-//! and within how many seeds that must be seen. The variant without a flaw runs the same plans and must break nothing.
+//! Each row has a variant of a lock with one flaw, the workload and the faults that expose the flaw, the property that
+//! breaks, and the number of seeds within which it must break. The variant without a flaw runs the same plans and must
+//! break nothing.
 
 mod clusters;
 mod groups;
@@ -24,7 +25,7 @@ use self::plans::{
 };
 
 /// The variants that must break nothing. `SET NX` refuses a claim to its own owner, which then acquires as another
-/// owner. A win that came too late is noticed when it is used.
+/// owner. A round that is won too late is noticed when the lock is used.
 const RIGHT: [Variant; 4] = [
     Variant::Product,
     Variant::Published,
@@ -87,7 +88,7 @@ fn nothing_is_found_about_the_queues_and_readers_of_the_product() {
                 assert!(is_clean, "{workload:?}, {lock:?}, seed {seed}: {verdict:?}");
                 turns += run.history.turns.len() as u64;
             }
-            // Answers must have been given, or nothing was checked.
+            // Nodes must have given enough answers. Otherwise nothing was checked.
             assert!(MODE_SEEDS * 100 < turns, "{workload:?}, {lock:?}: {turns}");
         }
     }
@@ -151,7 +152,7 @@ impl Planted {
 
 macro_rules! planted {
     ($($name:ident: $variant:ident, $lock:ident, $work:ident, $faults:literal, $shape:ident => $breaks:ident within $seeds:literal;)+) => {
-        /// All variants that are planted.
+        /// All variants that are tested here.
         const PLANTED: &[Variant] = &[$(Variant::$variant),+];
 
         $(#[test]

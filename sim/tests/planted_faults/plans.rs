@@ -6,7 +6,7 @@ use quorlock_sim::fault::{
 use quorlock_sim::plan::{Plan, Watchdog};
 use quorlock_sim::time::{ClockStep, SimTime};
 
-/// Changes nothing.
+/// Changes nothing in the drawn plan.
 pub(super) fn as_drawn(_: &mut Plan) {}
 
 /// All clients want one lock.
@@ -14,7 +14,7 @@ pub(super) fn one_name(plan: &mut Plan) {
     plan.workload.names = 1;
 }
 
-/// Two clients want two names, and both must still make progress in the second half.
+/// Two clients want two names, and both must still make progress in the second half of the run.
 pub(super) fn two_names_for_two(plan: &mut Plan) {
     plan.clients = 2;
     plan.workload.names = 2;
@@ -111,7 +111,7 @@ pub(super) fn slow_replies_then_none(plan: &mut Plan) {
     }
 }
 
-/// Sections may last for several leases under the watchdog, no client checks its lock before their end, and the first
+/// Sections may last for several leases under the watchdog, and no client checks its lock before their end. The first
 /// client is cut off again and again.
 pub(super) fn unattended(plan: &mut Plan) {
     one_name(plan);
@@ -143,7 +143,7 @@ pub(super) fn forgetful(plan: &mut Plan) {
         .extend((1..7).map(|n| Fault::of_node(SimTime::millis(180 * n), 0, NodeFault::Flush)));
 }
 
-/// Pending operations of clients are dropped again and again.
+/// Operations in progress are dropped again and again.
 pub(super) fn dropped(plan: &mut Plan) {
     one_name(plan);
     for n in 1..10 {
@@ -223,7 +223,7 @@ pub(super) fn larger_crowd(plan: &mut Plan) {
     plan.clients = 16;
 }
 
-/// The wall clock of one client is ten minutes ahead, and that of another is ten minutes behind.
+/// The wall clock of one client is ten minutes ahead, and the wall clock of another is ten minutes behind.
 pub(super) fn clocks_of_clients_off(plan: &mut Plan) {
     one_name(plan);
     for (client, by) in [(0, 600_000), (1, -600_000)] {
@@ -234,7 +234,7 @@ pub(super) fn clocks_of_clients_off(plan: &mut Plan) {
     }
 }
 
-/// All clients want one lock, and must still make progress in the second half.
+/// All clients want one lock, and must still make progress in the second half of the run.
 pub(super) fn still_at_it(plan: &mut Plan) {
     one_name(plan);
     plan.clients = 4;
@@ -294,7 +294,7 @@ pub(super) fn led_at_the_deadline(plan: &mut Plan) {
     }));
 }
 
-/// The first client's replies take half a lease, then its requests are lost: its lease is not renewed.
+/// The first client's replies take half a lease, then its requests are lost, so that its lease is not renewed.
 pub(super) fn led_by_slow_replies(plan: &mut Plan) {
     slow_replies_then_none(plan);
     let workload = &mut plan.workload;

@@ -1,5 +1,5 @@
-//! The production adapter over turmoil's network, against a simulated server that behaves badly: what happens to
-//! requests, replies, wake-ups and connections.
+//! The production adapter over turmoil's network, with a simulated server that misbehaves: what happens to requests,
+//! replies, wake-ups and connections.
 #![allow(
     clippy::disallowed_macros,
     reason = "each choice between two events is biased: the order is fixed"
@@ -62,7 +62,7 @@ fn a_cut_link_costs_one_time_out_and_is_replaced_when_it_is_healed() {
         assert_eq!(error.execution, Execution::Indeterminate);
         assert!(turmoil::elapsed() - began < PATIENCE + Duration::from_millis(10));
         turmoil::repair(office::CLIENT, office::SERVER);
-        // What was on the wire is lost for good, and so is the connection.
+        // What was in flight is lost for good, and so is the connection.
         let reply = acquire(&transport, &name, 1).await.unwrap();
         assert!(matches!(
             reply,
@@ -91,7 +91,7 @@ fn a_connection_that_swallows_everything_is_replaced_well_within_the_lease() {
         let swallowed = tokio::task::spawn_local(transport.call(acquire()));
         pass(Duration::from_millis(250)).await;
         turmoil::repair(office::CLIENT, office::SERVER);
-        // The caller gets an error and may try again: the adapter does not repeat a renewal before it has ended.
+        // The caller gets an error and may try again. The adapter does not repeat a renewal before it has ended.
         let error = swallowed.await.unwrap().unwrap_err();
         assert_eq!(error.execution, Execution::Indeterminate);
         let took = turmoil::elapsed() - began;
@@ -135,7 +135,7 @@ fn a_server_that_is_slow_keeps_its_connection() {
         let acquire = || Request::Acquire(office::acquire_for(&name, SHORT));
         transport.call(acquire()).await.unwrap();
         for _ in 0..3 {
-            // The server is paused for the connection that is tried as well.
+            // The server is paused for new connections as well.
             server.holds_replies(true);
             let slow = tokio::task::spawn_local(transport.call(acquire()));
             pass(Duration::from_millis(700)).await;
@@ -143,7 +143,7 @@ fn a_server_that_is_slow_keeps_its_connection() {
             slow.await.unwrap().unwrap();
         }
         transport.call(acquire()).await.unwrap();
-        // Two attempts of 200 ms for each pause, none of which replaced the first connection.
+        // There are at most two attempts of 200 ms for each pause. None of them replaced the first connection.
         assert!(server.accepted() <= 7, "{}", server.accepted());
     });
 }
@@ -185,7 +185,7 @@ fn a_wake_up_connection_that_went_silent_is_found_out() {
         turmoil::partition(office::CLIENT, office::SERVER);
         pass(Duration::from_millis(20)).await;
         turmoil::repair(office::CLIENT, office::SERVER);
-        // Neither the server nor the client notices: a ping is lost before.
+        // Neither the server nor the client notices this. A ping is lost first.
         turmoil::partition(office::CLIENT, office::SERVER);
         pass(office::PING + PATIENCE).await;
         turmoil::repair(office::CLIENT, office::SERVER);
@@ -205,7 +205,7 @@ fn a_reply_that_comes_after_its_time_out_is_nobody_else_s() {
         assert_eq!(error.execution, Execution::Indeterminate);
         let next = transport.call(Request::Release(office::release_of(&name, 1)));
         let mut next = next;
-        // It is sent while the previous reply is still held back, and then both replies arrive.
+        // The request is sent while the previous reply is still held back. Then both replies arrive.
         poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx).is_pending())).await;
         server.holds_replies(false);
         assert_eq!(next.await.unwrap(), Reply::Release(ReleaseReply::FREED));
@@ -288,7 +288,7 @@ fn calls_under_way_when_a_connection_dies_are_indeterminate_and_not_sent_again()
             .map(|_| transport.call(Request::Acquire(office::acquire_of(&name, 1))))
             .map(tokio::task::spawn_local)
             .collect();
-        // The others wait for a reply to one of these.
+        // The other calls wait for a reply to one of these.
         let executed = 4;
         until("some of them were executed", || {
             server.commands() == before + executed

@@ -1,4 +1,4 @@
-//! One host with a simulated server that the test controls, and one for its client.
+//! Two hosts: one with a simulated server that the test controls, and one with the server's client.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -30,10 +30,10 @@ pub(crate) const CALL_TIMEOUT: Duration = Duration::from_millis(200);
 pub(crate) const PING: Duration = Duration::from_millis(100);
 const PORT: u16 = 6379;
 
-/// Where the server's clock begins, in seconds since 1970.
+/// The initial reading of the server's clock, in seconds since 1970.
 pub(crate) const EPOCH: u64 = 1_767_225_600;
 
-/// Both hosts.
+/// The host of the server and the host of the client.
 pub(crate) struct Office {
     sim: turmoil::Sim<'static>,
     desk: Desk,
@@ -129,12 +129,12 @@ impl Connect for Turmoil {
 }
 
 impl Desk {
-    /// Returns how many connections the server has accepted.
+    /// Returns the number of connections that the server has accepted.
     pub(crate) fn accepted(&self) -> usize {
         self.0.borrow().accepted
     }
 
-    /// Returns how many scripts the server was asked to run.
+    /// Returns the number of scripts that the server was asked to run.
     pub(crate) fn commands(&self) -> usize {
         self.0.borrow().commands
     }
@@ -149,7 +149,7 @@ impl Desk {
         self.ring();
     }
 
-    /// Makes the server send only the first half of each reply, and nothing more on that connection.
+    /// Makes the server send only the first half of each reply, and nothing more on the same connection.
     pub(crate) fn answers_halves(&self, does: bool) {
         self.0.borrow_mut().answers_halves = does;
     }
@@ -174,7 +174,7 @@ impl Desk {
         self.ring();
     }
 
-    /// Ends the process, which had its data only in memory.
+    /// Ends the process of the server, which had its data only in memory.
     pub(crate) fn crash(&self) {
         self.0.borrow().is_up.set(false);
         self.0.borrow_mut().server.restart(Dataset::empty());
@@ -225,7 +225,7 @@ impl Desk {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Returns the bytes to send now; `None` if the connection must be closed.
+    /// Returns the bytes to send now, or `None` if the connection must be closed.
     fn output(&self, session: SessionId, cx: &Context<'_>) -> Option<Vec<u8>> {
         let mut state = self.0.borrow_mut();
         let holds = state.holds_replies;

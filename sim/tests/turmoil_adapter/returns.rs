@@ -1,4 +1,4 @@
-//! A waiter in its pause while no server answers: it tries again soon after one does, however long its pause would
+//! A waiter that pauses while no server answers. It must try again soon after one does, however long its pause would
 //! last.
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use crate::office::{Office, pass};
 use crate::town::{Town, fail_over, transport};
 
-/// A runtime with the clocks and tasks of tokio, and draws that make each pause as long as possible.
+/// A runtime with the clocks and tasks of tokio. Its random numbers make each pause as long as possible.
 #[derive(Debug, Default)]
 struct Longest {
     inner: TokioRuntime,
@@ -65,13 +65,15 @@ fn wait_for(locks: &Locks, name: &str) -> JoinHandle<(Guard, Duration)> {
     })
 }
 
-/// The length of an outage. After a round that timed out, the pauses are at most 0.2, 0.4, 0.8, 1.6 and 3.2 s.
+/// The length of an outage. After rounds that time out, the pauses are at most 0.2, 0.4, 0.8, 1.6 and 3.2 s.
 const OUTAGE: Duration = Duration::from_millis(4_500);
 
-/// Within this time a waiter is served: 200 ms between attempts to connect, a spread of 100 ms, and the round trips.
+/// The time within which a waiter is served: 200 ms between attempts to connect, a spread of 100 ms, and the round
+/// trips.
 const SOON: Duration = Duration::from_millis(400);
 
-/// The waiter begins before or after the primary has stopped, which closes its connections or does not.
+/// The waiter begins either before or after the primary stops. The stop closes the primary's connections or leaves
+/// them open.
 #[test]
 fn a_waiter_is_served_soon_after_a_failover() {
     for (has_used, hangs_up) in [(true, true), (true, false), (false, true), (false, false)] {
@@ -112,7 +114,7 @@ fn a_waiter_is_served_soon_after_its_server_was_restarted() {
         used.release().await.unwrap();
         server.crash();
         let waiter = wait_for(&locks, "x");
-        // Rounds fail at once, and the pauses are at most 10, 20, .. and at that time 5,120 ms.
+        // The rounds fail at once, and the pauses are at most 10, 20, ..., by now 5,120 ms.
         pass(Duration::from_millis(5_400)).await;
         assert!(!waiter.is_finished());
         server.restart();
@@ -124,7 +126,7 @@ fn a_waiter_is_served_soon_after_its_server_was_restarted() {
     });
 }
 
-/// Twenty waiters for twenty names: each sends its own requests, but not all at the same time.
+/// Twenty waiters wait for twenty names. Each sends its own requests, but not all at the same time.
 #[test]
 fn waiters_do_not_rush_to_a_new_primary() {
     let town = Town::open();
@@ -149,7 +151,7 @@ fn waiters_do_not_rush_to_a_new_primary() {
     });
 }
 
-/// The server accepts connections, and closes them on each request for a lock. That must not make requests more
+/// The server accepts connections, and closes them at each request for a lock. This must not make requests more
 /// frequent.
 #[test]
 fn a_server_that_hangs_up_at_each_request_is_asked_less_and_less() {
@@ -157,11 +159,12 @@ fn a_server_that_hangs_up_at_each_request_is_asked_less_and_less() {
     let hall = town.hall();
     town.run(async move {
         let locks = client(transport());
-        // A request of twelve words is one for a lock; the release of what it may have got has fewer.
+        // A request of twelve words is a request for a lock. The release of a claim that it may have made has fewer
+        // words.
         hall.hangs_up_at("a", "*12\r\n$7\r\nEVALSHA");
         let waiter = wait_for(&locks, "x");
         pass(Duration::from_secs(9)).await;
-        // Pauses of 0.01, 0.02, .. 5.12 s are ended by a connection after 0.1, 0.2, .. 3.2 s at most.
+        // The pauses of 0.01, 0.02, ... 5.12 s are ended by a connection after 0.1, 0.2, ... 3.2 s at most.
         let tries = hall.accepted("a");
         assert!((5..=15).contains(&tries), "{tries}");
         waiter.abort();

@@ -1,5 +1,5 @@
-//! The production adapter behind sentinels: failures of failovers, in virtual time. Each test is a failure that some
-//! other client has had, or could have.
+//! The production adapter behind sentinels, with failovers that go wrong, in virtual time. Each test is a failure that
+//! some other client has had, or could have.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn the_first_sentinel_may_be_stopped() {
         assert!(is_granted(&reply) && hall.has("a", "x"));
         let took = turmoil::elapsed() - began;
         assert!(took < Duration::from_millis(300), "{took:?}");
-        // The sentinel that answered is the first one that is queried next time.
+        // The sentinel that answered is the first one that the adapter queries next time.
         hall.hang_up("a");
         passes(50).await;
         let began = turmoil::elapsed();
@@ -105,7 +105,7 @@ fn a_live_connection_that_says_readonly_is_left() {
         for sentinel in SENTINELS {
             hall.stop(sentinel);
         }
-        // No sentinel announces it.
+        // No sentinel announces the promotion.
         hall.promote("b");
         hall.demote("a", "b");
         let error = acquire(&transport, &name("y"), 1).await.unwrap_err();
@@ -140,14 +140,14 @@ fn a_primary_that_dies_between_a_script_and_wait_leaves_it_open_what_was_done() 
         fail_over(&hall);
         let error = waiting.await.unwrap().unwrap_err();
         assert_eq!(error.execution, Execution::Indeterminate);
-        // It fails before the time-out of the call.
+        // The call fails before its time-out.
         assert!(
             turmoil::elapsed() - began < Duration::from_millis(300),
             "{error}"
         );
-        // The replica had the write: no other owner has the name.
+        // The replica had the write, so no other owner has the name.
         let again = acquire(&transport, &name("y"), 1).await;
-        // The new primary has no replica that confirms it either, so it does not count.
+        // The new primary has no replica that confirms the claim either, so the claim does not count.
         let error = again.unwrap_err();
         assert_eq!(error.cause, Cause::NotReplicated);
         assert!(hall.has("b", "y"));

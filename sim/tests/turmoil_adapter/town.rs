@@ -1,4 +1,4 @@
-//! Two servers and three sentinels on their own hosts, for one client. The test decides elections.
+//! Two servers and three sentinels on separate hosts, for one client. The test decides elections.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,14 +15,14 @@ use crate::office::{CLIENT, EPOCH, Turmoil};
 
 const PORT: u16 = 6379;
 
-/// The servers. The first is the primary at the beginning.
+/// The servers. The first one is the primary at the beginning.
 const SERVERS: [&str; 2] = ["a", "b"];
 
 pub(crate) const SENTINELS: [&str; 3] = ["s1", "s2", "s3"];
 
 pub(crate) const ADDRESS: &str = "redis+sentinel://s1:6379,s2:6379,s3:6379/m";
 
-/// All hosts.
+/// The hosts of the servers, the sentinels and the client.
 pub(crate) struct Town {
     sim: turmoil::Sim<'static>,
     hall: Hall,
@@ -40,15 +40,15 @@ struct Shared {
 struct Host {
     server: Server,
     accepted: usize,
-    /// Whether it neither reads nor writes while its connections stay open.
+    /// Whether the host neither reads nor writes while its connections stay open.
     is_stopped: bool,
-    /// It stops when it is sent this word, before it has read it.
+    /// The host stops when it is sent this word, before it has read it.
     stops_at: Option<&'static str>,
-    /// It closes each connection on which it is sent this word.
+    /// The host closes each connection on which it is sent this word.
     hangs_up_at: Option<&'static str>,
     /// Connections that must be closed.
     closing: Vec<SessionId>,
-    /// Connections that are due an answer to `WAIT`: the replica has everything at once.
+    /// Connections to which an answer to `WAIT` is due. The replica has everything at once.
     confirmed: Vec<SessionId>,
     sessions: Vec<SessionId>,
 }
@@ -120,7 +120,7 @@ pub(crate) fn transport() -> RedisTransport {
     RedisTransport::open(ADDRESS, config()).expect("an address")
 }
 
-/// Makes the second server the primary, announced by all sentinels.
+/// Makes the second server the primary. All sentinels announce it.
 pub(crate) fn fail_over(hall: &Hall) {
     hall.promote("b");
     for sentinel in SENTINELS {
@@ -152,7 +152,7 @@ impl Hall {
         done
     }
 
-    /// Returns how many connections a host has accepted.
+    /// Returns the number of connections that a host has accepted.
     pub(crate) fn accepted(&self, host: &str) -> usize {
         self.with(host, |host| host.accepted)
     }
@@ -193,7 +193,7 @@ impl Hall {
         self.with(host, |host| host.closing = host.sessions.clone());
     }
 
-    /// Turns the replica into a primary. The old primary does not learn of it.
+    /// Turns the replica into a primary. The old primary does not learn of this.
     pub(crate) fn promote(&self, host: &str) {
         self.with(host, |host| host.server.promote());
     }

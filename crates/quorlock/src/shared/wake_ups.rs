@@ -289,7 +289,7 @@ impl Witness for ReceivedWakeUps {
 
 impl fmt::Debug for WakeUps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Ears")
+        f.write_str("WakeUps")
     }
 }
 
