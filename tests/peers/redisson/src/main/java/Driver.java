@@ -26,7 +26,18 @@ public final class Driver {
     private final List<RedissonClient> clients = new ArrayList<>();
     private final BufferedReader input = new BufferedReader(new InputStreamReader(System.in));
 
-    public static void main(String[] arguments) throws Exception {
+    public static void main(String[] arguments) {
+        try {
+            work(arguments);
+            System.exit(0);
+        } catch (Throwable failure) {
+            failure.printStackTrace();
+            // Threads of Redisson's would keep the process alive.
+            System.exit(1);
+        }
+    }
+
+    private static void work(String[] arguments) throws Exception {
         var json = new ObjectMapper();
         var driver = new Driver(json.readTree(arguments[0]));
         // The compiler of the JVM needs some thousands of calls.
@@ -45,7 +56,6 @@ public final class Driver {
             default -> throw new IllegalArgumentException("no work of that name");
         };
         System.out.println(json.writeValueAsString(result));
-        System.exit(0);
     }
 
     private Driver(JsonNode job) {
