@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
+use std::mem::MaybeUninit;
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
@@ -187,8 +188,9 @@ impl OutgoingLine {
             }
             self.outgoing.clear();
             self.sent = 0;
-            let mut room = [0; 16 * 1024];
-            let mut room = ReadBuf::new(&mut room);
+            // Not zeroed: a connection is polled far more often than it has something to read.
+            let mut room = [MaybeUninit::uninit(); 16 * 1024];
+            let mut room = ReadBuf::uninit(&mut room);
             match Pin::new(&mut *stream).poll_read(cx, &mut room) {
                 Poll::Ready(Ok(())) if !room.filled().is_empty() => {
                     with(|world| receive(world, self.node, self.session, room.filled()));
