@@ -21,8 +21,8 @@ use crate::world::{World, with};
 pub(super) struct TurmoilNetwork {
     sim: Sim<'static>,
     hosts: BTreeMap<IpAddr, TurmoilHost>,
-    /// The messages on turmoil's links that were not delivered yet, in the same order.
-    under_way: BTreeMap<(IpAddr, IpAddr), VecDeque<InFlightMessage>>,
+    /// The messages on each of turmoil's links that were not delivered yet. Links and messages are in turmoil's order.
+    under_way: Vec<VecDeque<InFlightMessage>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,7 +75,7 @@ impl TurmoilNetwork {
         let mut network = TurmoilNetwork {
             sim,
             hosts,
-            under_way: BTreeMap::new(),
+            under_way: Vec::new(),
         };
         let ways = if plan.is_one_cluster() {
             1
@@ -117,7 +117,7 @@ impl TurmoilNetwork {
                 }
                 Order::Boot(client) => self.sim.bounce(client_host(client)),
                 Order::Lose(client, node) => {
-                    let all = self.under_way.values_mut().flatten();
+                    let all = self.under_way.iter_mut().flatten();
                     let theirs = all.filter(|m| m.client == client && m.node == node);
                     theirs.for_each(|message| message.arrives = None);
                 }
@@ -130,8 +130,13 @@ impl TurmoilNetwork {
         let hosts = &self.hosts;
         let under_way = &mut self.under_way;
         self.sim.links(|links| {
-            for link in links {
-                let held = under_way.entry(link.pair()).or_default();
+            for (place, link) in links.enumerate() {
+                if under_way.len() <= place {
+                    under_way.push(VecDeque::new());
+                }
+                let Some(held) = under_way.get_mut(place) else {
+                    continue;
+                };
                 let mut new: Vec<_> = link.skip(held.len()).enumerate().collect();
                 // The messages are sorted by connection. When a host ends, tokio drops its tasks and their streams in
                 // an order that depends on previous runs.
@@ -163,16 +168,14 @@ impl TurmoilNetwork {
         });
         let under_way = &mut self.under_way;
         self.sim.links(|links| {
-            for link in links {
-                let held = under_way.entry(link.pair()).or_default();
-                let before = std::mem::take(held);
-                for (sent, message) in link.zip(before) {
-                    if message.arrives.is_some_and(|at| at <= now) {
+            for (mut link, held) in links.zip(under_way) {
+                held.retain(|message| match link.next() {
+                    Some(sent) if message.arrives.is_some_and(|at| at <= now) => {
                         sent.deliver();
-                    } else {
-                        held.push_back(message);
+                        false
                     }
-                }
+                    _ => true,
+                });
             }
         });
     }
