@@ -259,13 +259,15 @@ impl Running {
             ))?;
         let data = &mut *self.data.borrow_mut();
         let name = command.shape.name;
-        let keys = command_keys::of(name, words);
-        let are_local = match command_keys::are_channels(name) {
-            true => data.are_near(&keys),
-            false => data.are_local(&keys),
-        };
-        if !are_local {
-            return Err(Refusal::NOT_LOCAL);
+        if data.slots.is_some() {
+            let keys = command_keys::of(name, words);
+            let are_local = match command_keys::are_channels(name) {
+                true => data.are_near(&keys),
+                false => data.are_local(&keys),
+            };
+            if !are_local {
+                return Err(Refusal::NOT_LOCAL);
+            }
         }
         if command.shape.is(Flag::Write) {
             self.check_write(data, command.shape.is(Flag::Grows))?;

@@ -44,7 +44,10 @@ fn stands(world: &mut World, node: NodeId, key: &str) -> bool {
 pub(super) fn receive(world: &mut World, node: NodeId, session: SessionId, bytes: &[u8]) {
     let now = world.micros(node);
     let asked = requests(bytes);
-    let before = claims(world, node, bytes);
+    let before = match asked {
+        0 => Vec::new(),
+        _ => claims(world, node, bytes),
+    };
     mind_replicas(world, node);
     let station = sockets(world).station(node);
     station.redis.process.receive(session, now, bytes);
@@ -131,6 +134,9 @@ fn check_owners(
     bytes: &[u8],
     before: &[(String, Vec<u8>, i64)],
 ) {
+    if before.is_empty() {
+        return;
+    }
     let after = claims(world, node, bytes);
     let station = sockets(world).station(node);
     let client = station.callers.get(&session).map(|caller| caller.client);
