@@ -1,17 +1,28 @@
 //! The leases that the requests of each hold stated, by request number.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use quorlock::OwnerId;
 
-/// The lease in milliseconds that an owner stated under each number. The claims of one hold share their numbers across
-/// all nodes.
+/// A number and the lease in milliseconds that was stated under it.
+type Statement = (u64, u64);
+
+/// The lease that an owner stated under each number. The claims of one hold share their numbers across all nodes.
 #[derive(Debug, Default)]
-pub(crate) struct Statements(BTreeMap<(OwnerId, u64), u64>);
+pub(crate) struct Statements {
+    /// By owner, in the order of the numbers.
+    stated: BTreeMap<OwnerId, Vec<Statement>>,
+    /// The last ones. A request reaches all nodes within milliseconds, so most statements are among them.
+    recent: VecDeque<(OwnerId, Statement)>,
+}
+
+/// The number of recent statements.
+const RECENT: usize = 8;
 
 impl Statements {
     pub(crate) fn clear(&mut self) {
-        self.0.clear();
+        self.stated.clear();
+        self.recent.clear();
     }
 
     /// Records a request. If its lease is out of order, returns the two requests, each with number and lease, starting
@@ -21,22 +32,35 @@ impl Statements {
         owner: OwnerId,
         number: u64,
         lease: u64,
-    ) -> Option<[(u64, u64); 2]> {
+    ) -> Option<[Statement; 2]> {
         let this = (number, lease);
-        let before = self.0.range((owner, 0)..(owner, number)).next_back();
-        let before = before.map(|((_, number), lease)| (*number, *lease));
-        let same = self.0.insert((owner, number), lease);
-        let mut later = self.0.range((owner, number)..=(owner, u64::MAX)).skip(1);
-        let after = later.next().map(|((_, number), lease)| (*number, *lease));
-        if let Some(before) = before.filter(|(_, longer)| lease < *longer) {
-            return Some([before, this]);
+        if self.recent.contains(&(owner, this)) {
+            return None;
         }
-        if let Some(after) = after.filter(|(_, shorter)| *shorter < lease) {
-            return Some([this, after]);
+        if self.recent.len() == RECENT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back((owner, this));
+        let stated = self.stated.entry(owner).or_default();
+        let place = stated.binary_search_by_key(&number, |(number, _)| *number);
+        let at = place.unwrap_or_else(|at| at);
+        let same = match stated.get_mut(at).filter(|_| place.is_ok()) {
+            Some(same) => Some(std::mem::replace(same, this)),
+            None => {
+                stated.insert(at, this);
+                None
+            }
+        };
+        let before = at.checked_sub(1).and_then(|before| stated.get(before));
+        if let Some(before) = before.filter(|(_, longer)| lease < *longer) {
+            return Some([*before, this]);
+        }
+        if let Some(after) = stated.get(at + 1).filter(|(_, shorter)| *shorter < lease) {
+            return Some([this, *after]);
         }
         // A number belongs to one statement, so it cannot have two leases.
-        let other = same.filter(|same| *same != lease)?;
-        Some([(number, other), this])
+        let other = same.filter(|same| *same != this)?;
+        Some([other, this])
     }
 }
 
