@@ -9,7 +9,7 @@ use crate::engine::record::message;
 use crate::world::World;
 use crate::world::client::Mail;
 use crate::world::event::Event;
-use crate::world::id::{ClientId, NodeId, ProcessId, Seat};
+use crate::world::id::{ClientId, Id, NodeId, ProcessId, Seat};
 use crate::world::link::Passage;
 use crate::world::slab::Key;
 use crate::world::subscription::{Subscribed, Tell};
@@ -94,36 +94,30 @@ pub(crate) fn arrive(world: &mut World, key: Key<Subscribed>, epoch: u32) {
     }
 }
 
-/// Returns how many clients other than `but` listen to a channel of a node.
-pub(crate) fn listening(world: &World, node: NodeId, channel: &Channel, but: ClientId) -> u32 {
+/// Sends what a node published to every subscriber of the channel. Returns how many clients other than `by` there are
+/// among them.
+pub(crate) fn publish(
+    world: &mut World,
+    node: NodeId,
+    channel: &Channel,
+    wake: Wake,
+    by: ClientId,
+) -> u32 {
+    let now = world.now();
     let Some(state) = world.nodes.get(node) else {
         return 0;
     };
-    let subscribed = state.subscribers().iter();
-    let subscribed = subscribed.filter_map(|key| world.subscriptions.get(*key));
-    let others = subscribed.filter(|s| s.channel() == channel && s.client() != but);
-    let mut clients: Vec<ClientId> = Vec::new();
-    for client in others.map(Subscribed::client) {
-        // A server counts connections, and each client has one.
-        if !clients.contains(&client) {
-            clients.push(client);
-        }
-    }
-    u32::try_from(clients.len()).unwrap_or(u32::MAX)
-}
-
-/// Sends what a node published to every subscriber of the channel.
-pub(crate) fn publish(world: &mut World, node: NodeId, channel: &Channel, wake: Wake) {
-    let now = world.now();
-    let Some(state) = world.nodes.get(node) else {
-        return;
-    };
     let mut lost = Vec::new();
+    // A server counts connections, and each client has one. There are at most 60 clients.
+    let mut told = 0u64;
     for key in state.subscribers() {
         let subscribed = world.subscriptions.get(*key);
         let Some(subscribed) = subscribed.filter(|s| s.channel() == channel) else {
             continue;
         };
+        if subscribed.client() != by {
+            told |= 1u64.wrapping_shl(subscribed.client().get().into());
+        }
         let Some(link) = world.links.get_mut(subscribed.client(), node) else {
             continue;
         };
@@ -142,6 +136,7 @@ pub(crate) fn publish(world: &mut World, node: NodeId, channel: &Channel, wake: 
     for key in lost {
         start_again(world, key, now);
     }
+    told.count_ones()
 }
 
 /// Notifies a listener that messages flow. A paused client is notified after its pause.

@@ -86,13 +86,13 @@ pub(crate) fn execute(world: &mut World, key: Key<Call>) {
         }
     }
     if let Some((channel, wake)) = applied.published {
+        let listening = subscriptions::publish(world, id, &channel, wake, client);
         if let (Request::Release(ask), Ok(Reply::Release(ReleaseReply::Freed { told }))) =
             (&*request, &mut applied.reply)
             && ask.mode == Mode::Plain
         {
-            *told = subscriptions::listening(world, id, &channel, client);
+            *told = listening;
         }
-        subscriptions::publish(world, id, &channel, wake);
     }
     let answer: Answer = applied
         .reply
