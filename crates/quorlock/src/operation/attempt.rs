@@ -257,8 +257,10 @@ impl Attempt {
         if matches!(loss, Loss::Refused { .. } | Loss::Postponed) {
             let LockRequest { layout, .. } = &self.wanted;
             self.client.waiters.in_the_way(&layout.key);
-            if let Some(rival) = layout.rival_key() {
-                self.client.waiters.in_the_way(&rival);
+            if self.client.waiters.wait_for_others(&layout.key)
+                && let Some(rival) = layout.rival_key()
+            {
+                self.client.waiters.in_the_way(&rival.into());
             }
             if is_first_refusal {
                 self.tell_of_itself();

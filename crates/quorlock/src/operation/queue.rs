@@ -370,7 +370,7 @@ impl Waiters for Queues {
         }
     }
 
-    fn in_the_way(&self, layout: &str) {
+    fn in_the_way(&self, layout: &Arc<str>) {
         let Ok(shortest) = Lease::new(Lease::SHORTEST) else {
             return;
         };
@@ -379,8 +379,8 @@ impl Waiters for Queues {
             if queues.is_empty() {
                 return;
             }
-            let all = queues.range((layout.into(), shortest, false, Sharing::All)..);
-            let same = all.take_while(|((key, ..), _)| **key == *layout);
+            let all = queues.range((layout.clone(), shortest, false, Sharing::All)..);
+            let same = all.take_while(|((key, ..), _)| key == layout);
             // In a queue with a single waiter the nodes decide the turn, so no leader can be in the way.
             let shared = same.filter(|((.., sharing), _)| !matches!(sharing, Sharing::Alone(_)));
             shared.map(|(_, queue)| queue.clone()).collect()
@@ -398,6 +398,11 @@ impl Waiters for Queues {
                 queue.wake_leader();
             }
         }
+    }
+
+    fn wait_for_others(&self, layout: &str) -> bool {
+        let queues = self.0.lock();
+        queues.keys().any(|(key, ..)| **key != *layout)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The waiters of the process, as seen by the parts of a client below their queues.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// All waiters for locks of one client.
 pub(crate) trait Waiters: fmt::Debug + Send + Sync {
@@ -11,7 +12,10 @@ pub(crate) trait Waiters: fmt::Debug + Send + Sync {
     /// Reports that the lock with this key was refused to another acquisition of the client, or a lock of the same
     /// name in a mode that excludes it. The cause may be a leader that was granted it and is not polled, so its queue
     /// is watched from now on.
-    fn in_the_way(&self, layout: &str);
+    fn in_the_way(&self, layout: &Arc<str>);
+
+    /// Returns whether waiters of the client wait for another lock than the one with this key.
+    fn wait_for_others(&self, layout: &str) -> bool;
 }
 
 /// Waiters for one lock, the first of which leads: it sends requests on behalf of all.
