@@ -187,6 +187,12 @@ impl Group {
             .map(|index| MemberId(u16::try_from(index).unwrap_or(u16::MAX)))
     }
 
+    /// Returns whether a member belongs to it.
+    #[must_use]
+    pub fn has(&self, member: MemberId) -> bool {
+        self.range.contains(&member.index())
+    }
+
     /// Returns its part of a list that is indexed by member.
     #[must_use]
     pub fn slice<'a, T>(&self, list: &'a [T]) -> &'a [T] {

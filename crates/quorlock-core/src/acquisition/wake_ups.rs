@@ -62,8 +62,8 @@ impl WakeUps {
         if !refused.any(|member| self.woken.contains(member)) {
             WakeUpTally::Nothing
         } else if members.groups().all(|group| {
-            let has_refused = group.members().any(|member| self.refused.contains(&member));
-            let woken = group.members().filter(|member| self.woken.contains(member));
+            let has_refused = self.refused.iter().any(|member| group.has(*member));
+            let woken = self.woken.iter().filter(|member| group.has(**member));
             !has_refused || group.threshold().needed() <= woken.count()
         }) {
             WakeUpTally::Enough
