@@ -49,10 +49,10 @@ pub struct Files {
 }
 
 impl Authority {
-    /// Creates an authority.
+    /// Creates an authority with a new key.
     ///
     /// # Panics
-    /// If no key can be made.
+    /// Panics if no key can be made.
     #[must_use]
     pub fn new() -> Authority {
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
@@ -68,16 +68,16 @@ impl Authority {
         Authority { issuer }
     }
 
-    /// Returns its own certificate, in PEM.
+    /// Returns the certificate of the authority, in PEM.
     #[must_use]
     pub fn pem(&self) -> String {
         self.issuer.pem()
     }
 
-    /// Writes its own certificate to a file. Returns the path.
+    /// Writes the certificate of the authority to a file. Returns the path.
     ///
     /// # Panics
-    /// If the file cannot be written.
+    /// Panics if the file cannot be written.
     #[must_use]
     pub fn write(&self, folder: &Path) -> PathBuf {
         let path = folder.join("ca.pem");
@@ -88,7 +88,7 @@ impl Authority {
     /// Signs a certificate for these names and IP addresses.
     ///
     /// # Panics
-    /// If a name cannot be in a certificate.
+    /// Panics if a name cannot be in a certificate.
     #[must_use]
     pub fn sign(&self, names: &[&str], validity: Validity) -> Certificate {
         let subject = names.first().copied().unwrap_or_default();
@@ -118,10 +118,10 @@ impl Default for Authority {
 }
 
 impl Certificate {
-    /// Writes both to files with this stem. Returns the paths.
+    /// Writes the certificate and the key to files with this stem. Returns the paths.
     ///
     /// # Panics
-    /// If they cannot be written.
+    /// Panics if they cannot be written.
     #[must_use]
     pub fn write(&self, folder: &Path, stem: &str) -> Files {
         let files = Files {
@@ -137,7 +137,7 @@ impl Certificate {
 /// Returns a configuration of the `rustls` crate that trusts this authority.
 ///
 /// # Panics
-/// If it cannot be made.
+/// Panics if the configuration cannot be created.
 #[must_use]
 pub fn rustls_config(authority: &Authority) -> Arc<RustlsClientConfig> {
     let mut roots = RootCertStore::empty();

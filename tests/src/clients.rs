@@ -9,10 +9,10 @@ use tokio::task::JoinHandle;
 use crate::server::Server;
 use crate::wait::{BOUND, until};
 
-/// Bound on a call. The machine may be busy.
+/// The bound on a call. It is generous because the machine may be busy.
 const CALL: Duration = Duration::from_secs(1);
 
-/// Returns settings with which failed connections are detected soon.
+/// Returns settings with which failed connections are detected quickly.
 #[must_use]
 pub fn hasty() -> RedisConfig {
     RedisConfig::default()
@@ -21,16 +21,16 @@ pub fn hasty() -> RedisConfig {
         .ping_interval(Duration::from_millis(200))
 }
 
-/// Returns the settings of the tests, with which failures are detected soon.
+/// Returns the settings of the tests, with which failures are detected quickly.
 pub fn settings() -> LocksBuilder {
     let settings = Locks::builder().redis(hasty()).member_timeout(CALL / 2);
     settings.trust_fresh_nodes()
 }
 
-/// Returns a client whose pauses double without a bound: only the return of a server ends them.
+/// Returns a client whose pauses double without a bound, so that only the return of a server ends them.
 ///
 /// # Panics
-/// If the server, the group or the cluster cannot be used.
+/// Panics if the server, the group or the cluster cannot be used.
 pub async fn patient_client(address: &str) -> Locks {
     let hour = Duration::from_secs(3600);
     let retry = RetryPolicy::default().backoff_cap(hour);
@@ -39,12 +39,12 @@ pub async fn patient_client(address: &str) -> Locks {
     connected.expect("the server can be used")
 }
 
-/// Spawns a waiter with a generous bound. It returns the guard and when it was granted.
+/// Spawns a waiter with a generous bound. It returns the guard and the time of the grant.
 pub fn waiter(lock: &Lock) -> JoinHandle<(Guard, Instant)> {
     let lock = lock.clone().wait(4 * BOUND);
     tokio::spawn(async move {
         loop {
-            // If there is no primary for longer than a client waits for a missing majority, the test waits longer.
+            // A client gives up if there is no primary for too long. The test waits longer.
             if let Ok(guard) = lock.acquire().await {
                 return (guard, Instant::now());
             }
@@ -55,7 +55,7 @@ pub fn waiter(lock: &Lock) -> JoinHandle<(Guard, Instant)> {
 /// Releases the lock. Returns the guard of the waiter behind it, and the time from the release to its grant.
 ///
 /// # Panics
-/// If the release fails, or the waiter's token is not larger.
+/// Panics if the release fails, or the waiter's token is not larger.
 pub async fn hand_over(guard: Guard, behind: JoinHandle<(Guard, Instant)>) -> (Guard, Duration) {
     let token = guard.fencing_token();
     let released = Instant::now();
@@ -70,7 +70,7 @@ pub async fn hand_over(guard: Guard, behind: JoinHandle<(Guard, Instant)>) -> (G
 /// Returns a client of the server at this address.
 ///
 /// # Panics
-/// If the server cannot be used.
+/// Panics if the server cannot be used.
 pub async fn client(address: &str) -> Locks {
     let connected = settings().connect(address).await;
     connected.expect("the server can be used")
@@ -79,7 +79,7 @@ pub async fn client(address: &str) -> Locks {
 /// Returns a client of this server.
 ///
 /// # Panics
-/// If the server cannot be used.
+/// Panics if the server cannot be used.
 pub async fn locks_on(server: &Server) -> Locks {
     client(&server.address()).await
 }
@@ -87,16 +87,17 @@ pub async fn locks_on(server: &Server) -> Locks {
 /// Returns a client of a majority of these servers.
 ///
 /// # Panics
-/// If too few of them can be used.
+/// Panics if too few of them can be used.
 pub async fn quorum_of(servers: &[Server]) -> Locks {
     let connected = settings().quorum(servers.iter().map(Server::address)).await;
     connected.expect("the servers can be used")
 }
 
-/// Acquires, and tries again while too few servers answer: a client takes a moment to find a server that has returned.
+/// Acquires a lock, and tries again while too few servers answer. A client takes a moment to find a server that has
+/// returned.
 ///
 /// # Panics
-/// If the lock is not granted within [`BOUND`].
+/// Panics if the lock is not granted within [`BOUND`].
 pub async fn acquire_at_last(lock: &Lock) -> Guard {
     let start = Instant::now();
     let lock = lock.clone().wait(BOUND);
@@ -108,7 +109,7 @@ pub async fn acquire_at_last(lock: &Lock) -> Guard {
     }
 }
 
-/// Returns the owner and the count under a name; `None` if it is free, or the server does not answer.
+/// Returns the owner and the count under a name. Returns `None` if the name is free, or the server does not answer.
 #[must_use]
 pub fn claim_of(server: &Server, name: &str) -> Option<(String, u32)> {
     let fields: Vec<(String, String)> = server.try_command(&["HGETALL", name]).ok()?;
@@ -126,7 +127,7 @@ pub fn is_claimed_by(server: &Server, name: &str, guard: &Guard) -> bool {
 /// Waits until the hold is renewed, which shows as a growing validity.
 ///
 /// # Panics
-/// If that does not happen within [`BOUND`], or the hold is lost.
+/// Panics if that does not happen within [`BOUND`], or the hold is lost.
 pub async fn until_renewed(guard: &Guard) {
     let mut least = guard.validity();
     until("it is renewed", || {

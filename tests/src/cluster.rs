@@ -6,19 +6,19 @@ use std::time::{Duration, Instant};
 use crate::server::Server;
 use crate::wait::{BOUND, wait_until};
 
-/// Number of slots of a cluster.
+/// The number of slots of a cluster.
 const SLOTS: u16 = 16_384;
 
-/// Number of nodes that own slots.
+/// The number of nodes that own slots.
 const PRIMARIES: usize = 3;
 
-/// Number of nodes.
+/// The number of nodes.
 const NODES: usize = 2 * PRIMARIES;
 
-/// A node that is silent for this long counts as failed; its replica takes over about a second later.
+/// How long a node must be silent to count as failed. Its replica takes over about a second later.
 const NODE_TIMEOUT: Duration = Duration::from_millis(1_500);
 
-/// A cluster whose nodes detect soon that one of them is gone.
+/// A cluster whose nodes detect quickly that one of them is down.
 #[derive(Debug)]
 pub struct Cluster {
     nodes: Vec<Server>,
@@ -42,7 +42,7 @@ impl Cluster {
     /// Starts a cluster, and waits until its nodes know each other and serve every slot.
     ///
     /// # Panics
-    /// If it does not come up.
+    /// Panics if the cluster does not come up.
     #[must_use]
     pub fn start() -> Cluster {
         Cluster::start_with(&[])
@@ -51,7 +51,7 @@ impl Cluster {
     /// Starts a cluster with further options of its nodes.
     ///
     /// # Panics
-    /// If it does not come up.
+    /// Panics if the cluster does not come up.
     #[must_use]
     pub fn start_with(options: &[&str]) -> Cluster {
         let timeout = NODE_TIMEOUT.as_millis().to_string();
@@ -114,7 +114,7 @@ impl Cluster {
     /// Restarts killed nodes, resumes stopped ones, ends moves of slots, and waits until the cluster is healthy.
     ///
     /// # Panics
-    /// If that does not happen.
+    /// Panics if that does not happen.
     pub fn mend(&mut self) {
         for node in &mut self.nodes {
             if node.is_killed() {
@@ -129,7 +129,7 @@ impl Cluster {
     /// Waits until all nodes serve every slot and agree on the owners, and each primary has a replica that follows it.
     ///
     /// # Panics
-    /// If that does not happen.
+    /// Panics if that does not happen.
     pub fn settle(&self) {
         let until = Instant::now() + 3 * BOUND;
         while !self.is_settled() {
@@ -197,7 +197,7 @@ impl Cluster {
         text.lines().filter_map(line).collect()
     }
 
-    /// Returns its address, with all of its nodes in this order.
+    /// Returns the address of the cluster, with all nodes in this order.
     #[must_use]
     pub fn address(&self) -> String {
         self.address_by(&self.nodes.iter().collect::<Vec<_>>())
@@ -212,16 +212,16 @@ impl Cluster {
         format!("redis+cluster://{}", places.collect::<Vec<_>>().join(","))
     }
 
-    /// Returns its nodes.
+    /// Returns the nodes of the cluster.
     #[must_use]
     pub fn nodes(&self) -> &[Server] {
         &self.nodes
     }
 
-    /// Returns one of its nodes.
+    /// Returns one of the nodes.
     ///
     /// # Panics
-    /// If there is no such node.
+    /// Panics if there is no such node.
     pub fn node_mut(&mut self, index: usize) -> &mut Server {
         self.nodes.get_mut(index).expect("there is such a node")
     }
@@ -229,7 +229,7 @@ impl Cluster {
     /// Returns the slot of a name.
     ///
     /// # Panics
-    /// If no node answers.
+    /// Panics if no node answers.
     #[must_use]
     pub fn slot_of(&self, name: &str) -> u16 {
         let mut nodes = self.nodes.iter();
@@ -237,7 +237,8 @@ impl Cluster {
         nodes.find_map(ask).expect("a node answers")
     }
 
-    /// Returns the indices of the owners of slots, in the order of their first slots, as they report themselves.
+    /// Returns the indices of the nodes that own slots, in the order of their first slots, according to the nodes
+    /// themselves.
     #[must_use]
     pub fn primaries(&self) -> Vec<usize> {
         let mut primaries: Vec<(u16, usize)> = Vec::new();
@@ -260,7 +261,7 @@ impl Cluster {
         primaries.into_iter().map(|(_, index)| index).collect()
     }
 
-    /// Returns the index of the node that owns the slot of a name, as it reports itself.
+    /// Returns the index of the node that owns the slot of a name, according to the node itself.
     #[must_use]
     pub fn owner_of(&self, name: &str) -> Option<usize> {
         let slot = self.slot_of(name);
@@ -274,10 +275,10 @@ impl Cluster {
         own.is_some_and(|own| own.flags.contains("master") && has(&own.slots, slot))
     }
 
-    /// Returns the index of a primary's replica.
+    /// Returns the index of the replica of a primary.
     ///
     /// # Panics
-    /// If it has none.
+    /// Panics if the primary has none.
     #[must_use]
     pub fn replica_of(&self, primary: usize) -> usize {
         patiently("the primary has a replica", || self.follows(primary))
@@ -293,7 +294,7 @@ impl Cluster {
     /// Returns a name in a slot of this node: `prefix` and a number.
     ///
     /// # Panics
-    /// If there is none.
+    /// Panics if there is none.
     #[must_use]
     pub fn name_on(&self, primary: usize, prefix: &str) -> String {
         let lines = self.lines(&self.nodes[primary]);
@@ -304,13 +305,13 @@ impl Cluster {
         names.find(is_there).expect("it owns the slot of some name")
     }
 
-    /// Begins to move a slot from one node to another: its keys can be moved now.
+    /// Begins to move a slot from one node to another. After that, its keys can be moved.
     ///
-    /// The nodes agree on the owners first. A node that gets a slot takes the next epoch after those that it knows, and a
-    /// late message with a higher epoch would take the slot back.
+    /// The nodes must first agree on the owners. A node that gets a slot takes the next epoch after those that it
+    /// knows, and a late message with a higher epoch would take the slot back.
     ///
     /// # Panics
-    /// If the nodes refuse.
+    /// Panics if the nodes refuse.
     pub fn begin_move(&self, slot: u16, from: usize, to: usize) {
         self.settle();
         let (from, to) = (&self.nodes[from], &self.nodes[to]);
@@ -323,7 +324,7 @@ impl Cluster {
     /// Moves these keys of a slot.
     ///
     /// # Panics
-    /// If the nodes refuse.
+    /// Panics if the nodes refuse.
     pub fn move_keys(&self, from: usize, to: usize, keys: &[&str]) {
         let port = self.nodes[to].port().to_string();
         let mut words = vec!["MIGRATE", "127.0.0.1", &port, "", "0", "5000", "KEYS"];
@@ -334,17 +335,17 @@ impl Cluster {
     /// Returns the keys of a slot at a node.
     ///
     /// # Panics
-    /// If the node refuses.
+    /// Panics if the node refuses.
     #[must_use]
     pub fn keys_of(&self, node: usize, slot: u16) -> Vec<String> {
         let slot = slot.to_string();
         self.nodes[node].command(&["CLUSTER", "GETKEYSINSLOT", &slot, "1000"])
     }
 
-    /// Moves the remaining keys of a slot, and tells all nodes its new owner.
+    /// Moves the remaining keys of a slot, and informs all nodes about the new owner.
     ///
     /// # Panics
-    /// If the nodes refuse.
+    /// Panics if the nodes refuse.
     pub fn end_move(&self, slot: u16, from: usize, to: usize) {
         let keys = self.keys_of(from, slot);
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
@@ -365,16 +366,16 @@ impl Cluster {
     /// Moves a slot with all of its keys.
     ///
     /// # Panics
-    /// If the nodes refuse.
+    /// Panics if the nodes refuse.
     pub fn move_slot(&self, slot: u16, from: usize, to: usize) {
         self.begin_move(slot, from, to);
         self.end_move(slot, from, to);
     }
 
-    /// Promotes the replica of a primary as an operator does, and waits until it is the primary.
+    /// Promotes the replica of a primary as an operator does, and waits until the promotion is done.
     ///
     /// # Panics
-    /// If that does not happen.
+    /// Panics if that does not happen.
     pub fn fail_over(&self, primary: usize) -> usize {
         let replica = self.replica_of(primary);
         self.nodes[replica].command::<()>(&["CLUSTER", "FAILOVER"]);
@@ -382,10 +383,10 @@ impl Cluster {
         replica
     }
 
-    /// Waits until a replica has taken the place of its primary, as it reports itself.
+    /// Waits until a replica has taken the place of its primary, according to the replica itself.
     ///
     /// # Panics
-    /// If that does not happen.
+    /// Panics if that does not happen.
     pub fn wait_for_promotion(&self, replica: usize) {
         patiently("the replica is promoted", || {
             self.primaries().contains(&replica).then_some(())
@@ -404,7 +405,7 @@ fn has(slots: &[String], slot: u16) -> bool {
     })
 }
 
-/// Waits for something that takes an election.
+/// Waits for something that requires an election.
 fn patiently<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + 3 * BOUND;
     loop {

@@ -1,12 +1,12 @@
-//! Runs one sequence of requests through several lock servers: all must answer alike.
+//! Runs one sequence of requests on several lock servers, which must all answer alike.
 //!
 //! The specification ([`quorlock_core::node`]) runs first. Each other [`Arm`] must then give the same replies, publish
-//! the same wake-ups and end with the same keys. On a real server, time passes by ageing its keys, not by waiting. Real
-//! time that passes shows only in TTLs, and the comparison allows for that much.
+//! the same wake-ups and end with the same keys. On a real server, time passes by ageing the keys, not by waiting.
+//! Real time that passes shows only in TTLs, and the comparison allows for it.
 //!
-//! A [`Twin`] compares a real server and a simulated one byte for byte, whatever clients send.
+//! A [`Twin`] compares a real server and a simulated one byte for byte, for any requests.
 
-/// Lua: the fields and values of a hash, sorted by field, since a server may return them in any order.
+/// Lua: the fields and values of a hash, sorted by field, because a server may return them in any order.
 macro_rules! sorted {
     () => {
         "

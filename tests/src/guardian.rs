@@ -1,4 +1,4 @@
-//! A process that ends with this one, however this one ends.
+//! A process that ends when this process ends, in whatever way that happens.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -8,9 +8,9 @@ use std::os::unix::process::CommandExt;
 
 use crate::wait::wait_until;
 
-/// `$1` is the folder of the server, the rest its command. The standard input is a pipe whose other end only the test
-/// process has. The pipe is closed when that process ends, even if it is killed. SIGKILL also ends a server that is
-/// stopped.
+/// The script of the shell. `$1` is the folder of the server, and the rest is its command line. The standard input is
+/// a pipe whose other end only the test process has. The pipe is closed when that process ends, even if it is killed.
+/// SIGKILL also ends a server that is stopped.
 const SCRIPT: &str = r#"
 trap '' INT TERM HUP QUIT
 dir=$1
@@ -27,8 +27,8 @@ wait "$server" 2>/dev/null
 
 /// A shell that has started a server, and kills it when its standard input ends.
 ///
-/// It is in a separate process group, so a Ctrl-C at the terminal ends the test process first. It reaps the server only
-/// after it has killed it, so the process id is the server's as long as this value lives.
+/// The shell is in a separate process group, so a Ctrl-C at the terminal ends the test process first. It reaps the
+/// server only after it has killed it, so the process id stays the server's as long as this value exists.
 #[derive(Debug)]
 pub(crate) struct Guardian {
     shell: Child,
@@ -90,7 +90,7 @@ impl Drop for Guardian {
     }
 }
 
-/// Returns the state of a process as the one letter of `ps`; `None` if it is gone.
+/// Returns the state of a process as the letter that `ps` prints, or `None` if the process is gone.
 pub(crate) fn state_of(pid: u32) -> Option<char> {
     if let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) {
         let (_, after_name) = stat.rsplit_once(')')?;

@@ -38,7 +38,8 @@ pub mod trials;
 pub mod wait;
 pub mod wire;
 
-/// The Rust code on the pages of the documentation: each block is a test. (That of the README is a test of `quorlock`.)
+/// The Rust code on the pages of the documentation. Each block is a test. (The block of the README is a test of
+/// `quorlock`.)
 #[cfg(doctest)]
 mod documentation {
     macro_rules! pages {

@@ -1,9 +1,9 @@
 //! Reads code from pages of the documentation, for tests that run it.
 
-/// Returns the block of a page with this first line: "sql write" for the block that begins with `` ```sql write ``.
+/// Returns the block of a page that has this first line. For "sql write", the block begins with `` ```sql write ``.
 ///
 /// # Panics
-/// If the page has no such block, or more than one.
+/// Panics if the page has no such block, or more than one.
 #[must_use]
 pub fn block<'a>(page: &'a str, says: &str) -> &'a str {
     let begin = format!("```{says}\n");
@@ -14,7 +14,7 @@ pub fn block<'a>(page: &'a str, says: &str) -> &'a str {
     block
 }
 
-/// Removes the numbers from a text, to compare the output of a program with that on a page.
+/// Removes the numbers from a text, so that the output of a program can be compared with a page.
 #[must_use]
 pub fn masked(text: &str) -> String {
     let mut masked = String::with_capacity(text.len());

@@ -4,7 +4,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
 
-/// Drives a future as its task would, but for at most `polls` polls; `None` if it has not ended by then.
+/// Drives a future as its task would, but for at most `polls` polls. Returns `None` if it has not ended by then.
 pub async fn poll_times<F: Future + ?Sized>(
     future: &mut Pin<Box<F>>,
     polls: usize,

@@ -32,7 +32,7 @@ impl Proxy {
     /// Creates a network without faults.
     ///
     /// # Panics
-    /// If no port is free.
+    /// Panics if no port is free.
     pub async fn to(server: &Server) -> Proxy {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
         let port = listener.local_addr().expect("a port").port();
@@ -63,13 +63,13 @@ impl Proxy {
         self.wire.sent.load(Ordering::SeqCst)
     }
 
-    /// From now on, requests arrive and replies are lost.
+    /// Loses all replies from now on. Requests still arrive.
     pub fn lose_replies(&self) {
         self.wire.loses_replies.store(true, Ordering::SeqCst);
     }
 
-    /// From now on, everything on the present connections is lost in both directions, without notice to either end. New
-    /// connections work.
+    /// Loses everything on the existing connections from now on, in both directions and without notice to either end.
+    /// New connections work.
     pub fn swallow(&self) {
         self.wire.swallowing.store(self.opened(), Ordering::SeqCst);
     }
@@ -80,12 +80,12 @@ impl Proxy {
         self.wire.lost.load(Ordering::SeqCst)
     }
 
-    /// From now on, replies arrive again.
+    /// Delivers replies again from now on.
     pub fn carry_replies(&self) {
         self.wire.loses_replies.store(false, Ordering::SeqCst);
     }
 
-    /// Closes all connections. New ones are accepted.
+    /// Closes all connections. New connections are accepted.
     pub fn cut(&self) {
         for pump in self.wire.pumps().drain(..) {
             pump.abort();

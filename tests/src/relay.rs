@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// The relay runs until the process ends.
 ///
 /// # Panics
-/// If no port is free.
+/// Panics if no port is free.
 #[must_use]
 pub fn relay(server: u16, way: Duration) -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");

@@ -19,19 +19,19 @@ pub const LEASE: Duration = Duration::from_secs(30);
 /// How long token counters are kept.
 pub const RETENTION: Duration = Duration::from_secs(86_400);
 
-/// How far the floor of a token may be from the clock of the node.
+/// The largest distance between the floor of a token and the clock of the node.
 pub const SLACK: Duration = Duration::from_secs(15);
 
 /// Returns a name.
 ///
 /// # Panics
-/// If it is not a valid name.
+/// Panics if it is not a valid name.
 #[must_use]
 pub fn name(name: &str) -> Name {
     Name::new(name).expect("a well-formed name")
 }
 
-/// Returns the owner with this number, always of the same client.
+/// Returns the owner with this number. All of these owners belong to the same client.
 #[must_use]
 pub fn owner(number: u64) -> OwnerId {
     OwnerId {
@@ -43,17 +43,17 @@ pub fn owner(number: u64) -> OwnerId {
 /// Returns the wall clock of this machine, which is also that of its servers.
 ///
 /// # Panics
-/// Before 1970.
+/// Panics if the clock shows a time before 1970.
 #[must_use]
 pub fn wall_clock() -> WallMillis {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
     WallMillis(millis_of(since_1970.expect("it is after 1970")))
 }
 
-/// Returns the request "the owner of this number holds the name once", with a new token.
+/// Returns the request "the owner with this number holds the name once", with a new token.
 ///
 /// # Panics
-/// Never.
+/// Never panics.
 #[must_use]
 pub fn acquire(name: &Name, number: u64) -> Acquire {
     Acquire {
@@ -73,10 +73,10 @@ pub fn acquire(name: &Name, number: u64) -> Acquire {
     }
 }
 
-/// Returns the claim "the owner of this number still holds the name".
+/// Returns the claim "the owner with this number still holds the name".
 ///
 /// # Panics
-/// Never.
+/// Never panics.
 #[must_use]
 pub fn claim(name: &Name, number: u64, token: Token) -> Claim {
     Claim {
@@ -92,10 +92,10 @@ pub fn claim(name: &Name, number: u64, token: Token) -> Claim {
 /// Sends an acquire.
 ///
 /// # Errors
-/// Those of the call.
+/// Returns the errors of the call.
 ///
 /// # Panics
-/// If the reply is not one to this request.
+/// Panics if the reply does not match the request.
 pub async fn ask(
     transport: &impl Transport,
     request: Acquire,
@@ -109,10 +109,10 @@ pub async fn ask(
 /// Renews claims.
 ///
 /// # Errors
-/// Those of the call.
+/// Returns the errors of the call.
 ///
 /// # Panics
-/// If the reply is not one to this request.
+/// Panics if the reply does not match the request.
 pub async fn renew(
     transport: &impl Transport,
     claims: Vec<Claim>,
@@ -132,10 +132,10 @@ pub async fn renew(
 /// Sets the hold count of the name to `count`; 0 releases it.
 ///
 /// # Errors
-/// Those of the call.
+/// Returns the errors of the call.
 ///
 /// # Panics
-/// If the reply is not one to this request.
+/// Panics if the reply does not match the request.
 pub async fn release(
     transport: &impl Transport,
     name: &Name,
@@ -157,7 +157,7 @@ pub async fn release(
 /// Acquires the name, which must be free.
 ///
 /// # Panics
-/// If it is not.
+/// Panics if the name is held.
 pub async fn take(transport: &impl Transport, name: &Name, number: u64) -> Token {
     match ask(transport, acquire(name, number)).await {
         Ok(AcquireReply::Granted {
@@ -168,10 +168,10 @@ pub async fn take(transport: &impl Transport, name: &Name, number: u64) -> Token
     }
 }
 
-/// Returns the TTL with which the name is refused. Another owner must hold it.
+/// Returns the TTL with which a request for the name is refused. Another owner must hold the name.
 ///
 /// # Panics
-/// If the name is free.
+/// Panics if the name is free.
 pub async fn refusal(transport: &impl Transport, name: &Name, number: u64) -> Ttl {
     match ask(transport, acquire(name, number)).await {
         Ok(AcquireReply::Refused { ttl, .. }) => ttl,

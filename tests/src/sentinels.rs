@@ -9,10 +9,10 @@ use crate::wait::{BOUND, wait_until};
 /// The sentinels' name for the primary.
 pub const NAME: &str = "mymaster";
 
-/// How many sentinels must find the primary dead, and elect one of them.
+/// How many sentinels must consider the primary down and elect one of themselves.
 const QUORUM: usize = 2;
 
-/// The ports that the members of a group announce to each other and to clients.
+/// Which ports the members of a group announce to each other and to clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Door {
     /// The ports that speak Redis.
@@ -25,9 +25,9 @@ pub enum Door {
 /// How the members of a group are reached.
 #[derive(Clone, Debug)]
 pub struct Reach {
-    /// Host of all members.
+    /// The host of all members.
     pub host: &'static str,
-    /// Which of their ports.
+    /// Which of the ports are announced.
     pub door: Door,
     /// Options of the servers.
     pub servers: Vec<String>,
@@ -81,7 +81,7 @@ impl Reach {
     }
 }
 
-/// A group whose sentinels detect within half a second that the primary is gone.
+/// A group whose sentinels detect within half a second that the primary is down.
 #[derive(Debug)]
 pub struct SentinelGroup {
     reach: Reach,
@@ -93,7 +93,7 @@ impl SentinelGroup {
     /// Starts a group, and waits until its members know each other.
     ///
     /// # Panics
-    /// If it does not come up.
+    /// Panics if the group does not come up.
     #[must_use]
     pub fn start() -> SentinelGroup {
         SentinelGroup::start_of(3, 3)
@@ -102,7 +102,7 @@ impl SentinelGroup {
     /// Starts a group with these numbers of servers and sentinels.
     ///
     /// # Panics
-    /// If it does not come up.
+    /// Panics if the group does not come up.
     #[must_use]
     pub fn start_of(servers: usize, sentinels: usize) -> SentinelGroup {
         SentinelGroup::start_by(Reach::default(), servers, sentinels)
@@ -111,7 +111,7 @@ impl SentinelGroup {
     /// Starts a group with these numbers of servers and sentinels, which are reached in another way.
     ///
     /// # Panics
-    /// If it does not come up.
+    /// Panics if the group does not come up.
     #[must_use]
     pub fn start_by(reach: Reach, servers: usize, sentinels: usize) -> SentinelGroup {
         let primary = reach.start_server(&[]);
@@ -141,7 +141,7 @@ impl SentinelGroup {
     /// Restarts killed members, resumes stopped ones, and waits until all know each other.
     ///
     /// # Panics
-    /// If that does not happen.
+    /// Panics if that does not happen.
     pub fn mend(&mut self) {
         for server in &mut self.servers {
             mend(server);
@@ -154,7 +154,7 @@ impl SentinelGroup {
         self.settle();
     }
 
-    /// Returns its address, with the sentinels in this order.
+    /// Returns the address of the group, with the sentinels in this order.
     #[must_use]
     pub fn address(&self) -> String {
         self.address_by(&self.sentinels.iter().collect::<Vec<_>>())
@@ -178,37 +178,37 @@ impl SentinelGroup {
         address + "/" + NAME
     }
 
-    /// Returns its servers, one of which is the primary.
+    /// Returns the servers of the group, one of which is the primary.
     #[must_use]
     pub fn servers(&self) -> &[Server] {
         &self.servers
     }
 
-    /// Returns one of its servers.
+    /// Returns one of the servers.
     ///
     /// # Panics
-    /// If there is no such server.
+    /// Panics if there is no such server.
     pub fn server_mut(&mut self, index: usize) -> &mut Server {
         self.servers.get_mut(index).expect("there is such a server")
     }
 
-    /// Returns its sentinels.
+    /// Returns the sentinels of the group.
     #[must_use]
     pub fn sentinels(&self) -> &[Server] {
         &self.sentinels
     }
 
-    /// Returns one of its sentinels.
+    /// Returns one of the sentinels.
     ///
     /// # Panics
-    /// If there is no such sentinel.
+    /// Panics if there is no such sentinel.
     pub fn sentinel_mut(&mut self, index: usize) -> &mut Server {
         self.sentinels
             .get_mut(index)
             .expect("there is such a sentinel")
     }
 
-    /// Returns the index of the primary: it reports that role, and every sentinel that answers names it.
+    /// Returns the index of the primary. It must report that role, and every sentinel that answers must name it.
     #[must_use]
     pub fn primary(&self) -> Option<usize> {
         let mut named = self.sentinels.iter().filter_map(named_by);
@@ -225,7 +225,7 @@ impl SentinelGroup {
     /// Waits until another server is the primary, according to all members that answer.
     ///
     /// # Panics
-    /// If that does not happen.
+    /// Panics if that does not happen.
     #[must_use]
     pub fn wait_for_another(&self, before: usize) -> usize {
         patiently("another server is the primary", || {
@@ -236,7 +236,7 @@ impl SentinelGroup {
     /// Makes a sentinel begin a failover, as an operator does, and waits until another server is the primary.
     ///
     /// # Panics
-    /// If that does not happen.
+    /// Panics if that does not happen.
     pub fn fail_over(&self, before: usize) -> usize {
         patiently("the sentinel begins a failover", || {
             let words = ["SENTINEL", "FAILOVER", NAME];
@@ -245,11 +245,11 @@ impl SentinelGroup {
         self.wait_for_another(before)
     }
 
-    /// Waits until all sentinels agree, and every other server is a replica connected to the primary, according to the
-    /// sentinels, too.
+    /// Waits until all sentinels agree, and every other server is a replica that is connected to the primary. The
+    /// sentinels must report this, too.
     ///
     /// # Panics
-    /// If that does not happen.
+    /// Panics if that does not happen.
     pub fn settle(&self) -> usize {
         let primary = patiently("the sentinels agree on a primary", || {
             self.primary().filter(|index| self.is_followed(*index))
@@ -296,10 +296,10 @@ impl SentinelGroup {
     }
 }
 
-/// Waits for a failover. Sentinels that voted for each other vote again seconds later, if necessary several times.
+/// Waits for a failover. Sentinels that voted for each other vote again seconds later, several times if necessary.
 ///
 /// # Panics
-/// If that takes half a minute, with `what` was waited for.
+/// Panics after half a minute. The message has `what`.
 pub fn patiently<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + 3 * BOUND;
     loop {
@@ -315,7 +315,7 @@ pub fn patiently<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// What it took to mend a process.
+/// What was necessary to mend a process.
 #[derive(PartialEq)]
 enum Mended {
     Restarted,
@@ -347,7 +347,7 @@ pub fn role(server: &Server) -> Option<String> {
     Some(role.trim().to_owned())
 }
 
-/// A replica synchronizes without delay, and reports its offset often.
+/// Options with which a replica synchronizes without delay, and reports its offset often.
 const SERVER: [&str; 6] = [
     "--repl-diskless-sync-delay",
     "0",
@@ -368,12 +368,12 @@ pub fn configuration(host: &str, port: u16, quorum: usize) -> Vec<String> {
     ]
 }
 
-/// Shortens a sentinel's timeouts, and lengthens the pause after which it suspects that its machine was suspended.
+/// Shortens a sentinel's timeouts, and lengthens the pause after which it assumes that its machine was suspended.
 fn hasten(sentinel: &Server) {
     let periods = [
         ("info-period", "200"),
-        // A replica's report is too old for its promotion after five of these, and while the primary is down, replicas
-        // report once a second.
+        // After five of these periods, the report of a replica is too old for its promotion. While the primary is
+        // down, replicas report once a second.
         ("ping-period", "300"),
         ("ask-period", "100"),
         ("publish-period", "200"),

@@ -15,20 +15,20 @@ pub use self::version::{Product, Version, is_installed, programs, speaks_tls, ve
 use crate::guardian::{Guardian, state_of};
 use crate::wait::{BOUND, wait_for, wait_until};
 
-/// A `redis-server` of this test alone, on a free port of the loopback interface.
+/// A `redis-server` that only this test uses, on a free port of the loopback interface.
 ///
-/// It keeps nothing on disk by default. It ends, and its folder is removed, when this value is dropped, and also when the
-/// test process is killed.
+/// By default, it keeps nothing on disk. When this value is dropped, or when the test process is killed, the server
+/// ends and its folder is removed.
 #[derive(Debug)]
 pub struct Server {
     port: u16,
-    /// Port for TLS, if it has one.
+    /// The port for TLS, if the server has one.
     tls_port: Option<u16>,
-    /// Port for the other nodes of a cluster.
+    /// The port for the other nodes of a cluster.
     bus_port: u16,
     program: String,
     options: Vec<String>,
-    /// Content of its configuration file, if it has one.
+    /// The content of the configuration file, if the server has one.
     configuration: Option<String>,
     running: Option<Guardian>,
     looking: Mutex<Option<Looking>>,
@@ -54,7 +54,7 @@ impl Server {
     /// Starts a server with further options, as on its command line: `&["--appendonly", "yes"]`.
     ///
     /// # Panics
-    /// If it does not come up, with its output.
+    /// Panics if the server does not come up. The message has its output.
     #[must_use]
     pub fn start_with(options: &[&str]) -> Server {
         Server::start_program("redis-server", options)
@@ -63,7 +63,7 @@ impl Server {
     /// Starts the server of this program, one of [`programs`].
     ///
     /// # Panics
-    /// If it does not come up, with its output.
+    /// Panics if the server does not come up. The message has its output.
     #[must_use]
     pub fn start_program(program: &str, options: &[&str]) -> Server {
         Server::start_on(program, None, options, || None)
@@ -73,7 +73,7 @@ impl Server {
     /// of these options: `&["--tls-cert-file", ..]`.
     ///
     /// # Panics
-    /// If it does not come up, with its output.
+    /// Panics if the server does not come up. The message has its output.
     #[must_use]
     pub fn start_encrypted(options: &[&str]) -> Server {
         Server::start_on("redis-server", None, options, || Some(free_port()))
@@ -82,7 +82,7 @@ impl Server {
     /// Starts a node of a cluster, which knows no other node and owns no slot yet.
     ///
     /// # Panics
-    /// If it does not come up, with its output.
+    /// Panics if the server does not come up. The message has its output.
     #[must_use]
     pub fn start_in_cluster(options: &[&str]) -> Server {
         let options = [&["--cluster-enabled", "yes"], options].concat();
@@ -92,7 +92,7 @@ impl Server {
     /// Starts a node of a cluster that also speaks TLS on a separate port, with the certificates of these options.
     ///
     /// # Panics
-    /// If it does not come up, with its output.
+    /// Panics if the server does not come up. The message has its output.
     #[must_use]
     pub fn start_encrypted_in_cluster(options: &[&str]) -> Server {
         let options = [&["--cluster-enabled", "yes"], options].concat();
@@ -102,7 +102,7 @@ impl Server {
     /// Starts a sentinel with these lines in its configuration file: `sentinel monitor ..`.
     ///
     /// # Panics
-    /// If it does not come up, with its output.
+    /// Panics if the server does not come up. The message has its output.
     #[must_use]
     pub fn start_sentinel(lines: &[String], options: &[&str]) -> Server {
         Server::start_watching(lines, options, || None)
@@ -111,7 +111,7 @@ impl Server {
     /// Starts a sentinel that also speaks TLS on a separate port, with the certificates of these options.
     ///
     /// # Panics
-    /// If it does not come up, with its output.
+    /// Panics if the server does not come up. The message has its output.
     #[must_use]
     pub fn start_encrypted_sentinel(lines: &[String], options: &[&str]) -> Server {
         Server::start_watching(lines, options, || Some(free_port()))
@@ -157,62 +157,62 @@ impl Server {
         })
     }
 
-    /// Returns its address: `redis://127.0.0.1:<port>/`.
+    /// Returns the address of the server: `redis://127.0.0.1:<port>/`.
     #[must_use]
     pub fn address(&self) -> String {
         format!("redis://127.0.0.1:{}/", self.port)
     }
 
-    /// Returns its port, which stays the same after a restart.
+    /// Returns the port of the server, which stays the same after a restart.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Returns its port for TLS.
+    /// Returns the port for TLS.
     ///
     /// # Panics
-    /// If it was not started by [`Server::start_encrypted`].
+    /// Panics if the server was not started by [`Server::start_encrypted`].
     #[must_use]
     pub fn tls_port(&self) -> u16 {
         self.tls_port.expect("it speaks TLS")
     }
 
-    /// Returns its port for the other nodes of its cluster, if it is in one.
+    /// Returns the port for the other nodes of the cluster, if the server is in a cluster.
     #[must_use]
     pub fn bus_port(&self) -> u16 {
         self.bus_port
     }
 
-    /// Returns its folder, with data, socket and output.
+    /// Returns the folder of the server, which has its data, socket and output.
     #[must_use]
     pub fn dir(&self) -> PathBuf {
         self.dir.path().to_path_buf()
     }
 
-    /// Returns the path of its Unix socket.
+    /// Returns the path of the server's Unix socket.
     #[must_use]
     pub fn socket(&self) -> PathBuf {
         self.dir.path().join("redis.sock")
     }
 
-    /// Returns its process id.
+    /// Returns the process id of the server.
     ///
     /// # Panics
-    /// If it was killed.
+    /// Panics if the server was killed.
     #[must_use]
     pub fn pid(&self) -> u32 {
         let running = self.running.as_ref();
         running.expect("the server was not killed").pid()
     }
 
-    /// Returns whether it was killed, and not started again.
+    /// Returns whether the server was killed and has not been started again.
     #[must_use]
     pub fn is_killed(&self) -> bool {
         self.running.is_none()
     }
 
-    /// Ends it as a power cut does (SIGKILL), and waits until it is gone.
+    /// Ends the server as a power cut does (SIGKILL), and waits until it is gone.
     pub fn kill(&mut self) {
         self.forget_connection();
         if let Some(running) = self.running.take() {
@@ -220,37 +220,37 @@ impl Server {
         }
     }
 
-    /// Restarts it with the same port, folder and options. Kills it first if it runs.
+    /// Restarts the server with the same port, folder and options. Kills it first if it is running.
     ///
     /// # Panics
-    /// If it does not come up.
+    /// Panics if the server does not come up.
     pub fn restart(&mut self) {
         self.relaunch();
         self.wait_until_ready();
     }
 
-    /// Restarts it with other options, which replace the previous ones.
+    /// Restarts the server with other options, which replace the previous ones.
     ///
     /// # Panics
-    /// If it does not come up.
+    /// Panics if the server does not come up.
     pub fn restart_with(&mut self, options: &[&str]) {
         self.options = options.iter().copied().map(String::from).collect();
         self.restart();
     }
 
-    /// Restarts it with other options, and does not wait until it has loaded its data.
+    /// Restarts the server with other options, and does not wait until it has loaded its data.
     ///
     /// # Panics
-    /// If it does not come up.
+    /// Panics if the server does not come up.
     pub fn relaunch_with(&mut self, options: &[&str]) {
         self.options = options.iter().copied().map(String::from).collect();
         self.relaunch();
     }
 
-    /// Stops it (SIGSTOP): connections stay open, and nothing is answered.
+    /// Stops the server (SIGSTOP). Its connections stay open, but it answers nothing.
     ///
     /// # Panics
-    /// If it was killed, or does not stop.
+    /// Panics if the server was killed, or does not stop.
     pub fn pause(&self) {
         self.signal(Signal::STOP);
         wait_until("the server is stopped", || {
@@ -258,10 +258,10 @@ impl Server {
         });
     }
 
-    /// Resumes it (SIGCONT).
+    /// Resumes the server (SIGCONT).
     ///
     /// # Panics
-    /// If it was killed, or does not resume.
+    /// Panics if the server was killed, or does not resume.
     pub fn resume(&self) {
         self.signal(Signal::CONT);
         wait_until("the server goes on", || state_of(self.pid()) != Some('T'));
@@ -270,7 +270,7 @@ impl Server {
     /// Sends a command on a separate connection of the test.
     ///
     /// # Panics
-    /// If the answer is an error, or has another type.
+    /// Panics if the answer is an error, or has another type.
     pub fn command<T: FromRedisValue>(&self, words: &[&str]) -> T {
         self.try_command(words)
             .unwrap_or_else(|error| panic!("{words:?}: {error}"))
@@ -279,7 +279,7 @@ impl Server {
     /// Sends a command on a separate connection of the test.
     ///
     /// # Errors
-    /// The error of the server, or of the connection.
+    /// Returns the error of the server, or of the connection.
     pub fn try_command<T: FromRedisValue>(&self, words: &[&str]) -> RedisResult<T> {
         let mut looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = self.ask(&mut looking, words);
@@ -310,17 +310,17 @@ impl Server {
     /// Opens a blocking connection.
     ///
     /// # Errors
-    /// The error of the operating system.
+    /// Returns the error of the operating system.
     pub fn connect(&self) -> RedisResult<redis::Connection> {
         let connection = redis::Client::open(self.address())?.get_connection_with_timeout(BOUND)?;
         connection.set_read_timeout(Some(BOUND))?;
         Ok(connection)
     }
 
-    /// Waits until it answers PING, and so has loaded its data.
+    /// Waits until the server answers PING, which it does when it has loaded its data.
     ///
     /// # Panics
-    /// If it does not within ten seconds.
+    /// Panics if it does not do so within ten seconds.
     pub fn wait_until_ready(&self) {
         wait_until("the server answers PING", || {
             self.try_command::<String>(&["PING"]).is_ok()
@@ -329,7 +329,7 @@ impl Server {
 
     fn relaunch(&mut self) {
         self.kill();
-        // The server had the port a moment ago, but the system may have given it to another process in the meantime.
+        // The server had the port a moment ago, but another process may have got it in the meantime.
         wait_until("the server's own port is free again", || self.launch());
     }
 
@@ -399,7 +399,7 @@ impl Server {
         false
     }
 
-    /// Returns the process that listens on the port. INFO is also answered while data is loaded.
+    /// Returns the process that listens on the port. A server that loads its data also answers INFO.
     fn answering_pid(&self) -> Option<u32> {
         let info: String = self.try_command(&["INFO", "server"]).ok()?;
         let line = info.lines().find_map(|l| l.strip_prefix("process_id:"))?;
@@ -424,10 +424,10 @@ enum Up {
     Ended,
 }
 
-/// Waits until a process is gone, or a zombie.
+/// Waits until a process is gone or is a zombie.
 ///
 /// # Panics
-/// If it still runs after ten seconds.
+/// Panics if the process still runs after ten seconds.
 pub fn wait_until_gone(pid: u32) {
     wait_until("the process is gone", || {
         matches!(state_of(pid), None | Some('Z'))

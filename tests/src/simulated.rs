@@ -6,7 +6,7 @@ use quorlock_sim::plan::Persistence;
 use quorlock_sim::serve::{FaultWords, Host, Offer};
 use tokio::sync::oneshot;
 
-/// A simulated server of this test alone, on a free port of the loopback interface. It ends when this value is dropped.
+/// A simulated server that only this test uses, on a free port of the loopback interface. Dropping this value ends it.
 #[derive(Debug)]
 pub struct Simulated {
     ports: Vec<u16>,
@@ -21,10 +21,10 @@ impl Simulated {
         Simulated::start_with(1, None, &[])
     }
 
-    /// Starts nodes with faults, which are written as for `quorlock-sim serve --fault`.
+    /// Starts nodes with faults, in the syntax of `quorlock-sim serve --fault`.
     ///
     /// # Panics
-    /// If a fault does not parse, or a server does not come up.
+    /// Panics if a fault does not parse, or a server does not come up.
     #[must_use]
     pub fn start_with(nodes: u16, password: Option<&str>, faults: &[&str]) -> Self {
         let words = faults.iter().map(|words| words.parse().expect("a fault"));
@@ -54,14 +54,14 @@ impl Simulated {
     /// Returns the address of the first node.
     ///
     /// # Panics
-    /// Never: there is a first node.
+    /// Never panics: there is a first node.
     #[must_use]
     pub fn address(&self) -> String {
         format!("redis://127.0.0.1:{}/", self.ports[0])
     }
 }
 
-/// Runs a simulated server, which cannot leave its thread.
+/// Runs a simulated server. The server cannot leave its thread.
 fn serve(offer: Offer, up: &std::sync::mpsc::Sender<Vec<u16>>, stopped: oneshot::Receiver<()>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

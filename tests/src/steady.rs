@@ -4,16 +4,16 @@ use std::time::{Duration, Instant};
 
 use quorlock::Locks;
 
-/// Number of measured rounds; `QUORLOCK_MEASURE` overrides it.
+/// The number of measured rounds, unless `QUORLOCK_MEASURE` overrides it.
 const ROUNDS: usize = 30;
 
-/// Number of locks that a client acquires and releases in a round.
+/// The number of locks that a client acquires and releases in a round.
 pub const LOCKS: u32 = 100;
 
 /// Returns how long one lock takes from its acquisition to its release.
 ///
 /// # Panics
-/// If it is not granted or not released.
+/// Panics if a lock is not granted or not released.
 pub async fn took(locks: &Locks) -> Duration {
     let lock = locks.lock("steady");
     let began = Instant::now();
@@ -24,14 +24,14 @@ pub async fn took(locks: &Locks) -> Duration {
     began.elapsed() / LOCKS
 }
 
-/// Medians of many rounds.
+/// The medians of many rounds.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
-    /// Time of a lock at the other address, divided by that at the plain one.
+    /// The time of a lock at the other address, divided by the time at the plain address.
     pub ratio: f64,
-    /// The same ratio for a second client of the plain address, which shows the noise.
+    /// The same ratio for a second client of the plain address. It shows the noise.
     pub control: f64,
-    /// Time of a lock at the plain address, in microseconds.
+    /// The time of a lock at the plain address, in microseconds.
     pub plain_micros: f64,
 }
 
@@ -49,10 +49,11 @@ impl Measured {
     }
 }
 
-/// Measures clients in turns: of the plain address, of the other one, and of the plain one again.
+/// Measures three clients in turn: one of the plain address, one of the other address, and another one of the plain
+/// address.
 ///
 /// # Panics
-/// If a lock is not granted, or `QUORLOCK_MEASURE` is no number.
+/// Panics if a lock is not granted, or `QUORLOCK_MEASURE` is not a number.
 pub async fn measure(clients: &[Locks; 3]) -> Measured {
     for client in clients {
         took(client).await;

@@ -1,4 +1,4 @@
-//! Tests that need a real server: without one they are ignored, with the reason.
+//! Tests that need a real server. Without one, they are ignored with a reason.
 
 use std::future::Future;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use crate::server::{self, Product, Version};
 /// If this variable is set, a missing server is a failure instead of a reason to ignore a test.
 const REQUIRED: &str = "QUORLOCK_REQUIRE_REDIS";
 
-/// A feature that a test needs and that not every version of a server has. Without it the test is listed as ignored, with
-/// the reason.
+/// A feature that a test needs and that not every version of a server has. Without it, the test is listed as ignored,
+/// with the reason.
 #[derive(Clone, Copy, Debug)]
 pub struct Needs {
     since: Version,
@@ -71,7 +71,7 @@ impl Needs {
         }
     }
 
-    /// Returns why the installed server is not suitable, if it is not.
+    /// Returns the reason why the installed server is not suitable, if there is one.
     fn missing(self) -> Option<&'static str> {
         let (product, version) = server::version()?;
         let will_do =
@@ -105,7 +105,7 @@ pub fn conclude(
     libtest_mimic::run(arguments, trials.collect())
 }
 
-/// Makes a test of an async function, which runs on its own runtime.
+/// Creates a test from an async function, which runs on a separate runtime.
 pub fn trial<F: Future<Output = ()>>(
     name: &str,
     test: impl FnOnce() -> F + Send + 'static,
@@ -126,7 +126,7 @@ pub fn trial<F: Future<Output = ()>>(
     })
 }
 
-/// Makes a test that needs a feature of the server.
+/// Creates a test that needs a feature of the server.
 pub fn trial_where<F: Future<Output = ()>>(
     needs: Needs,
     name: &str,
@@ -139,8 +139,8 @@ pub fn trial_where<F: Future<Output = ()>>(
     }
 }
 
-/// Makes the function `trials()` of async functions: `server_tests![this_holds, that_holds];`. `USERS: this_holds` states
-/// one of the [`Needs`](crate::trials::Needs) of a test.
+/// Defines the function `trials()` for async functions: `server_tests![this_holds, that_holds];`. `USERS: this_holds`
+/// states one of the [`Needs`](crate::trials::Needs) of a test.
 #[macro_export]
 macro_rules! server_tests {
     ($($first:ident $(: $second:ident)?),* $(,)?) => {

@@ -7,10 +7,10 @@ pub const BOUND: Duration = Duration::from_secs(10);
 
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 
-/// Blocks the thread until `look` finds something.
+/// Blocks the thread until `look` returns something.
 ///
 /// # Panics
-/// After [`BOUND`], with `what` was waited for.
+/// Panics after [`BOUND`]. The message has `what`.
 #[track_caller]
 pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
@@ -26,7 +26,7 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 /// Blocks the thread until the condition holds.
 ///
 /// # Panics
-/// After [`BOUND`], with `what` was waited for.
+/// Panics after [`BOUND`]. The message has `what`.
 #[track_caller]
 pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     wait_for(what, || condition().then_some(()));
@@ -35,7 +35,7 @@ pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
 /// Lets other tasks run until the condition holds.
 ///
 /// # Panics
-/// After [`BOUND`], with `what` was waited for.
+/// Panics after [`BOUND`]. The message has `what`.
 pub async fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
@@ -48,7 +48,7 @@ pub async fn until(what: &str, mut condition: impl FnMut() -> bool) {
 /// connection runs, so they may be batched.
 ///
 /// # Panics
-/// If `work` panics, or no thread can be started.
+/// Panics if `work` panics, or no thread can be started.
 pub fn on_one_thread<F: Future>(work: impl FnOnce() -> F + Send) -> F::Output
 where
     F::Output: Send,

@@ -1,4 +1,4 @@
-//! Redisson's keys, written down a second time, independently of the adapter.
+//! Redisson's keys, defined a second time, independently of the adapter.
 
 use quorlock_core::message::Channel;
 use quorlock_core::name::Name;
@@ -46,13 +46,14 @@ pub fn queue_key(name: &Name) -> String {
     prefixed("redisson_lock_queue", name)
 }
 
-/// Returns the key of the times after which a JVM client drops waiters of a fair lock.
+/// Returns the key of the times at which a JVM client drops waiters of a fair lock.
 #[must_use]
 pub fn timeouts_key(name: &Name) -> String {
     prefixed("redisson_lock_timeout", name)
 }
 
-/// Returns the key of the times until which our waiters of a fair lock count as alive; no JVM client knows it.
+/// Returns the key of the times until which our waiters of a fair lock count as alive. JVM clients do not use this
+/// key.
 #[must_use]
 pub fn alive_key(name: &Name) -> String {
     prefixed("quorlock_lock_alive", name)
@@ -68,7 +69,7 @@ pub fn leases(name: &Name) -> String {
     }
 }
 
-/// Redisson's rule: the name is put into braces, unless it contains an opening brace.
+/// Applies Redisson's rule: the name is put into braces, unless it contains an opening brace.
 fn prefixed(prefix: &str, name: &Name) -> String {
     if name.as_bytes().contains(&b'{') {
         format!("{prefix}:{name}")
@@ -77,7 +78,8 @@ fn prefixed(prefix: &str, name: &Name) -> String {
     }
 }
 
-/// The acquire script of a JVM client, from its description: increments and expires if the name is free or the caller's.
+/// The acquire script of a JVM client, written from its description. It increments and expires the key if the name is
+/// free or the caller's.
 const THEIR_ACQUIRE: &str = "
 if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
   redis.call('hincrby', KEYS[1], ARGV[2], 1)
@@ -86,7 +88,7 @@ if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2])
 end
 return redis.call('pttl', KEYS[1])";
 
-/// The release script of a JVM client, from its description, without the latch of its resends.
+/// The release script of a JVM client, written from its description, without the latch for its resends.
 const THEIR_RELEASE: &str = "
 if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
   return nil
@@ -98,13 +100,14 @@ redis.call('del', KEYS[1])
 redis.call('publish', KEYS[2], '0')
 return 1";
 
-/// Acquires as a JVM client does; `None` if it was granted, otherwise the TTL that it was shown.
+/// Acquires as a JVM client does. Returns `None` if the name was granted, otherwise the TTL in the refusal.
 pub fn acquire_as_jvm(server: &Server, name: &Name, owner: &str, lease_millis: u64) -> Option<i64> {
     let (key, lease) = (claim_key(name), lease_millis.to_string());
     eval(server, &["EVAL", THEIR_ACQUIRE, "1", &key, &lease, owner])
 }
 
-/// Releases as a JVM client does; `None` if it was not its own, otherwise whether the name is free (1) or still held (0).
+/// Releases as a JVM client does. Returns `None` if the name was not the caller's, otherwise whether it is now free
+/// (1) or still held (0).
 pub fn release_as_jvm(server: &Server, name: &Name, owner: &str) -> Option<i64> {
     let (key, channel) = (claim_key(name), channel(name));
     eval(server, &["EVAL", THEIR_RELEASE, "2", &key, &channel, owner])

@@ -7,7 +7,7 @@ use quorlock_tests::page::{block, masked};
 
 const README: &str = include_str!("../../README.md");
 
-/// An example's command, and a line that it prints if it works.
+/// The command of each example, and a line that the example prints if it works.
 const EXAMPLES: [(&str, &str); 5] = [
     (
         "quick_start",
@@ -19,7 +19,7 @@ const EXAMPLES: [(&str, &str); 5] = [
     ("lost_lock", "they never both held it"),
 ];
 
-/// Runs it as a reader of the README does, in the folder of the checkout.
+/// Runs an example as a reader of the README does, in the folder of the checkout.
 fn cargo_run(example: &str) -> Output {
     let mut command = Command::new(env!("CARGO"));
     command.args(["run", "--quiet", "--example", example]);

@@ -251,7 +251,7 @@ impl Context {
     /// Waits for a future. If a fault of the plan cancels it, the future is dropped at the point that it has reached.
     ///
     /// # Errors
-    /// [`Cancelled`] if a fault dropped the future.
+    /// Returns [`Cancelled`] if a fault dropped the future.
     pub async fn cancellable<T>(&self, future: impl Future<Output = T>) -> Result<T, Cancelled> {
         let mut future = pin!(future);
         poll_fn(|cx| {

@@ -28,7 +28,7 @@ const FIRST_ROUND: u64 = 50;
 /// `SHUTTLE_SEED`, which the failure of a random schedule prints.
 ///
 /// # Panics
-/// If the test panics, in the schedule in which it does.
+/// Panics if the test panics, in the schedule in which it does.
 pub fn explore<F, T>(name: &'static str, pace: Pace, test: F)
 where
     F: Fn() -> T + Send + Sync + 'static,
@@ -45,7 +45,7 @@ where
 /// Runs a small test under random schedules, and then under all schedules, but at most `max`.
 ///
 /// # Panics
-/// If the test panics, in the schedule in which it does.
+/// Panics if the test panics, in the schedule in which it does.
 pub fn explore_all<F, T>(name: &'static str, most: usize, test: F)
 where
     F: Fn() -> T + Send + Sync + 'static,

@@ -55,7 +55,7 @@ impl<S: Stock, B: Bank> Till<S, B> {
     /// Sells a lamp, and returns its number.
     ///
     /// # Errors
-    /// [`SellError`]. Unless no lamp is left, the sale may have been recorded, or may still be.
+    /// Returns [`SellError`]. Unless no lamp is left, the sale may have been recorded, or may still be.
     pub async fn sell(&self) -> Result<u32, SellError<S::Error, B::Error>> {
         let guard = self.locks.lock("lamps").acquire().await;
         let guard = guard.map_err(SellError::Lock)?;

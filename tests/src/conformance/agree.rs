@@ -19,15 +19,15 @@ use super::generate::OWN;
 use super::spec_arm::SpecArm;
 use super::step::Step;
 
-/// The limit on the real time of one sequence. Beyond it, keys would expire too early.
+/// The limit on the real time of one sequence. After this time, keys would expire too early.
 ///
-/// The steps of time and the leases of a sequence are chosen so that no key comes closer to its end than this.
+/// The steps of time and the leases of a sequence are chosen so that no key comes closer than this to its end.
 const FASTER_THAN: Duration = Duration::from_secs(40);
 
 /// Runs a sequence through the specification and the arm, and compares them after each step.
 ///
 /// # Errors
-/// The first step at which they differ, and the difference.
+/// Returns the first step at which they differ, and the difference.
 pub fn agree(
     steps: &[Step],
     names: &[Name],
@@ -106,13 +106,13 @@ fn listened(
     reply
 }
 
-/// Sorts messages about different names, whose order does not matter.
+/// Sorts messages by name. The order of messages about different names does not matter.
 fn in_order(mut published: Vec<(Channel, Wake)>) -> Vec<(Channel, Wake)> {
     published.sort_by_key(|message| format!("{message:?}"));
     published
 }
 
-/// Returns the request as a server that is this process gets it.
+/// Returns the request as it reaches a server that is this process.
 fn told(request: &Request, process: Process) -> Request {
     let mut request = request.clone();
     if let Request::Probe(check)
@@ -144,7 +144,7 @@ fn is_same_reply(
             Ok(Reply::Acquire(AcquireReply::Queued { ttl: expected })),
             Ok(Reply::Acquire(AcquireReply::Queued { ttl: said })),
         ) => is_same_ttl(*expected, *said, passed),
-        // Each server is its own process.
+        // Each server is a different process.
         (Ok(Reply::Probe(expected)), Ok(Reply::Probe(said))) => expected.marker == said.marker,
         (Ok(Reply::Checked(expected, expected_shown)), Ok(Reply::Checked(said, said_shown))) => {
             let (expected, said) = (Reply::Acquire(*expected), Reply::Acquire(*said));
@@ -238,7 +238,8 @@ fn is_same_map<V: PartialEq>(
         })
 }
 
-/// The clock of the specification stands still; a real server's has run for the time of the sequence so far.
+/// Compares two TTLs. The clock of the specification stands still; a real server's has run for the time of the
+/// sequence so far.
 fn is_same_ttl(expected: Ttl, said: Ttl, passed: Duration) -> bool {
     match (expected, said) {
         (Ttl::Millis(expected), Ttl::Millis(said)) => {
@@ -249,10 +250,10 @@ fn is_same_ttl(expected: Ttl, said: Ttl, passed: Duration) -> bool {
     }
 }
 
-/// An answer of a kind that was added later: it must be generated and counted, too.
+/// The name under which answers of an unknown kind are counted. A new kind must be generated and counted, too.
 const UNLISTED: &str = "an answer of a new kind";
 
-/// How often each kind of answer occurred: sequences without events prove nothing.
+/// How often each kind of answer occurred. Sequences in which a kind does not occur prove nothing about it.
 #[derive(Clone, Debug, Default)]
 pub struct Coverage(BTreeMap<&'static str, usize>);
 
@@ -288,7 +289,7 @@ impl Coverage {
         "force-released when free",
     ];
 
-    /// Counts an acquire that was granted anew although another owner held the name.
+    /// Counts an acquire that was granted again although another owner held the name.
     fn count_replaced(&mut self, before: &Looks, request: &Request, reply: &Result<Reply, Cause>) {
         let (Request::Acquire(ask), Ok(Reply::Acquire(reply) | Reply::Checked(reply, _))) =
             (request, reply)
@@ -303,7 +304,7 @@ impl Coverage {
         }
     }
 
-    /// Counts a server that showed that it still is the trusted process.
+    /// Counts a server that showed that it is still the trusted process.
     fn count_trusted(&mut self, request: &Request, reply: &Result<Reply, Cause>) {
         if let (Request::Acquire(ask), Ok(Reply::Checked(_, shown))) = (request, reply)
             && let Some((OWN, nonce)) = ask.check.and_then(|check| check.trusted)
@@ -382,7 +383,7 @@ impl Coverage {
     /// Checks that every kind of answer occurred at least `min` times.
     ///
     /// # Panics
-    /// If one did not, with all counts; and for an answer of an unknown kind.
+    /// Panics if one did not, with all counts; and for an answer of an unknown kind.
     pub fn assert_each_occurred(&self, least: usize) {
         assert!(!self.0.contains_key(UNLISTED), "{UNLISTED}: give it a name");
         for kind in Coverage::KINDS {

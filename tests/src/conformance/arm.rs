@@ -21,7 +21,7 @@ pub trait Arm: fmt::Debug {
     /// Deletes all keys.
     fn begin(&mut self);
 
-    /// Returns the process that the server is.
+    /// Returns the process of the server.
     fn process(&self) -> Process;
 
     /// Executes a request.
@@ -40,13 +40,13 @@ pub trait Arm: fmt::Debug {
     /// Returns what was published since the last call.
     fn published(&mut self) -> Vec<(Channel, Wake)>;
 
-    /// Lets time pass.
+    /// Advances the time by `span`.
     fn pass(&mut self, span: Duration);
 
     /// Writes a key as another program would.
     fn plant(&mut self, plant: &Plant);
 
-    /// Returns the keys of all of these names. There must be no other key.
+    /// Returns the keys of all of these names. The server must have no other key.
     fn look(&mut self, names: &[Name]) -> Looks;
 }
 
@@ -55,7 +55,7 @@ pub trait Arm: fmt::Debug {
 pub struct Looks {
     /// What is stored under the names.
     pub claims: BTreeMap<Name, (Held, Ttl)>,
-    /// Each reader's lease, unless it has run out.
+    /// The lease of each reader, unless it has expired.
     pub leases: BTreeMap<(Name, OwnerId), Ttl>,
     /// The queues of the fair locks, in order, and how long each waiter still counts as alive.
     pub queues: BTreeMap<Name, Vec<(OwnerId, Ttl)>>,
@@ -70,9 +70,9 @@ pub struct Looks {
 /// The content of a marker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MarkerLooks {
-    /// Whether the marker is of the process that the server is.
+    /// Whether the marker belongs to the server's process.
     pub is_own: bool,
-    /// Its nonce.
+    /// The nonce of the marker.
     pub nonce: Nonce,
     /// The longest lease in the marker, in milliseconds.
     pub longest_millis: u64,
@@ -81,7 +81,7 @@ pub struct MarkerLooks {
 }
 
 impl MarkerLooks {
-    /// Returns the content of a marker at `now`, on a node that is this process.
+    /// Returns the content of a marker at `now`, on a node with this process.
     #[must_use]
     pub fn of(marker: Marker, process: Process, now: WallMillis) -> (Self, Ttl) {
         let looks = MarkerLooks {

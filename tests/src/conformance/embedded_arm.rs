@@ -53,7 +53,7 @@ impl EmbeddedArm {
         }
     }
 
-    /// Returns how long the counter is still kept, by reading the node with its clock advanced.
+    /// Returns how long the counter is kept from now on, by reading the node with its clock advanced.
     fn token_ttl(&self, name: &Name) -> Ttl {
         let now = self.clock.millis.load(Ordering::Relaxed);
         let is_there = |millis| {
@@ -174,7 +174,7 @@ impl Listener for Ear {
     }
 }
 
-/// A clock that is moved by hand. A node without latency needs nothing else of a runtime.
+/// A clock that the test advances. A node without latency needs nothing else from a runtime.
 #[derive(Debug)]
 struct Clock {
     start: WallMillis,

@@ -1,7 +1,8 @@
 //! Runs the conformance files of the protocol, `docs/protocol/*.json`, on lock servers.
 //!
-//! The page `docs/src/protocol.md` describes the files. They are for authors of other clients. Here each file runs on the
-//! specification, the embedded node and servers behind the adapter, so it cannot be wrong about this implementation.
+//! The page `docs/src/protocol.md` describes the files, which are for authors of other clients. Here, each file runs
+//! on the specification, the embedded node and servers behind the adapter, so a file cannot be wrong about this
+//! implementation.
 
 mod act;
 mod bench;

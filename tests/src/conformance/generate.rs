@@ -23,8 +23,8 @@ use quorlock_core::time::{WallMillis, millis_of};
 
 use super::step::{Plant, Step};
 
-/// The unit in which time passes. Everything expires half a unit off, so no key is ever near its end, and a few
-/// milliseconds of real time make no difference.
+/// The unit in which time passes. Everything expires half a unit away from a step, so no key is ever near its end, and
+/// a few milliseconds of real time make no difference.
 const STEP: Duration = Duration::from_secs(100);
 
 /// A long run prints its progress after this many sequences.
@@ -33,7 +33,7 @@ const TELLING: u32 = 5_000;
 /// The number of sequences, and their seed.
 #[derive(Clone, Copy, Debug)]
 pub struct Cases {
-    /// Number of sequences: `QUORLOCK_CONFORMANCE_CASES`, or 400.
+    /// The number of sequences: `QUORLOCK_CONFORMANCE_CASES`, or 400.
     pub count: u32,
     /// The seed: `QUORLOCK_CONFORMANCE_SEED`, or 1.
     pub seed: u64,
@@ -43,7 +43,7 @@ impl Cases {
     /// Reads the two variables.
     ///
     /// # Panics
-    /// If one is not a number.
+    /// Panics if one is not a number.
     #[must_use]
     pub fn from_environment() -> Self {
         let number = |variable: &str, default: u32| {
@@ -61,7 +61,7 @@ impl Cases {
     /// Runs the test for each sequence, and shrinks the first one that fails.
     ///
     /// # Panics
-    /// If a sequence fails, with the smallest one that shows it.
+    /// Panics if a sequence fails, with the smallest one that shows it.
     pub fn run(
         self,
         sequences: &impl Strategy<Value = Vec<Step>>,
@@ -78,7 +78,7 @@ impl Cases {
         let ran = Cell::new(0u32);
         let ended = TestRunner::new_with_rng(config, rng).run(sequences, |steps| {
             ran.set(ran.get() + 1);
-            // Sequences of the shrinking come after all others.
+            // The sequences that shrinking runs come after all others.
             if ran.get() <= self.count && ran.get().is_multiple_of(TELLING) {
                 println!("{} of {} sequences", ran.get(), self.count);
             }
@@ -90,16 +90,16 @@ impl Cases {
     }
 }
 
-/// Stands for the process of the queried server, since each has its own.
+/// A placeholder for the process of the server that is queried, because each server has a different one.
 pub(super) const OWN: Process = Process(u64::MAX);
 
-/// A process that no server is.
+/// A process that no server has.
 const OTHER: Process = Process((1 << 52) - 1);
 
 /// Returns the names in the sequences.
 ///
 /// # Panics
-/// Never: they are well-formed.
+/// Never panics: they are well-formed.
 #[must_use]
 pub fn names() -> Vec<Name> {
     ["orders/42", "{tag}:stock 7", "a}b{c", "заказ/🔒"]
@@ -107,10 +107,10 @@ pub fn names() -> Vec<Name> {
         .to_vec()
 }
 
-/// Returns more names: callers of one process have many.
+/// Returns more names, because the callers of one process may use many.
 ///
 /// # Panics
-/// Never: they are well-formed.
+/// Never panics: they are well-formed.
 #[must_use]
 pub fn many_names() -> Vec<Name> {
     let more = (0..8).map(|number| format!("jobs/{number}"));
@@ -143,8 +143,8 @@ pub fn sequences(now: WallMillis) -> impl Strategy<Value = Vec<Step>> {
         .prop_flat_map(move |(names, modes)| vec(step(names, modes, now), 1..=24))
 }
 
-/// Generates sequences of up to 24 steps about many names, on a node whose clock is about `now`: mostly requests for
-/// plain locks that callers send at the same moment.
+/// Generates sequences of up to 24 steps about many names, on a node whose clock is about `now`. Most steps are
+/// requests for plain locks that callers send at the same moment.
 pub fn gathered_sequences(now: WallMillis) -> impl Strategy<Value = Vec<Step>> {
     let names = many_names();
     let one = step(names.clone(), vec![Mode::Plain], now);
@@ -156,7 +156,7 @@ pub fn gathered_sequences(now: WallMillis) -> impl Strategy<Value = Vec<Step>> {
     vec(prop_oneof![1 => one, 1 => together], 1..=24)
 }
 
-/// Generates a request that can usually be batched with others. Its effect is not visible to others.
+/// Generates a request that can usually be batched with others. The request has no effect that other requests see.
 fn joining(name: Name, now: WallMillis) -> impl Strategy<Value = Request> {
     let (plain, named) = (|| Just(Mode::Plain), move || Just(name.clone()));
     let asks = prop_oneof![
@@ -227,7 +227,7 @@ fn acquire(
     })
 }
 
-/// Usually a longest lease that no lease exceeds, sometimes one that some exceed.
+/// Generates the check of a request. Usually no lease exceeds its longest lease; sometimes some leases do.
 fn check() -> impl Strategy<Value = Check> {
     let longest = prop_oneof![9 => Just(4 * STEP), 1 => Just(STEP)];
     let nonce = || select(vec![1, 7, (1 << 53) - 1]).prop_map(Nonce::new);
@@ -295,7 +295,7 @@ fn renew(
     })
 }
 
-/// Fair locks have neither margins nor claim versions, read-write locks no claim versions.
+/// Generates margins and claim versions. Fair locks have neither, and read-write locks have no claim versions.
 fn beating(
     mode: Mode,
     keep: Option<ClockMargin>,
@@ -316,7 +316,7 @@ fn keep() -> impl Strategy<Value = Option<ClockMargin>> {
     prop_oneof![Just(None), keep.prop_map(Some)]
 }
 
-/// Often the claim version of the first request of the most frequent owner.
+/// Often generates the claim version of the first request of the most frequent owner.
 fn replaces() -> impl Strategy<Value = Option<ClaimVersion>> {
     let version = (owner(), number(), lease()).prop_map(|(owner, number, lease)| ClaimVersion {
         owner,
@@ -326,7 +326,8 @@ fn replaces() -> impl Strategy<Value = Option<ClaimVersion>> {
     prop_oneof![1 => Just(None), 3 => version.prop_map(Some)]
 }
 
-/// The first round of one client has the name with a claim version, or the other client takes it over.
+/// Generates a take-over: the first round of one client has the name with a claim version, or the other client takes
+/// it over.
 fn take_over(
     name: impl Strategy<Value = Name>,
     mode: impl Strategy<Value = Mode>,
@@ -384,7 +385,7 @@ fn plant_key(name: impl Strategy<Value = Name>) -> impl Strategy<Value = Plant> 
     (name, held, ttl()).prop_map(|(name, held, ttl)| Plant::Key { name, held, ttl })
 }
 
-/// Sometimes more than any client of ours has, so that scripts do not check them one by one.
+/// Generates a number of entries, sometimes so large that scripts do not check them one by one.
 fn entries() -> impl Strategy<Value = u32> {
     prop_oneof![9 => 1..=3u32, 1 => Just(1_001), 1 => Just(u32::MAX)]
 }
@@ -393,7 +394,7 @@ fn plant_token(name: impl Strategy<Value = Name>, now: WallMillis) -> impl Strat
     (name, token(now), ttl()).prop_map(|(name, token, ttl)| Plant::Token { name, token, ttl })
 }
 
-/// Two rounds of one client, and one of another. Most requests are of the first round.
+/// Generates two rounds of one client, and one round of another. Most requests belong to the first round.
 fn owner() -> impl Strategy<Value = OwnerId> {
     let [first, second, third] = OWNERS.map(|owner| Just(owner_of(owner)));
     prop_oneof![4 => first, 2 => second, 3 => third]
@@ -429,7 +430,7 @@ fn retention() -> impl Strategy<Value = Retention> {
     ]
 }
 
-/// A floor near the clock, and a slack that covers all the time of a sequence.
+/// Generates a floor near the clock, and a slack that covers the whole time of a sequence.
 fn fence(now: WallMillis) -> impl Strategy<Value = Fence> {
     let mint = (0..10u64).prop_map(move |millis| Fence::Mint {
         floor: now.plus(millis),
@@ -438,7 +439,7 @@ fn fence(now: WallMillis) -> impl Strategy<Value = Fence> {
     prop_oneof![3 => mint, 1 => token(now).prop_map(Fence::Carry)]
 }
 
-/// Small tokens, tokens near the clock, and the largest that a double still distinguishes.
+/// Generates small tokens, tokens near the clock, and the largest token that a double still distinguishes.
 fn token(now: WallMillis) -> impl Strategy<Value = Token> {
     let largest = (1u64 << 53) - 100;
     prop_oneof![

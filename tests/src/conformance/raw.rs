@@ -8,7 +8,7 @@ use crate::wait::BOUND;
 /// The replies of a server, one after another.
 pub(super) struct Replies(BufReader<TcpStream>);
 
-/// A reply, and the server's time before and after it, in microseconds.
+/// A reply, with the server's time before and after the request, in microseconds.
 pub(super) struct Timed {
     pub(super) reply: Vec<u8>,
     pub(super) before: u64,
@@ -16,8 +16,8 @@ pub(super) struct Timed {
 }
 
 impl Replies {
-    /// Connects to the server on this port of the loopback interface. A call that a signal interrupts is continued: a
-    /// machine that wakes from sleep interrupts all of them.
+    /// Connects to the server on this port of the loopback interface. A call that a signal interrupts is continued,
+    /// because a machine that wakes from sleep interrupts all calls.
     pub(super) fn connect(port: u16) -> Self {
         let stream = TcpStream::connect(("127.0.0.1", port)).expect("the server is there");
         stream.set_nodelay(true).expect("an option");
@@ -31,7 +31,7 @@ impl Replies {
         self.next()
     }
 
-    /// Sends a request in a transaction with the time before and after.
+    /// Sends a request in a transaction that also reads the time before and after it.
     pub(super) fn ask_timed(&mut self, asked: &[u8]) -> Timed {
         let (multi, time, exec) = (request(&["MULTI"]), request(&["TIME"]), request(&["EXEC"]));
         self.send(&[&multi, &time, asked, &time, &exec].concat());
@@ -65,7 +65,7 @@ impl Replies {
         self.ask(&["EVAL", script, "0"])
     }
 
-    /// Returns the text that a script replies with.
+    /// Returns the text of a script's reply.
     pub(super) fn text(&mut self, script: &str) -> Vec<u8> {
         let reply = self.eval(script);
         let begin = reply
@@ -115,7 +115,7 @@ impl Replies {
         line
     }
 
-    /// Reads one whole reply, unparsed.
+    /// Reads one complete reply without parsing it.
     pub(super) fn next(&mut self) -> Vec<u8> {
         let mut reply = self.line();
         let kind = reply[0];
@@ -151,7 +151,7 @@ pub(super) fn request(words: &[&str]) -> Vec<u8> {
     bytes.into_bytes()
 }
 
-/// Returns the length of the request that begins these bytes; `None` if it is incomplete.
+/// Returns the length of the request at the beginning of these bytes, or `None` if it is incomplete.
 pub(super) fn request_len(bytes: &[u8]) -> Option<usize> {
     let (count, mut at) = number_at(bytes, 0)?;
     for _ in 0..count {

@@ -26,7 +26,7 @@ use crate::server::Server;
 use crate::wait::BOUND;
 use crate::wire;
 
-/// ARGV[1]: milliseconds. Ages every key by this time; deletes keys that would have expired.
+/// ARGV[1]: milliseconds. Ages every key by this time, and deletes keys that would have expired.
 const AGE: &str = "
 for _, key in ipairs(redis.call('keys', '*')) do
   local ttl = redis.call('pttl', key)
@@ -44,14 +44,14 @@ for _, key in ipairs(redis.call('keys', '*')) do
   end
 end";
 
-/// ARGV[1]: a prefix. Deletes the keys with it.
+/// ARGV[1]: a prefix. Deletes the keys with this prefix.
 const DELETE: &str = "
 for _, key in ipairs(redis.call('keys', '*')) do
   if string.sub(key, 1, #ARGV[1]) == ARGV[1] then redis.call('del', key) end
 end";
 
-/// Returns every key as {key, type, TTL, its fields and values, its members or its text}; for a sorted set, the time that
-/// each member has left.
+/// Returns every key as {key, type, TTL, its fields and values, its members or its text}. For a sorted set, these
+/// include the time that each member has left.
 const LOOK: &str = concat!(
     sorted!(),
     "
@@ -84,7 +84,7 @@ const MARKER_KEY: &str = "quorlock_marker";
 const PROCESS: &str = "
 return string.sub(string.match(redis.call('info', 'replication'), 'master_replid:(%x+)'), 1, 13)";
 
-/// KEYS[1]: a marker. It is of another process from now on.
+/// KEYS[1]: a marker. Makes it the marker of another process.
 const RESTART: &str = "
 local marker = redis.call('get', KEYS[1])
 if marker then
@@ -101,7 +101,7 @@ const MARKER: &str = "marker";
 
 /// A server that is used through [`RedisTransport`].
 pub struct RedisArm {
-    /// Ends with the arm, if the arm has started it.
+    /// A server that the arm has started, if there is one. It ends with the arm.
     _server: Option<Server>,
     looking: RefCell<Replies>,
     runtime: Handle,
@@ -122,7 +122,7 @@ impl RedisArm {
     /// Starts a real server for these names. Calls are made from the current runtime.
     ///
     /// # Panics
-    /// If the server or a connection does not come up.
+    /// Panics if the server or a connection does not come up.
     #[must_use]
     pub fn start(names: &[Name]) -> Self {
         let server = Server::start();
@@ -136,7 +136,7 @@ impl RedisArm {
     /// Uses the server on this port of the loopback interface, which has no other client.
     ///
     /// # Panics
-    /// If a connection does not come up.
+    /// Panics if a connection does not come up.
     #[must_use]
     pub fn at(port: u16, names: &[Name]) -> Self {
         let address = format!("redis://127.0.0.1:{port}/");
@@ -235,7 +235,7 @@ impl Arm for RedisArm {
         answers.collect()
     }
 
-    /// The arm's own subscriber.
+    /// The only listener is the arm's own subscriber.
     fn told(&self) -> u32 {
         1
     }
@@ -349,21 +349,22 @@ fn owner(text: &str) -> OwnerId {
     text.parse().expect("an owner")
 }
 
-/// Returns the members of a sorted set, with the time that each has left.
+/// Returns the members of a sorted set, with the time that each member has left.
 fn members(value: &[String]) -> BTreeMap<OwnerId, Ttl> {
     let pairs = value.chunks(2);
     let member = |pair: &[String]| (owner(&pair[0]), Ttl::Millis(pair[1].parse().expect("ms")));
     pairs.map(member).collect()
 }
 
-/// Returns the owner of a reader's lease, if the key is that of its first hold: the others may end earlier.
+/// Returns the owner of a reader's lease, if the key is the key of the reader's first hold. The other holds may end
+/// earlier.
 fn lease(name: &Name, key: &str) -> Option<(Name, OwnerId)> {
     let reader = key.strip_prefix(&wire::leases(name))?;
     let reader = reader.strip_suffix(":rwlock_timeout:1")?;
     Some((name.clone(), owner(reader)))
 }
 
-/// Takes the claim version out of a claim that has one.
+/// Removes the claim version from a claim that has one, and returns it.
 fn take_version(kind: &str, value: &mut Vec<String>) -> Option<ClaimVersion> {
     let fields = value.iter().step_by(2);
     let at = 2 * fields.take_while(|field| *field != "beat").count();
@@ -379,7 +380,7 @@ fn take_version(kind: &str, value: &mut Vec<String>) -> Option<ClaimVersion> {
     })
 }
 
-/// Parses a key. A plain claim is one field, its owner's, with the count, and nothing else.
+/// Parses a key. A plain claim is a single field: its owner, with the count.
 fn held(kind: &str, value: &[String]) -> Held {
     match (kind, value) {
         ("hash", [owner, count]) => Held::Plain {

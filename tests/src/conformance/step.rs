@@ -14,7 +14,7 @@ pub enum Step {
     Ask(Request),
     /// The last request is executed again, as can happen in a network.
     AskAgain,
-    /// Requests about different names are executed that many callers send at the same moment.
+    /// Requests about different names that many callers send at the same moment are executed.
     AskTogether(Vec<Request>),
     /// Time passes.
     Pass(Duration),
@@ -34,13 +34,14 @@ pub enum Plant {
         /// TTL of the key; `None` if it does not expire.
         ttl: Option<Duration>,
     },
-    /// The marker, if there is one, becomes another process's: the server was restarted with all its data.
+    /// The marker, if there is one, becomes that of another process, as if the server had been restarted with all its
+    /// data.
     Restart,
     /// A token counter.
     Token {
         /// The name whose counter is written.
         name: Name,
-        /// Its value.
+        /// The value of the counter.
         token: Token,
         /// TTL of the counter; `None` if it does not expire.
         ttl: Option<Duration>,

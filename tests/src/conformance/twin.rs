@@ -1,9 +1,9 @@
 //! A real server and a simulated one behind one port: both get the same bytes, and must answer with the same bytes.
 //!
-//! The effect of a command may depend on the millisecond in which it is executed. The real server is asked for the time
-//! before and after, in one transaction with the command, and the simulated one executes the command at that time. If a
-//! millisecond ended in between, the command may have been executed in either. Then both times are tried, and the keys
-//! are compared as well.
+//! The effect of a command may depend on the millisecond in which it is executed. The real server reports the time
+//! before and after the command, in one transaction with it. The simulated server executes the command at that time.
+//! If a millisecond ended in between, the command may have been executed in either. Then both times are tried, and the
+//! keys are compared as well.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -36,7 +36,7 @@ end
 return all"
 );
 
-/// Returns all keys as requests that make them.
+/// Returns all keys as requests that create them.
 const REQUESTS: &str = "
 local out = {}
 local function request(...)
@@ -58,7 +58,7 @@ for _, key in ipairs(redis.call('KEYS', '*')) do
 end
 return table.concat(out)";
 
-/// A real server, which answers, and a simulated one, which is compared with it.
+/// A pair of servers: a real one, which answers, and a simulated one, which is compared with it.
 #[derive(Debug)]
 pub struct Twin {
     port: u16,
@@ -75,10 +75,11 @@ pub struct Findings {
     pub difference: Option<String>,
     /// Number of replies that were the same, byte for byte.
     pub same: u64,
-    /// Number of replies that were given while a millisecond ended, and fit neither of the two; the keys were the same.
+    /// The number of replies that were given while a millisecond ended and match neither of the two. The keys were the
+    /// same.
     pub between: u64,
-    /// How often keys were changed while a millisecond ended, some before and some after it. The simulated server then
-    /// got the keys of the real one.
+    /// How often keys were changed while a millisecond ended, some before its end and some after it. The simulated
+    /// server then got the keys of the real one.
     pub brought_back: u64,
 }
 
@@ -90,10 +91,10 @@ enum Event {
 }
 
 impl Twin {
-    /// Creates a twin of this server, which has no other client.
+    /// Creates a twin of this server, which must have no other client.
     ///
     /// # Panics
-    /// If it cannot be reached.
+    /// Panics if it cannot be reached.
     #[must_use]
     pub fn of(server: &Server) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -133,7 +134,7 @@ impl Twin {
     /// Returns the results so far.
     ///
     /// # Panics
-    /// If the comparison itself has failed.
+    /// Panics if the comparison itself has failed.
     #[must_use]
     pub fn findings(&self) -> Findings {
         self.findings
@@ -145,9 +146,9 @@ impl Twin {
     /// Checks for a difference since the last check.
     ///
     /// # Errors
-    /// The first difference.
+    /// Returns the first difference.
     pub fn check(&self) -> Result<(), String> {
-        // A shrunk sequence must report its own difference.
+        // A shrunk sequence must report the difference that it causes itself.
         let mut findings = self.findings.lock().expect("the comparison goes on");
         findings.difference.take().map_or(Ok(()), Err)
     }
@@ -157,7 +158,7 @@ impl Drop for Twin {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         let _ = self.events.send(Event::Over);
-        // Wakes the thread that accepts connections.
+        // This wakes the thread that accepts connections.
         let _ = TcpStream::connect(("127.0.0.1", self.port));
         for thread in self.threads.drain(..) {
             let _ = thread.join();
@@ -199,7 +200,7 @@ fn read(id: u64, mut stream: TcpStream, events: &Sender<Event>) {
     }
 }
 
-/// A client's connection, to the real server and to the simulated one.
+/// A client's connection to both servers, the real one and the simulated one.
 struct PairedConnection {
     client: TcpStream,
     inbox: Vec<u8>,
@@ -209,14 +210,14 @@ struct PairedConnection {
 
 struct Comparison {
     real_port: u16,
-    /// For reading the keys of the real server.
+    /// The connection for reading the keys of the real server.
     looking: Replies,
     simulated: Simulated,
     lines: BTreeMap<u64, PairedConnection>,
     findings: Arc<Mutex<Findings>>,
 }
 
-/// What the simulated server sends: to the client that sent the request, and to listeners.
+/// What the simulated server sends to the client that sent the request, and to listeners.
 #[derive(PartialEq, Eq)]
 struct Said {
     reply: Vec<u8>,
@@ -224,7 +225,7 @@ struct Said {
 }
 
 impl Comparison {
-    /// `run_id` and `replication_id` are the real server's: the simulated one reports the same.
+    /// `run_id` and `replication_id` are those of the real server. The simulated server reports the same.
     fn new(
         real_port: u16,
         (run_id, replication_id): &(String, String),
@@ -365,7 +366,7 @@ impl Comparison {
         self.differ(&words(request), real, simulated);
     }
 
-    /// Forwards what the real server sends to a listener, which waits for it.
+    /// Forwards what the real server sends to a listener that waits for it.
     fn pass_on(&mut self, listener: SessionId, expected: &[u8]) {
         let Some(line) = self
             .lines

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use crate::wait::wait_for;
 
-/// Returns a port that was free a moment ago, and that this process has not used before.
+/// Returns a port that was free a moment ago and that this process has not returned before.
 ///
-/// The port is below those that the system gives to outgoing connections, so it is still free after a restart.
+/// The port is below the range that the system uses for outgoing connections, so it is still free after a restart.
 pub(super) fn free_port() -> u16 {
     const FIRST: u16 = 12_000;
     const MANY: u16 = 20_000;

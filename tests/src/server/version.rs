@@ -26,12 +26,12 @@ pub fn is_installed() -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// The product that a server is.
+/// The product of a server program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Product {
     /// Redis.
     Redis,
-    /// Valkey, which began with version 7.2 of Redis.
+    /// Valkey, which was forked from version 7.2 of Redis.
     Valkey,
 }
 
@@ -74,7 +74,7 @@ fn parse_version(line: &str) -> Option<(Product, Version)> {
 pub fn speaks_tls() -> bool {
     static KNOWN: OnceLock<bool> = OnceLock::new();
     *KNOWN.get_or_init(|| {
-        // Without a certificate, it ends at once and prints why.
+        // Without a certificate, the server ends at once and prints the reason.
         let options = ["--port", "0", "--tls-port", "1"];
         let output = Command::new("redis-server").args(options).output();
         output.is_ok_and(|output| {

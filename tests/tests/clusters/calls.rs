@@ -63,7 +63,7 @@ async fn nodes_that_send_a_request_back_and_forth_are_an_error_soon() {
     let (node, other) = (&cluster.nodes()[a], &cluster.nodes()[b]);
     let own: String = node.command(&["CLUSTER", "MYID"]);
     let others: String = other.command(&["CLUSTER", "MYID"]);
-    // The first node names the second as the owner, and the second names the first.
+    // The first node names the second node as the owner, and the second node names the first.
     node.command::<()>(&["CLUSTER", "SETSLOT", &slot, "NODE", &others]);
     let began = Instant::now();
     let error = ask(&transport, &name).await.unwrap_err();
@@ -110,7 +110,7 @@ async fn a_slot_without_an_owner_is_an_error_until_it_has_one() {
             (Cause::Cluster, Execution::Definite)
         );
     }
-    // The other slots are served.
+    // The other slots are still served.
     requests::take(&transport, &requests::name(&elsewhere), 1).await;
     let node = &cluster.nodes()[primary];
     node.command::<()>(&["CLUSTER", "ADDSLOTS", &slot]);

@@ -1,4 +1,4 @@
-//! Tests how a cluster is found, and the errors if it is not.
+//! Tests how a cluster is found, and the errors if none is found.
 
 use std::time::{Duration, Instant};
 
@@ -45,7 +45,7 @@ async fn a_first_node_that_is_dead_or_stopped_does_no_harm() {
     let cluster = cluster().await;
     let (mut dead, silent) = (Server::start(), Server::start());
     dead.kill();
-    // It accepts connections, and answers nothing.
+    // The node accepts connections and answers nothing.
     silent.pause();
     let last = cluster.nodes().last().unwrap();
     for seeds in [[&dead, &silent, last], [&silent, &dead, last]] {
@@ -182,7 +182,7 @@ async fn a_cluster_is_spoken_to_under_tls() {
         &believed,
         "--tls-auth-clients",
         "no",
-        // Without it, nodes announce their other ports to clients that speak TLS.
+        // Without this option, nodes announce their other ports to clients that speak TLS.
         "--tls-cluster",
         "yes",
     ]);

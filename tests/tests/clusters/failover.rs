@@ -16,14 +16,14 @@ server_tests![
     a_primary_that_stands_still_is_left_for_its_replica,
 ];
 
-/// Longer than a failover.
+/// A lease that is longer than a failover.
 const LEASE: Duration = Duration::from_secs(60);
 
-/// The bound on a waiter's grant after the promotion of the replica. Other nodes learn of it, the client queries them
-/// every 100 ms to 200 ms, the waiter asks within another 100 ms, and the machine may be busy.
+/// The bound on a waiter's grant after the promotion of the replica. Other nodes learn of the promotion, the client
+/// queries them every 100 ms to 200 ms, the waiter asks within another 100 ms, and the machine may be busy.
 const SOON: Duration = Duration::from_secs(2);
 
-/// A failover may lose what the replica lacks. Here it has everything.
+/// Waits until the replica has everything, because a failover may lose what the replica lacks.
 async fn replicated(cluster: &Cluster, replica: usize, name: &str, guard: &Guard) {
     let replica = &cluster.nodes()[replica];
     replica.command::<()>(&["READONLY"]);

@@ -1,4 +1,4 @@
-//! Tests the ways in which releases are published and received on a cluster: Redisson has two, and uses one at a time.
+//! Tests the ways in which releases are published and received on a cluster. Redisson has two, and uses one at a time.
 
 use std::time::{Duration, Instant};
 
@@ -19,14 +19,14 @@ server_tests![
     a_user_who_may_not_listen_to_shards_hears_the_rest,
 ];
 
-/// Longer than a test: only a message wakes a waiter.
+/// A lease that is longer than a test, so that only a message wakes a waiter.
 const LEASE: Duration = Duration::from_secs(60);
 
 fn channel(name: &str) -> String {
     format!("redisson_lock__channel:{{{name}}}")
 }
 
-/// Returns how many listeners a node has in each of the two ways.
+/// Returns how many listeners a node has for each of the two ways.
 fn listeners(node: &Server, name: &str) -> (u32, u32) {
     let many = |word: &str| {
         let told = node.try_command::<(String, u32)>(&["PUBSUB", word, &channel(name)]);
@@ -57,7 +57,7 @@ async fn a_release_is_heard_in_whichever_way_it_is_published() {
             .leak();
         let waiter = waiter(&theirs.lock(&name));
         listens_in_both_ways(&cluster, primary, &name).await;
-        // As Redisson releases.
+        // This is how Redisson releases.
         let node = &cluster.nodes()[primary];
         node.command::<()>(&["DEL", &name]);
         let released = Instant::now();
@@ -128,7 +128,7 @@ async fn listeners_follow_a_slot_that_moves_without_being_asked() {
     let moved = Instant::now();
     listens_in_both_ways(&cluster, to, &name).await;
     println!("moved; listens there {:?} after that", moved.elapsed());
-    // The waiter itself asks every five seconds.
+    // The waiter itself asks only every five seconds.
     assert!(moved.elapsed() < Duration::from_secs(2));
     guard.release().await.unwrap();
     let (next, _) = waiter.await.unwrap();

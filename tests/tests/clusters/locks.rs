@@ -81,7 +81,7 @@ async fn several_names_on_all_shards_are_taken_together() {
     }
     guard.extend(2 * LEASE).await.unwrap();
     guard.release().await.unwrap();
-    // One of them is held: the others are released.
+    // One of the names is held, so the others are released.
     let one = theirs.lock(&names[1]).acquire().await.unwrap();
     assert!(all.try_acquire().await.unwrap().is_none());
     let waiting = all.clone().wait(BOUND);
@@ -191,7 +191,7 @@ async fn a_name_whose_keys_would_lie_apart_is_refused_with_the_tag_to_use() {
         let guard = locks.lock(instead).acquire().await.unwrap();
         guard.release().await.unwrap();
     }
-    // A prefix counts as part of the name.
+    // A prefix counts as a part of the name.
     let tagged = settings().key_prefix("{app}:");
     let tagged = tagged.connect(cluster.address()).await.unwrap();
     let guard = tagged.lock("a}b").acquire().await.unwrap();

@@ -64,18 +64,18 @@ async fn a_slot_moves_key_by_key_while_a_name_is_held_and_waited_for() {
     listens(&cluster, from, &name).await;
 
     cluster.begin_move(slot, from, to);
-    // All of its keys are still at the old node.
+    // All keys of the slot are still at the old node.
     guard.extend(2 * LEASE).await.unwrap();
     let granted = third.lock(&name).try_acquire().await;
     assert!(!matches!(granted, Ok(Some(_))), "{granted:?}");
     cluster.move_keys(from, to, &[&name]);
-    // One key is at each node: no node can execute the request, and the hold continues.
+    // Each node has one of the keys. No node can execute the request, and the hold continues.
     guard.extend(2 * LEASE).await.unwrap_err();
     assert!(guard.is_held());
     let granted = third.lock(&name).try_acquire().await;
     assert!(!matches!(granted, Ok(Some(_))), "{granted:?}");
     cluster.move_keys(from, to, &[&token]);
-    // Both keys have moved, and the slot has not.
+    // Both keys have moved, but the slot has not.
     guard.extend(2 * LEASE).await.unwrap();
     assert!(cluster.keys_of(from, slot).is_empty());
     let granted = third.lock(&name).try_acquire().await;
@@ -89,7 +89,7 @@ async fn a_slot_moves_key_by_key_while_a_name_is_held_and_waited_for() {
     assert!(before < next.fencing_token());
     assert_eq!(claimed_at(&cluster, &name, &next), [to]);
 
-    // The waiter now listens there.
+    // The waiter now listens at the new node.
     let lock = ours.lock(&name).wait(BOUND);
     let waiter = tokio::spawn(async move { lock.acquire().await });
     listens(&cluster, to, &name).await;
@@ -98,7 +98,7 @@ async fn a_slot_moves_key_by_key_while_a_name_is_held_and_waited_for() {
     cluster.move_slot(slot, to, from);
 }
 
-/// A reads. Its claim and the token have moved, and A's own lease has not: B must not be granted the name to write.
+/// A reads. Its claim and the token have moved, but A's own lease has not. B must not be granted the name for writing.
 async fn a_reader_keeps_writers_out_while_its_keys_are_moved() {
     let cluster = cluster().await;
     let (ours, theirs) = (client(&cluster).await, client(&cluster).await);
@@ -181,7 +181,7 @@ async fn waiters_of_many_names_are_served_while_slots_move() {
                 assert!(before < Some(guard.fencing_token()));
                 before = Some(guard.fencing_token());
                 tokio::task::yield_now().await;
-                // The release may come in the middle of a move; the keeper does the rest.
+                // The release may happen in the middle of a move. The keeper does the rest.
                 let _ = guard.release().await;
             }
         }));

@@ -22,8 +22,8 @@ pub(crate) async fn client(cluster: &Cluster) -> Locks {
     patient_client(&cluster.address()).await
 }
 
-/// Returns the indices of the nodes that have the claim of this guard. (A replica redirects readers, so only owners
-/// answer.)
+/// Returns the indices of the nodes that have the claim of this guard. A replica redirects readers, so only owners
+/// answer.
 pub(crate) fn claimed_at(cluster: &Cluster, name: &str, guard: &Guard) -> Vec<usize> {
     let owner = guard.owner_id().to_string();
     let nodes = cluster.nodes().iter().enumerate();

@@ -32,13 +32,13 @@ async fn in_the_steady_state_a_lock_costs_what_it_costs_at_a_plain_address() {
     for client in &clients {
         took(client).await;
     }
-    // One call for an acquire and one for a release, at one node: no other node redirects one.
+    // One call for an acquire and one for a release, at one node. No other node redirects a call.
     let before = executed();
     took(&clients[1]).await;
     let calls = executed().into_iter().zip(before);
     let calls: Vec<u64> = calls.map(|(after, before)| after - before).collect();
     assert_eq!(calls.iter().sum::<u64>(), 2 * u64::from(LOCKS), "{calls:?}");
-    // A figure without a bar: the nodes of a cluster have replicas, and a machine with two processors has little room for
-    // them.
+    // This figure has no bound: the nodes of a cluster have replicas, and a machine with two processors has little
+    // capacity for them.
     measure(&clients).await.print("the address of a cluster");
 }

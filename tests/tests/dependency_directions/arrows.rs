@@ -1,8 +1,9 @@
-//! Finds which file of a crate takes a name from which other one, by reading the text of its modules.
+//! Finds which file of a crate takes a name from which other file, by reading the text of its modules.
 //!
 //! An arrow is a `use`, or a path in the code that begins with `crate::`, `super::`, `self::` or the name of a child
-//! module. A name that a module re-exports (`pub use`) is taken from where it is defined. A module and the files that it
-//! is split into are one room: what a child takes from its own parents by `super::` is no arrow. Tests are skipped.
+//! module. A name that a module re-exports (`pub use`) is taken from where it is defined. A module and the files that
+//! it is split into form one unit: what a child takes from its own parents by `super::` is not an arrow. Tests are
+//! ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -22,7 +23,7 @@ struct File {
 #[derive(Default)]
 pub(crate) struct Tree(BTreeMap<Module, File>);
 
-/// `from` takes a name from `to`.
+/// A dependency: `from` takes a name from `to`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Arrow {
     pub(crate) from: String,
@@ -54,7 +55,7 @@ impl Tree {
                 }
             }
         }
-        // In order: `lib.rs` before `main.rs`.
+        // The files are sorted, so `lib.rs` comes before `main.rs`.
         files.sort();
         for path in files {
             let inside = path.strip_prefix(src).expect("under src");
@@ -68,7 +69,7 @@ impl Tree {
     pub(crate) fn add(&mut self, path: &str, text: &str) {
         let module = path.trim_end_matches(".rs").trim_end_matches("/mod");
         let module: Module = match module {
-            // Beside a library, `main.rs` is a program that uses it.
+            // Next to a library, `main.rs` is a program that uses it.
             "main" if self.0.contains_key(&Vec::new()) => vec!["main".to_owned()],
             "lib" | "main" => Vec::new(),
             module => module.split('/').map(str::to_owned).collect(),
@@ -128,7 +129,7 @@ impl Tree {
             }
             rest.next();
         }
-        // A cycle of re-exported names cannot compile; the bound is for a text that does not compile.
+        // A cycle of re-exported names does not compile. The bound is for a text that does not compile.
         if let Some(name) = rest.next().filter(|_| hops < 8)
             && let Some(handed_on) = self.handed_on(&at, name)
         {
@@ -251,12 +252,12 @@ fn is_name(word: &str) -> bool {
     word.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
-/// Removes comments, literals and code that is compiled only for tests. Lines stay where they are.
+/// Removes comments, literals and code that is compiled only for tests. Line numbers do not change.
 pub(crate) fn code_of(text: &str) -> String {
     without_tests(&without_words(text))
 }
 
-/// Returns the words of a text with their lines: names, `::`, and each other mark by itself.
+/// Returns the words of a text with their lines. Words are names, `::`, and any other single mark.
 pub(crate) fn words(code: &str) -> Vec<(usize, String)> {
     let mut words = Vec::new();
     for (index, text) in code.lines().enumerate() {
@@ -278,7 +279,7 @@ pub(crate) fn words(code: &str) -> Vec<(usize, String)> {
     words
 }
 
-/// Removes comments and literals. Lines stay where they are.
+/// Removes comments and literals. Line numbers do not change.
 fn without_words(text: &str) -> String {
     let mut code = String::with_capacity(text.len());
     let mut rest = text;
@@ -332,7 +333,7 @@ fn literal(text: &str) -> usize {
     text.len()
 }
 
-/// Returns the length of a character literal that begins here; for a lifetime, only that of its quote.
+/// Returns the length of a character literal that begins here. For a lifetime, returns the length of its quote.
 fn character(text: &str) -> usize {
     let inner = &text[1..];
     if let Some(escaped) = inner.strip_prefix('\\') {
@@ -347,7 +348,7 @@ fn character(text: &str) -> usize {
     }
 }
 
-/// Removes code that is compiled only for tests. Lines stay where they are.
+/// Removes code that is compiled only for tests. Line numbers do not change.
 fn without_tests(code: &str) -> String {
     const MARK: &str = "#[cfg(test)]";
     let mut kept = String::with_capacity(code.len());

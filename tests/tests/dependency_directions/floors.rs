@@ -1,4 +1,4 @@
-//! The floors of each crate: which files may use which. No `use` runs upwards, and no files import each other in a circle.
+//! The floors of each crate: which files may use which. No `use` runs upwards, and no files import each other in cycles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,7 +11,7 @@ type Floors = &'static [&'static [&'static str]];
 
 const CORE: Floors = &[
     &["lib.rs"],
-    // Machines of many steps: rounds until won, clean-up until done.
+    // Machines of many steps: rounds until the lock is won, clean-up until it is done.
     &["acquisition.rs", "orphan.rs"],
     &["acquisition/"],
     // Machines of one step, the specification of a node, and the way to it.
@@ -60,7 +60,7 @@ const ADAPTER: Floors = &[
     // A Sentinel group, which is queried and listened to on connections.
     &["group.rs"],
     &["group/"],
-    // Connections: which is current, the wake-ups of one.
+    // Connections: which one is current, and the wake-ups of a connection.
     &[
         "connection.rs",
         "connection/",
@@ -99,7 +99,7 @@ const ADAPTER: Floors = &[
 const SIMULATED_REDIS: Floors = &[
     &["lib.rs"],
     &["server.rs", "server/"],
-    // Commands, a table of them.
+    // Commands, and a table of them.
     &["table.rs"],
     &["command.rs", "command/"],
     &["definition.rs"],
@@ -221,7 +221,7 @@ const SIMULATOR: Floors = &[
     // Tests of a user's own code.
     &["property_test.rs", "property_test/"],
     &["study.rs", "study/"],
-    // The same on real servers: one run, its faults, and the processes that they hit.
+    // The same on real servers: one run, its faults, and the processes that they affect.
     &["chaos.rs"],
     &["chaos/cell.rs"],
     &["chaos/conductor.rs"],
@@ -253,7 +253,7 @@ const SIMULATOR: Floors = &[
     &["seam.rs", "seam/"],
     // Servers on real ports, and the lane over simulated TCP.
     &["serve.rs", "serve/", "turmoil.rs", "turmoil/"],
-    // The loop: the beginning of a run, its next event, and its end.
+    // The loop: the beginning of a run, its events, and its end.
     &["engine.rs", "engine/"],
     // Connections between two parts of the world.
     &["engine/faults.rs", "engine/faults/"],
@@ -329,7 +329,7 @@ fn floor(floors: Floors, path: &str) -> Option<usize> {
     by_place.max().map(|(_, floor)| floor)
 }
 
-/// Returns the sets of files that all reach each other.
+/// Returns the sets of files in which each file reaches all others.
 fn circles(arrows: &BTreeSet<Arrow>) -> BTreeSet<BTreeSet<&str>> {
     let mut next: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for arrow in arrows {

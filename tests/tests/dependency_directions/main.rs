@@ -1,5 +1,5 @@
 //! Dependencies run one way: quorlock-core <- quorlock-redis <- quorlock <- the command, the simulator <- the tests.
-//! Inside a crate they also run one way: from floor to floor.
+//! Inside a crate, they also run one way, from floor to floor.
 
 mod arrows;
 mod floors;
@@ -183,7 +183,7 @@ fn only_the_adapter_the_command_chaos_and_the_tests_speak_to_redis() {
         .map(|(name, _)| name.as_str());
     assert_eq!(
         speakers.collect::<Vec<_>>(),
-        // The command finds names by SCAN, which is no request of a lock. Chaos stops servers, and breaks the locks of
+        // The command finds names with SCAN, which no lock requests. Chaos stops servers, and breaks the locks of
         // other libraries.
         [
             "quorlock-cli",

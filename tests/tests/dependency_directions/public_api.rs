@@ -1,8 +1,8 @@
 //! Finds the types in a crate's public signatures, by reading their text.
 //!
-//! Public are functions, fields, constants and aliases with `pub`, everything in a `pub` trait or enum, what a module
-//! re-exports by `pub use`, and the traits of a public type. Everything with `pub` in these crates is reachable: a lint
-//! checks that.
+//! The public signatures are: functions, fields, constants and aliases with `pub`, everything in a `pub` trait or
+//! enum, what a module re-exports by `pub use`, and the traits of a public type. Everything with `pub` in these crates
+//! is reachable, which a lint checks.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ fn shown(text: &str, krate: &str, exported: &BTreeSet<String>) -> Vec<Shown> {
     shown
 }
 
-/// Returns the crate's own name, what a file takes from it, and the file's aliases for that.
+/// Returns the crate's own name, the names that a file takes from it, and the file's aliases for them.
 fn names_from(words: &[Word], krate: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::from([krate.to_owned()]);
     for at in 0..words.len() {
@@ -90,7 +90,7 @@ fn item(words: &[Word], at: usize) -> Vec<Word> {
             "," | ")" | "]" | "}" if depth == 0 => break,
             "(" | "[" | "{" | "<" => depth += 1,
             ")" | "]" | "}" => depth = depth.saturating_sub(1),
-            // The `>` of an arrow is no bracket.
+            // The `>` of an arrow is not a bracket.
             ">" if taken.last().is_none_or(|(_, before): &Word| before != "-") => {
                 depth = depth.saturating_sub(1);
             }
@@ -217,9 +217,9 @@ fn complete_types(text: &str) -> BTreeSet<String> {
     complete
 }
 
-/// Types that are exhaustive on purpose. Everything in a request must reach the node: a transport that ignored an unknown
-/// part would break a promise of the lock, so it must be changed when there is a new one. The others are values with a
-/// complete set of parts.
+/// Types that are exhaustive on purpose. Everything in a request must reach the node. A transport that ignored an
+/// unknown part would break a promise of the lock, so it must be changed when a part is added. The other types are
+/// values with a complete set of parts.
 const COMPLETE: [&str; 29] = [
     // Requests and their parts.
     "Access",
@@ -248,7 +248,7 @@ const COMPLETE: [&str; 29] = [
     "MarkerState",
     "Shown",
     "ShownMarker",
-    // Kinds of locks: each place that handles them must decide what to do with a new one.
+    // Kinds of locks. Each place that handles them must decide what to do with a new kind.
     "Mode",
     // No other values are possible.
     "Execution",

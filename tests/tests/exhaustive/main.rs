@@ -1,11 +1,10 @@
-//! Explores every order of events of a small world: the machines of `quorlock-core` under variants of Redlock, some of
+//! Explores every order of events in a small world: the machines of `quorlock-core` under variants of Redlock, some of
 //! which have a remedy.
 //!
-//! There are three nodes, two clients, a lease of three ticks, and one round for each client. A property that must hold
-//! is searched to the end; one that must break gives its shortest trace. In the suite, time ends after four ticks (three
-//! if nodes restart); with `QUORLOCK_EXHAUSTIVE=long` after eight. `--nocapture` prints the numbers of states and the
-//! traces.
-//! `QUORLOCK_EXHAUSTIVE=long` after eight. `--nocapture` prints the numbers of states and the traces.
+//! There are three nodes, two clients, a lease of three ticks, and one round for each client. For a property that must
+//! hold, the search runs to the end. For a property that must break, it returns the shortest trace. In the suite, time
+//! ends after four ticks, or after three if nodes restart. With `QUORLOCK_EXHAUSTIVE=long`, it ends after eight.
+//! `--nocapture` prints the numbers of states and the traces.
 
 mod model;
 mod variant;
@@ -26,7 +25,7 @@ fn ticks(variant: &Variant) -> u8 {
     }
 }
 
-/// The page has the figures of the suite, unless they are being regenerated or time ends later.
+/// Checks that the page has the figures of the suite, unless the figures are being regenerated or time ends later.
 fn assert_page_says(row: &str) {
     let is_written = std::env::var("QUORLOCK_FIGURES").is_ok();
     if !is_written && std::env::var("QUORLOCK_EXHAUSTIVE").is_err() {

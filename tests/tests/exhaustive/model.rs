@@ -1,12 +1,12 @@
-//! Two clients and three nodes: the machines of the core, stepped one event at a time in every order.
+//! Two clients and three nodes. The machines of the core take one event at a time, in every order.
 //!
-//! A step is a request that is executed and answered, a request that is lost, a client that checks its round, one that
-//! releases, a tick of time, or a fault. What a client does between two steps takes no time; a paused client takes no
-//! step while time passes. A client whose round is pending may check it again.
+//! A step is one of these: a request is executed and answered, a request is lost, a client checks its round, a client
+//! releases, time advances by a tick, or a fault happens. What a client does between two steps takes no time. A paused
+//! client takes no step while time passes. A client whose round is pending may check it again.
 //!
 //! No client takes over a claim whose claim version does not change. Three things keep the world small without loss.
-//! Untouched nodes are alike, so one stands for all. The run begins with the first request. It ends when one of the two
-//! clients can never hold anything again.
+//! Untouched nodes are alike, so one stands for all. The run begins with the first request. The run ends when one of
+//! the two clients can never hold anything again.
 
 mod search;
 
@@ -33,7 +33,7 @@ pub(crate) const CLIENTS: usize = 2;
 /// A lease, in ticks.
 pub(crate) const LEASE: u8 = 3;
 const TICK: Duration = Duration::from_secs(1);
-/// The two clients are never both holders, according to themselves.
+/// The two clients are never holders at the same time, according to themselves.
 pub(crate) const EXCLUSION: &str = "exclusion";
 /// A client asks while another one holds, and gets some of the members that it needs.
 pub(crate) const CONTENTION: &str = "contention";

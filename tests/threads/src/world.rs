@@ -19,7 +19,7 @@ const LONGEST: Duration = Duration::from_secs(600);
 /// Runs a test under many schedules, each in a separate world.
 ///
 /// # Panics
-/// If the test panics, in the schedule in which it does.
+/// Panics if the test panics, in the schedule in which it does.
 pub fn explore<F, T>(name: &'static str, pace: Pace, test: F)
 where
     F: Fn(World) -> T + Send + Sync + 'static,

@@ -30,9 +30,9 @@ pub enum Act {
     Inspect(Named),
     /// A name is freed.
     ForceRelease(Named),
-    /// The marker is read, and perhaps changed.
+    /// The marker is read, and possibly changed.
     Probe(Looked),
-    /// Requests about different names are executed that come at the same moment.
+    /// Requests about different names that arrive at the same moment are executed.
     Together(Vec<Act>),
     /// Another program writes a key.
     Put(Put),
@@ -179,7 +179,7 @@ const fn retention() -> u64 {
     86_400_000
 }
 
-/// What requests consist of in addition to their texts.
+/// The context that requests need in addition to their texts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Setting {
     pub(super) process: Process,
@@ -188,7 +188,7 @@ pub(super) struct Setting {
 }
 
 impl Act {
-    /// Returns the requests; none if the action is not one.
+    /// Returns the requests of the action, if it has any.
     pub(super) fn requests(&self, setting: Setting) -> Vec<Request> {
         match self {
             Act::Acquire(ask) => vec![Request::Acquire(ask.request(setting))],

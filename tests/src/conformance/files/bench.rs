@@ -23,22 +23,22 @@ pub trait Bench {
     /// Deletes all keys.
     fn begin(&mut self);
 
-    /// Returns whether it can run the sequence.
+    /// Returns whether the server can run the sequence.
     fn can(&self, sequence: &Sequence) -> bool;
 
-    /// Returns the process that the server is.
+    /// Returns the process of the server.
     fn process(&self) -> Process;
 
-    /// Returns its clock, in milliseconds.
+    /// Returns the clock of the server, in milliseconds.
     fn clock_millis(&mut self) -> u64;
 
-    /// Executes requests that come at the same moment.
+    /// Executes requests that arrive at the same moment.
     async fn ask(&mut self, requests: &[Request]) -> Vec<Result<Reply, Cause>>;
 
-    /// Returns channels and payloads of what was published since the last call.
+    /// Returns the channels and payloads of what was published since the last call.
     fn published(&mut self) -> Vec<(String, String)>;
 
-    /// Lets time pass.
+    /// Advances the time by `span`.
     fn pass(&mut self, span: Duration);
 
     /// Writes a key as another program would.
@@ -54,7 +54,7 @@ pub trait Bench {
     fn expected(&self, keys: &BTreeMap<String, Value>) -> BTreeMap<String, Value>;
 }
 
-/// A node in memory: its clock stands still, and it has only keys of our clients.
+/// A node in memory. Its clock stands still, and it has only keys of our clients.
 #[derive(Debug)]
 pub struct ArmBench<A> {
     arm: A,

@@ -11,11 +11,11 @@ use super::bench::Bench;
 use super::reply::words;
 use super::sequence::Sequence;
 
-/// The limit on the real time of one sequence. Beyond it, keys would expire too early. No key of a file comes closer to
-/// its end than this, or to the point at which it would be dropped.
+/// The limit on the real time of one sequence. After this time, keys would expire too early. No key of a file comes
+/// closer than this to its end, or to the point at which it would be dropped.
 const FASTER_THAN: Duration = Duration::from_millis(900);
 
-/// How often a sequence is started again because the machine was slower.
+/// How often a sequence is started again because the machine was too slow.
 const TRIES: usize = 20;
 
 impl Sequence {
@@ -28,10 +28,10 @@ impl Sequence {
     }
 }
 
-/// Runs a sequence, and compares after each step. Returns `false` if the sequence cannot run here.
+/// Runs a sequence, and compares after each step. Returns `false` if this server cannot run the sequence.
 ///
 /// # Errors
-/// The first step with another reply, other messages or other keys.
+/// Returns the first step with another reply, other messages or other keys.
 pub async fn agree_on(sequence: &Sequence, bench: &mut impl Bench) -> Result<bool, String> {
     if !bench.can(sequence) {
         return Ok(false);
@@ -110,7 +110,7 @@ fn is_same_keys(
         })
 }
 
-/// Returns whether the values are the same, apart from the time that has passed, which the files do not contain.
+/// Returns whether the values are the same, apart from the time that has passed. The files do not contain that time.
 fn is_same(expected: &Value, said: &Value, passed: i64, clock_millis: u64) -> bool {
     match (expected, said) {
         (Value::Object(expected), Value::Object(said)) => {
@@ -133,7 +133,7 @@ fn is_same(expected: &Value, said: &Value, passed: i64, clock_millis: u64) -> bo
     }
 }
 
-/// The remaining time is less by the time that has passed. No TTL (-1) stays as it is.
+/// Compares two remaining times. The time that has passed is subtracted. A missing TTL (-1) stays as it is.
 fn is_same_time(expected: &Value, said: &Value, passed: i64) -> bool {
     match (expected.as_i64(), said.as_i64()) {
         (Some(expected @ 0..), Some(said @ 0..)) => (expected - passed..=expected).contains(&said),
@@ -150,12 +150,12 @@ fn is_same_members(expected: &Value, said: &Value, passed: i64) -> bool {
         && expected.iter().all(|(member, left)| {
             let left = left.as_i64().expect("a number");
             let said = said.get(member).and_then(Value::as_i64);
-            // In memory, a waiter whose time is over has zero left.
+            // In memory, a waiter whose time has run out has zero left.
             said.is_some_and(|said| (left - passed..=left.max(0)).contains(&said))
         })
 }
 
-/// A token is a number, or a difference from the node's clock at the beginning.
+/// Compares two tokens. A token is a number, or a difference from the node's clock at the beginning.
 fn is_same_token(expected: &Value, said: &Value, passed: i64, clock_millis: u64) -> bool {
     let Some(from_clock) = expected.get("clock").and_then(Value::as_i64) else {
         return expected == said;

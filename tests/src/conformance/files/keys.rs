@@ -11,8 +11,8 @@ use super::reply::{millis, version_text};
 use crate::conformance::Looks;
 use crate::wire;
 
-/// Returns all keys, except those that a node in memory lacks: keys for Redisson alone, and all but the first of a
-/// reader's holds.
+/// Returns all keys, except those that a node in memory lacks. These are the keys that only Redisson uses, and the
+/// keys of all holds of a reader except the first.
 pub(super) fn of_looks(looks: &Looks) -> BTreeMap<String, Value> {
     let mut keys = BTreeMap::new();
     for (name, (held, ttl)) in &looks.claims {

@@ -9,7 +9,7 @@ use quorlock_core::message::{
 use quorlock_core::transport::Cause;
 use serde_json::{Value, json};
 
-/// Returns a reply, or the error of a request that did nothing.
+/// Returns a reply, or the error of a request that had no effect.
 pub(super) fn words(answer: Result<Reply, Cause>) -> Value {
     match answer {
         Ok(Reply::Acquire(reply)) => acquire(reply),

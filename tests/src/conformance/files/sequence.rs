@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::act::Act;
 
-/// One sequence of requests to one node without keys.
+/// A sequence of requests to one node that has no keys at the beginning.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sequence {
@@ -16,7 +16,7 @@ pub struct Sequence {
     pub name: String,
     /// The rules of the page that the sequence shows.
     pub rules: Vec<String>,
-    /// The servers that it can run on, if not all.
+    /// The servers that can run the sequence, if not all can.
     pub only: Option<Only>,
     /// The steps, one after another.
     pub steps: Vec<FileStep>,
@@ -26,7 +26,7 @@ pub struct Sequence {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Only {
-    /// Real servers: the sequence has keys that no client writes, which a node in memory cannot have.
+    /// Only real servers. The sequence has keys that no client writes, which a node in memory cannot have.
     Servers,
 }
 
@@ -45,7 +45,7 @@ pub struct FileStep {
     /// Channels and payloads of what the node publishes.
     #[serde(default)]
     pub published: Vec<(String, String)>,
-    /// All keys after the step. They are not compared if this is left out.
+    /// All keys after the step. If omitted, the keys are not compared.
     pub keys: Option<BTreeMap<String, Value>>,
 }
 
@@ -62,7 +62,7 @@ struct File {
 /// Returns the sequences of all files, by file name without extension.
 ///
 /// # Panics
-/// If a file cannot be read or parsed.
+/// Panics if a file cannot be read or parsed.
 #[must_use]
 pub fn read() -> BTreeMap<String, Vec<Sequence>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/protocol");

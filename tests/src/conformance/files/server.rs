@@ -78,7 +78,7 @@ impl ServerBench {
     /// Uses the server on this port of the loopback interface.
     ///
     /// # Panics
-    /// If a connection does not come up.
+    /// Panics if a connection does not come up.
     #[must_use]
     pub fn at(port: u16) -> Self {
         let address = format!("redis://127.0.0.1:{port}/");
@@ -102,7 +102,7 @@ impl ServerBench {
         answer.unwrap_or_else(|error| panic!("{words:?}: {error}"))
     }
 
-    /// Returns a marker with its process as `$PROCESS` if it is the server's, and as `$OTHER` if not.
+    /// Returns a marker with `$PROCESS` in place of its process if that is the server's, and `$OTHER` if it is not.
     fn named(&self, marker: &str) -> String {
         let (process, rest) = marker.split_once(':').unwrap_or(("", marker));
         let process = if process == self.process {
@@ -187,7 +187,7 @@ impl Bench for ServerBench {
         }
     }
 
-    /// Changes the marker instead of the server: the marker is then of a process that no server is.
+    /// Changes the marker instead of the server. The marker then belongs to a process that no server has.
     fn restart(&mut self) {
         let marker: Option<String> = self.command(&["GET", MARKER_KEY]);
         let Some((_, rest)) = marker.as_deref().and_then(|marker| marker.split_once(':')) else {
