@@ -18,8 +18,11 @@ use crate::span::Span;
 /// file.
 ///
 /// # Panics
-/// Panics if a duration is not read as it was written, if a list of addresses is not split as it was joined, if a
-/// password is not inserted, or if one appears in a message.
+/// Panics if one of these happens:
+///
+/// - A duration is not read as it was written.
+/// - A list of addresses is not split as it was joined.
+/// - A password is not inserted, or appears in a message.
 pub fn command_lines(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;

@@ -353,7 +353,7 @@ mod tests {
         }
     }
 
-    /// If the reply comes before it is noted as owed, it would be owed forever, and the connection replaced.
+    /// If the reply came before it was noted as owed, it would be owed for ever, and the connection would be replaced.
     #[tokio::test]
     async fn a_request_is_owed_an_answer_before_it_can_leave() {
         let (stream, _server) = tokio::io::duplex(64);

@@ -30,8 +30,8 @@ use crate::timer::{self, Instant};
 /// Files are read again at each connection attempt, so a replaced certificate is used from the next connection on. If a
 /// file cannot be read, or a certificate and its key do not match yet, the previous content is used.
 ///
-/// The cryptography is that of the process (`rustls::crypto::CryptoProvider::install_default`) if one was installed
-/// before the first connection, and that of the crate `ring` otherwise.
+/// The cryptography is that of the process, if one was installed before the first connection
+/// (`rustls::crypto::CryptoProvider::install_default`). Otherwise it is that of the crate `ring`.
 ///
 /// ```
 /// use quorlock_redis::{RedisConfig, Tls};

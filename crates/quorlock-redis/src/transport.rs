@@ -169,9 +169,9 @@ impl RedisTransport {
         self.inner.routes.is_of_cluster()
     }
 
-    /// Returns shard `index` (from 0) of `of` shards of a cluster as a node: all of its names are under one tag,
-    /// together with the marker of the process that has them, so that the node can be a member of a majority. `None`
-    /// if this is no cluster.
+    /// Returns shard `index` (from 0) of `of` shards of a cluster as a node, which can be a member of a majority. All
+    /// of its names are under one tag, together with the marker of the process that has them. `None` if this is not a
+    /// cluster.
     ///
     /// The tag depends on the two numbers alone. Shards share the connections of the cluster.
     #[must_use]

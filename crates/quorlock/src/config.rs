@@ -63,7 +63,7 @@ impl Config {
         Ok(lease)
     }
 
-    /// Warnings about settings that are legal but doubtful.
+    /// Returns warnings about settings that are legal but doubtful.
     pub(crate) fn doubts(&self, nodes: usize) -> impl Iterator<Item = String> {
         let even = (nodes.is_multiple_of(2)).then(|| {
             format!(

@@ -126,7 +126,7 @@ impl Guard {
     /// Returns a future that is ready when the lock is lost. It is ready by the end of the validity at the latest,
     /// even if no node answers.
     ///
-    /// The signal outlives the guard. When the last guard is released on purpose, it yields
+    /// The signal may outlive the guard. When the last guard of the hold is released on purpose, the signal yields
     /// [`Lost::Released`](crate::Lost::Released).
     ///
     /// In a loop around `select!`, create it in each iteration (`lost = guard.lost()`), or once and poll it by
@@ -235,7 +235,7 @@ impl Guard {
         Guard::enter(&self.client, &self.hold, Time::NEVER).await
     }
 
-    /// Enters a hold once more. Waits for nodes until `until`, or until the member time-out if that is earlier.
+    /// Enters a hold once more. Waits for the nodes for at most the member time-out, and no longer than until `until`.
     pub(crate) async fn enter(
         client: &Arc<Client>,
         hold: &Arc<Hold>,

@@ -47,7 +47,7 @@ pub trait Timer: Send {
 /// The clocks of tokio and of the standard library do not count the time during which a Linux machine is suspended,
 /// but nodes do. On Linux and Android the difference between `CLOCK_BOOTTIME` and `CLOCK_MONOTONIC` is added. On
 /// Windows the clock of the standard library counts suspended time by itself. **On macOS and the BSDs suspended time
-/// is not counted**: a holder that resumes there takes its lease for valid until a node answers otherwise.
+/// is not counted**: a holder that resumes there considers its lease valid until a node answers otherwise.
 ///
 /// No timer counts suspended time. Holds are checked once a second and at every poll of
 /// [`while_held`](crate::Guard::while_held), so a loss is reported within a second of resuming.

@@ -55,7 +55,7 @@ impl RetryPolicy {
         self
     }
 
-    /// Sets after what time a waiter asks again even if nothing wakes it.
+    /// Sets the time after which a waiter asks again even if nothing wakes it.
     #[must_use]
     pub const fn poll_cap(mut self, cap: Duration) -> Self {
         self.poll_cap = cap;

@@ -109,7 +109,7 @@ mod tests {
         Swallows,
     }
 
-    /// Returns which address won after which time, and when each was tried.
+    /// Returns which address won and when, and at which time each address was tried.
     async fn raced(fates: &[Fate]) -> (Result<usize, String>, Duration, Vec<(usize, Duration)>) {
         let began = timer::now();
         let tried = RefCell::new(Vec::new());

@@ -15,7 +15,7 @@ use crate::error;
 /// Decodes a script's reply to `request`.
 ///
 /// # Errors
-/// A protocol error if the script never returns this reply. The request may have been executed all the same.
+/// A protocol error if the script never returns this reply. The request may have been executed nevertheless.
 pub(crate) fn decode(request: &Request, answer: &Value) -> Result<Reply, TransportError> {
     match request {
         Request::Acquire(Acquire { check: None, .. }) => {

@@ -60,7 +60,7 @@ impl Leadership {
         self.hold.owner
     }
 
-    /// Returns `true` if the candidate leads in this term. No node is asked.
+    /// Returns `true` if the candidate leads in this term. No request is sent.
     ///
     /// It becomes false before a node may let another candidate win, and when [`Leadership::step_down`] is called.
     #[must_use]

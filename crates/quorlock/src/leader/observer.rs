@@ -151,7 +151,7 @@ pub struct LeaderObserver {
 
 enum Glance {
     Looking(Look),
-    /// Waiting since the last look.
+    /// Waiting for the next look. The value is the time of the last one.
     Waiting(Time),
 }
 

@@ -187,7 +187,7 @@ fn hear_late(client: &Client, hold: &Arc<Hold>) -> Vec<CleanUp> {
         let now = clock.now();
         let member = late.member;
         let mut orphan = CleanUp::of(hold, member, now, Some(late.call));
-        // A claim that another acquire left is released by the release itself.
+        // If the hold may have a claim there from another acquire, the hold's own release covers it.
         if !hold.may_stand_on(member) {
             orphan.send_release(now, clock);
         }

@@ -221,7 +221,7 @@ mod tests {
             let lock = owner.all(names).unwrap();
             lock.acquire().await.unwrap().release().await.unwrap();
         }
-        // Each of them visits the slot of the one before, and removes it.
+        // Each acquisition visits the slot of the previous one, and removes it.
         assert_eq!(owner.source.owner().unwrap().slots.lock().looked_at, 499);
         let overlapping = owner.all(["held:7", "free"]).unwrap();
         assert!(matches!(

@@ -63,7 +63,7 @@ mod counted {
             let before = nanos(ClockId::Boottime);
             let told = u64::try_from(time().as_nanos()).unwrap();
             let without = nanos(ClockId::Monotonic);
-            // Time passes between these readings, and never a negative one.
+            // Time passes between these readings, and never backwards.
             assert!(before <= without + told);
             assert!(without + told <= nanos(ClockId::Boottime));
         }

@@ -56,7 +56,7 @@ impl Alarm {
         self.0.lock().due
     }
 
-    /// Registers the task of `waker`, which sleeps until the time that `until` returns for the due time.
+    /// Registers the task of `waker`. It sleeps until the time that `until` returns for the due time.
     /// `until` is called under the mutex. Otherwise the task could read that nothing is due, a node could then set
     /// the alarm, and the task would go to sleep without having seen it.
     /// the task goes to sleep without having seen it.

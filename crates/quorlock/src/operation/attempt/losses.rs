@@ -25,7 +25,7 @@ pub(super) struct Losses {
 }
 
 impl Losses {
-    /// The record of an attempt that has lost no round.
+    /// Returns the record of an attempt that has lost no round.
     pub(super) fn new() -> Self {
         Losses {
             problems: Vec::new(),

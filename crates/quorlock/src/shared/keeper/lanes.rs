@@ -83,7 +83,7 @@ impl Lanes {
         self.lane(node).under_way += 1;
     }
 
-    /// Uncounts claims whose requests have ended.
+    /// Subtracts claims whose requests have ended.
     pub(super) fn ended(&mut self, node: &Node, claims: usize) {
         let lane = self.lane(node);
         lane.under_way = lane.under_way.saturating_sub(claims);
