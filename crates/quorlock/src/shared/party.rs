@@ -88,7 +88,7 @@ impl Party {
         self.attempts.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Uncounts an acquisition that has ended and left its orphans to its driver's keeper.
+    /// Subtracts an acquisition that has ended and left its orphans to its driver's keeper.
     pub(crate) fn end_attempt(&self) {
         self.attempts.fetch_sub(1, Ordering::SeqCst);
         // `SeqCst` on both sides: A closes and then reads the count; B, here, lowers the count and then reads whether
