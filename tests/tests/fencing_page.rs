@@ -31,7 +31,7 @@ fn a_smaller_token_writes_nothing_and_an_equal_or_larger_one_does() {
     assert_eq!(write(&database, "again by the same hold", 7), 1);
     assert_eq!(write(&database, "too late", 6), 0);
     assert_eq!(body(&database), "again by the same hold");
-    // Near 2^53, where a store that counts in doubles would begin to confuse them.
+    // These tokens are near 2^53, where a store that counts in doubles would begin to confuse them.
     let largest = (1 << 53) - 1;
     assert_eq!(write(&database, "largest", largest), 1);
     assert_eq!(write(&database, "one less", largest - 1), 0);
@@ -103,7 +103,7 @@ fn an_update_in_one_statement_needs_no_read() {
         );
         changed.unwrap()
     };
-    // If the late update comes first, it is kept. Otherwise it is too late, and reports that.
+    // If the late update comes first, it is kept. Otherwise it is too late, which the store reports.
     assert_eq!(append(", b", 7), 1);
     assert_eq!(append(", c", 9), 1);
     assert_eq!(append(", late", 7), 0);

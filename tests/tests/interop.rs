@@ -17,7 +17,7 @@ mod interop {
 use interop::stage::VERSIONS;
 use interop::{cases, cluster, counter, differences, jvm, killed, sentinel, table};
 
-/// The tests wait most of the time, for leases to end and for each other.
+/// The number of tests that run at the same time. They mostly wait, for leases to end and for each other.
 const AT_ONCE: usize = 8;
 
 fn main() {

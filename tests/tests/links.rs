@@ -1,4 +1,4 @@
-//! Links between the pages of the documentation: each leads to an existing file, and to a heading in it.
+//! Links between the pages of the documentation. Each must lead to an existing file and to a heading in it.
 //!
 //! Links to other sites are not followed, because tests do not use the network.
 

@@ -1,4 +1,5 @@
-//! Tests of majorities whose members are shards of a Redis Cluster, clusters, Sentinel groups and servers, all real processes.
+//! Tests of majorities whose members are shards of a Redis Cluster, clusters, Sentinel groups and servers, all real
+//! processes.
 
 mod majorities {
     pub(crate) mod bad_input;

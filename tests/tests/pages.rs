@@ -1,4 +1,4 @@
-//! Compares statements about the code on the pages of the documentation with the code.
+//! Compares the statements about the code on the pages of the documentation with the code.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +10,7 @@ const ERRORS: &str = concat!(
 );
 const RENEWAL: &str = include_str!("../../crates/quorlock-core/src/renewal.rs");
 
-/// Returns the variants of an enum, read in its source.
+/// Returns the variants of an enum, read from its source.
 fn variants<'a>(source: &'a str, name: &str) -> Vec<&'a str> {
     let begin = format!("pub enum {name} {{\n");
     let (_, body) = source.split_once(&begin).expect("the enum");
@@ -74,7 +74,7 @@ fn the_code_of_every_page_is_compiled() {
     );
 }
 
-/// Each of the ten decisions is made where the page says, with its reason next to it.
+/// Each of the ten decisions must be made where the page states, with its reason next to it.
 #[test]
 fn each_decision_is_made_where_the_architecture_says() {
     let page = include_str!("../../docs/src/architecture.md");

@@ -25,7 +25,7 @@ enum End {
     Leak,
 }
 
-/// A node of the minority fails for a while. It keeps its data.
+/// A fault of a node of the minority, which fails for a while and keeps its data.
 #[derive(Clone, Debug)]
 struct Fault {
     node: usize,
@@ -135,12 +135,12 @@ async fn attend(number: usize, visit: Visit, lock: Lock, witness: Arc<Mutex<Witn
         Some(lease) => lock.lease(Duration::from_millis(lease)),
         None => lock,
     };
-    // Out of patience, it drops the acquisition at whatever point that is.
+    // When its patience runs out, the client drops the acquisition, whatever point it has reached.
     let patience = Duration::from_millis(visit.patience_millis);
     let Ok(acquired) = timeout(patience, lock.acquire()).await else {
         return;
     };
-    // Short leases on slow nodes may fail; that is an answer, too.
+    // Short leases on slow nodes may fail. This is a valid outcome, too.
     let Ok(guard) = acquired else { return };
     let guard = Arc::new(guard);
     witness.lock().unwrap().granted(number, &guard);
@@ -201,7 +201,7 @@ async fn run(plan: Plan) -> usize {
     }
     assert!(!watching.is_finished(), "the watch has seen two holders");
     watching.abort();
-    // Hanging calls time out, failed releases are retried, leaked leases end.
+    // By then, hanging calls have timed out, failed releases have been retried, and leaked leases have ended.
     sleep(Duration::from_secs(10)).await;
     for node in &nodes {
         assert_eq!(node.names(), [], "left on {node:?}");

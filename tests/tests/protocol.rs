@@ -77,7 +77,7 @@ fn each_rule_of_a_node_is_shown_by_a_file_and_each_that_is_cited_stands_on_the_p
             }
         }
     }
-    // No sequence of requests to one node can show the rules between clients.
+    // A sequence of requests to one node cannot show the rules between clients.
     let of_nodes = rules.iter().filter(|rule| !rule.starts_with('C'));
     let not_shown: Vec<_> = of_nodes
         .filter(|rule| !cited.contains_key(**rule))

@@ -1,4 +1,4 @@
-//! Tests against real Redis servers, each on a server of its own.
+//! Tests against real Redis servers. Each test has its own server.
 
 mod servers {
     pub(crate) mod backups;

@@ -81,7 +81,8 @@ async fn two_services_lose_no_transfer() {
                 expected[at(from)] -= 7;
                 expected[at(to)] += 7;
             }
-            // From one account to itself, no money left, or other clients held an account for two seconds.
+            // The transfer was from an account to itself, there was no money left, or other clients held an account
+            // for two seconds.
             400 | 409 | 503 => {}
             _ => panic!("{code} {body}"),
         }
@@ -107,7 +108,7 @@ async fn a_hold_that_was_overtaken_writes_nothing() {
         async move { example::write(database, &fence, transfer, &Balances { from, to }).await }
     };
     write(8, 70, 130).await.unwrap();
-    // Only one of its two names was acquired by another client in the meantime: neither account is written.
+    // Another client acquired only one of the two names in the meantime, but neither account is written.
     let late = write(7, 1, 1).await;
     assert!(matches!(late, Err(Refusal::TooLate)), "{late:?}");
     assert_eq!(balance(&database, "alice"), 70);

@@ -25,7 +25,7 @@ pub(crate) struct Variant {
     pub(crate) expected: Expected,
 }
 
-/// What a node has after a restart, and when it starts.
+/// What a node has after a restart, and when the restart happens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Restart {
     /// No data, at any time.
@@ -42,10 +42,10 @@ pub(crate) enum Expected {
     Breaks,
 }
 
-/// By how many ticks the clock of a node jumps: every earlier claim has expired then.
+/// By how many ticks the clock of a node jumps. After a jump, every earlier claim has expired.
 pub(crate) const JUMP: u8 = LEASE + 1;
 
-/// Returns the protocol as it is, without faults; steps take time.
+/// The protocol as it is, without faults. Steps take time.
 const RIGHT: Variant = Variant {
     id: "V-C",
     title: "clocks are right, the holder looks at its deadline",
@@ -60,7 +60,7 @@ const RIGHT: Variant = Variant {
     expected: Expected::Holds,
 };
 
-/// Adds the loss of messages.
+/// The same, with the loss of messages.
 const LOSSY: Variant = Variant {
     id: "V-D",
     title: "V-C, and any request may be lost",

@@ -18,7 +18,7 @@ pub(crate) const SOON: Duration = Duration::from_secs(1);
 /// A lease that a test waits for.
 const SHORT: Duration = Duration::from_secs(1);
 
-/// Redis counts in milliseconds, with its own clock.
+/// Redis counts in milliseconds, on its own clock.
 const ROUNDING: Duration = Duration::from_millis(5);
 
 const OK: &str = "ok";
@@ -63,7 +63,7 @@ async fn excludes(stage: Stage) -> String {
     OK.into()
 }
 
-/// Prints how long the slowest waiter took to get the lock after the holder was told to release it.
+/// Prints how long the slowest waiter took to get the lock after the holder was asked to release it.
 async fn wakes_a_waiter(stage: Stage) -> String {
     let mut longest = Duration::ZERO;
     for (stage, rival) in stage.with_rivals() {
@@ -186,14 +186,14 @@ async fn is_freed_by_force(stage: Stage) -> String {
 #[derive(Debug)]
 pub(crate) struct Held {
     seen: Instant,
-    /// For how long its holder relies on it. Our client releases what it no longer relies on.
+    /// How long the holder relies on the lock. Our client releases what it no longer relies on.
     validity: Duration,
-    /// For how long its claim stays.
+    /// How long the claim of the holder stays.
     ttl: Duration,
 }
 
 impl Held {
-    /// Returns the remaining times. A party whose validity is not known relies on the claim.
+    /// Returns the remaining times. A party whose validity is unknown relies on the claim.
     pub(crate) fn now(stage: &Stage, validity: Option<Duration>) -> Held {
         let seen = Instant::now();
         let ttl = stage.left();
@@ -205,7 +205,7 @@ impl Held {
         }
     }
 
-    /// Checks that the hold was over when the other party came in.
+    /// Checks that the hold was over when the other party acquired the lock.
     pub(crate) fn assert_was_not_entered_before(&self, entered: Instant) {
         assert!(
             self.seen + self.validity <= entered,
@@ -213,7 +213,8 @@ impl Held {
         );
     }
 
-    /// Checks that the hold was over when the other party came in, and that no party waited much longer.
+    /// Checks that the hold was over when the other party acquired the lock, and that the other party did not wait
+    /// much longer.
     fn assert_is_outlived_by(&self, entered: Instant) {
         self.assert_was_not_entered_before(entered);
         assert!(
@@ -239,7 +240,7 @@ async fn tokens_grow(stage: Stage) -> String {
     OK.into()
 }
 
-/// Readers of both sides read at once, and a writer of either side waits for all of them.
+/// Readers of both sides read at the same time, and a writer of either side waits for all of them.
 async fn is_shared(stage: Stage) -> String {
     let (mut one, mut other) = (stage.holder().await, stage.rival(Mode::Read).await);
     let mut writer = stage.rival(Mode::Write).await;
@@ -257,7 +258,7 @@ async fn is_shared(stage: Stage) -> String {
     OK.into()
 }
 
-/// The longest waiting party is next, on whichever side.
+/// The party that has waited the longest is next, on whichever side.
 async fn keeps_the_order(stage: Stage) -> String {
     const WAITERS: usize = 6;
     let mut holder = stage.holder().await;

@@ -18,7 +18,7 @@ use super::stage::{Side, Version, settings};
 /// The modes of sharded subscriptions. Before 3.22, Redisson has only one way, whatever its setting.
 const MODES: [&str; 2] = ["AUTO", "OFF"];
 
-/// A waiter that is woken has the lock by then; one that is not sleeps much longer.
+/// The time within which a waiter that is woken has the lock. A waiter that is not woken sleeps much longer.
 const SOON: Duration = Duration::from_secs(2);
 
 /// Returns the tests of this file.
@@ -75,7 +75,8 @@ impl Theirs {
         self.jvm.ask(&self.thread, words).await
     }
 
-    /// Returns its last answer: after a failover, Redisson throws until it knows the new primary.
+    /// Returns the answer of the first attempt that works. After a failover, Redisson throws until it knows the new
+    /// primary.
     async fn says_at_last(&self, verb: &str, lease: &str) -> String {
         let begun = Instant::now();
         loop {
@@ -94,7 +95,7 @@ fn place(cluster: &Cluster, version: &Version, mode: &str, side: Side) -> (Strin
     (cluster.name_on(primary, &prefix), primary)
 }
 
-/// Promotes the replica of a primary once it has the claim.
+/// Promotes the replica of a primary when the replica has the claim.
 fn fail_over(cluster: &Cluster, primary: usize) -> usize {
     tokio::task::block_in_place(|| {
         let acknowledged: u32 = cluster.nodes()[primary].command(&["WAIT", "1", "5000"]);

@@ -13,19 +13,19 @@ use super::party::{Party, Released};
 use super::stage::{LONG, Side, Stage, Version, locks_at, servers};
 use super::table::case;
 
-/// The number at which they stop.
+/// The number at which both sides stop.
 const LIMIT: u64 = 2_000;
 
 /// The number of threads of the JVM, and of our tasks.
 const EACH: usize = 4;
 
-/// How long a party pauses after an increment, and how many times the length of its hold. Without the pause, four fast
-/// parties of one side keep the lock all the time, and the four others get next to nothing: the plain layout is not fair,
-/// and the side whose wake-up is slower under load loses.
+/// How long a party pauses after an increment. Without the pause, four fast parties of one side keep the lock all the
+/// time, and the four others hardly ever get it: the plain layout is not fair, and the side whose wake-up is slower
+/// under load loses.
 const BETWEEN_WRITES: Duration = Duration::from_millis(10);
 const BETWEEN_WRITES_PER_HOLD: u32 = 4;
 
-/// Readers pause to let writers in. (Redisson's layout prefers no party, so readers can keep writers out.)
+/// How long readers pause, to let writers in. Redisson's layout prefers no party, so readers can keep writers out.
 const BETWEEN_READS: Duration = Duration::from_millis(50);
 
 /// Returns the tests of this file. Both sides begin at the same time.
@@ -84,7 +84,7 @@ async fn no_increment_is_lost(stage: Stage) -> String {
     format!("{} % JVM", theirs * 100 / LIMIT)
 }
 
-/// What a party does all the time.
+/// What a party does repeatedly.
 #[derive(Clone, Copy)]
 enum Part {
     /// Adds one under a lock of this mode.
@@ -109,7 +109,7 @@ impl Part {
     }
 }
 
-/// What the parties of one side do. For a read lock, there must also be writers to exclude.
+/// Returns what the parties of one side do. For a read lock, there must also be writers to exclude.
 fn parts(mode: Mode) -> [Part; EACH] {
     let write = Part::Writes(Mode::Write);
     match mode {
@@ -118,7 +118,7 @@ fn parts(mode: Mode) -> [Part; EACH] {
     }
 }
 
-/// Adds one, as the driver does.
+/// Adds one to the number, as the driver does.
 async fn increment(mut party: Party, mut connection: Connection, number: String) -> u64 {
     for own in 0.. {
         party.acquire(LONG).await;

@@ -1,6 +1,6 @@
-//! Cases in which Redisson itself is wrong, or we differ: its behaviour, and ours.
+//! Cases in which Redisson itself is wrong or our behaviour differs from Redisson's. Each test shows both behaviours.
 //!
-//! Those that begin with W and a number are described in `docs/src/redisson.md` under that name.
+//! The cases whose names begin with W and a number are described in `docs/src/redisson.md` under that name.
 
 mod fair;
 mod leases;

@@ -33,7 +33,7 @@ pub(crate) struct Jvm {
 
 type Unanswered = Mutex<BTreeMap<u64, oneshot::Sender<Answer>>>;
 
-/// Its answer: a value, or an error.
+/// The answer to a command: a value, or an error.
 pub(crate) type Answer = Result<String, Exception>;
 
 /// What a call of Redisson threw.
@@ -55,7 +55,7 @@ impl Jvm {
             .expect("run tests/interop/run.sh, which gets Redisson");
         let errors = tempfile::tempfile().expect("a temporary file");
         let mut process = Command::new("java")
-            // It runs only for seconds: options for a fast start are worth more than those for speed later.
+            // The JVM runs only for seconds, so a fast start matters more than later speed.
             .args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m"])
             .arg("-cp")
             .arg(format!(
@@ -96,7 +96,7 @@ impl Jvm {
         }
     }
 
-    /// Ends it as a power cut does (SIGKILL), and waits until it is gone.
+    /// Ends the JVM as a power cut does (SIGKILL), and waits until it is gone.
     pub(crate) fn kill(&self) {
         let mut process = self.process.lock().unwrap();
         process.kill().expect("it is there");
@@ -104,7 +104,7 @@ impl Jvm {
         process.wait().expect("it is gone");
     }
 
-    /// Returns the beginning of its error output.
+    /// Returns the beginning of the JVM's error output.
     fn errors(&self) -> String {
         let mut text = vec![0; 16 * 1024];
         let length = self.errors.read_at(&mut text, 0).unwrap_or(0);
@@ -121,7 +121,7 @@ impl Drop for Jvm {
     }
 }
 
-/// Passes answers on until there are no more. A caller that still waits then sees that its sender is gone.
+/// Passes answers on until there are no more. A caller that still waits then notices that its sender is gone.
 fn listen(output: ChildStdout, unanswered: &Unanswered) {
     for line in BufReader::new(output).lines().map_while(Result::ok) {
         let (id, answer) = parse(&line).unwrap_or_else(|| panic!("what does it mean: {line}"));

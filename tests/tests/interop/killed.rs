@@ -63,7 +63,7 @@ enum Victim {
     Rust(Process),
 }
 
-/// The process ends with the test.
+/// A process that ends with the test.
 struct Process(Child);
 
 impl Drop for Process {
@@ -142,7 +142,7 @@ async fn is_free_in_the_end(stage: Stage) -> String {
 }
 
 /// Returns whether the waiter sleeps until it is woken. Before 3.32, a waiter for Redisson's fair lock computes its
-/// sleep from the TTL at its arrival, which has passed.
+/// sleep from the TTL at its arrival. That time has passed by then.
 fn oversleeps(stage: &Stage) -> bool {
     stage.mode == Mode::Fair && stage.first == Side::Rust && stage.is_before((3, 32))
 }

@@ -1,4 +1,4 @@
-//! The locks of the family: the rows of the table.
+//! The locks of the family, which are the rows of the table.
 
 use quorlock::{ConfigError, Lock, Owner};
 use quorlock_tests::server::Server;
@@ -28,7 +28,7 @@ impl Mode {
         Mode::Red,
     ];
 
-    /// The driver's name for it.
+    /// Returns the driver's name for the lock.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Mode::Reentrant => "reentrant",
@@ -41,7 +41,7 @@ impl Mode {
         }
     }
 
-    /// The locks on the same names that exclude it, and that it excludes.
+    /// Returns the locks on the same names that exclude this lock and that it excludes.
     pub(crate) fn rivals(self) -> &'static [Mode] {
         match self {
             Mode::Reentrant => &[Mode::Reentrant, Mode::Fenced],
@@ -54,7 +54,7 @@ impl Mode {
         }
     }
 
-    /// The names that it locks, if a test calls it `name`.
+    /// Returns the names that the lock locks if a test calls it `name`.
     pub(crate) fn names(self, name: &str) -> Vec<String> {
         match self {
             Mode::Multi => vec![name.to_owned(), format!("{name}/too")],
@@ -62,23 +62,24 @@ impl Mode {
         }
     }
 
-    /// The servers that it is locked on.
+    /// Returns the servers on which the lock is locked.
     pub(crate) fn servers(self) -> &'static [Server] {
         let many = if self == Mode::Red { 3 } else { 1 };
         &servers()[..many]
     }
 
-    /// The least number of claims of its holder: one under each name, or on a majority of the servers.
+    /// Returns the smallest number of claims that a holder has: one under each name, or one on each server of a
+    /// majority.
     pub(crate) fn needed(self) -> usize {
         self.names("").len() * (self.servers().len() / 2 + 1)
     }
 
-    /// Where the claims are.
+    /// Returns the addresses of the servers that have the claims.
     pub(crate) fn addresses(self) -> Vec<String> {
         self.servers().iter().map(Server::address).collect()
     }
 
-    /// The lock in the driver's words.
+    /// Returns the lock in the driver's words.
     pub(crate) fn words(self, name: &str) -> String {
         let (names, addresses) = (self.names(name), self.addresses());
         format!(
@@ -89,7 +90,7 @@ impl Mode {
         )
     }
 
-    /// Our lock.
+    /// Returns our lock.
     pub(crate) fn lock(self, owner: &Owner, name: &str) -> Result<Lock, ConfigError> {
         Ok(match self {
             Mode::Reentrant | Mode::Fenced | Mode::Red => owner.lock(name),

@@ -34,7 +34,7 @@ pub(crate) struct RustParty {
     guards: Vec<Guard>,
 }
 
-/// Checks whether a party waits for a release, while the party is busy with that.
+/// A way to check whether a party waits for a release, while the party is busy waiting.
 #[derive(Clone, Debug)]
 pub(crate) enum Watch {
     Jvm(&'static Jvm, String),
@@ -42,10 +42,10 @@ pub(crate) enum Watch {
 }
 
 impl Watch {
-    /// Returns whether it sleeps, as far as that cannot be seen on the server.
+    /// Returns whether the party sleeps, as far as the server does not show it.
     ///
-    /// A thread of the JVM that has subscribed tries once more and then goes to sleep. It can miss a message in between.
-    /// Our client has subscribed before it tries again, and receives all messages.
+    /// A thread of the JVM that has subscribed tries once more and then goes to sleep. It can miss a message in
+    /// between. Our client subscribes before it tries again, and receives all messages.
     pub(crate) async fn sees_it_sleep(&self) -> bool {
         match self {
             Watch::Jvm(jvm, thread) => jvm.ask(thread, "sleeps").await.unwrap() == "true",
@@ -58,12 +58,12 @@ impl Watch {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Released {
     Yes,
-    /// The lock was not the caller's any more.
+    /// The caller no longer held the lock.
     NotHeld,
 }
 
 impl Party {
-    /// Creates a thread, with its connections made.
+    /// Creates a thread, with its connections established.
     pub(crate) async fn jvm(jvm: &'static Jvm, mode: Mode, name: &str) -> Party {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let thread = format!("thread-{}", NEXT.fetch_add(1, Ordering::Relaxed));
@@ -105,7 +105,7 @@ impl Party {
         }
     }
 
-    /// Observes it while it waits.
+    /// Returns a watch on the party, for use while it waits.
     pub(crate) fn watch(&self) -> Watch {
         match self {
             Party::Jvm(party) => Watch::Jvm(party.jvm, party.thread.clone()),
@@ -113,9 +113,9 @@ impl Party {
         }
     }
 
-    /// Waits until it has the lock, for this lease or, without one, with the watchdog.
+    /// Waits until the party has the lock. With `None` as the lease, the watchdog renews the lock.
     ///
-    /// Returns the token, if it gets one.
+    /// Returns the token, if there is one.
     pub(crate) async fn acquire(&mut self, lease: Option<Duration>) -> Option<u64> {
         match self {
             Party::Jvm(party) => {
@@ -131,7 +131,7 @@ impl Party {
         }
     }
 
-    /// Tries once.
+    /// Tries once, without waiting.
     pub(crate) async fn try_acquire(&mut self, lease: Option<Duration>) -> bool {
         match self {
             Party::Jvm(party) => {
@@ -168,7 +168,7 @@ impl Party {
         }
     }
 
-    /// Frees the name, whichever party has it.
+    /// Frees the name, whichever party holds it.
     pub(crate) async fn force_release(&self) {
         match self {
             Party::Jvm(party) => {
@@ -198,7 +198,7 @@ impl Party {
 
     /// Makes a thread of the JVM do something under the lock, repeatedly, until the number has reached the limit.
     ///
-    /// Returns how often it did.
+    /// Returns how often the thread did it.
     pub(crate) async fn count_up(&self, verb: &str, number: &str, limit: u64) -> u64 {
         let Party::Jvm(party) = self else {
             panic!("we count for ourselves")
@@ -207,7 +207,7 @@ impl Party {
         count.expect("the JVM counts").parse().unwrap()
     }
 
-    /// Waits until it is notified that it has lost the lock. Redisson notifies no holder.
+    /// Waits until the party is notified that it has lost the lock. Redisson notifies no holder.
     pub(crate) async fn is_told_of_the_loss(&self) {
         if let Party::Rust(party) = self {
             let lost = party.guards.last().expect("it has one").lost().await;
@@ -215,7 +215,7 @@ impl Party {
         }
     }
 
-    /// Returns for how long it still relies on the lock. For a JVM, that is not known.
+    /// Returns how long the party still relies on the lock. For a JVM, this is unknown.
     pub(crate) fn validity(&self) -> Option<Duration> {
         match self {
             Party::Jvm(_) => None,
@@ -239,7 +239,7 @@ impl JvmParty {
 }
 
 impl RustParty {
-    /// Abandons its lock without a release, as if it were dead.
+    /// Abandons the lock of the party without a release, as if the party were dead.
     pub(crate) fn leak(self) {
         self.guards.into_iter().for_each(Guard::leak);
     }

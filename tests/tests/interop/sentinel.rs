@@ -67,7 +67,7 @@ impl Theirs {
         self.jvm.ask(&self.thread, words).await
     }
 
-    /// Returns its last answer: after a failover, Redisson throws until it has reconnected.
+    /// Returns the answer of the first attempt that works. After a failover, Redisson throws until it has reconnected.
     async fn says_at_last(&self, verb: &str, lease: &str) -> String {
         let begun = Instant::now();
         loop {
@@ -79,7 +79,7 @@ impl Theirs {
     }
 }
 
-/// Waits until all servers have the claim, and promotes another one.
+/// Waits until all servers have the claim, and then promotes another one.
 async fn fail_over(group: &SentinelGroup, name: &str) {
     let has_it = |server: &Server| {
         let stands: Result<u32, _> = server.try_command(&["EXISTS", name]);

@@ -13,16 +13,16 @@ use super::jvm::Jvm;
 use super::mode::Mode;
 use super::party::{Party, Watch};
 
-/// The lease of holds without an explicit one, on both sides. They renew it every third.
+/// The lease of holds without an explicit one, on both sides. Both sides renew it every third of its length.
 pub(crate) const WATCHDOG: Duration = Duration::from_secs(2);
 
 /// A lease that ends long after its test.
 pub(crate) const LONG: Option<Duration> = Some(Duration::from_secs(30));
 
-/// The longest time for which our waiters sleep without asking: the default `poll_cap`.
+/// The longest time for which our waiters sleep without asking, which is the default `poll_cap`.
 pub(crate) const POLL_CAP: Duration = Duration::from_secs(5);
 
-/// The versions of Redisson, one a line, that `tests/interop/run.sh` gets.
+/// The versions of Redisson that `tests/interop/run.sh` fetches, one per line.
 const LIST: &str = include_str!("../../interop/redisson/versions");
 
 /// The versions of Redisson that are tested.
@@ -49,7 +49,7 @@ impl Version {
     }
 }
 
-/// Servers that all tests share: three, for RedLock.
+/// Returns the servers that all tests share: three, for RedLock.
 pub(crate) fn servers() -> &'static [Server; 3] {
     static SERVERS: OnceLock<[Server; 3]> = OnceLock::new();
     SERVERS.get_or_init(|| std::array::from_fn(|_| Server::start()))
@@ -123,7 +123,7 @@ impl Stage {
         }
     }
 
-    /// Returns the same stage with another name, for each lock of the other side that is excluded.
+    /// Returns stages with other names, one for each lock of the other side that this lock excludes.
     pub(crate) fn with_rivals(&self) -> impl Iterator<Item = (Stage, Mode)> {
         let rivals = self.mode.rivals().iter();
         rivals.map(|rival| (self.afresh(), *rival))
@@ -134,7 +134,7 @@ impl Stage {
         self.party(self.first, self.mode).await
     }
 
-    /// Returns the other side.
+    /// Returns a party of the other side.
     pub(crate) async fn rival(&self, mode: Mode) -> Party {
         self.party(self.first.other(), mode).await
     }
@@ -146,7 +146,7 @@ impl Stage {
         }
     }
 
-    /// Waits until the party sleeps, and only the release of the name can wake it.
+    /// Waits until the party sleeps, so that only the release of the name can wake it.
     pub(crate) async fn until_asleep(&self, party: &Watch) {
         let somebody_listens = |server: &Server| !self.channels(server).is_empty();
         until("there is a listener", || {
@@ -167,7 +167,7 @@ impl Stage {
         }
     }
 
-    /// Where a party listens for a release of the name.
+    /// Returns the channels on which a party listens for a release of the name.
     fn channels(&self, server: &Server) -> Vec<String> {
         let pattern = format!("*{}*", self.name);
         server.command(&["PUBSUB", "CHANNELS", &pattern])
@@ -190,7 +190,7 @@ impl Stage {
         servers()[0].command(&["LLEN", &queue])
     }
 
-    /// Returns how long the claim stays: the least TTL of those claims without which no other party can have the lock.
+    /// Returns how long the claim stays: the smallest TTL among the claims that keep other parties out.
     pub(crate) fn left(&self) -> Duration {
         let mut left: Vec<u64> = self
             .mode
@@ -212,11 +212,11 @@ pub(crate) async fn locks_at<A: AsRef<str>>(addresses: impl IntoIterator<Item = 
     connected.expect("the servers can be used")
 }
 
-/// Returns what every client of ours needs to share names with Redisson. The machine may be busy, so a call may take
-/// long.
+/// Returns the settings that every client of ours needs to share names with Redisson. Because the machine may be busy,
+/// a call may take a long time.
 ///
-/// With a clock margin, a claim of ours would stay that much longer, and a JVM that waits for a dead holder would wait
-/// longer, too.
+/// There is no clock margin. With one, a claim of ours would stay longer by the margin, and a JVM that waits for a
+/// dead holder would wait longer, too.
 pub(crate) fn settings() -> LocksBuilder {
     let settings = quorlock_tests::clients::settings();
     let redis = RedisConfig::default()

@@ -1,4 +1,4 @@
-//! The outcomes by lock, direction and version.
+//! The outcomes of the tests, by lock, direction and version.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use super::stage::{Side, Stage};
 /// The outcome of each test that ran.
 static CELLS: Mutex<BTreeMap<Cell, String>> = Mutex::new(BTreeMap::new());
 
-/// Identifies a test.
+/// The identity of a test.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Cell {
     version: &'static str,
@@ -23,7 +23,7 @@ struct Cell {
     first: Side,
 }
 
-/// A test with a cell in the table. It returns the text of the cell.
+/// Creates a test with a cell in the table. The test returns the text of the cell.
 pub(crate) fn case<F: Future<Output = String>>(
     name: &'static str,
     stage: Stage,
@@ -49,7 +49,7 @@ fn write(cell: &Cell, what: String) {
     cells.insert(cell.clone(), what);
 }
 
-/// Returns the outcomes: a table for each version, in Markdown. A cell has two halves: JVM first, Rust first.
+/// Returns the outcomes in Markdown, with a table for each version. A cell has two halves: JVM first, Rust first.
 pub(crate) fn of_all() -> String {
     let cells = CELLS.lock().unwrap_or_else(PoisonError::into_inner);
     let mut text = String::new();

@@ -50,7 +50,7 @@ async fn what_is_no_cluster_has_no_shards() {
         assert!(matches!(config(&error), ConfigError::NoCluster { .. }));
         assert!(error.to_string().contains("redis+cluster://"), "{error}");
     }
-    // A server that is addressed as a cluster, a node that is addressed as a server, a database, and nothing.
+    // A server that is addressed as a cluster, a node that is addressed as a server, a database number, and no server.
     let called = format!("redis+cluster://127.0.0.1:{}", server.port());
     let error = wrong(&called, 3).await;
     assert!(error.to_string().contains("not a cluster node"), "{error}");

@@ -37,7 +37,7 @@ async fn a_majority_grants_within_a_second_of_the_death_of_a_primary_and_a_hold_
         until_replicated(&cluster, dies);
         let began = Instant::now();
         cluster.node_mut(dies).kill();
-        // Of clients with connections to it, and of a new client.
+        // Locks of clients with connections to the primary, and of a new client.
         let used = theirs.lock("used").acquire().await.unwrap();
         let first = began.elapsed();
         assert!(token < used.fencing_token());
@@ -51,7 +51,7 @@ async fn a_majority_grants_within_a_second_of_the_death_of_a_primary_and_a_hold_
         assert!(began.elapsed() < SOON);
         other.release().await.unwrap();
         let mut slowest = Duration::ZERO;
-        // While the others elect its replica, too.
+        // Clients ask while the other nodes elect the replica.
         while !cluster.primaries().contains(&replica) {
             let asked = Instant::now();
             let used = theirs.lock("used").acquire().await.unwrap();
@@ -68,7 +68,7 @@ async fn a_majority_grants_within_a_second_of_the_death_of_a_primary_and_a_hold_
         assert!(guard.is_held() && !waiter.is_finished());
         until_renewed(&guard).await;
         tokio::task::block_in_place(|| cluster.mend());
-        // The next one dies when this one votes again.
+        // The next primary dies when this shard has a vote again.
         let asking = theirs.lock("asks");
         while !counts(&cluster, shard) {
             asking.acquire().await.unwrap().release().await.unwrap();
@@ -95,7 +95,8 @@ async fn a_promoted_replica_votes_again_after_one_longest_lease() {
     cluster.node_mut(dies).kill();
     tokio::task::block_in_place(|| cluster.wait_for_promotion(replica));
     let promoted = Instant::now();
-    // It is asked, and has the claim, but its vote does not count: without another shard there is no majority.
+    // The shard is asked and has the claim, but its vote does not count, so without another shard there is no
+    // majority.
     let guard = locks.lock("second").acquire().await.unwrap();
     until_on_all(&cluster, "second", &guard).await;
     guard.release().await.unwrap();
@@ -109,7 +110,7 @@ async fn a_promoted_replica_votes_again_after_one_longest_lease() {
     assert!(LONGEST < promoted.elapsed() + Duration::from_millis(100));
     let fourth = locks.lock("fourth").acquire().await.unwrap();
     fourth.release().await.unwrap();
-    // From now on it forms a majority with one other.
+    // From now on, the shard forms a majority with one other shard.
     cluster.nodes()[stops].pause();
     let granted = locks.lock("third").acquire().await;
     cluster.nodes()[stops].resume();

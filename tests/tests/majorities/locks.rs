@@ -82,7 +82,7 @@ async fn a_waiter_is_woken_by_a_release() {
     let released = Instant::now();
     guard.release().await.unwrap();
     let next = waiter.await.unwrap().unwrap();
-    // Without a wake-up, it would sleep much longer.
+    // Without a wake-up, the waiter would sleep much longer.
     println!(
         "released; the next one served {:?} after that",
         released.elapsed()

@@ -29,7 +29,7 @@ async fn a_server_a_group_and_a_cluster_are_one_majority() {
         mixed(&cluster, &group, &server).await,
     );
     let guard = ours.lock("held").acquire().await.unwrap();
-    // Of a cluster, the middle shard is used: the second of three.
+    // In the cluster, the middle one of the three shards is used.
     let primary = primary_of(&cluster, 1);
     let leads = group.settle();
     until("all members have the claim", || {
@@ -53,7 +53,7 @@ async fn a_server_a_group_and_a_cluster_are_one_majority() {
     works("the primary of the group", began).await;
     let _ = tokio::task::block_in_place(|| group.wait_for_another(leads));
     let promoted = Instant::now();
-    // The group votes again, and then the cluster may be without a primary.
+    // The group has a vote again, and then the cluster may be without a primary.
     let asking = theirs.lock("asks");
     while promoted.elapsed() < LONGEST + LONGEST / 4 {
         asking.acquire().await.unwrap().release().await.unwrap();

@@ -19,7 +19,7 @@ async fn two_shards_on_one_primary_are_told_and_count_once() {
     let [from, to, third] = [0, 1, 2].map(|shard| primary_of(&cluster, shard));
     let slot = cluster.slot_of(TAGS[0]);
     tokio::task::block_in_place(|| cluster.move_slot(slot, from, to));
-    // The claims have moved, and the process has not: the marker names the process that they came from.
+    // The claims have moved, but the process has not: the marker names the process that they came from.
     assert_eq!(claimed_on(&cluster, "held", &guard), [0, 1, 2]);
     assert!(!counts(&cluster, 0));
     until_renewed(&guard).await;
@@ -32,7 +32,7 @@ async fn two_shards_on_one_primary_are_told_and_count_once() {
             .is_none()
     );
 
-    // A new client is told which slot to move, and where not to.
+    // A new client gets an error that names the slot to move, and where not to move it.
     let error = watching(LONGEST)
         .majority_of_shards(cluster.address(), 3)
         .await;
@@ -47,7 +47,7 @@ async fn two_shards_on_one_primary_are_told_and_count_once() {
     assert_eq!(slots, &[2_730, 8_192, 13_653]);
     println!("{error}");
 
-    // Existing clients watch the process, and find that they already know it.
+    // Existing clients watch the process, and notice that they already know it.
     let asking = ours.lock("asks");
     while !counts(&cluster, 0) {
         asking.acquire().await.unwrap().release().await.unwrap();
@@ -55,7 +55,7 @@ async fn two_shards_on_one_primary_are_told_and_count_once() {
     for _ in 0..3 {
         asking.acquire().await.unwrap().release().await.unwrap();
     }
-    // Two tags on one primary are one vote: with it alone there is no majority.
+    // Two tags on one primary are one vote. With that primary alone, there is no majority.
     cluster.nodes()[third].pause();
     let refused = ours.lock("free").try_acquire().await;
     cluster.nodes()[third].resume();
@@ -63,7 +63,7 @@ async fn two_shards_on_one_primary_are_told_and_count_once() {
     assert!(refused.to_string().contains("the same server"), "{refused}");
     assert!(guard.is_held());
 
-    // Back at the old node, the slot is watched once more, and then counts.
+    // When the slot is back at the old node, it is watched again, and then it counts.
     tokio::task::block_in_place(|| cluster.move_slot(slot, to, from));
     let asking = ours.lock("asks");
     while !counts(&cluster, 0) {

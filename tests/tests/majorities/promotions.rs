@@ -18,14 +18,14 @@ server_tests![
     a_hold_that_two_promotions_have_forgotten_is_lost_and_says_so,
 ];
 
-/// Longer than the test, and than its quarantine.
+/// A lease that is longer than the test and its quarantine.
 const LONG: Duration = Duration::from_secs(30);
 
-/// Promotes a replica at once, without asking the others, and makes it forget a name.
+/// Promotes a replica at once, without a vote, and makes it forget a name.
 fn promote_without(cluster: &Cluster, shard: usize, name: &str) {
     let primary = primary_of(cluster, shard);
     let replica = cluster.replica_of(primary);
-    // The marker is there, and the claim is not: the state of a replica that lags a little.
+    // The replica has the marker but not the claim. This is the state of a replica that lags a little.
     until_replicated(cluster, primary);
     cluster.nodes()[replica].command::<()>(&["CLUSTER", "FAILOVER", "TAKEOVER"]);
     cluster.wait_for_promotion(replica);
@@ -52,22 +52,22 @@ async fn a_promoted_replica_without_the_claim_has_no_vote() {
             assert!(!matches!(granted, Ok(Some(_))), "{granted:?}");
         }
     }
-    // Without a watch, the votes would be a majority.
+    // If the nodes were not watched, these votes would be a majority.
     let free = |shard| {
         let node = &cluster.nodes()[primary_of(&cluster, shard)];
         node.command::<usize>(&["EXISTS", &key(shard, "held")]) == 0
     };
-    // What the last round was granted is released behind it.
+    // What was granted in the last round is released afterwards.
     until("what was granted is given back", || free(0) && free(2)).await;
     assert!(guard.is_held());
 }
 
-/// Shards 0 and 1 fail over at the same time, to replicas that do not have A's claim. B is granted the name there, and
-/// counts none of it before A's lease is over.
+/// Shards 0 and 1 fail over at the same time, to replicas that do not have A's claim. B is granted the name there, but
+/// none of it counts before A's lease is over.
 async fn two_promotions_at_once_without_the_claims_give_nothing_away() {
     let cluster = cluster().await;
     let (holder, other) = (shards(&cluster).await, shards(&cluster).await);
-    // Nothing renews the lease, so nothing notifies the holder: it relies on its lease.
+    // Nothing renews the lease, so nothing notifies the holder, which relies on its lease.
     let guard = holder.lock("held").lease(LONGEST).acquire().await.unwrap();
     until_on_all(&cluster, "held", &guard).await;
     let token = guard.fencing_token();

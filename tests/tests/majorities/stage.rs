@@ -13,13 +13,14 @@ use tokio::sync::{Mutex, MutexGuard};
 /// The tags under which a majority of three shards keeps names.
 pub(crate) const TAGS: [&str; 3] = ["quorlock-10213", "quorlock-13404", "quorlock-22561"];
 
-/// Longer than a failover, and not longer than a test can wait: a promoted replica has no vote for this time.
+/// The longest lease: longer than a failover, but short enough for a test to wait. A promoted replica has no vote for
+/// this time.
 pub(crate) const LONGEST: Duration = Duration::from_secs(4);
 
-/// Returns the cluster for this test alone, with all of its processes running and without keys, so that new processes are
+/// Returns the cluster for this test alone. All of its processes run, and there are no keys, so that new processes are
 /// trusted.
 ///
-/// Shards serve while another one has no primary, as a majority requires.
+/// Shards keep serving while another one has no primary, as a majority requires.
 pub(crate) async fn cluster() -> MutexGuard<'static, Cluster> {
     static CLUSTER: OnceLock<Mutex<Cluster>> = OnceLock::new();
     let options = ["--cluster-require-full-coverage", "no"];
@@ -73,7 +74,7 @@ pub(crate) fn claimed_on(cluster: &Cluster, name: &str, guard: &Guard) -> Vec<us
     (0..3).filter(stands).collect()
 }
 
-/// Waits until all shards have the claim: an acquire returns at the majority.
+/// Waits until all shards have the claim, because an acquire returns when a majority has it.
 pub(crate) async fn until_on_all(cluster: &Cluster, name: &str, guard: &Guard) {
     until("all shards have the claim", || {
         claimed_on(cluster, name, guard).len() == 3
@@ -88,7 +89,7 @@ pub(crate) fn until_replicated(cluster: &Cluster, primary: usize) {
     assert_eq!(acknowledged, 1, "the replica follows");
 }
 
-/// Returns whether a shard's marker shows that its process was watched long enough.
+/// Returns whether a shard's marker shows that its process was watched for long enough.
 pub(crate) fn counts(cluster: &Cluster, shard: usize) -> bool {
     let owner = cluster.owner_of(TAGS[shard]);
     owner.is_some_and(|owner| marks_itself(&cluster.nodes()[owner], shard))

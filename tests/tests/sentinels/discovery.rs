@@ -1,4 +1,4 @@
-//! Tests how the primary is found, and the errors if it is not.
+//! Tests how the primary is found, and the errors if none is found.
 
 use std::time::{Duration, Instant};
 

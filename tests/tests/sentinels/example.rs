@@ -1,4 +1,4 @@
-//! Runs the example of the page "Which deployment promises what", as written there.
+//! Runs the example of the page "Which deployment promises what", word for word.
 
 use std::process::Command;
 

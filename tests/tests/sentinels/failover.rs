@@ -17,14 +17,14 @@ server_tests![
     the_group_fails_over_without_its_first_sentinel,
 ];
 
-/// Longer than a failover.
+/// A lease that is longer than a failover.
 const LEASE: Duration = Duration::from_secs(60);
 
 /// The bound on a waiter's grant after a sentinel names the new primary. The client reconnects after 200 ms, the waiter
 /// asks within another 100 ms, and the machine may be busy.
 const SOON: Duration = Duration::from_secs(1);
 
-/// A failover may lose what no replica has. Here all have everything.
+/// Waits until all replicas have everything, because a failover may lose what no replica has.
 async fn replicated(group: &SentinelGroup, name: &str, guard: &Guard) {
     let servers = group.servers();
     let have_it = || servers.iter().all(|s| is_claimed_by(s, name, guard));
@@ -36,11 +36,11 @@ struct Promotion {
     server: usize,
     /// When the server first reported it.
     said: Instant,
-    /// When a sentinel first named it; no client can know it earlier.
+    /// When a sentinel first named it. No client can know of it earlier.
     named: Instant,
 }
 
-/// Waits until another server than this one is the primary, according to itself and to a sentinel.
+/// Waits until a server other than this one is the primary, according to itself and to a sentinel.
 fn promotion(group: &SentinelGroup, before: usize) -> Promotion {
     let find = |port: Option<u16>| {
         let mut servers = group.servers().iter().enumerate();
@@ -102,7 +102,7 @@ async fn a_primary_that_was_stopped_grants_nothing_when_it_comes_back() {
     let (ours, idle) = (client(&group).await, client(&group).await);
     let guard = ours.lock("held").lease(LEASE).acquire().await.unwrap();
     replicated(&group, "held", &guard).await;
-    // Its connections lead to the old primary, and it has nothing to send there.
+    // The client's connections lead to the old primary, and it has nothing to send on them.
     let used = idle.lock("used").acquire().await.unwrap();
     used.release().await.unwrap();
 
@@ -111,7 +111,7 @@ async fn a_primary_that_was_stopped_grants_nothing_when_it_comes_back() {
     old.pause();
     let promoted = tokio::task::block_in_place(|| promotion(&group, before));
     let new = &group.servers()[promoted.server];
-    // The old primary does not know of it.
+    // The old primary does not know of the promotion.
     let fresh = waiter(&ours.lock("fresh").lease(LEASE)).await.unwrap().0;
     assert!(is_claimed_by(new, "fresh", &fresh));
     assert!(guard.is_held() && is_claimed_by(new, "held", &guard));

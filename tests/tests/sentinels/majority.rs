@@ -28,13 +28,13 @@ async fn quorum(builder: LocksBuilder, group: &SentinelGroup, others: &[Server; 
     connected.expect("the group and the servers can be used")
 }
 
-/// A holds the group and the second member; the third one does not have its claim. The group fails over to a replica that
-/// does not have it either. B may be granted the third member, and must not be granted the group.
+/// A holds the group and the second member. The third one does not have A's claim. The group fails over to a replica
+/// that does not have it either. B may be granted the third member, and must not be granted the group.
 async fn a_promoted_replica_without_the_claim_has_no_vote() {
     let mut group = group().await;
     let others = [Server::start(), Server::start()];
     let holder = quorum(watching(), &group, &others).await;
-    // Its markers are there, and new clients trust them.
+    // The markers of this client are there, and new clients trust them.
     let first = holder.lock("first").acquire().await.unwrap();
     first.release().await.unwrap();
 

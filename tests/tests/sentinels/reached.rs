@@ -1,4 +1,4 @@
-//! Tests groups that are not reached by unencrypted IPv4 addresses.
+//! Tests groups that clients reach by other means than unencrypted IPv4 addresses.
 
 use std::path::Path;
 
@@ -59,7 +59,8 @@ impl Papers {
         }
     }
 
-    /// Returns the options of a process that presents a certificate of this authority and trusts that of the others.
+    /// Returns the options of a process that presents a certificate of this authority and trusts the other processes'
+    /// authority.
     fn options(&self, believes: &str) -> Vec<String> {
         let certificate = self
             .authority
@@ -102,7 +103,7 @@ async fn a_group_is_spoken_to_under_tls() {
     let group = encrypted(&papers, &papers);
     assert!(group.address().starts_with("rediss+sentinel://"));
     works_through_a_failover(&group, hasty().tls(papers.tls())).await;
-    // Without it, neither the sentinels nor the servers are trusted.
+    // Without the authority, neither the sentinels nor the servers are trusted.
     let error = settings().connect(group.address()).await.unwrap_err();
     assert!(error.to_string().contains("authority"), "{error}");
 }

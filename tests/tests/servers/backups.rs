@@ -13,10 +13,10 @@ server_tests![
     a_promotion_leaves_no_trace_that_the_next_backup_does_not_wipe_out,
 ];
 
-/// It does not wait for further replicas before it begins.
+/// Options with which a server does not wait for further replicas before it begins.
 const PROMPT: [&str; 2] = ["--repl-diskless-sync-delay", "0"];
 
-/// Runs `redis-cli --rdb`: it attaches as a replica, copies everything, and leaves.
+/// Runs `redis-cli --rdb`, which attaches as a replica, copies everything, and leaves.
 fn back_up(server: &Server) {
     let ended = Command::new("redis-cli")
         .args(["-p", &server.port().to_string(), "--rdb"])
@@ -80,7 +80,7 @@ async fn a_first_backup_is_a_quarantine_and_one_after_the_start_prevents_it() {
     assert_eq!(says(&server, "master_replid"), id);
 }
 
-/// Why no milder rule can use the server's other fields.
+/// Shows why no milder rule can use the other fields of the server.
 async fn a_promotion_leaves_no_trace_that_the_next_backup_does_not_wipe_out() {
     let server = Server::start_with(&PROMPT);
     let locks = watching(&server).await;

@@ -1,5 +1,5 @@
-//! Tests unsuitable servers (a typed error that says what to do, in time, and no key), and names and spans that are
-//! accepted.
+//! Tests unsuitable servers, and names and spans that are accepted. For an unsuitable server, there must be a typed
+//! error in time that states what to do, and no key.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -32,7 +32,7 @@ pub(super) fn settings() -> LocksBuilder {
     Locks::builder().redis(redis.connect_timeout(BOUND).call_timeout(BOUND))
 }
 
-/// Connects to the only node. Its problem must be found within the bounds of a connection and a call.
+/// Connects to the only node. The problem of the node must be found within the bounds of a connection and a call.
 async fn problem(address: &str) -> NodeConnectError {
     let began = Instant::now();
     let error = settings().connect(address).await.unwrap_err();
@@ -93,7 +93,7 @@ async fn a_replica_is_refused_as_a_node() {
     let problem = problem(&server.address()).await;
     assert!(matches!(problem, NodeConnectError::Replica { .. }));
     assert_says(&problem, "give the address of its primary");
-    // Also if the other nodes are enough: it will never be a usable node.
+    // The error also occurs if the other nodes are enough, because this node will never be usable.
     let others = [Server::start(), Server::start()];
     let addresses = others.iter().chain([&server]).map(Server::address);
     let error = settings().quorum(addresses).await.unwrap_err();
@@ -157,7 +157,7 @@ async fn no_server_is_found_out_in_time() {
 }
 
 async fn a_server_that_never_answers_is_found_out_in_time() {
-    // The system accepts the connection for it.
+    // The operating system accepts the connection, although no server does.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let problem = problem(&format!("redis://127.0.0.1:{port}/")).await;

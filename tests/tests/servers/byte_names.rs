@@ -1,4 +1,4 @@
-//! Tests names that are not text, on real servers: keys of Redis are bytes.
+//! Tests names that are not text, on real servers. Keys of Redis are bytes.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ async fn a_name_of_bytes_is_the_key_to_the_letter_and_its_release_wakes_a_waiter
     let counter = [b"redisson_lock_token:{", NAME, b"}"].concat();
     assert_eq!(keys(&server), [NAME.to_vec(), counter]);
     assert!(theirs.lock(NAME).try_acquire().await.unwrap().is_none());
-    // It looks the same, and is free.
+    // This name looks the same, but it is free.
     let same = theirs
         .lock(r"orders/\xff\xfe\x01")
         .try_acquire()

@@ -28,10 +28,10 @@ server_tests![
     a_unix_socket_leads_to_a_server_too,
 ];
 
-/// Bound on the calls of these tests. The machine may be busy.
+/// The bound on the calls of these tests. It is generous because the machine may be busy.
 const CALL: Duration = Duration::from_secs(1);
 
-/// A busy machine may be late by this much. It is far below what an unbounded call would take.
+/// How late a busy machine may be. This is far below what an unbounded call would take.
 const LATE: Duration = Duration::from_secs(5);
 
 fn config() -> RedisConfig {
@@ -206,7 +206,7 @@ async fn a_call_is_never_sent_twice() {
     proxy.cut();
     proxy.carry_replies();
     call.await.unwrap().unwrap_err();
-    // The next call is sent after anything else that may have been.
+    // The next call is sent after any other call that may have been sent.
     take_at_last(&transport, 1).await;
     assert_eq!(evaluations(), before + 2);
 }

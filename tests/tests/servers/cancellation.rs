@@ -25,8 +25,8 @@ server_tests![
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Drops the future of `begin` after no poll, after one poll, after two, until it completes. Then no key of it may be
-/// left, on one server and on three. The number of polls depends on the network.
+/// Drops the future of `begin` after no poll, after one poll, after two, and so on, until it completes. Then none of
+/// its keys may be left, on one server and on three. The number of polls depends on the network.
 async fn cut_off_at_every_poll<T>(begin: impl AsyncFn(&Locks) -> Boxed<T>) {
     for many in [1, 3] {
         let servers: Vec<_> = std::iter::repeat_with(Server::start).take(many).collect();

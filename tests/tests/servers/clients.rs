@@ -86,10 +86,11 @@ impl Drop for Client {
     }
 }
 
-/// How much longer than its lease a majority of servers keeps a claim, unless a client has seen its last claim version.
+/// How much longer than its lease a majority of servers keeps a claim, unless a client has seen its last claim
+/// version.
 const MARGIN: Duration = Duration::from_secs(60);
 
-/// Returns how long leases still run on so many servers that no other client can have a majority.
+/// Returns the time for which so many leases still run that no other client can have a majority.
 fn left(servers: &[Server]) -> Duration {
     let mut left: Vec<u64> = servers
         .iter()
@@ -122,7 +123,7 @@ async fn assert_is_free_when_its_lease_ends(servers: &[Server]) {
         let guard: Guard = lock.acquire().await.unwrap();
         (guard, Instant::now())
     });
-    // While it lives, it renews: the lock is not free after one lease, nor after two.
+    // The process renews the lock while it lives, so the lock is not free after one lease, nor after two.
     for _ in 0..3 {
         until("less is left", || left(servers) < LEASE * 3 / 4).await;
         until("it is renewed", || LEASE * 3 / 4 < left(servers)).await;
@@ -132,7 +133,7 @@ async fn assert_is_free_when_its_lease_ends(servers: &[Server]) {
     let killed = Instant::now();
     let left = left(servers);
     let (guard, entered) = tokio::time::timeout(BOUND, waiting).await.unwrap().unwrap();
-    // Redis counts in milliseconds, with its own clock.
+    // Redis counts in milliseconds, on its own clock.
     let waited = entered - killed + Duration::from_millis(5);
     assert!(left <= waited, "{waited:?}, but {left:?} were left");
     assert!(token < guard.fencing_token().0);

@@ -1,4 +1,4 @@
-//! The scripts on a real server behave as the specification does.
+//! Tests that the scripts on a real server behave as the specification does.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -23,9 +23,9 @@ server_tests![
     the_queue_does_not_outlive_its_waiters_when_the_first_is_granted_the_name,
 ];
 
-/// The holder's lease is over, the first waiter is granted the name, and the second one never returned. The rest of the
-/// queue must end when it would have ended, not after as long as the first waiter would have waited. (Of some 70,000
-/// generated sequences, one found this error.)
+/// The holder's lease is over, the first waiter is granted the name, and the second one never returned. The rest of
+/// the queue must end when it would have ended, not after the time for which the first waiter would have waited. Of
+/// some 70,000 generated sequences, one found this error.
 async fn the_queue_does_not_outlive_its_waiters_when_the_first_is_granted_the_name() {
     let ask = |number, place| {
         Step::Ask(Request::Acquire(Acquire {
@@ -109,7 +109,7 @@ async fn the_specification_a_real_server_and_the_embedded_interpreter_agree_on_e
     assert!(found.brought_back < u64::from(cases.count), "{found:?}");
 }
 
-/// The specification executes one by one what the server gets in one call, or in a few.
+/// The specification executes requests one by one that the server gets in one call, or in a few.
 async fn requests_that_go_together_are_executed_as_if_each_came_by_itself() {
     let server = Server::start();
     let gathered = agree_on_gathered(server.port(), |_| Ok(()));
@@ -121,7 +121,7 @@ async fn requests_that_go_together_are_executed_as_if_each_came_by_itself() {
     assert!(100 < calls, "{gathered} requests, {calls} calls of several");
 }
 
-/// The same through the simulated server, whose replies are those of the real one, byte for byte.
+/// The same with the simulated server, whose replies are those of the real server, byte for byte.
 async fn a_simulated_server_executes_requests_together_as_a_real_one() {
     let server = Server::start();
     let info: String = server.command(&["INFO", "server"]);

@@ -1,4 +1,4 @@
-//! Tests that settings that are legal but doubtful are reported once when a client is made.
+//! Tests that settings that are legal but doubtful are reported once, when a client is created.
 
 use std::fmt::{Debug, Write as _};
 use std::sync::{Arc, Mutex};
@@ -133,7 +133,7 @@ async fn doubts_are_told_once_for_all_nodes() {
         matches!(&told[..], [line] if line.contains("appendonly yes")),
         "{told:?}"
     );
-    // For a majority: that there are two, but not what a restart of one forgets.
+    // For a majority, there is a warning about its two members, but not about what a restart of one loses.
     let addresses = || servers.iter().map(Server::address);
     settings().quorum(addresses()).await.unwrap();
     let about = |words: &str| -> Vec<String> {

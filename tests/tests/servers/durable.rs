@@ -21,14 +21,14 @@ fn builder(trust: NodeTrust) -> LocksBuilder {
     settings().node_trust(trust)
 }
 
-/// Returns a client for which the server is new, and trusted; it holds the lock `held`.
+/// Returns a client for which the server is new and trusted. The client holds the lock `held`.
 async fn first(server: &Server, trust: NodeTrust) -> Locks {
     let locks = builder(trust).connect(server.address()).await.unwrap();
     locks.lock("held").acquire().await.unwrap().leak();
     locks
 }
 
-/// Returns why a client does not trust the server, if it does not.
+/// Returns the reason why a client does not trust the server, if there is one.
 async fn distrust(locks: &Locks) -> Option<Why> {
     match locks.lock("free").try_acquire().await {
         Ok(Some(guard)) => {
@@ -44,12 +44,12 @@ async fn distrust(locks: &Locks) -> Option<Why> {
     }
 }
 
-/// Returns the same for a new client. It takes no server for new: what it finds missing was lost.
+/// Returns the same for a new client. The client never considers a server new, so what it finds missing was lost.
 async fn newcomer_distrusts(server: &Server, trust: NodeTrust) -> Option<Why> {
     let locks = Locks::builder().node_trust(trust);
     let locks = locks.connect(server.address()).await.unwrap();
     let why = distrust(&locks).await;
-    // What it was granted and did not count is released.
+    // What the client was granted but did not count is released.
     locks.close().await;
     why
 }

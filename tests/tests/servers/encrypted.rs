@@ -29,7 +29,7 @@ server_tests![
     TLS: the_program_of_the_page_locks,
 ];
 
-/// One lock is held beyond its lease, and another client waits for it and is woken.
+/// Holds one lock beyond its lease, while another client waits for it and is woken.
 async fn assert_works(locks: &Locks, other: &Locks, server: &Server) {
     let guard = locks.lock("a").acquire().await.unwrap();
     assert!(is_claimed_by(server, "a", &guard));
@@ -58,7 +58,7 @@ async fn locks_are_held_renewed_and_handed_over_under_tls() {
     let short = || with(bench.roots()).watchdog_lease(Duration::from_secs(2));
     let address = bench.address("localhost");
     let locks = short().connect(&address).await.unwrap();
-    // By the IP address, which is also in the certificate.
+    // This client connects by the IP address, which is also in the certificate.
     let other = short().connect(bench.address("127.0.0.1")).await.unwrap();
     assert_works(&locks, &other, &bench.server).await;
 }

@@ -1,4 +1,4 @@
-//! Tests every refusal of a server by its cause, and that nothing was executed.
+//! Tests the cause of every refusal of a server, and that nothing was executed.
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ fn open_as(server: &Server, credentials: &str) -> RedisTransport {
     RedisTransport::open(&address, RedisConfig::default()).unwrap()
 }
 
-/// Returns the error with which an acquisition fails. Nothing of it may have been executed.
+/// Returns the error with which an acquisition fails. The acquisition must not have had any effect.
 async fn definite(transport: &RedisTransport) -> Cause {
     let error = failure(transport).await;
     assert_eq!(error.execution, Execution::Definite, "{error:?}");
@@ -67,7 +67,7 @@ fn assert_is_empty(server: &Server) {
 async fn a_replica_is_named_as_such() {
     let server = Server::start();
     let transport = open(&server);
-    // A replica of a primary that does not exist.
+    // The server is a replica of a primary that does not exist.
     server.command::<()>(&["REPLICAOF", "127.0.0.1", "1"]);
     assert_eq!(definite(&transport).await, Cause::ReadOnly);
     assert_is_empty(&server);
@@ -90,7 +90,7 @@ async fn a_full_server_renews_and_releases() {
     let (transport, name) = (open(&server), name("orders/42"));
     let token = take(&transport, &name, 1).await;
     server.command::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
-    // As after some time: only then is there something to extend.
+    // This is the state after some time. Only then is there something to extend.
     server.command::<()>(&["PEXPIRE", "orders/42", "5000"]);
     let renewed = renew(&transport, vec![claim(&name, 1, token)]).await;
     assert_eq!(renewed, Ok(vec![RenewReply::AlreadyYours { token }]));
@@ -143,7 +143,7 @@ async fn a_password_that_is_asked_for_later_is_named_as_such() {
     let transport = open(&server);
     take(&transport, &name("another"), 1).await;
     server.command::<()>(&["CONFIG", "SET", "requirepass", "correct"]);
-    // Existing connections stay logged in: ends them, but not the test's own.
+    // Existing connections stay logged in. This ends them, except the test's own.
     server.command::<u32>(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
     wait_until("the connection is gone", || {
         let clients: String = server.command(&["CLIENT", "LIST"]);
@@ -297,7 +297,7 @@ async fn a_server_that_cannot_save_is_named_as_such() {
     take(&transport, &name("orders/42"), 1).await;
 }
 
-/// A folder is in the place of the snapshot file.
+/// Puts a folder in the place of the snapshot file.
 fn fail_to_save(server: &Server, snapshot: &Path) {
     std::fs::create_dir(snapshot).unwrap();
     save(server, "err");
@@ -317,7 +317,7 @@ async fn a_loading_server_is_named_as_such() {
     let fill = "for i = 1, 20000 do redis.call('set', 'key' .. i, 'value') end";
     server.command::<()>(&["EVAL", fill, "0"]);
     server.command::<()>(&["SAVE"]);
-    // A thousandth of a second for each key: loading would take twenty seconds.
+    // At a thousandth of a second for each key, loading would take twenty seconds.
     server.relaunch_with(&[
         "--key-load-delay",
         "1000",
@@ -341,7 +341,7 @@ async fn a_server_without_its_replicas_is_named_as_such() {
 }
 
 async fn a_cluster_that_is_down_is_named_as_such() {
-    // It serves no slot yet.
+    // The server serves no slot yet.
     let server = Server::start_with(&["--cluster-enabled", "yes"]);
     assert_eq!(definite(&open(&server)).await, Cause::Cluster);
 }

@@ -1,4 +1,4 @@
-//! Tests the servers of the tests themselves.
+//! Tests the code that starts servers for the tests.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;

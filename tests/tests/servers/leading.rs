@@ -1,4 +1,4 @@
-//! Tests leaders on five servers: some are killed, some are cut off, and another candidate takes over in time.
+//! Tests leaders on five servers. Some servers are killed, some are cut off, and another candidate takes over in time.
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ async fn a_leader_outlives_the_death_of_two_servers_and_ends_with_the_third() {
         began < left || Duration::from_millis(2_500) < left
     })
     .await;
-    // A renewal that was sent before they died cannot carry it as far as this.
+    // A renewal that was sent before the servers died cannot make the term last until then.
     assert!(
         timeout(Duration::from_secs(4), candidacy.next())
             .await
@@ -115,7 +115,7 @@ async fn a_leader_that_is_cut_off_has_ended_its_work_before_another_leads() {
     assert!(first < second.term());
     let ended_at = done.try_recv().expect("the work had ended");
     assert!(ended_at < elected_at);
-    // It is a candidate again, and waits.
+    // The former leader is a candidate again, and waits.
     for way in &ways {
         way.carry_replies();
     }
@@ -164,7 +164,7 @@ async fn candidates_lead_one_after_the_other_with_growing_terms() {
                 }
             }
         };
-        // A term that had to be agreed on may come with the next view.
+        // The observer may see a term that had to be agreed on only with the next view.
         let term = timeout(BOUND, seen).await.expect("the observer sees it");
         assert!(term.is_none_or(|term| term <= leadership.term()));
         leadership.step_down();

@@ -1,4 +1,4 @@
-//! Tests logins that change while connections live.
+//! Tests logins that change while connections are open.
 
 mod bench;
 mod forgetful;
@@ -88,7 +88,7 @@ async fn a_password_is_rotated_under_load_and_no_hold_is_lost() {
     for task in load {
         task.await.unwrap();
     }
-    // Every later connection has the last one.
+    // Every later connection uses the last password.
     bench.cut();
     until_renewed(&held).await;
     assert!(is_claimed_by(&bench.server, "held", &held));
@@ -113,7 +113,7 @@ async fn a_password_that_the_server_gets_later_ends_nothing() {
     guard.release().await.unwrap();
 }
 
-/// Returns the passwords one after another, and the last one forever.
+/// Returns the passwords one after another, and then the last one forever.
 struct InTurn(Mutex<Vec<&'static str>>);
 
 impl Credentials for InTurn {
@@ -151,7 +151,7 @@ async fn a_password_that_was_replaced_between_two_looks_is_asked_for_once_more()
     );
 }
 
-/// Returns what the test sets.
+/// A vault that returns what the test has set.
 struct Vault {
     password: Arc<Mutex<String>>,
     changed: Arc<Notify>,
@@ -190,7 +190,7 @@ async fn credentials_that_change_reach_the_connections_that_live() {
     guard.release().await.unwrap();
 }
 
-/// A provider like that of Entra ID: it gives the newest token to a subscriber, and then each later one.
+/// A provider like that of Entra ID. It gives the newest token to a subscriber, and then each later one.
 struct Tokens(watch::Sender<String>);
 
 impl RedisCredentialsProvider for Tokens {
@@ -278,7 +278,7 @@ async fn where_there_are_no_credentials_the_error_says_so_and_shows_nothing() {
         );
         assert!(!told.contains("hunter2"), "{told}");
     }
-    // It may come later.
+    // The file may be created later.
     let late = bench.server.dir().join("late");
     let client = redis::Client::open(bench.address()).unwrap();
     let locks = bench

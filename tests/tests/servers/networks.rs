@@ -1,4 +1,4 @@
-//! Tests byte streams that the user makes.
+//! Tests byte streams that the user provides.
 
 use std::io;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -36,7 +36,7 @@ impl Tunnel {
         }
     }
 
-    /// From now on it connects to this server.
+    /// Makes the tunnel connect to this server from now on.
     fn turn_to(&self, server: &Server) {
         self.port.store(server.port(), Ordering::Relaxed);
     }
@@ -85,8 +85,8 @@ async fn a_network_of_one_s_own_carries_requests_and_wake_ups() {
     );
 }
 
-/// As the host name of a managed service does after a failover: what it resolved to when the client was made does not
-/// matter.
+/// After a failover, the host name of a managed service leads to another server. What the name resolved to when the
+/// client was created must not matter.
 async fn a_host_name_that_leads_elsewhere_is_followed_at_the_next_connect() {
     let (mut before, after) = (Server::start(), Server::start());
     let names = Tunnel::to(&before);
@@ -96,7 +96,7 @@ async fn a_host_name_that_leads_elsewhere_is_followed_at_the_next_connect() {
     assert_eq!(before.command::<u32>(&["EXISTS", "a"]), 1);
     guard.release().await.unwrap();
     names.turn_to(&after);
-    // Existing connections stay: nothing shows that the name has changed.
+    // Existing connections stay, because nothing shows that the name has changed.
     let guard = locks.lock("b").acquire().await.unwrap();
     assert_eq!(before.command::<u32>(&["EXISTS", "b"]), 1);
     guard.release().await.unwrap();
@@ -115,7 +115,7 @@ async fn a_host_name_that_leads_elsewhere_is_followed_at_the_next_connect() {
     );
 }
 
-/// Can connect to nothing.
+/// A network on which nothing can be reached.
 #[derive(Debug)]
 struct Walled;
 

@@ -112,7 +112,8 @@ async fn a_stopped_minority_holds_nothing_up_and_keeps_no_orphan() {
     let guard = acquire_at_last(&other.lock("a")).await;
     servers[0].resume();
     servers[1].resume();
-    // They execute the requests that had arrived: claims of the first client, whose releases follow, or whose leases end.
+    // The resumed servers execute the requests that had arrived: claims of the first client. These are then released,
+    // or their leases end.
     until("nobody else's claim is left", || {
         servers
             .iter()
@@ -153,7 +154,7 @@ async fn without_a_majority_the_error_names_each_server() {
     let AcquireError::NoQuorum { nodes, .. } = &error else {
         panic!("{error}")
     };
-    // The others may not have answered by the time three had failed.
+    // The other nodes may not have answered by the time three had failed.
     let failed: Vec<_> = nodes.iter().filter(|node| node.error.is_some()).collect();
     assert_eq!(failed.len(), 3);
     for server in &servers[..3] {

@@ -18,7 +18,8 @@ server_tests![
     ERRORS_OF_SCRIPTS: story_28_a_renewal_is_refused_and_the_next_one_is_not,
 ];
 
-/// An unknown script was an error of every lock operation after a restart or a `SCRIPT FLUSH`. Here it is loaded again.
+/// Without its script, every lock operation failed after a restart or a `SCRIPT FLUSH`. Here, the script is loaded
+/// again.
 async fn story_28_a_flushed_script_cache_is_nobody_s_business() {
     let server = Server::start();
     let locks = locks_on(&server).await;
@@ -48,7 +49,8 @@ fn assert_named(reports: &[NodeReport], server: &Server, expected: Cause) {
     assert_eq!(*cause, expected);
 }
 
-/// While the server refuses, a held lock stays held and nothing new is granted; afterwards everything continues.
+/// Checks that a held lock stays held and nothing new is granted while the server refuses, and that everything
+/// continues afterwards.
 async fn assert_survives(
     server: &Server,
     expected: Cause,
@@ -77,12 +79,12 @@ async fn assert_survives(
     guard.release().await.unwrap();
 }
 
-/// After a failover, clients kept asking the old primary, and their locks were lost. Here the error states that it is a
-/// replica.
+/// After a failover, clients kept asking the old primary, and their locks were lost. Here, the error states that the
+/// server is a replica.
 async fn story_28_a_replica_refuses_and_the_lock_stays() {
     let server = Server::start();
     let replicate = |words: [&str; 2]| server.command::<()>(&["REPLICAOF", words[0], words[1]]);
-    // A replica of a primary that does not exist.
+    // The server is a replica of a primary that does not exist.
     let make_it_refuse = || replicate(["127.0.0.1", "1"]);
     let heal = || replicate(["NO", "ONE"]);
     assert_survives(&server, Cause::ReadOnly, make_it_refuse, heal).await;
@@ -91,7 +93,7 @@ async fn story_28_a_replica_refuses_and_the_lock_stays() {
 /// A server that could not write its snapshot refused the extension, and the client deleted the lock because of that.
 async fn story_28_a_server_that_cannot_save_refuses_and_the_lock_stays() {
     let server = Server::start_with(&["--save", "3600", "1"]);
-    // A folder is in the place of the snapshot file.
+    // There is a folder in the place of the snapshot file.
     let snapshot = server.dir().join("dump.rdb");
     let save = |status: &str| {
         server.command::<()>(&["BGSAVE"]);

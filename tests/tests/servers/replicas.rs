@@ -37,7 +37,7 @@ async fn waiting(server: &Server, wait: Wait) -> Locks {
     locks.expect("the server can be used")
 }
 
-/// Long enough for a busy machine, much shorter than the member time-out.
+/// Returns a wait that is long enough for a busy machine, and much shorter than the member time-out.
 fn one_replica() -> Wait {
     Wait::replicas(1, Duration::from_millis(200))
 }
@@ -124,7 +124,7 @@ async fn a_server_that_does_not_know_how_to_wait_is_refused() {
     .await;
 }
 
-/// On each server program that has `WAITAOF`; the one on the PATH may be too old.
+/// This runs on each server program that has `WAITAOF`. The one on the PATH may be too old.
 async fn a_grant_that_waits_for_the_disk_is_there_after_a_crash() {
     for program in programs() {
         let options = ["--appendonly", "yes", "--appendfsync", "always"];

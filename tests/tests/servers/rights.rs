@@ -1,4 +1,4 @@
-//! Tests the rights that the guide gives to a user of the server: they suffice, and each is needed.
+//! Tests the rights that the guide gives to a user of the server. They must be sufficient, and each must be necessary.
 
 use std::fmt;
 use std::pin::pin;
@@ -75,7 +75,7 @@ impl Bench {
         Ok(self.settings.clone().connect(address).await?)
     }
 
-    /// Waits until the server was sent this, whatever it answered.
+    /// Waits until the server has received this command, whatever it answered.
     async fn asked_for(&self, command: &str) {
         let counted = format!("cmdstat_{command}:");
         let asked = || {
@@ -144,7 +144,8 @@ fn settings() -> LocksBuilder {
     Locks::builder().redis(RedisConfig::default().ping_interval(Duration::from_millis(10)))
 }
 
-/// One client holds, extends, enters again and releases; another one waits for that, and a third one waits in vain.
+/// One client holds, extends, re-enters and releases the lock. Another client waits for it, and a third one waits in
+/// vain.
 async fn hand_over(bench: &Bench, lock: impl Fn(&Locks) -> Lock) -> Worked {
     let (one, other) = (bench.client().await?, bench.client().await?);
     let guard = lock(&one).acquire().await?;
@@ -157,7 +158,7 @@ async fn hand_over(bench: &Bench, lock: impl Fn(&Locks) -> Lock) -> Worked {
     guard.extend(Duration::from_secs(40)).await?;
     guard.reenter().await?.release().await?;
     guard.release().await?;
-    // As after a restart: the script is sent as text.
+    // This is the state after a restart: the script is sent as text.
     bench.server.command::<()>(&["SCRIPT", "FLUSH"]);
     waiting
         .await?
@@ -169,7 +170,7 @@ async fn hand_over(bench: &Bench, lock: impl Fn(&Locks) -> Lock) -> Worked {
     Ok(())
 }
 
-/// Adds a waiter of Redisson's to the queue, which drops it at this time.
+/// Adds a waiter of Redisson's to the queue. The queue drops it at this time.
 fn queue_up(bench: &Bench, waiter: &str, at: &str) {
     let queue = "redisson_lock_queue:{orders/42}";
     let timeouts = "redisson_lock_timeout:{orders/42}";
@@ -198,7 +199,7 @@ async fn the_rights_of_watched_nodes_are_those_of_the_guide() {
 async fn the_rights_of_fair_locks_are_those_of_the_guide() {
     prove(&besides("fair locks"), settings(), "", async |bench| {
         hand_over(bench, |locks| locks.fair(NAME)).await?;
-        // Behind a waiter of Redisson's, whose queue has no TTL.
+        // This client is behind a waiter of Redisson's, whose queue has no TTL.
         queue_up(bench, "jvm:1", "9000000000000");
         let locks = bench.client().await?;
         let short = locks.fair(NAME).wait(Duration::from_millis(30));
@@ -251,11 +252,12 @@ async fn the_rights_of_operators_are_those_of_the_guide() {
         queue_up(bench, "dead:1", "1");
         queue_up(bench, "live:1", "9000000000000");
         look_and_free().await?;
-        // It was freed by force. Its release must not come when the next waiters are in the queue.
+        // The name was freed by force. The release of the old guard must not come when the next waiters are in the
+        // queue.
         assert!(guard.release().await.is_err());
         bench.server.command::<()>(&["FLUSHALL"]);
 
-        // No owner holds it, and waiters of Redisson's keep it from all others.
+        // No owner holds the name, but waiters of Redisson's keep it from all others.
         queue_up(bench, "dead:1", "1");
         queue_up(bench, "live:1", "9000000000000");
         look_and_free().await?;

@@ -72,7 +72,7 @@ async fn each_script_asks_of_a_server_what_the_page_says_and_each_call_has_a_rea
     assert_eq!(page, stored);
 }
 
-/// Returns the page as this server makes it.
+/// Returns the page that this server produces.
 async fn page(server: &Server) -> String {
     let transport = RedisTransport::open(&server.address(), RedisConfig::default()).unwrap();
     let (mut page, mut unexplained) = (HEAD.to_owned(), Vec::new());
@@ -156,7 +156,7 @@ async fn calls_of(
     }
 }
 
-/// Returns the command, and its keys and channels by their kinds, each once.
+/// Returns the command with its keys and channels by their kinds, each kind once.
 fn shown(words: &str) -> String {
     let words: Vec<_> = words.trim_matches('"').split("\" \"").collect();
     let mut shown = vec![words[0]];

@@ -1,4 +1,4 @@
-//! Tests that no password gets into an error, a log or a Debug output.
+//! Tests that no password appears in an error, a log or a `Debug` output.
 
 use std::fmt::Write;
 

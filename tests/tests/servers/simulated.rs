@@ -1,6 +1,6 @@
 //! Tests that the simulated server answers as a real one does, byte for byte.
 //!
-//! The commands are in `simulated/*.txt`, as a person would type them. A number before a colon is that of the connection,
+//! The commands are in `simulated/*.txt`, as a person would type them. A number before a colon selects the connection,
 //! `raw` sends bytes, and `hello3` changes to RESP3 (the reply to `HELLO` differs between servers).
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ server_tests![
     WORDS_OF_REDIS: a_busy_server_refuses_alike,
 ];
 
-/// The version whose texts the simulated server has; others word some errors differently.
+/// The version whose error texts the simulated server has. Other versions word some errors differently.
 const VERSION: &str = "7.0.";
 
 /// The same connections to both servers.
@@ -50,7 +50,7 @@ impl<'a> Both<'a> {
         }
     }
 
-    /// Sends bytes to both, and compares their replies on all connections.
+    /// Sends bytes to both servers, and compares their replies on all connections.
     fn send(&mut self, number: u8, bytes: &[u8]) {
         self.connect(number);
         let (stream, session) = &mut self.connections.get_mut(&number).unwrap();
@@ -69,7 +69,7 @@ impl<'a> Both<'a> {
         }
     }
 
-    /// Checks that neither sends anything more.
+    /// Checks that neither server sends anything more.
     fn end(mut self) {
         for number in self.connections.keys().copied().collect::<Vec<_>>() {
             self.send(number, b"QUIT\r\n");
@@ -90,7 +90,7 @@ fn now() -> WallMicros {
     WallMicros::from_millis(wall_clock().0)
 }
 
-/// Reads this many bytes, or fewer if no more come.
+/// Reads this many bytes, or fewer if no more arrive.
 fn read(stream: &mut TcpStream, len: usize) -> Vec<u8> {
     let mut said = vec![0; len];
     let mut at = 0;
@@ -194,7 +194,7 @@ async fn a_password_is_asked_for_alike() {
 }
 
 async fn a_replica_refuses_writes_alike() {
-    // It cannot find its primary, and answers all the same.
+    // The server cannot find its primary, but answers anyway.
     let server = Server::start_with(&["--replicaof", "127.0.0.1", "1"]);
     let mut both = Both::new(&server);
     both.simulated.follow(&Simulated::new(2));

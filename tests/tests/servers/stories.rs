@@ -1,6 +1,6 @@
 //! Bug stories about Redis itself: connections, wake-ups, replies and keys that stay.
 //!
-//! A test named `story_NN_..` is one of the ways in which lock libraries have failed their users.
+//! A test named `story_NN_..` shows one of the ways in which lock libraries have failed their users.
 
 use std::time::Duration;
 
@@ -24,11 +24,11 @@ server_tests![
     story_30_a_read_write_lock_under_the_name_is_named,
 ];
 
-/// A lease that outlasts every test: a client that waits for its end fails.
+/// A lease that outlasts every test, so that a client that waits for its end fails.
 const LEASE: Duration = Duration::from_secs(60);
 
-/// An unlock whose reply was lost was sent again, and reported that the lock had not been held. Here the release worked,
-/// and is reported as not confirmed.
+/// An unlock whose reply was lost was sent again, and reported that the lock had not been held. Here, the release
+/// works and is reported as not confirmed.
 async fn story_06_a_release_whose_reply_is_lost_is_not_called_not_held() {
     let server = Server::start();
     let proxy = Proxy::to(&server).await;
@@ -48,7 +48,7 @@ async fn story_06_a_release_whose_reply_is_lost_is_not_called_not_held() {
     until("the client has found that out", || locks.held() == 0).await;
 }
 
-/// Returns a client that asks only when it is woken or has another reason to.
+/// Returns a client that asks only when it is woken or has another reason.
 async fn patient(server: &Server) -> Locks {
     let retry = RetryPolicy::default().poll_cap(LEASE);
     let connected = settings().retry(retry).connect(server.address()).await;
@@ -66,15 +66,15 @@ fn subscribers(server: &Server) -> u32 {
     count
 }
 
-/// The connection with the subscription was lost, and the message of the unlock with it. The waiter slept beside a free
-/// lock until the lease would have ended. Here it asks whenever its subscription is restored.
+/// The connection with the subscription was lost, and with it the message of the unlock. The waiter slept until the
+/// lease would have ended, although the lock was free. Here, the waiter asks whenever its subscription is restored.
 async fn story_11_a_waiter_whose_subscription_is_killed_is_woken() {
     let server = Server::start();
     let holder = locks_on(&server).await.lock("a").lease(LEASE);
     let held = holder.acquire().await.unwrap();
     let waiting = wait_in_background(&patient(&server).await);
     until("somebody waits", || subscribers(&server) == 1).await;
-    // Both at the same time: no listener receives the release.
+    // Both happen at the same time, so no listener receives the release.
     let mut kill = redis::cmd("CLIENT");
     kill.arg("KILL").arg("TYPE").arg("pubsub");
     let mut both = redis::pipe();
@@ -86,7 +86,8 @@ async fn story_11_a_waiter_whose_subscription_is_killed_is_woken() {
     held.leak();
 }
 
-/// Subscriptions were not restored when a server had restarted. Here the lock that the server forgot is granted at once.
+/// Subscriptions were not restored after a server had restarted. Here, the lock that the server lost is granted at
+/// once.
 async fn story_11_a_waiter_survives_a_restart_of_its_server() {
     let mut server = Server::start();
     let held = locks_on(&server).await.lock("a").lease(LEASE);
@@ -100,8 +101,8 @@ async fn story_11_a_waiter_survives_a_restart_of_its_server() {
     drop(held);
 }
 
-/// Every wait used up subscription resources, which some paths did not free; in the end, no lock could be waited for.
-/// Here, after hundreds of waits that won, gave up or were dropped, there are as many resources as before.
+/// Every wait used up subscription resources, which some paths did not free, until no lock could be waited for. Here,
+/// after hundreds of waits that won, gave up or were dropped, there are as many resources as before.
 async fn story_12_waiting_leaves_no_subscriptions_and_no_connections() {
     let server = Server::start();
     let locks = locks_on(&server).await;
@@ -131,7 +132,7 @@ async fn story_12_waiting_leaves_no_subscriptions_and_no_connections() {
     let channels = || server.command::<Vec<String>>(&["PUBSUB", "CHANNELS"]);
     until("nobody listens any more", || channels().is_empty()).await;
     let clients: String = server.command(&["CLIENT", "LIST"]);
-    // One for requests and one for wake-ups each, and the test's own.
+    // Each client has one connection for requests and one for wake-ups, and the test has its own.
     assert!(clients.lines().count() <= 5, "{clients}");
     until("everything is given back", || {
         claim_of(&server, "a").is_none()
@@ -151,9 +152,9 @@ fn acquisitions(server: &Server, name: &str, lease: Duration) -> usize {
     log.iter().filter(is_one).count()
 }
 
-/// A client library resent `SET NX` by itself after a lost reply. The first one had worked, the second one reported that
-/// the name was taken, and the key belonged to no client. Here nothing is resent, and what may have been granted is
-/// released.
+/// A client library resent `SET NX` by itself after a lost reply. The first one had worked, the second one reported
+/// that the name was taken, and the key belonged to no client. Here, nothing is resent, and what may have been granted
+/// is released.
 async fn story_15_a_lost_reply_sends_no_acquisition_twice_and_leaves_no_key() {
     let server = Server::start_with(&["--slowlog-log-slower-than", "0"]);
     let proxy = Proxy::to(&server).await;
@@ -199,8 +200,8 @@ fn assert_all_expire(server: &Server) {
     }
 }
 
-/// A lock without an expiry stayed forever when its holder died between two commands, or by default. Here every key has
-/// an expiry, whatever is done with the lock.
+/// A lock without an expiry stayed forever when its holder died between two commands, or by default. Here, every key
+/// has an expiry, whatever is done with the lock.
 async fn story_25_every_key_has_an_expiry_at_every_moment() {
     let server = Server::start();
     let locks = settings().watchdog_lease(Duration::from_secs(6));
@@ -223,7 +224,7 @@ async fn story_25_every_key_has_an_expiry_at_every_moment() {
     drop(guard);
     until("the release", || claim_of(&server, "a").is_none()).await;
     assert_all_expire(&server);
-    // A holder that dies without a release: its key expires.
+    // If a holder dies without a release, its key expires.
     let lock = locks.lock("c").lease(Duration::from_millis(600));
     lock.acquire().await.unwrap().leak();
     until("the end of the lease", || claim_of(&server, "c").is_none()).await;

@@ -1,5 +1,5 @@
-//! Tests keys that are in the way: locks of other modes and of other programs, and keys that are no locks. An error names
-//! them, and only force frees a name.
+//! Tests keys that are in the way: locks of other modes and of other programs, and keys that are not locks. An error
+//! names them, and only a forced release frees a name.
 use std::time::{Duration, Instant};
 
 use quorlock::transport::Cause;
@@ -129,7 +129,7 @@ async fn a_lock_of_a_stranger_is_shown_and_freed_by_force() {
     assert_eq!(report.freed(), 0);
 }
 
-/// Counts that another program may have written, as a reader's or as a writer's: no script counts up to them.
+/// Another program may have written any count, as a reader's or as a writer's. No script counts up to it.
 async fn no_count_that_another_program_writes_holds_up_the_server() {
     const COUNTS: [&str; 14] = [
         "900000000000",
@@ -147,7 +147,7 @@ async fn no_count_that_another_program_writes_holds_up_the_server() {
         "many",
         "1000",
     ];
-    // Requests within that time were not delayed.
+    // Requests that return within this time were not delayed.
     const SOON: Duration = Duration::from_secs(1);
     let server = Server::start();
     let key = "a";
@@ -192,7 +192,7 @@ async fn no_count_that_another_program_writes_holds_up_the_server() {
             }
         }
     }
-    // The same count in a holder's own field. The holder renews, continues to read and releases.
+    // The same count is in a holder's own field. The holder renews, continues to read and releases.
     for count in COUNTS {
         for is_writer in [false, true] {
             let began = Instant::now();
@@ -230,7 +230,7 @@ async fn no_count_that_another_program_writes_holds_up_the_server() {
     locks.force_release(key).await.unwrap();
     assert_eq!(server.command::<usize>(&["EXISTS", &lease]), 0);
     drop(reader);
-    // Many dead readers of many holds.
+    // There are many dead readers with many holds.
     let fill = "for i = 1, 9000 do redis.call('HSET', KEYS[1], 'r' .. i, 1000) end redis.call('HSET', KEYS[1], 'mode', 'read')";
     server.command::<()>(&["FLUSHALL"]);
     server.command::<()>(&["EVAL", fill, "1", key]);
@@ -242,7 +242,7 @@ async fn no_count_that_another_program_writes_holds_up_the_server() {
     assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
 }
 
-/// A JVM's waiter that was notified, and died: for five minutes, all other waiters are behind it.
+/// A waiter of a JVM was notified and died. For five minutes, all other waiters are behind it.
 async fn a_queue_behind_a_dead_waiter_of_a_jvm_is_shown_and_moved_on_by_force() {
     let server = Server::start();
     let locks = settings().connect(server.address()).await.unwrap();

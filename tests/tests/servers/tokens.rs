@@ -61,7 +61,8 @@ async fn an_uncontended_quorum_agrees_on_the_token() {
     let servers: Vec<_> = (0..5).map(|_| Server::start()).collect();
     let locks = quorum_of(&servers).await;
     let lock = locks.lock("a");
-    // A node that is late would have the token of the previous hold: the client waits until all nodes have released it.
+    // A node that is late would have the token of the previous hold. So the client waits until all nodes have released
+    // it.
     let hold = async || {
         lock.acquire().await.unwrap().release().await.unwrap();
         wait_until("the hold is over", || {
@@ -92,7 +93,7 @@ async fn a_floor_far_ahead_is_clamped_to_the_server_s_clock() {
     let before = wall_clock();
     let token = token_for(&transport, before.plus(3_600_000)).await;
     let slack = millis_of(SLACK);
-    // Two readings of the same clock, and a millisecond for rounding.
+    // The bounds allow for two readings of the same clock, and a millisecond for rounding.
     let (least, most) = (before.plus(slack - 1), wall_clock().plus(slack + 1));
     assert!(least.0 <= token.0 && token.0 <= most.0, "{token:?}");
 }
@@ -168,7 +169,7 @@ async fn a_renewal_stores_the_token_it_carries_if_it_is_larger() {
 
 const FENCING: &str = include_str!("../../../docs/src/fencing.md");
 
-/// The script of the page about fencing, as written there.
+/// Runs the script of the page about fencing, word for word.
 async fn a_resource_in_redis_takes_no_smaller_token() {
     let script = block(FENCING, "lua write");
     let server = Server::start();

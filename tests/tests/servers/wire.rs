@@ -1,4 +1,4 @@
-//! Tests the exact keys on the server, and whether a JVM client would agree.
+//! Tests the exact keys on the server, and that a JVM client would agree with them.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ server_tests![
     a_jvm_client_s_reentry_keeps_excluding_ours,
 ];
 
-/// Returns an owner as a JVM client writes it.
+/// An owner as a JVM client writes it.
 const JVM: &str = "0fb4a3e4-4b32-4d3b-9d5e-3a2b1c0d9e8f:31";
 
 fn open(server: &Server) -> RedisTransport {

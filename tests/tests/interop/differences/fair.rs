@@ -13,11 +13,11 @@ use super::super::mode::Mode;
 use super::super::party::{Party, Released};
 use super::super::stage::{LONG, Stage, WATCHDOG, locks_at, servers, settings};
 
-/// The longest time for which our waiters in the second test sleep without asking again.
+/// The longest time for which our waiters in the second test sleep before they ask again.
 const ASKS_AGAIN: Duration = Duration::from_millis(300);
 
-/// Redisson judges waiters by the clock of the client that asks: one whose clock is ahead drops the others. (Showing that
-/// would take a JVM with a wrong clock.) Our scripts use the node's clock.
+/// Redisson judges waiters by the clock of the client that asks, so a client whose clock is ahead drops the others.
+/// (To show this, a JVM with a wrong clock would be needed.) Our scripts use the node's clock.
 pub(super) async fn w6_a_waiter_with_a_clock_of_its_own(stage: Stage) {
     let mut holder = stage.jvm(Mode::Fair).await;
     holder.acquire(LONG).await;
@@ -40,7 +40,7 @@ pub(super) async fn w6_a_waiter_with_a_clock_of_its_own(stage: Stage) {
 }
 
 /// A dead waiter of ours delays those behind it for as long as its place is kept, if another waiter of ours drops it.
-/// (Waiters of Redisson wait for their own time-out, 5 minutes; since 3.32 without a pause.)
+/// Waiters of Redisson wait for their own time-out of 5 minutes, since 3.32 without a pause.
 pub(super) async fn a_waiter_that_is_dead(stage: Stage) {
     let mut holder = stage.jvm(Mode::Fair).await;
     holder.acquire(LONG).await;
@@ -61,7 +61,7 @@ pub(super) async fn a_waiter_that_is_dead(stage: Stage) {
     living.shutdown_background();
 }
 
-/// A plain lock has the same claim. Redisson's overtakes the queue; ours is refused while there is a queue.
+/// A plain lock has the same claim. Redisson's plain lock overtakes the queue. Ours is refused while there is a queue.
 pub(super) async fn a_plain_lock_beside_the_queue(stage: Stage) {
     let mut holder = stage.jvm(Mode::Fair).await;
     holder.acquire(LONG).await;

@@ -1,4 +1,4 @@
-//! Leases.
+//! Differences in leases.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::super::mode::Mode;
 use super::super::party::{Released, Watch};
 use super::super::stage::{LONG, Stage, locks_at, servers};
 
-/// Since this version, Redisson stops releasing a MultiLock at the first of its locks that is not held any more.
+/// Since this version, Redisson stops releasing a MultiLock at the first of its locks that is no longer held.
 const STOPS_GIVING_BACK_SINCE: (u32, u32) = (3, 28);
 
 /// Before this version (3.25.1), Redisson takes the lease of a MultiLock as milliseconds, whatever its unit.
@@ -64,7 +64,7 @@ pub(super) async fn the_lease_of_a_multi_lock(stage: Stage) {
         stage.until_free().await;
         return;
     }
-    // After a lost round, one second becomes a thousand.
+    // After a lost round, one second becomes a thousand seconds.
     let ours = locks_at(Mode::Multi.addresses()).await;
     let guard = ours.lock(&stage.name).acquire().await.unwrap();
     let watch = Watch::Jvm(jvm, thread.clone());

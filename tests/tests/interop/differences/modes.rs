@@ -20,7 +20,7 @@ pub(super) async fn w4_two_kinds_of_lock_on_one_name(stage: Stage) {
     assert_eq!(plain.release().await, Released::Yes);
     stage.until_free().await;
 
-    // Their reader enters a plain lock of ours in the same way; ours does not enter theirs.
+    // Their reader enters a plain lock of ours in the same way. Our reader does not enter theirs.
     let mut plain = stage.rust(Mode::Reentrant).await;
     plain.acquire(LONG).await;
     assert!(write.try_acquire(LONG).await);

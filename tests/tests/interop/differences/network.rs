@@ -1,4 +1,4 @@
-//! Requests whose replies are lost.
+//! Differences if replies are lost.
 
 use quorlock::ReleaseError;
 use quorlock_tests::proxy::Proxy;
@@ -8,11 +8,12 @@ use super::super::jvm::Jvm;
 use super::super::mode::Mode;
 use super::super::stage::{Stage, locks_at, servers};
 
-/// Before this version, Redisson sends a call again if the reply does not come in time.
+/// Before this version, Redisson sends a call again if the reply does not arrive in time.
 const SENT_ONCE_SINCE: (u32, u32) = (3, 37);
 
 impl Stage {
-    /// A JVM whose network the test can break, and its lock. Its connections are made, and its scripts are loaded.
+    /// Returns a JVM whose network the test can break, with its lock. Its connections are established and its scripts
+    /// loaded.
     async fn jvm_behind(&self, network: &Proxy) -> (Jvm, String) {
         let jvm = Jvm::start(self.version.number);
         let lock = format!("reentrant {} {}", self.name, network.address());
@@ -42,7 +43,7 @@ pub(super) async fn w2_an_acquisition_without_an_answer(stage: Stage) {
     } else {
         assert_eq!(acquired.unwrap_err().class, "RedisResponseTimeoutException");
     }
-    // No party holds it any more, and it stays locked.
+    // No party holds the lock any more, but it stays locked.
     assert_eq!(stage.count(), Some(1));
     stage.rust(Mode::Reentrant).await.force_release().await;
 
@@ -73,7 +74,7 @@ pub(super) async fn w3_a_release_without_an_answer(stage: Stage) {
     });
     let said = released.unwrap_err().class;
     if stage.is_before(SENT_ONCE_SINCE) {
-        // It was released, and the holder is told that it had not held it.
+        // The lock was released, but the holder receives the error that it did not hold it.
         assert_eq!(said, "IllegalMonitorStateException");
     } else {
         assert_eq!(said, "RedisResponseTimeoutException");

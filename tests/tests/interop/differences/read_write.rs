@@ -1,4 +1,4 @@
-//! Readers and writers.
+//! Differences between readers and writers.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use super::super::stage::{LONG, POLL_CAP, Stage, servers};
 /// Before this version, Redisson renews the leases of all readers together with its own.
 const OTHERS_ARE_LEFT_ALONE_SINCE: (u32, u32) = (4, 4);
 
-/// Redisson wakes no waiter when a writer continues as a reader; ours wakes the readers.
+/// Redisson wakes no waiter when a writer continues as a reader. Our client wakes the readers.
 pub(super) async fn a_writer_that_goes_on_reading(stage: Stage) {
     let took = reader_enters(
         stage.rust(Mode::Write).await,
@@ -33,7 +33,7 @@ pub(super) async fn a_writer_that_goes_on_reading(stage: Stage) {
     assert!(took < POLL_CAP + SOON, "{took:?}");
 }
 
-/// Returns how long after the writer became a reader the waiting reader came in.
+/// Returns how long after the writer became a reader the waiting reader acquired the lock.
 async fn reader_enters(mut writer: Party, reader: Party, stage: &Stage) -> Duration {
     let mut reading = writer.also(Mode::Read);
     writer.acquire(LONG).await;
@@ -50,11 +50,11 @@ async fn reader_enters(mut writer: Party, reader: Party, stage: &Stage) -> Durat
     entered - begun
 }
 
-/// One reader's lease ends while another's is renewed.
+/// The lease of one reader ends while that of another reader is renewed.
 pub(super) async fn a_reader_whose_lease_has_ended(stage: Stage) {
     let lease = Some(Duration::from_secs(1));
 
-    // The dead reader is ours, the live one theirs.
+    // The dead reader is ours, and the live one theirs.
     let (mut dead, mut living) = (stage.rust(Mode::Read).await, stage.jvm(Mode::Read).await);
     living.acquire(None).await;
     dead.acquire(lease).await;
@@ -76,7 +76,7 @@ pub(super) async fn a_reader_whose_lease_has_ended(stage: Stage) {
     }
     assert_eq!(living.release().await, Released::Yes);
 
-    // The dead reader is theirs, the live one ours.
+    // The dead reader is theirs, and the live one ours.
     let stage = stage.afresh();
     let (mut dead, mut living) = (stage.jvm(Mode::Read).await, stage.rust(Mode::Read).await);
     living.acquire(None).await;

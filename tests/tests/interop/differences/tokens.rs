@@ -1,4 +1,4 @@
-//! Tokens.
+//! Differences in tokens.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use quorlock_tests::wait::until;
 use super::super::mode::Mode;
 use super::super::stage::{LONG, Stage, locks_at, servers};
 
-/// A lease that ends in a moment.
+/// A short lease.
 const MOMENT: Duration = Duration::from_millis(300);
 
 pub(super) async fn w7_a_token_counter_that_expires(stage: Stage) {

@@ -10,7 +10,7 @@ use quorlock_tests::clients::settings;
 use quorlock_tests::server::Server;
 use tempfile::TempDir;
 
-/// A password that is in the addresses, and in no error.
+/// A password that is in the addresses, and must not be in any error.
 pub(super) const SECRET: &str = "hunter2-s3cret";
 
 /// The clients that the server accepts.
@@ -18,7 +18,7 @@ pub(super) const SECRET: &str = "hunter2-s3cret";
 pub(super) enum Clients {
     /// All clients.
     Any,
-    /// Clients with a certificate of its authority.
+    /// Clients with a certificate of the server's authority.
     Certified,
 }
 
@@ -49,7 +49,7 @@ impl Bench {
         }
     }
 
-    /// Returns its address, under TLS.
+    /// Returns the address of the server, under TLS.
     pub(super) fn address(&self, host: &str) -> String {
         format!("rediss://:{SECRET}@{host}:{}/", self.server.tls_port())
     }

@@ -1,4 +1,4 @@
-//! Tests certificates that are replaced while clients live.
+//! Tests certificates that are replaced while clients run.
 
 use std::time::Duration;
 
@@ -27,12 +27,12 @@ async fn certificates_are_read_again_and_a_half_written_one_is_not_used() {
             .server
             .command::<u32>(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
     };
-    // The certificate has been replaced, its key has not.
+    // The certificate has been replaced, but its key has not.
     let new = bench.authority.sign(&["client"], Validity::Now);
     std::fs::write(&files.certificate, &new.certificate).unwrap();
     cut();
     until_extended(&guard).await;
-    // Now neither is of the authority.
+    // Now neither of them is signed by the authority.
     let strange = Authority::new().sign(&["client"], Validity::Now);
     let _ = strange.write(bench.folder.path(), "client");
     cut();

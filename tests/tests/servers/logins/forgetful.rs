@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use quorlock::transport::{ByteStream, Connect, Connecting, Endpoint, Network};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Replaces one reply with a refusal when it is told to.
+/// Connects through a stream that replaces one reply with a refusal when the flag is set.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Forgetful(pub(super) Arc<AtomicBool>);
 

@@ -13,7 +13,7 @@ use quorlock_core::message::{
 use quorlock_core::name::Name;
 use quorlock_tests::requests::{LEASE, RETENTION, acquire, name, owner, wall_clock};
 
-/// Numbers of names in the requests of a path.
+/// The largest number of names in the requests of a path.
 pub(super) const MOST_NAMES: u64 = 16;
 
 /// One path through a script.
@@ -22,9 +22,9 @@ pub(super) struct Path {
     pub(super) when: &'static str,
     /// The earlier requests.
     pub(super) before: Vec<Request>,
-    /// What another program did after them.
+    /// The commands of another program after these requests.
     pub(super) planted: Vec<Vec<&'static str>>,
-    /// The requests of one moment.
+    /// The requests that are sent at the same moment.
     pub(super) requests: Vec<Request>,
 }
 
@@ -57,8 +57,8 @@ fn beating(number: u64) -> Acquire {
     }
 }
 
-/// Returns a lease that is a second longer than those of smaller numbers: whether a TTL is too short must not depend on a
-/// millisecond.
+/// Returns a lease that is a second longer than that of the previous number. Whether a TTL is too short must not
+/// depend on a millisecond.
 fn lease(number: u64) -> Lease {
     Lease::new(LEASE + Duration::from_secs(number)).expect("long enough")
 }

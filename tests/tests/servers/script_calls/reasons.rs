@@ -9,7 +9,7 @@ pub(super) fn reason(script: &str, call: &str) -> Option<&'static str> {
     of(script).or_else(|| of("acquire").filter(|_| script == "check"))
 }
 
-/// Why a script has a command.
+/// The reason why a script has a command.
 pub(super) struct Reason {
     pub(super) script: &'static str,
     pub(super) call: &'static str,
@@ -24,7 +24,7 @@ pub(super) fn all() -> impl Iterator<Item = Reason> {
     })
 }
 
-/// By script: the command, and its reason.
+/// The commands of each script, with their reasons.
 type Reasons = &'static [(&'static str, &'static [(&'static str, &'static str)])];
 
 const ALL: Reasons = &[
