@@ -1,9 +1,9 @@
-//! Measures an acquisition with and without TLS: one caller, one server on loopback, in turns.
+//! Measures an acquisition with and without TLS, with one caller and one server on loopback. The clients take turns.
 //!
 //! `cargo bench -p quorlock-tests --bench encrypted`. The plain client takes part twice, to show the noise of the
-//! machine. Two bare clients use the same libraries (tokio, `tokio-rustls`) without our code: one task that sends a
-//! script with as many bytes as an acquisition, and reads as many back. What TLS costs them is the server, the
-//! cryptography and the kernel, which every client needs.
+//! machine. Two bare clients use the same libraries (tokio, `tokio-rustls`) without our code: a single task sends a
+//! script with as many bytes as an acquisition, and reads as many back. The additional time of the bare client under
+//! TLS is spent in the server, the cryptography and the kernel. Every client needs that time.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -17,19 +17,20 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-/// Number of acquisitions in a turn of one client.
+/// The number of acquisitions in a turn of one client.
 const TURN: usize = 200;
 
-/// Number of turns of each client; the first one does not count.
+/// The number of turns of each client. The first turn does not count.
 const TURNS: usize = 40;
 
-/// Bar for the time of an acquisition under TLS, divided by that without, if the server does not take that time itself.
+/// The bound on the time of an acquisition under TLS, divided by the time without, if the server itself does not take
+/// that time.
 const BAR: f64 = 1.15;
 
-/// Number of bytes that an acquisition sends; the reply is a token of 16.
+/// The number of bytes that an acquisition sends. The reply is a token of 16 bytes.
 const REQUEST: usize = 273;
 
-/// Returns as many bytes as a token has.
+/// A script whose reply has as many bytes as a token.
 const SCRIPT: &str = "return 1795401294012";
 
 /// A client that takes turns.
@@ -159,7 +160,7 @@ async fn main() {
     });
     println!("             a median of   on the server's processor, a request");
     for (((name, client), median), used) in clients.iter().zip(medians).zip(used) {
-        // An acquisition of ours is followed by its release.
+        // Our acquisition is followed by its release.
         let requests = match client {
             Client::Ours(_) => 2,
             Client::Bare(_) => 1,

@@ -1,4 +1,4 @@
-//! The contestants.
+//! The contestants of the benchmark.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const LEASE: Duration = Duration::from_secs(30);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Who {
     Ours,
-    /// The same scripts without a client, twice: the second one shows the noise.
+    /// The same scripts without a client. They take part twice, and the second time shows the noise.
     Bare,
     BareAgain,
     Rslock,
@@ -133,7 +133,7 @@ impl Contestants {
         }
     }
 
-    /// Waits until the requests of the previous contestant are done, so that they do not slow down the next one: a
+    /// Waits until the requests of the previous contestant are done, so that they do not slow down the next one. A
     /// request goes to every server and back.
     pub(crate) async fn settle(&self) {
         // A release returns after the reply of a quorum. Its requests to the other nodes precede this one, which all
@@ -165,12 +165,12 @@ async fn connections(addresses: &[String]) -> Vec<MultiplexedConnection> {
     connections.map(|c| c.expect("a connection")).collect()
 }
 
-/// The same scripts without a client: one multiplexed connection to each server, and a wait for every reply. On several
-/// servers they check the process of the server and leave a claim version, as our locks do there.
+/// The same scripts without a client: one multiplexed connection to each server, and a wait for every reply. On
+/// several servers, the scripts check the process of the server and leave a claim version, as our locks do there.
 #[derive(Clone)]
 pub(crate) struct Bare {
     connections: Vec<MultiplexedConnection>,
-    /// The marker of each server; none without remedies.
+    /// The marker of each server, or none without remedies.
     markers: Vec<String>,
     acquire: Arc<redis::Script>,
     release: Arc<redis::Script>,
@@ -287,7 +287,7 @@ fn checked(script: &str) -> String {
     format!("local function execute()\n{script}\nend\n{CHECK}")
 }
 
-/// Returns the confirmed marker of a server, which is written if there is none.
+/// Returns the confirmed marker of a server. It is written if there is none.
 async fn mark(mut connection: MultiplexedConnection) -> String {
     let mut probe = redis::cmd("EVAL");
     probe.arg(checked("return false")).arg(1).arg(MARKER);

@@ -1,4 +1,4 @@
-//! One caller, a free lock and distant servers: what trust and margin add to an acquire when messages take time, as
+//! One caller, a free lock and distant servers: what trust and margin add to an acquire when messages take as long as
 //! between machines.
 //!
 //! On the loopback interface of one machine, five servers and the client share its cores, and the extra work of the
@@ -19,7 +19,7 @@ use crate::report::{Figure, Spread, Target};
 
 const NODES: usize = 5;
 
-/// Delay of a message in one direction.
+/// The delays of a message in one direction.
 const WAYS: [Duration; 2] = [Duration::from_micros(250), Duration::from_micros(500)];
 
 pub(crate) fn run(options: &Options) -> Vec<Figure> {

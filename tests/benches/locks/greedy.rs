@@ -1,7 +1,7 @@
-//! Processes that acquire one lock again without a pause: how long it is idle while another process waits, whether each
-//! process gets its share, and the cost of a hand-over on the servers.
+//! Processes that acquire one lock again without a pause: how long the lock is idle while another process waits,
+//! whether each process gets its share, and the cost of a hand-over on the servers.
 //!
-//! The first process stops before the others. The time that it leaves idle counts, too.
+//! The first process stops before the others. The time for which it leaves the lock idle counts, too.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -22,13 +22,13 @@ pub(crate) fn run(options: &Options) -> Vec<Figure> {
     measured.into_iter().flatten().collect()
 }
 
-/// One hold of one process, in microseconds since the start of the measurement.
+/// A hold of a process, in microseconds since the start of the measurement.
 #[derive(Clone, Copy)]
 struct Hold {
     process: usize,
     asked: f64,
     acquired: f64,
-    /// When its release began.
+    /// When the release of the hold began.
     released: f64,
 }
 
@@ -174,7 +174,7 @@ fn figures(all: &[Measured], nodes: usize, processes: usize) -> Vec<Figure> {
     ]
 }
 
-/// Returns how many holds are of another process than the previous one.
+/// Returns the number of holds by a process other than that of the previous hold.
 fn changes(holds: &[Hold]) -> usize {
     let pairs = holds.windows(2);
     pairs
@@ -218,6 +218,6 @@ pub(crate) fn child(arguments: &[String]) {
 /// Returns the machine's time in microseconds, which all processes share.
 fn micros() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    // Within one week, so that a number of the report represents it exactly.
+    // The time is taken modulo one week, so that a number of the report represents it exactly.
     (since.expect("the clock is set").as_micros() % 604_800_000_000) as u64
 }

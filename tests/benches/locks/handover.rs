@@ -1,8 +1,8 @@
 //! Two clients, one of which waits while the other one holds: the share of the time for which the lock is in use.
 //!
-//! A client that has released acquires again only when the other one has the lock, so every hold is a hand-over. The bare
-//! scripts, called by one client alone, show how much time a release and an acquire take without a wake-up. Each client
-//! has a runtime on a separate thread, as it would have in a separate process.
+//! A client that has released acquires again only when the other one has the lock, so every hold is a hand-over. The
+//! bare scripts, called by a single client, show how much time a release and an acquire take without a wake-up. Each
+//! client has a runtime on a separate thread, as it would have in a separate process.
 
 use std::sync::mpsc;
 use std::thread;
@@ -105,7 +105,7 @@ async fn ours(locks: LocksBuilder, addresses: Vec<String>) -> Client {
 struct Seat {
     client: Client,
     runtime: Handle,
-    /// The thread ends when this is dropped.
+    /// Ends the thread when it is dropped.
     _end: oneshot::Sender<()>,
 }
 

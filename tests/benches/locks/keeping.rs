@@ -100,7 +100,7 @@ pub(crate) fn child(arguments: &[String]) {
     runtime.block_on(async {
         let builder = Locks::builder().watchdog_lease(lease);
         let locks = builder.connect(address).await.expect("the server is there");
-        // One lock first, so that everything that is allocated once is allocated.
+        // One lock is acquired first, so that everything that is allocated once is allocated.
         let first = locks
             .lock("warm-up")
             .acquire()

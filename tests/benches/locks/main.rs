@@ -1,7 +1,7 @@
-//! Measures the locks on real Redis servers, beside the bare scripts and the crate `rslock`.
+//! Measures the locks on real Redis servers, in comparison with the bare scripts and the crate `rslock`.
 //!
-//! All figures are ratios, or counts, from one run. The contestants take turns in random order in one loop, so that other
-//! load of the machine affects all of them alike. The noise floor is the ratio of two identical bare runs.
+//! All figures are ratios, or counts, from one run. The contestants take turns in random order in one loop, so that
+//! other load of the machine affects all of them equally. The noise floor is the ratio of two identical bare runs.
 
 mod callers;
 mod contestant;

@@ -1,4 +1,4 @@
-//! Measurements in separate processes: this program starts itself.
+//! Measurements in separate processes. This program starts itself for them.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
@@ -56,7 +56,7 @@ impl Part {
         self.input.write_all(b"go\n").expect("it listens");
     }
 
-    /// Returns its next line.
+    /// Returns the next line of the child.
     pub(crate) fn hear(&mut self) -> String {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("it speaks");
@@ -64,7 +64,7 @@ impl Part {
         line.trim_end().to_owned()
     }
 
-    /// Returns the numbers in its next line.
+    /// Returns the numbers in the next line of the child.
     pub(crate) fn hear_numbers(&mut self) -> Vec<f64> {
         let line = self.hear();
         let words = line.split_whitespace();

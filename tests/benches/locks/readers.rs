@@ -11,7 +11,7 @@ use crate::report::{Figure, Spread, Target};
 
 const MANY: usize = 1_000;
 
-/// How often one name is read before the other one has its turn.
+/// How often one name is read before the next name has its turn.
 const IN_A_ROW: usize = 8;
 
 #[derive(Default)]
@@ -36,7 +36,7 @@ pub(crate) fn run(options: &Options) -> Vec<Figure> {
         }
         let mut times: [Times; 3] = std::array::from_fn(|_| Times::default());
         for turn in 0..turns {
-            // Each is first as often as last.
+            // Each name is first as often as last.
             for place in 0..3 {
                 let which = (turn + place) % 3;
                 let name = ["few", "few-again", "many"][which];

@@ -37,7 +37,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Computes them from at least one value.
+    /// Computes the median and the percentile of at least one value.
     pub(crate) fn of(values: &[f64]) -> Spread {
         let mut values = values.to_vec();
         values.sort_by(f64::total_cmp);
@@ -56,14 +56,14 @@ impl Spread {
 #[derive(Default)]
 pub(crate) struct Figure {
     pub(crate) case: &'static str,
-    /// Description of the measurement and of its value.
+    /// A description of the measurement and of its value.
     pub(crate) what: String,
     pub(crate) nodes: usize,
     pub(crate) value: f64,
     pub(crate) target: Option<Target>,
     /// The same ratio of two identical runs.
     pub(crate) noise: Option<f64>,
-    /// Unit of the spreads.
+    /// The unit of the spreads.
     pub(crate) unit: &'static str,
     pub(crate) ours: Option<Spread>,
     pub(crate) bare: Option<Spread>,

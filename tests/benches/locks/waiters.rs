@@ -30,7 +30,7 @@ pub(crate) struct Counting {
     pub(crate) sent: Arc<Sent>,
 }
 
-/// Number of commands that were sent, by kind.
+/// The number of commands that were sent, by kind.
 #[derive(Debug, Default)]
 pub(crate) struct Sent {
     acquires: AtomicU64,
@@ -63,7 +63,7 @@ impl Transport for Counting {
         self.inner.call(request)
     }
 
-    /// Counts twice, since the subscription will also be ended.
+    /// Counts a subscription twice, because it will also be ended.
     fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
         self.sent.subscriptions.fetch_add(2, Ordering::Relaxed);
         self.inner.subscribe(channel, listener)

@@ -35,7 +35,7 @@ pub(crate) const SURVIVED: &[Fault] = &[
 pub(crate) const LAGGING: &[Fault] = &[World::kill_with_a_replica_that_lags];
 
 /// Faults that give a name of a majority to two holders: the old primary answers before it has learned of the new one,
-/// which votes.
+/// which has a vote.
 pub(crate) const LONG_STOPS: &[Fault] = &[World::stop_for_long];
 
 pub(crate) struct World {
@@ -94,10 +94,10 @@ impl World {
         "primaries killed"
     }
 
-    /// The replica lacks the claims and releases of the last seconds.
+    /// Kills the primary while the replica lacks the claims and releases of the last seconds.
     ///
-    /// A stopped replica would not lag: what its primary has sent waits in a buffer of its machine, and is read before
-    /// the election. A replica that cannot log in does lag.
+    /// A replica that is stopped would not lag: what its primary has sent waits in a buffer of its machine, and is
+    /// read before the election. A replica that cannot log in does lag.
     fn kill_with_a_replica_that_lags(&mut self, shard: usize) -> &'static str {
         let primary = self.primary(shard);
         let replica = self.cluster.replica_of(primary);
@@ -113,7 +113,8 @@ impl World {
         "primaries killed whose replicas lagged"
     }
 
-    /// While one primary of three is left, no replica is elected: an operator makes two of them take over.
+    /// Kills two of three primaries. With one primary left, no replica is elected, so an operator makes two of them
+    /// take over.
     fn kill_a_majority(&mut self, shard: usize) -> &'static str {
         let dead = [shard, (shard + 1) % 3].map(|shard| self.primary(shard));
         let replicas = dead.map(|primary| self.cluster.replica_of(primary));
@@ -136,7 +137,7 @@ impl World {
         "failovers on request"
     }
 
-    /// The primaries live, and learn of it a moment later.
+    /// Makes two replicas take over while their primaries live. The primaries learn of it a moment later.
     fn take_over_two(&mut self, shard: usize) -> &'static str {
         for shard in [shard, (shard + 1) % 3] {
             let replica = self.cluster.replica_of(self.primary(shard));
@@ -148,8 +149,8 @@ impl World {
         "take-overs of two at once"
     }
 
-    /// Stops it for less than the cluster takes to notice, or for longer. In either case its successor has no vote yet
-    /// when it resumes.
+    /// Stops a primary for less than the cluster takes to notice, or for longer. In either case, its successor has no
+    /// vote yet when it resumes.
     fn stop(&mut self, shard: usize) -> &'static str {
         let millis = self.random.random_range(200..4_000);
         self.stop_for(shard, Duration::from_millis(millis));
@@ -170,7 +171,7 @@ impl World {
         self.cluster.mend();
     }
 
-    /// Moves the slot to the primary of another shard, and after a while to the one that has none.
+    /// Moves the slot to the primary of another shard, and after a while to the primary that has none.
     fn move_slot(&mut self, shard: usize) -> &'static str {
         let [from, to] = [shard, (shard + 1) % 3].map(|shard| self.primary(shard));
         let slot = self.cluster.slot_of(TAGS[shard]);
@@ -187,8 +188,8 @@ impl World {
         if self.random.random_range(0..2) == 0 {
             self.group.server_mut(before).kill();
         }
-        // Elections of sentinels may fail for minutes, as each waits longer for the others: the failover is requested
-        // until it succeeds.
+        // Elections of sentinels may fail for minutes, because each sentinel waits longer for the others. The failover
+        // is requested until it succeeds.
         let began = Instant::now();
         let mut asked = 0;
         while self.group.primary().is_none_or(|now| now == before) {
@@ -203,7 +204,7 @@ impl World {
         "failovers of the group"
     }
 
-    /// The server restarts without data.
+    /// Restarts the server without data.
     fn restart_the_server(&mut self, _: usize) -> &'static str {
         self.server.kill();
         let millis = self.random.random_range(0..2_000);

@@ -20,13 +20,13 @@ use rand::rngs::StdRng;
 use self::faults::World;
 use self::workers::{Book, worker};
 
-/// The longest lease of all clients: a promoted replica has no vote for this time.
+/// The longest lease of all clients. A promoted replica has no vote for this time.
 const LONGEST: Duration = Duration::from_secs(4);
 
-/// The lease on the cluster itself: longer than an election takes, so that claims are forgotten before they expire.
+/// The lease on the cluster itself. It is longer than an election, so that claims are lost before they expire.
 const LEASE_OF_THE_CONTROL: Duration = Duration::from_secs(15);
 
-/// Number of clients of each kind. Each has its own workers.
+/// The number of clients of each kind. Each client has its own workers.
 const CLIENTS: usize = 3;
 const WORKERS: usize = 2;
 

@@ -10,10 +10,10 @@ use quorlock::{Guard, Locks};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-/// Number of names.
+/// The number of names.
 const NAMES: u32 = 4;
 
-/// A guard, until it is released.
+/// A guard that is held until it is taken out for its release.
 type Held = Arc<Mutex<Option<Guard>>>;
 
 /// The findings about the names of one kind of majority.
@@ -23,7 +23,7 @@ pub(crate) struct Book {
     holds: AtomicU64,
     lost: AtomicU64,
     refused: AtomicU64,
-    /// Tokens that were not larger than one that had been won before they were requested.
+    /// The number of tokens that were not larger than a token that had been won before they were requested.
     backward: AtomicU64,
     /// How often two guards of one name were held at the same time.
     pub(crate) doubles: AtomicU64,
@@ -93,7 +93,7 @@ impl Book {
     }
 }
 
-/// Locks one name after another, for short and for long.
+/// Locks one name after another, for short and for long times.
 pub(crate) async fn worker(locks: Locks, book: Arc<Book>, seed: u64, lease: Duration) {
     let mut random = StdRng::seed_from_u64(seed);
     loop {
@@ -101,7 +101,7 @@ pub(crate) async fn worker(locks: Locks, book: Arc<Book>, seed: u64, lease: Dura
         let before = book.largest(&name);
         let asked = Instant::now();
         let mut lock = locks.lock(&name).wait(Duration::from_secs(2));
-        // Nothing renews the lease, so nothing notifies its holder of a failover: it relies on its lease.
+        // Nothing renews the lease, so nothing notifies the holder of a failover. The holder relies on its lease.
         let is_renewed = random.random_range(0..2) == 0;
         if !is_renewed {
             lock = lock.lease(lease);
@@ -114,7 +114,7 @@ pub(crate) async fn worker(locks: Locks, book: Arc<Book>, seed: u64, lease: Dura
         book.slowest_millis.fetch_max(waited, Ordering::SeqCst);
         let lost = guard.lost();
         let held = book.enter(&name, guard, before);
-        // Sometimes longer than a failover: such a hold is renewed during it.
+        // Some holds are longer than a failover and are renewed during it.
         let span = match random.random_range(0..8) {
             0 if is_renewed => Duration::from_millis(random.random_range(3_000..10_000)),
             0 => lease.mul_f32(random.random_range(0.5..1.0)),

@@ -11,13 +11,13 @@ use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 
 use crate::pace::{Pace, Paced};
 
-/// Default number of schedules of a test.
+/// The default number of schedules of a test.
 const SCHEDULES: u64 = 1_000;
 
-/// Default first seed, so that the same tests explore the same schedules.
+/// The default first seed. It is fixed, so that the same tests explore the same schedules.
 const SEED: u64 = 20_261_123;
 
-/// Number of schedules of the first scheduler before the next one has its turn. Each round has twice as many.
+/// The number of schedules of the first scheduler before the next one has its turn. Each round has twice as many.
 const FIRST_ROUND: u64 = 50;
 
 /// Runs a test under schedules of two kinds in turn, until one fails or all have run.
@@ -93,7 +93,7 @@ where
         true
     }
 
-    /// Runs random and PCT schedules in turn. Returns how many.
+    /// Runs random and PCT schedules in turn. Returns the number of schedules.
     fn draws(&self) -> u64 {
         if let Some(seed) = number("SHUTTLE_SEED") {
             let random = RandomScheduler::new_from_seed(seed, 1);

@@ -1,4 +1,4 @@
-//! When the clock has its turn.
+//! The pace of the clock, compared with the other tasks.
 
 use shuttle::rand::RngCore;
 use shuttle::scheduler::{DataSource, RandomDataSource, Schedule, Scheduler, Task, TaskId};
@@ -11,10 +11,10 @@ pub const CLOCK: usize = 1;
 pub enum Pace {
     /// The test has no clock.
     Untimed,
-    /// Time stands still while any thread can run: nothing is late, and a waiter that would wait longer has lost its
+    /// Time stands still while any thread can run. Nothing is late, and a waiter that would wait longer has lost its
     /// wake-up.
     Idle,
-    /// Time also passes at one of this many steps: threads are stopped at any point, and leases end.
+    /// Time also passes at one of this many steps. Threads are stopped at any point, and leases end.
     OneIn(u64),
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct Job {
     pub(crate) lease_millis: u64,
 }
 
-/// A program that prints nothing for longer hangs. The longest work without a line keeps locks for a minute.
+/// The longest time for which a program may print nothing. The longest work without a line keeps locks for a minute.
 const SILENCE: Duration = Duration::from_secs(180);
 
 /// A running program. It is killed when this value is dropped.
@@ -35,7 +35,7 @@ pub(crate) struct Driver {
     peer: Peer,
     child: Child,
     input: ChildStdin,
-    /// The lines that it prints, read by a thread of their own.
+    /// The lines that the program prints, which a separate thread reads.
     output: Receiver<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Compares Quorlock with other libraries, on the same machine and in turns.
+//! Compares Quorlock with other libraries, on the same machine. The libraries take turns.
 //!
 //! Each measurement starts its own servers, and one program or several for one library. The libraries take turns in
 //! random order. Quorlock takes part twice: the difference between its two figures is the noise of the machine.

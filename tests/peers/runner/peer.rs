@@ -36,7 +36,7 @@ impl Peer {
     /// Returns whether the library works on this many servers, in this many processes.
     pub(crate) fn works_on(self, nodes: usize, processes: usize) -> bool {
         let is_small = !matches!(self, Peer::Redisson | Peer::NodeRedlock);
-        // Ten virtual machines beside five servers would measure the machine.
+        // Ten virtual machines next to five servers would measure the machine.
         let knows_majorities = !matches!(self, Peer::Rlock | Peer::Bare);
         (nodes == 1 || knows_majorities) && (processes <= 2 || is_small)
     }

@@ -1,4 +1,4 @@
-//! What a failing test tells its user to run next does what it says. Each run is a process of its own.
+//! Tests that the commands that a failing test prints do what it states. Each run is a separate process.
 
 #![expect(clippy::print_stdout, reason = "a process tells another what it did")]
 
@@ -19,7 +19,7 @@ const USERS_TEST: &str = "SHOP_RUNS_USERS_TEST";
 /// The name of the test below, whose processes run the user's test instead.
 const THIS_TEST: &str = "a_failure_is_repeated_by_its_file_and_by_its_seed";
 
-/// How many worlds were made: one for each run.
+/// The number of worlds that were created, one for each run.
 static WORLDS: AtomicU64 = AtomicU64::new(0);
 
 struct Counter(KeyValueStore<u64>);
@@ -63,7 +63,7 @@ fn users_test() {
     no_raise_is_lost();
 }
 
-/// What came of a process that ran the user's test.
+/// The result of a process that ran the user's test.
 struct Ran {
     passed: bool,
     output: String,
@@ -88,13 +88,13 @@ impl Ran {
         }
     }
 
-    /// The word that follows a text in the output.
+    /// Returns the word that follows a text in the output.
     fn word_after(&self, text: &str) -> &str {
         let (_, rest) = self.output.split_once(text).expect(&self.output);
         rest.split_whitespace().next().unwrap()
     }
 
-    /// What clients, resources and faults did.
+    /// Returns the lines about what clients, resources and faults did.
     fn story(&self) -> Vec<&str> {
         let lines = self.output.lines();
         lines.filter(|line| line.starts_with("  ")).collect()
@@ -119,7 +119,7 @@ fn a_failure_is_repeated_by_its_file_and_by_its_seed() {
     let file = found.word_after("repeat it:     QUORLOCK_REPLAY=");
     assert!(!found.story().is_empty());
 
-    // The file: the small run, once to fail and once more to be drawn.
+    // With the file, the small run happens twice: once to fail, and once more to be drawn.
     let again = Ran::of("broken", &folder, &[("QUORLOCK_REPLAY", file)]);
     assert!(!again.passed, "{}", again.output);
     assert_eq!(again.story(), found.story());
@@ -132,7 +132,7 @@ fn a_failure_is_repeated_by_its_file_and_by_its_seed() {
     assert!(mended.output.contains(note), "{}", mended.output);
     assert_eq!(mended.word_after("worlds: "), "1");
 
-    // The seed: the whole run, and that of no other seed.
+    // With the seed, the whole run happens, and no run of another seed.
     let whole = Ran::of("broken", &folder, &[("QUORLOCK_SEED", seed)]);
     assert!(!whole.passed, "{}", whole.output);
     assert_eq!(whole.word_after("is broken, first at seed "), seed);
@@ -156,7 +156,7 @@ fn a_failure_is_repeated_by_its_file_and_by_its_seed() {
     );
 }
 
-/// Says how many worlds there were, also when the test panics.
+/// Prints the number of worlds when it is dropped, also when the test panics.
 struct Reported;
 
 impl Drop for Reported {

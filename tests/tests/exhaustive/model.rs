@@ -38,11 +38,11 @@ pub(crate) const EXCLUSION: &str = "exclusion";
 /// A client asks while another one holds, and gets some of the members that it needs.
 pub(crate) const CONTENTION: &str = "contention";
 
-/// What is checked, and how far.
+/// The variant that is checked, and the bounds of the search.
 #[derive(Clone, Debug)]
 pub(crate) struct Checked {
     pub(crate) variant: Variant,
-    /// Time ends after this many ticks.
+    /// The number of ticks after which time ends.
     pub(crate) ticks: u8,
     /// How many rounds a client may begin.
     pub(crate) rounds: u8,
@@ -74,7 +74,7 @@ pub(crate) struct State {
     tick: u8,
     nodes: [Server; NODES],
     clients: [Client; CLIENTS],
-    /// Number of nodes that were touched, which are the first ones.
+    /// The number of nodes that have been touched, which are the first ones.
     touched: usize,
     /// Requests in flight.
     wire: BTreeSet<Message>,
@@ -95,7 +95,7 @@ struct Server {
 struct Client {
     /// By how many ticks the client's clock is behind.
     behind: u8,
-    /// The number of its latest round, from 1.
+    /// The number of the client's latest round, from 1.
     number: u8,
     doing: Doing,
 }
@@ -122,14 +122,14 @@ enum What {
     Release,
 }
 
-/// One step.
+/// A step of the world.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Action {
     /// A client begins a round.
     Start(usize),
     /// A request is executed, and its reply arrives.
     Deliver(Message),
-    /// A request is lost, and its client learns only that.
+    /// A request is lost, and the client learns only that.
     Lose(Message),
     /// A client checks its round.
     Look(usize),
@@ -175,7 +175,7 @@ impl State {
         WallMillis(1_000_000 + ticks * TICK.as_millis() as u64)
     }
 
-    /// Returns whether steps of this node are tried: untouched nodes are alike, and one stands for all.
+    /// Returns whether steps of this node are tried. Untouched nodes are alike, so one of them stands for all.
     fn is_known(&self, node: usize) -> bool {
         node <= self.touched
     }
@@ -184,7 +184,8 @@ impl State {
         self.touched = self.touched.max(node + 1);
     }
 
-    /// Returns whether a client can never hold anything again. Then two at a time never will.
+    /// Returns whether a client can never hold anything again. If it cannot, two clients can never hold at the same
+    /// time.
     fn is_done(&self, checked: &Checked, client: usize) -> bool {
         let Client { number, doing, .. } = &self.clients[client];
         let is_over = match doing {
@@ -325,7 +326,7 @@ impl State {
         }));
     }
 
-    /// Removes what can make no difference any more, so that states that differ only in that become equal.
+    /// Removes what can no longer make a difference, so that states that differ only in that become equal.
     fn tidy(&mut self, checked: &Checked) {
         for node in 0..NODES {
             let at = self.node_time(node);

@@ -4,7 +4,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
 
-/// Polls a future a number of times, each time after other threads had their turns, and drops it.
+/// Polls a future a number of times, and drops it. Before each poll, other threads get their turns.
 pub async fn abandon<T>(
     mut future: Pin<Box<dyn Future<Output = T> + Send>>,
     polls: u64,

@@ -1,14 +1,14 @@
-//! Records when each holder believed that it holds a lock.
+//! Records when each holder believed that it held a lock.
 
 use std::sync::{Arc, Mutex};
 
 use quorlock::{Guard, OwnerId, Token};
 
-/// When each holder believed that it holds one lock, on one timeline. Two holds at one moment are a violation, whatever
-/// the holders do meanwhile.
+/// The periods in which holders believed that they held one lock, on one timeline. Two holds at the same moment are a
+/// violation, whatever the holders do at that moment.
 ///
-/// A hold counts from when it was won to the beginning of the last check that returned "held". A lost hold stays lost, so
-/// it was held at that moment, whatever happened before the check returned.
+/// A hold lasts from when it was won to the beginning of the last check that returned "held". A lost hold stays lost,
+/// so the lock was held at that moment, whatever happened before the check returned.
 #[derive(Clone, Default, Debug)]
 pub struct Beliefs(Arc<Mutex<Line>>);
 
@@ -27,7 +27,7 @@ struct Span {
     to: u64,
 }
 
-/// One hold, whose holder checks now and then whether it is held.
+/// A hold, whose holder checks now and then whether it still holds the lock.
 #[derive(Debug)]
 pub struct Holding<'a> {
     beliefs: &'a Beliefs,
@@ -36,7 +36,7 @@ pub struct Holding<'a> {
 }
 
 impl Beliefs {
-    /// Returns the largest token before a lock is requested: the token of its hold must be larger.
+    /// Returns the largest token before a lock is requested. The token of the new hold must be larger.
     pub fn asked(&self) -> Token {
         self.0.lock().unwrap().token
     }
@@ -52,7 +52,7 @@ impl Beliefs {
         line.spans.push(Span {
             owner,
             from: now,
-            // The hold does not count yet: its lease may have ended before its thread got here.
+            // The hold does not count yet, because its lease may have ended before its thread reached this point.
             to: 0,
         });
         line.token = line.token.max(token);

@@ -1,7 +1,8 @@
 //! The locks under a scheduler that chooses how their threads interleave: `tests/threads.sh`.
 //!
-//! Compiled with `--cfg shuttle`, the product's mutexes and atomics are those of `shuttle`: each use is a step, after
-//! which any thread may run. `explore` runs a test under many schedules; the same schedule gives the same run.
+//! When compiled with `--cfg shuttle`, the product uses the mutexes and atomics of `shuttle`. Each use is a step,
+//! after which any thread may run. `explore` runs a test under many schedules. The same schedule always leads to the
+//! same run.
 #![cfg(shuttle)]
 #![allow(
     clippy::print_stderr,

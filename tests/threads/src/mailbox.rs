@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
 
-/// One value in transit. Its mutex is never held over a step.
+/// A value in transit. The mutex is never held across a step.
 pub(crate) struct Mailbox<T>(Mutex<(Option<T>, Option<Waker>)>);
 
 impl<T> Mailbox<T> {
@@ -30,7 +30,7 @@ impl<T> Mailbox<T> {
         }
         let before = std::mem::replace(&mut inside.1, waker);
         drop(inside);
-        // It may be the last owner of something of the product, whose drop takes a step.
+        // The old waker may be the last owner of a value of the product, whose drop takes a step.
         drop(before);
         Poll::Pending
     }

@@ -1,4 +1,4 @@
-//! A node at the other end of a network, and the requests that it was sent.
+//! A node at the other end of a network, and the requests that were sent to it.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -13,14 +13,14 @@ use crate::world::World;
 /// How requests get to a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
-    /// Within the poll of the caller.
+    /// Requests are executed within the poll of the caller.
     Near,
-    /// In separate tasks, when the schedule runs them: a later request may arrive earlier.
+    /// Requests are executed in separate tasks, when the schedule runs them. A later request may arrive earlier.
     Far,
 }
 
 /// An embedded node, its network, and a check of its requests: of two requests for one claim, the one with the larger
-/// number states no shorter lease.
+/// number does not state a shorter lease.
 #[derive(Clone)]
 pub struct Remote {
     /// The node itself, for inspection.
@@ -30,7 +30,7 @@ pub struct Remote {
     stated: Arc<Mutex<Stated>>,
 }
 
-/// Leases in milliseconds by number, for each claim.
+/// The stated leases in milliseconds by number, for each claim.
 type Stated = BTreeMap<(Name, OwnerId), BTreeMap<u64, u64>>;
 
 impl Remote {

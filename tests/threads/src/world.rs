@@ -13,7 +13,8 @@ use shuttle::sync::atomic::{AtomicU64, Ordering};
 
 use quorlock_explore::{Pace, draw};
 
-/// No test lasts this long on its own clock. One that does has lost a wake-up, or left a task behind.
+/// The longest time that a test may take on its own clock. A test that takes longer has lost a wake-up, or left a task
+/// behind.
 const LONGEST: Duration = Duration::from_secs(600);
 
 /// Runs a test under many schedules, each in a separate world.
@@ -37,14 +38,15 @@ where
 
 /// The clock, the timers, the tasks and the randomness of one schedule. Clones are the same world.
 ///
-/// One task, the clock, advances time: to the next timer, and no further. The schedule decides when it has its turn.
+/// One task, the clock, advances time to the next timer, and no further. The schedule decides when that task has its
+/// turn.
 #[derive(Clone)]
 pub struct World(Arc<Shared>);
 
 struct Shared {
-    /// Nanoseconds. Each reading is a step: time may pass between two of them.
+    /// The time in nanoseconds. Each reading is a step, so time may pass between two readings.
     now: AtomicU64,
-    /// The mutex is never held over a step.
+    /// The state. Its mutex is never held across a step.
     state: Mutex<State>,
 }
 
@@ -52,7 +54,7 @@ struct Shared {
 struct State {
     timers: BTreeMap<(Time, u64), Waker>,
     last_timer: u64,
-    /// Tasks of the product that have not ended.
+    /// The number of tasks of the product that have not ended.
     tasks: usize,
     /// Handles that abort the tasks.
     ends: Vec<AbortHandle>,
@@ -66,7 +68,7 @@ struct State {
 impl World {
     pub(crate) fn begin() -> Self {
         let shared = Arc::new(Shared {
-            // Not zero: no reading may be mistaken for a missing one.
+            // The time does not begin at zero, so that no reading can be mistaken for a missing one.
             now: AtomicU64::new(1_000_000_000),
             state: Mutex::default(),
         });
@@ -107,7 +109,7 @@ impl World {
         poll_fn(|cx| timer.poll_until(cx, at)).await;
     }
 
-    /// Aborts all present tasks of the product, as a runtime does that is shut down.
+    /// Aborts all current tasks of the product, as a runtime does when it is shut down.
     pub fn shut_down(&self) {
         let ends = std::mem::take(&mut self.0.state.lock().unwrap().ends);
         ends.iter().for_each(AbortHandle::abort);

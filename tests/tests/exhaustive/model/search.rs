@@ -59,7 +59,7 @@ impl Model for Checked {
             if is_up {
                 actions.push(Action::Deliver(*message));
             }
-            // A lost release is equal to one that never comes.
+            // A lost release is the same as one that never arrives.
             let may_be_lost = !is_up || self.variant.messages_are_lost;
             if may_be_lost && message.what == What::Acquire {
                 actions.push(Action::Lose(*message));
@@ -73,7 +73,7 @@ impl Model for Checked {
         }
         let nodes = state.nodes.iter().enumerate();
         for (id, node) in nodes.filter(|(id, _)| state.is_known(*id)) {
-            // Where nothing is stored, nothing expires.
+            // If nothing is stored, nothing expires.
             if 0 < state.jumps_left && node.keys != Node::new() {
                 actions.push(Action::Jump(id));
             }
