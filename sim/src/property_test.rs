@@ -411,7 +411,7 @@ impl<W: 'static> PropertyTest<W> {
         self.draw(trial, run, file)
     }
 
-    /// Draws the page of a failure beside its file.
+    /// Draws the page of a failure next to its file.
     fn draw(&self, trial: &Trial<W>, run: &Run, file: PathBuf) -> io::Result<Files> {
         let (run, recording) = trial.recorded(&run.plan);
         let site = &self.settings.site;
@@ -423,12 +423,12 @@ impl<W: 'static> PropertyTest<W> {
     }
 }
 
-/// The same error, with the file that it is about.
+/// Adds the name of a file to the error of that file.
 fn in_file(file: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", file.display()))
 }
 
-/// The file of a failure, and its page.
+/// The paths of a failure's file and of its page.
 type Files = (PathBuf, PathBuf);
 
 impl<W> fmt::Debug for PropertyTest<W> {

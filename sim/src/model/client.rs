@@ -76,7 +76,7 @@ impl ModelClient {
 
     /// Returns the reading of the clock that deadlines are compared with.
     pub(super) fn clock(&self) -> Time {
-        // This is the monotonic clock, unless that is the flaw. With the wall clock, A would believe after a backward
+        // Without the flaw, this is the monotonic clock. With the wall clock, A would believe after a backward
         // step that it holds its lock beyond the TTL of its claims, while B wins them.
         if self.has(Flaw::WallClock) {
             Time::from_millis(self.runtime().wall_clock().0)

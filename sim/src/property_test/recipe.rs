@@ -1,4 +1,5 @@
-//! What repeats a failure of a test, in a file: its seed, what was drawn for it, and which candidates shrinking took.
+//! The recipe of a failure of a test, in a file: its seed, what was drawn for it, and the candidates that shrinking
+//! took.
 //!
 //! Drawing and shrinking depend on nothing else, so the plan itself is not written.
 
@@ -16,40 +17,40 @@ use crate::plan::{LockKind, Plan};
 use crate::study::TEST_FAILURE;
 use crate::study::shrink::{Taken, shrink_again};
 
-/// A plan is repeated by the version that wrote its file, and by no other.
+/// The version of this simulator. Only the version that wrote a file can repeat the run.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// A failure of a test, and how its run comes about.
+/// A failure of a test, with everything from which its run follows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Recipe {
     pub(super) test: String,
     pub(super) seed: u64,
     pub(super) drawn: Drawn,
-    /// What was broken.
+    /// The property that was broken.
     pub(super) property: Property,
-    /// How many candidates shrinking ran; none if it did not shrink.
+    /// The number of candidates that shrinking ran, or 0 if the failure was not shrunk.
     pub(super) runs: u32,
     pub(super) taken: Vec<Taken>,
-    /// That of the run that is repeated.
+    /// The trace hash of the run that is repeated.
     pub(super) trace: u64,
 }
 
-/// Why nothing is repeated from a file.
+/// The reason why a run cannot be repeated from a file.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RecipeError {
-    /// The operating system refused.
+    /// The operating system returned an error.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// It was written by another version.
+    /// The file was written by another version.
     #[error("made by version {0}, this is {VERSION}: replay it with that one")]
     OtherVersion(String),
-    /// It is something else.
+    /// The file is not a failure of a test.
     #[error("not a failure of a test of this simulator: {0}")]
     Foreign(String),
 }
 
 impl Recipe {
-    /// The plan of the run that is repeated.
+    /// Returns the plan of the run that is repeated.
     pub(super) fn plan(&self, settings: &Settings) -> Result<Rc<Plan>, RecipeError> {
         let foreign = |error: String| RecipeError::Foreign(error);
         let settings = settings.drawing(&self.drawn).map_err(foreign)?;
@@ -68,13 +69,14 @@ impl Recipe {
         ))
     }
 
-    /// Reads it from a file.
+    /// Reads a recipe from a file.
     pub(super) fn read(path: &Path) -> Result<Self, RecipeError> {
         fs::read_to_string(path)?.parse()
     }
 }
 
-/// How many nodes are left at least: a majority of one node is another deployment.
+/// Returns the smallest number of nodes to which a plan shrinks. A majority of one node would be a different
+/// deployment.
 pub(super) fn least_nodes(plan: &Plan) -> u16 {
     match plan.lock {
         LockKind::Redlock => plan.nodes.count.min(3),

@@ -25,7 +25,7 @@ pub(super) struct Settings {
     pub(super) most_runs: u32,
 }
 
-/// What the plan of a seed depends on.
+/// The settings on which the plan of a seed depends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Drawn {
     pub(super) clients: u16,
@@ -67,7 +67,7 @@ impl Settings {
         }
     }
 
-    /// What plans of these settings depend on, beside the seed.
+    /// Returns the settings on which plans depend, in addition to the seed.
     pub(super) fn drawn(&self) -> Drawn {
         Drawn {
             clients: self.clients,
@@ -78,7 +78,7 @@ impl Settings {
         }
     }
 
-    /// The same settings, with which plans are drawn as these were.
+    /// Returns the same settings, but with these values for drawing plans.
     pub(super) fn drawing(&self, drawn: &Drawn) -> Result<Settings, String> {
         let faults: Result<FaultChoice, _> = drawn.faults.parse();
         Ok(Settings {
@@ -92,7 +92,7 @@ impl Settings {
         })
     }
 
-    /// The plan of a seed, of a test whose settings were checked.
+    /// Returns the plan for a seed. The settings must have been checked.
     pub(super) fn plan(&self, seed: u64) -> Plan {
         match self.try_plan(seed) {
             Ok(plan) => plan,
@@ -130,7 +130,7 @@ pub(super) enum Outages {
 }
 
 impl Outages {
-    /// As the attribute of a test says it.
+    /// Returns the value of the attribute's argument.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Outages::Drawn => "drawn",
@@ -138,7 +138,7 @@ impl Outages {
         }
     }
 
-    /// Those of this name.
+    /// Returns the value with this name.
     pub(super) fn named(name: &str) -> Option<Self> {
         let both = [Outages::Drawn, Outages::None];
         both.into_iter().find(|outages| outages.name() == name)

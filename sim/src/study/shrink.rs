@@ -49,8 +49,8 @@ pub fn shrink(plan: &Plan, most_runs: u32, watch: &mut dyn FnMut(u32, &Size)) ->
     shrink_to(plan, 1, most_runs, watch)
 }
 
-/// Shrinks a failure of a user's own clients. `run` runs them, and no plan has fewer nodes than `least_nodes`. Also returns the
-/// candidates that were taken.
+/// Shrinks a failure of a user's own clients. `run` runs them, and no plan has fewer nodes than `least_nodes`. Also
+/// returns the candidates that were accepted.
 pub(crate) fn shrink_own(
     plan: &Plan,
     least_nodes: u16,
@@ -61,8 +61,8 @@ pub(crate) fn shrink_own(
     shrink_by(plan, least_nodes, most_runs, OWN_SEEDS, run, &mut |_, _| {})
 }
 
-/// What a plan of a user's own was shrunk to by [`shrink_own`], without a run: the candidates follow from the plan and from those
-/// that were taken.
+/// Returns the plan to which [`shrink_own`] shrank a plan, without any run. The candidates follow from the plan and
+/// from those that were accepted.
 pub(crate) fn shrink_again(
     plan: &Plan,
     least_nodes: u16,

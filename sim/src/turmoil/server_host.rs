@@ -188,7 +188,7 @@ impl OutgoingLine {
             }
             self.outgoing.clear();
             self.sent = 0;
-            // Not zeroed: a connection is polled far more often than it has something to read.
+            // The buffer is not zeroed, because a connection is polled far more often than it has something to read.
             let mut room = [MaybeUninit::uninit(); 16 * 1024];
             let mut room = ReadBuf::uninit(&mut room);
             match Pin::new(&mut *stream).poll_read(cx, &mut room) {

@@ -1,4 +1,4 @@
-//! Bounds on how much may happen per true time. A run that never ends does much while no time passes.
+//! Bounds on how much may happen in a span of true time. A run that never ends does much while no time passes.
 
 /// What has happened so far and what may have happened by now. Both are counts of events, steps of tasks, and uses of
 /// clocks, timers, randomness and the network.

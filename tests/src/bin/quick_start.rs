@@ -1,4 +1,4 @@
-//! The quick start of the README, to the letter: a test runs it with a server and without one.
+//! The quick start of the README, word for word. A test runs it with a server and without one.
 
 use std::process::ExitCode;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Which failure it is, and how much it is.
+//! The identity and the size of a failure.
 
 use crate::checker::{Property, Violation};
 use crate::history::Operation;
@@ -94,17 +94,17 @@ fn own_steps(run: &Run, at: SimTime) -> usize {
     marks.count() + asked.count()
 }
 
-/// A candidate that was taken. Which candidate comes next depends on nothing else of its run.
+/// A candidate that was accepted. The choice of the next candidate depends on nothing else of its run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Taken {
-    /// The how many-th candidate it is, from 1; 0 for the run that was to be shrunk.
+    /// The number of the candidate, from 1, or 0 for the run that shrinking began with.
     pub(crate) attempt: u32,
-    /// When it failed.
+    /// When the candidate failed.
     pub(crate) at: SimTime,
 }
 
 impl Taken {
-    /// The size of its run, as far as it is known.
+    /// Returns the size of the candidate's run, as far as it is known.
     pub(super) fn size(self) -> Size {
         Size {
             faults: 0,

@@ -147,7 +147,7 @@ pub struct Put {
     pub list: Option<Vec<String>>,
     /// Members to store, each with the difference of its score from the node's time.
     pub zset: Option<BTreeMap<String, i64>>,
-    /// The TTL in milliseconds; none if it is left out.
+    /// The TTL in milliseconds. Without it, the key does not expire.
     pub ttl: Option<u64>,
 }
 

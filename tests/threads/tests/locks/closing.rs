@@ -53,8 +53,8 @@ fn nothing_is_left_where_a_client_was_closed() {
     );
 }
 
-/// The runtime of the keeper is shut down while other tasks acquire. What is won then is lost, at once or when its holder
-/// checks, and no waiter waits forever.
+/// The runtime of the keeper is shut down while other tasks acquire. What is won after that is lost, either at once or
+/// when its holder checks, and no waiter waits forever.
 #[test]
 fn no_hold_outlives_its_keeper() {
     explore("no_hold_outlives_its_keeper", Pace::Idle, async |world| {

@@ -7,8 +7,8 @@ use quorlock_threads::{Pace, Way, explore};
 
 use super::{MS, assert_nothing_left, assert_took, builder, client, join, nodes};
 
-/// The watchdog renews, one task extends and another one enters, all at the same time. No request states less than one
-/// with a smaller number (`Remote` checks each).
+/// The watchdog renews, one task extends and another one re-enters, all at the same time. No request states a shorter
+/// lease than one with a smaller number, which `Remote` checks for each.
 #[test]
 fn requests_of_one_hold_state_no_less_than_those_before() {
     explore(
@@ -63,7 +63,7 @@ fn each_lost_signal_is_told_once() {
             let told = told.clone();
             threads.push(world.thread(async move {
                 if number == 2 {
-                    // A task that stops waiting takes no notification from another.
+                    // // A task that stops waiting does not take the notification of another task.
                     let _ = quorlock_threads::abandon(Box::pin(signal), 1).await;
                     return;
                 }

@@ -50,7 +50,8 @@ fn assert_nothing_stands(nodes: &[Remote]) {
     }
 }
 
-/// Checks that the test took no longer on the clock of the world, which stands still while a thread can run.
+/// Checks that the test took at most this long on the clock of the world. That clock stands still while a thread can
+/// run.
 fn assert_took(world: &World, at_most: u64) {
     let took = world.millis();
     assert!(took <= at_most, "a wake-up is lost: it took {took} ms");

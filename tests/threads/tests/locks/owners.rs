@@ -5,8 +5,8 @@ use quorlock_threads::{Beliefs, Pace, Way, abandon, explore};
 
 use super::{assert_nothing_left, assert_took, client, join, nodes};
 
-/// Three tasks of one owner acquire the same lock, and one of another client does. The owner's tasks share its hold or
-/// follow one another, and the other client never holds it at the same time.
+/// Three tasks of one owner and one task of another client acquire the same lock. The owner's tasks share its hold or
+/// follow one another, and the other client never holds the lock at the same time.
 #[test]
 fn tasks_of_one_owner_share_its_hold() {
     explore(
@@ -79,7 +79,7 @@ fn acquisitions_of_one_owner_take_turns() {
     );
 }
 
-/// An owner enters what it holds, even if other locks of the owner check the name meanwhile.
+/// An owner re-enters what it holds, even if other locks of the owner check the name at the same time.
 #[test]
 fn what_an_owner_holds_it_enters() {
     explore("what_an_owner_holds_it_enters", Pace::Idle, async |world| {

@@ -5,7 +5,7 @@ use quorlock_threads::{Beliefs, Pace, Way, World, abandon, explore};
 
 use super::{MS, assert_nothing_left, assert_took, builder, client, join, nodes};
 
-/// Acquires, checks a few times whether it holds, and releases.
+/// Acquires, checks a few times whether the lock is held, and releases.
 async fn work(beliefs: &Beliefs, lock: &Lock) {
     let asked = beliefs.asked();
     let guard = lock.acquire().await.unwrap();
@@ -26,13 +26,14 @@ async fn turns(world: World, way: Way, many: usize) {
         threads.push(world.thread(async move { work(&beliefs, &lock).await }));
     }
     join(threads).await;
-    // Votes that split repeatedly cost a back-off each.
+    // // Each time that votes split repeatedly costs a back-off.
     assert_took(&world, 300);
     drop((one, other));
     assert_nothing_left(&world, &nodes).await;
 }
 
-/// Two tasks of one client and one of another compete for one lock. Each is granted it, one after another, without delay.
+/// Two tasks of one client and one task of another compete for one lock. All of them are granted it, one after
+/// another, without delay.
 #[test]
 fn waiters_of_a_majority_take_turns() {
     explore("waiters_of_a_majority_take_turns", Pace::Idle, |world| {
@@ -91,7 +92,7 @@ fn a_leader_that_does_not_come_is_passed_over() {
             let locks = client(&world, &nodes);
             let held = locks.lock("a").acquire().await.unwrap();
             let mut threads = Vec::new();
-            // One returns just when it may be passed over, or a little later, and one returns much later.
+            // // One leader returns when it may be passed over, or a little later. The other one returns much later.
             let back = 100 + 50 * world.draw(5);
             for (polls, span) in [(2, back), (40, 700)] {
                 let (lock, own) = (locks.lock("a"), world.clone());
@@ -117,7 +118,7 @@ fn a_leader_that_does_not_come_is_passed_over() {
     );
 }
 
-/// Readers enter together, writers alone.
+/// Readers enter together, and writers enter alone.
 #[test]
 fn readers_and_writers_take_turns() {
     explore(
@@ -147,8 +148,8 @@ fn readers_and_writers_take_turns() {
     );
 }
 
-/// Time passes between any two steps: leases end, calls are late, and all of them may fail. Two clients never hold at
-/// once, tokens grow, and at the end nothing is left.
+/// Time passes between any two steps: leases end, calls are late, and all of them may fail. Two clients never hold the
+/// lock at the same time, tokens grow, and nothing is left at the end.
 #[test]
 fn exclusion_holds_where_threads_are_stopped_anywhere() {
     explore(
