@@ -1,0 +1,119 @@
+//! The compiler underlines the part of a test that is wrong, and no other, with the message of the attribute.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+/// The attribute as the compiler loads it: the library that was built last beside this test.
+fn library() -> PathBuf {
+    let folder = env::current_exe().unwrap();
+    let folder = folder.parent().unwrap();
+    let is_library = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy();
+        name.contains("quorlock_sim_macros-") && name.ends_with(env::consts::DLL_SUFFIX)
+    };
+    let built = |path: &PathBuf| fs::metadata(path).and_then(|data| data.modified());
+    let entries = fs::read_dir(folder).unwrap();
+    let paths = entries
+        .map(|entry| entry.unwrap().path())
+        .filter(is_library);
+    paths
+        .max_by_key(|path| built(path).unwrap_or(SystemTime::UNIX_EPOCH))
+        .expect("cargo builds the library before its tests")
+}
+
+/// The first error of a source, as the compiler prints it: the message, and the source with the underlined part.
+fn error_of(name: &str, source: &str) -> String {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let path = folder.join(format!("{name}.rs"));
+    fs::write(&path, source).unwrap();
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let ran = Command::new(rustc)
+        .args([
+            "--edition=2024",
+            "--crate-type=lib",
+            "--emit=metadata",
+            "--test",
+        ])
+        .arg("--extern")
+        .arg(format!("quorlock_sim={}", library().display()))
+        .arg("--out-dir")
+        .arg(folder)
+        .arg(&path)
+        .output()
+        .unwrap();
+    assert!(!ran.status.success(), "it compiles: {source}");
+    String::from_utf8(ran.stderr).unwrap()
+}
+
+#[test]
+fn a_wrong_part_is_underlined_with_what_to_write() {
+    for (name, attribute, item, says, underlined) in [
+        (
+            "unknown",
+            "seed = 3",
+            "async fn sells(ctx: Context) {}",
+            "unknown argument `seed`",
+            "seed",
+        ),
+        (
+            "range",
+            "seeds = 5, clients = 61",
+            "async fn sells(ctx: Context) {}",
+            "61 is not between 1 and 60",
+            "61",
+        ),
+        (
+            "twice",
+            "seeds = 1, seeds = 2",
+            "async fn sells(ctx: Context) {}",
+            "`seeds` is there twice",
+            "seeds",
+        ),
+        (
+            "text",
+            "faults = inside",
+            "async fn sells(ctx: Context) {}",
+            "\"inside\"",
+            "inside",
+        ),
+        ("waits", "", "fn sells(ctx: Context) {}", "`async fn`", "fn"),
+        (
+            "returns",
+            "",
+            "async fn sells(ctx: Context) -> u8 { 3 }",
+            "a client returns nothing",
+            "u8",
+        ),
+        (
+            "world",
+            "world = Shop::open",
+            "async fn sells(ctx: Context) {}",
+            "world",
+            "Shop::open",
+        ),
+    ] {
+        let source = format!("#[quorlock_sim::test({attribute})]\n{item}\n");
+        let error = error_of(name, &source);
+        let first = error.lines().next().unwrap_or_default();
+        assert!(
+            first.starts_with("error: ") && first.contains(says),
+            "{error}"
+        );
+        let marks = error.lines().find(|line| line.contains('^')).unwrap();
+        let place = marks.find('^').unwrap();
+        let length = marks.matches('^').count();
+        let shown = error
+            .lines()
+            .take_while(|line| *line != marks)
+            .last()
+            .unwrap();
+        assert_eq!(&shown[place..place + length], underlined, "{error}");
+        // Of two alike it is the second one.
+        if name == "twice" {
+            assert_eq!(shown.rfind(underlined), Some(place), "{error}");
+        }
+    }
+}
