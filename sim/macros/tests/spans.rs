@@ -8,16 +8,19 @@ use std::time::SystemTime;
 
 /// The attribute as the compiler loads it: the library that was built last beside this test.
 fn library() -> PathBuf {
-    let folder = env::current_exe().unwrap();
-    let folder = folder.parent().unwrap();
+    let folder = env::current_exe().expect("a step of the test");
+    let folder = folder.parent().expect("a step of the test");
     let is_library = |path: &PathBuf| {
-        let name = path.file_name().unwrap().to_string_lossy();
+        let name = path
+            .file_name()
+            .expect("a step of the test")
+            .to_string_lossy();
         name.contains("quorlock_sim_macros-") && name.ends_with(env::consts::DLL_SUFFIX)
     };
     let built = |path: &PathBuf| fs::metadata(path).and_then(|data| data.modified());
-    let entries = fs::read_dir(folder).unwrap();
+    let entries = fs::read_dir(folder).expect("a step of the test");
     let paths = entries
-        .map(|entry| entry.unwrap().path())
+        .map(|entry| entry.expect("a step of the test").path())
         .filter(is_library);
     paths
         .max_by_key(|path| built(path).unwrap_or(SystemTime::UNIX_EPOCH))
@@ -28,7 +31,7 @@ fn library() -> PathBuf {
 fn error_of(name: &str, source: &str) -> String {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let path = folder.join(format!("{name}.rs"));
-    fs::write(&path, source).unwrap();
+    fs::write(&path, source).expect("a step of the test");
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let ran = Command::new(rustc)
         .args([
@@ -43,9 +46,9 @@ fn error_of(name: &str, source: &str) -> String {
         .arg(folder)
         .arg(&path)
         .output()
-        .unwrap();
+        .expect("a step of the test");
     assert!(!ran.status.success(), "it compiles: {source}");
-    String::from_utf8(ran.stderr).unwrap()
+    String::from_utf8(ran.stderr).expect("a step of the test")
 }
 
 #[test]
@@ -102,14 +105,17 @@ fn a_wrong_part_is_underlined_with_what_to_write() {
             first.starts_with("error: ") && first.contains(says),
             "{error}"
         );
-        let marks = error.lines().find(|line| line.contains('^')).unwrap();
-        let place = marks.find('^').unwrap();
+        let marks = error
+            .lines()
+            .find(|line| line.contains('^'))
+            .expect("a step of the test");
+        let place = marks.find('^').expect("a step of the test");
         let length = marks.matches('^').count();
         let shown = error
             .lines()
             .take_while(|line| *line != marks)
             .last()
-            .unwrap();
+            .expect("a step of the test");
         assert_eq!(&shown[place..place + length], underlined, "{error}");
         // Of two alike it is the second one.
         if name == "twice" {

@@ -72,7 +72,7 @@ struct Ran {
 impl Ran {
     /// Runs the user's test in this state, in this folder, with something in the environment.
     fn of(state: &str, folder: &Path, environment: &[(&str, &str)]) -> Self {
-        let mut command = Command::new(env::current_exe().unwrap());
+        let mut command = Command::new(env::current_exe().expect("a step of the test"));
         command
             .args(["--exact", THIS_TEST, "--nocapture"])
             .current_dir(folder)
@@ -80,18 +80,18 @@ impl Ran {
             .env_remove("QUORLOCK_REPLAY")
             .env(USERS_TEST, state)
             .envs(environment.iter().copied());
-        let ran = command.output().unwrap();
+        let ran = command.output().expect("a step of the test");
         let output = [ran.stdout, ran.stderr].concat();
         Ran {
             passed: ran.status.success(),
-            output: String::from_utf8(output).unwrap(),
+            output: String::from_utf8(output).expect("a step of the test"),
         }
     }
 
     /// Returns the word that follows a text in the output.
     fn word_after(&self, text: &str) -> &str {
         let (_, rest) = self.output.split_once(text).expect(&self.output);
-        rest.split_whitespace().next().unwrap()
+        rest.split_whitespace().next().expect("a step of the test")
     }
 
     /// Returns the lines about what clients, resources and faults did.
@@ -110,7 +110,7 @@ fn a_failure_is_repeated_by_its_file_and_by_its_seed() {
         return;
     }
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("repeated");
-    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::create_dir_all(&folder).expect("a step of the test");
 
     let found = Ran::of("broken", &folder, &[]);
     assert!(!found.passed, "{}", found.output);
