@@ -237,8 +237,8 @@ impl Context {
         Duration::from_nanos(self.random(min.as_nanos(), max.as_nanos()))
     }
 
-    /// Stops this process after the `nth` use of its clocks, timers, randomness or network from now on, counted from
-    /// 1. The process continues after `lasts`. The rest of the world continues during the stop, so what the process
+    /// Stops this process after the `nth` use of its clocks, timers, randomness or network from now on, where 1 is the
+    /// next one. The process continues after `lasts`. The rest of the world continues during the stop, so what the process
     /// has read is out of date. Works only in the fast lane.
     ///
     /// A pause, in contrast, takes effect between two steps, or delays what the process sends.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use quorlock::{Locks, LocksBuilder};
-use quorlock_tests::clients::settings;
+use quorlock_tests::clients::{hasty, settings};
 use quorlock_tests::cluster::Cluster;
 use quorlock_tests::sentinels::SentinelGroup;
 use quorlock_tests::server::Server;
@@ -22,6 +22,9 @@ use self::workers::{Book, worker};
 
 /// The longest lease of all clients. A promoted replica has no vote for this time.
 const LONGEST: Duration = Duration::from_secs(4);
+
+/// Bound on the wait for a member that is silent.
+const MEMBER_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The lease on the cluster itself. It is longer than an election, so that claims are lost before they expire.
 const LEASE_OF_THE_CONTROL: Duration = Duration::from_secs(15);
@@ -49,8 +52,12 @@ struct Options {
     long_stops: bool,
 }
 
+/// Settings without [`LocksBuilder::trust_fresh_nodes`]: servers come back empty here, and replicas are promoted that
+/// have not even received the marker. One that was taken for a new server would grant names that are held.
 fn watching() -> LocksBuilder {
-    settings()
+    Locks::builder()
+        .redis(hasty())
+        .member_timeout(MEMBER_TIMEOUT)
         .longest_lease(LONGEST)
         .watchdog_lease(LONGEST * 3 / 4)
 }
