@@ -12,7 +12,7 @@ async fn main() -> ExitCode {
         eprintln!("usage: encrypted ADDRESS CA CERTIFICATE KEY PASSWORD_FILE");
         return ExitCode::FAILURE;
     };
-    // rediss://locks@redis.example:6380/ with PEM files, and a password in the first line of a file.
+    // rediss://locks@redis.example:6380/ with files in PEM, and a password in the first line of a file.
     let tls = Tls::new()
         .roots_file(ca)
         .client_certificate_files(certificate, key);
