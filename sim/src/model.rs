@@ -4,7 +4,6 @@
 //! ([`Variant::Published`](crate::plan::variant::Variant::Published)); each [`Flaw`](crate::plan::variant::Flaw) makes
 //! it wrong in one way. No crate that users depend on contains any of this code.
 
-mod asking;
 mod client;
 mod entry;
 mod guard;
@@ -13,6 +12,7 @@ mod layout;
 mod lock;
 mod member;
 mod release;
+mod requests;
 mod round;
 mod stray;
 mod waiting;

@@ -7,7 +7,6 @@
 //! A `server_host` executes what arrives on its sockets. Each step of turmoil is one event of the engine and advances
 //! time by a millisecond.
 
-mod cable;
 mod client;
 mod cluster;
 mod network;
@@ -15,6 +14,7 @@ mod operator;
 mod outage;
 mod outbox;
 mod server_host;
+mod stream;
 mod swaps;
 mod transport;
 
@@ -36,10 +36,10 @@ use crate::world::id::{ClientId, Id, NodeId, ProcessId, Seat, first};
 use crate::world::medium::{Driver, Medium};
 use crate::world::server::Servers;
 use crate::world::slab::Slab;
-use cable::StreamHandle;
 use network::TurmoilNetwork;
 use outbox::{Listening, Outbox, Posted};
 use server_host::ServerHost;
+use stream::StreamHandle;
 use transport::SocketTransport;
 
 /// The medium in which messages are bytes.

@@ -39,7 +39,7 @@ pub(crate) enum Manner {
 
 /// A request, and its home.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Errand<'a> {
+pub(crate) struct Job<'a> {
     pub(crate) request: &'a Arc<Request>,
     pub(crate) home: &'a Home,
 }
@@ -69,13 +69,13 @@ impl Server {
     /// An error that states why there is no reply, and whether the request may have been executed.
     pub(crate) async fn ask(
         &self,
-        errand: Errand<'_>,
+        job: Job<'_>,
         manner: Manner,
         now: Instant,
         bounds: Bounds,
     ) -> Result<(Arc<Connection>, Value), TransportError> {
         let Bounds { deadline, patience } = bounds;
-        let Errand { request, home } = errand;
+        let Job { request, home } = job;
         let link = self.link(now, deadline).await?;
         let mut answer = Value::Nil;
         if manner == Manner::Together

@@ -1,9 +1,9 @@
 //! TLS to a server: which authorities to trust, and the client's own certificate.
 
 mod danger;
+mod explained;
 mod material;
 mod stream;
-mod trouble;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -176,7 +176,7 @@ impl Tls {
         let handshake = connector.connect(name, stream);
         match timer::by(deadline - patience / 16, handshake).await {
             Some(Ok(stream)) => Ok(Box::new(Secured::new(stream, shown, note))),
-            Some(Err(error)) => Err(error::not_secured(&trouble::of_handshake(
+            Some(Err(error)) => Err(error::not_secured(&explained::of_handshake(
                 &error, &shown, &note,
             ))),
             None => Err(error::no_tls_handshake()),

@@ -24,7 +24,7 @@ use crate::link::{self, Connection};
 use crate::route::direct::Direct;
 use crate::route::shard::Shard;
 use crate::route::{Refused, Route, Routes};
-use crate::server::{Bounds, Errand};
+use crate::server::{Bounds, Job};
 use crate::tag::Tag;
 use crate::target::Target;
 use crate::timer::{self, Instant};
@@ -218,11 +218,11 @@ impl Inner {
         let mut times = 0;
         loop {
             let Route { server, manner } = &route;
-            let errand = Errand {
+            let job = Job {
                 request: &request,
                 home: self.routes.home(),
             };
-            let (link, answer) = match server.ask(errand, *manner, now, bounds).await {
+            let (link, answer) = match server.ask(job, *manner, now, bounds).await {
                 Ok(answered) => answered,
                 Err(error) => {
                     times += 1;

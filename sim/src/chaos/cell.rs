@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::task::{LocalSet, spawn_local};
 
-use super::clients::Seat;
+use super::clients::ClientSlot;
 use super::clock;
 use super::conductor::{Effects, Testbed};
 use super::lock_under_test;
@@ -95,15 +95,15 @@ async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result
         scale,
         ports: introduced.ports(process.client),
     };
-    let desk = ReportServer::open(Records::new(clock::now(), names), introduction).await;
-    let desk = Rc::new(desk.map_err(|error| error.to_string())?);
-    let seats: std::io::Result<Vec<Seat>> = (0..plan.clients)
-        .map(|client| Seat::start(client, desk.port()))
+    let reports = ReportServer::open(Records::new(clock::now(), names), introduction).await;
+    let reports = Rc::new(reports.map_err(|error| error.to_string())?);
+    let seats: std::io::Result<Vec<ClientSlot>> = (0..plan.clients)
+        .map(|client| ClientSlot::start(client, reports.port()))
         .collect();
     let seats = seats.map_err(|error| error.to_string())?;
     let stage = Rc::new(Testbed {
         scale,
-        desk: Rc::clone(&desk),
+        reports: Rc::clone(&reports),
         links,
         nodes: nodes.into_iter().map(Mutex::new).collect(),
         ports: RefCell::new(ports),
@@ -112,12 +112,12 @@ async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result
     });
     let all = usize::from(plan.clients);
     let is_first_held =
-        async || (desk.present() == all && 0 < desk.records().holds()).then_some(());
+        async || (reports.present() == all && 0 < reports.records().holds()).then_some(());
     if clock::wait_for(BOUND, is_first_held).await.is_none() {
-        let failures = format!("{:?}", desk.records().failures());
+        let failures = format!("{:?}", reports.records().failures());
         return Err(format!(
             "clients did not start: {} of {all} are connected; {failures}",
-            desk.present()
+            reports.present()
         ));
     }
     let began = clock::now();
@@ -158,12 +158,12 @@ async fn end(plan: &Plan, stage: &Testbed) -> Result<Observed, String> {
     // Sent repeatedly, because a process that was started last may not be connected yet.
     let has_ended = async || {
         for client in 0..plan.clients {
-            stage.desk.tell(client, ConductorReply::Stop);
+            stage.reports.tell(client, ConductorReply::Stop);
         }
-        (stage.desk.present() == 0).then_some(())
+        (stage.reports.present() == 0).then_some(())
     };
     if clock::wait_for(BOUND, has_ended).await.is_none() {
-        complaints.push(format!("{} clients did not end", stage.desk.present()));
+        complaints.push(format!("{} clients did not end", stage.reports.present()));
     }
     for seat in &stage.seats {
         let mut seat = seat.lock().await;
@@ -177,7 +177,7 @@ async fn end(plan: &Plan, stage: &Testbed) -> Result<Observed, String> {
     for node in &stage.nodes {
         node.lock().await.end().await;
     }
-    let mut records = stage.desk.records();
+    let mut records = stage.reports.records();
     let (lost_updates, failures) = (records.lost_updates(), records.failures().clone());
     let history = records.end(clock::now());
     let effects = stage.effects.borrow().clone();
@@ -210,7 +210,7 @@ async fn look_for_leftovers(plan: &Plan, stage: &Testbed) {
     .await;
     if none.is_none() {
         for (node, name) in claims(plan, stage).await {
-            stage.desk.records().left_over(node, name);
+            stage.reports.records().left_over(node, name);
         }
     }
 }

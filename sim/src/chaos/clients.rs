@@ -9,30 +9,30 @@ use crate::history::Process;
 
 /// The place of one client, in which one process after another runs.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(super) struct ClientSlot {
     process: Process,
     /// The port of the server to which the client reports.
-    desk: u16,
+    report_port: u16,
     running: Option<Guardian>,
     dir: TempDir,
 }
 
-impl Seat {
-    pub(super) fn start(client: u16, desk: u16) -> io::Result<Seat> {
+impl ClientSlot {
+    pub(super) fn start(client: u16, report_port: u16) -> io::Result<ClientSlot> {
         let process = Process {
             client,
             restarts: 0,
         };
-        let mut seat = Seat {
+        let mut slot = ClientSlot {
             process,
-            desk,
+            report_port,
             running: None,
             dir: tempfile::Builder::new()
                 .prefix("quorlock-chaos-")
                 .tempdir()?,
         };
-        seat.launch()?;
-        Ok(seat)
+        slot.launch()?;
+        Ok(slot)
     }
 
     fn launch(&mut self) -> io::Result<()> {
@@ -41,7 +41,7 @@ impl Seat {
         let command = [
             program,
             "chaos-client".to_owned(),
-            self.desk.to_string(),
+            self.report_port.to_string(),
             client.to_string(),
             restarts.to_string(),
         ];

@@ -9,7 +9,7 @@ use redis::Cmd;
 use tokio::sync::Mutex;
 use tokio::task::spawn_local;
 
-use super::clients::Seat;
+use super::clients::ClientSlot;
 use super::clock;
 use super::had;
 use super::lock_under_test;
@@ -31,13 +31,13 @@ const CUT_OFF: SimTime = SimTime::millis(30);
 #[derive(Debug)]
 pub(super) struct Testbed {
     pub(super) scale: u32,
-    pub(super) desk: Rc<ReportServer>,
+    pub(super) reports: Rc<ReportServer>,
     pub(super) links: Rc<Proxies>,
     /// The nodes. A fault locks its node until the fault is over. Other faults of the node are skipped in that time.
     pub(super) nodes: Vec<Mutex<NodeServers>>,
     /// The port of each node's primary.
     pub(super) ports: RefCell<Vec<u16>>,
-    pub(super) seats: Vec<Mutex<Seat>>,
+    pub(super) seats: Vec<Mutex<ClientSlot>>,
     pub(super) effects: RefCell<Effects>,
 }
 
@@ -99,7 +99,7 @@ impl Testbed {
     }
 
     fn began(&self, index: usize, client: Option<u16>) {
-        self.desk.records().began(index, client, clock::now());
+        self.reports.records().began(index, client, clock::now());
     }
 
     async fn strike(&self, index: usize, fault: &Fault) -> Struck {
@@ -141,7 +141,7 @@ impl Testbed {
             return target.number();
         };
         let bound = Duration::from_secs(10);
-        clock::wait_for(bound, async || self.desk.records().holder(name)).await
+        clock::wait_for(bound, async || self.reports.records().holder(name)).await
     }
 
     async fn strike_links(
@@ -241,7 +241,7 @@ impl Testbed {
     ) -> Struck {
         if let ClientFault::Cancel { .. } = fault {
             self.began(index, Some(client));
-            self.desk.tell(client, ConductorReply::Cancel);
+            self.reports.tell(client, ConductorReply::Cancel);
             return Struck::Yes;
         }
         let seat = self.seats.get(usize::from(client));

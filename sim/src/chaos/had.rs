@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(said(|plan| plan.variant = Variant::SetNx), "");
         assert_eq!(said(|plan| plan.variant = Variant::HalfQuorum), "variant");
         assert_eq!(
-            said(|plan| plan.workload.kind = WorkloadKind::Crowd),
+            said(|plan| plan.workload.kind = WorkloadKind::CompetingTasks),
             "workload.kind"
         );
         assert_eq!(said(|plan| plan.workload.kind = WorkloadKind::Fair), "lock");

@@ -33,12 +33,12 @@ impl ReportServer {
         introduction: impl Fn(Process) -> WorkerSettings + 'static,
     ) -> std::io::Result<ReportServer> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-        let desk = ReportServer {
+        let reports = ReportServer {
             port: listener.local_addr()?.port(),
             records: Rc::new(RefCell::new(records)),
             present: Rc::default(),
         };
-        let (records, present) = (Rc::clone(&desk.records), Rc::clone(&desk.present));
+        let (records, present) = (Rc::clone(&reports.records), Rc::clone(&reports.present));
         let introduction: Introduction = Rc::new(introduction);
         spawn_local(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -50,7 +50,7 @@ impl ReportServer {
                 });
             }
         });
-        Ok(desk)
+        Ok(reports)
     }
 
     /// Returns the port to which clients report.

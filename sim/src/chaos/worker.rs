@@ -24,14 +24,14 @@ use crate::plan::{Watchdog, WorkloadKind};
 ///
 /// # Errors
 /// Returns the reason why the client could not start.
-pub(crate) fn run(desk: u16, process: Process) -> Result<(), String> {
+pub(crate) fn run(reports: u16, process: Process) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     runtime.block_on(async {
-        let stream = TcpStream::connect(("127.0.0.1", desk)).await;
+        let stream = TcpStream::connect(("127.0.0.1", reports)).await;
         let stream = stream.map_err(|error| error.to_string())?;
         stream
             .set_nodelay(true)

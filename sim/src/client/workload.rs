@@ -1,6 +1,6 @@
 //! The workloads of the simulator's own clients.
 
-mod crowd;
+mod competing_tasks;
 mod exclusion;
 mod extending;
 mod fair;
@@ -43,7 +43,7 @@ pub(crate) fn main(ctx: Context) -> Pin<Box<dyn Future<Output = ()>>> {
         WorkloadKind::ReadWrite => Box::pin(read_write::client(ctx)),
         WorkloadKind::Extending => Box::pin(extending::client(ctx)),
         WorkloadKind::FencedUpdates => Box::pin(updates::client(ctx, Fencing::Off)),
-        WorkloadKind::Crowd => Box::pin(crowd::client(ctx)),
+        WorkloadKind::CompetingTasks => Box::pin(competing_tasks::client(ctx)),
         WorkloadKind::Greedy => Box::pin(greedy::client(ctx)),
         WorkloadKind::Together => Box::pin(together::client(ctx)),
         WorkloadKind::Sides => Box::pin(read_write::both_sides(ctx)),

@@ -1,5 +1,6 @@
 //! The life of nodes: pauses, crashes and restarts.
 
+mod answers;
 pub(crate) mod arrivals;
 pub(crate) mod clusters;
 pub(crate) mod elections;
@@ -11,7 +12,6 @@ pub(crate) mod migration;
 pub(crate) mod replicas;
 mod sight;
 mod statements;
-mod turn;
 pub(crate) mod wait;
 
 use quorlock::transport::Nonce;

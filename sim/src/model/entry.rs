@@ -7,8 +7,8 @@ use quorlock::{ConfirmError, Lost};
 use quorlock_core::fencing::Fence;
 use quorlock_core::lease::Lease;
 
-use super::asking::Asking;
 use super::hold::ModelHold;
+use super::requests::ConcurrentRequests;
 
 pub(super) async fn enter(hold: &ModelHold) -> Result<(), ConfirmError> {
     confirm(hold, hold.count() + 1, hold.lease).await
@@ -29,7 +29,7 @@ async fn confirm(hold: &ModelHold, count: u32, lease: Lease) -> Result<(), Confi
     if !hold.is_held() {
         return Err(lost());
     }
-    let mut asking = Asking::new(client);
+    let mut asking = ConcurrentRequests::new(client);
     for (member, index) in hold.layout.members.iter().zip(0..) {
         let fence = Fence::Carry(hold.token(member.group));
         let request = client.acquire(member, hold.owner, count, lease, fence);

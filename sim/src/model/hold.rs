@@ -7,9 +7,9 @@ use quorlock::{OwnerId, Time, Token};
 use quorlock_core::fencing::Fence;
 use quorlock_core::lease::Lease;
 
-use super::asking::Asking;
 use super::client::ModelClient;
 use super::layout::Layout;
+use super::requests::ConcurrentRequests;
 use crate::plan::variant::Flaw;
 
 /// A hold, which is shared by its guards.
@@ -125,7 +125,7 @@ impl ModelHold {
     }
 
     /// Sends a renewal to every member.
-    pub(super) fn ask_renewal(&self, asking: &mut Asking<'_>) {
+    pub(super) fn ask_renewal(&self, asking: &mut ConcurrentRequests<'_>) {
         for (member, index) in self.layout.members.iter().zip(0..) {
             let token = self.token(member.group);
             let count = self.count().max(1);

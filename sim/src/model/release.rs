@@ -5,9 +5,9 @@ use std::rc::Rc;
 use quorlock::transport::{Found, Inspect, Mode, ReleaseReply, Reply, Request};
 use quorlock::{OwnerId, Time};
 
-use super::asking::{Asking, MemberReply};
 use super::client::ModelClient;
 use super::layout::Layout;
+use super::requests::{ConcurrentRequests, MemberReply};
 use crate::plan::variant::Flaw;
 
 /// A release. It states to members that the owner's count is now `left`.
@@ -28,7 +28,7 @@ pub(super) struct MemberStatements {
 impl Release {
     /// Sends the release to these members, and waits for each answer until the transport gives up.
     pub(super) async fn tell(&self, members: impl IntoIterator<Item = usize>) -> MemberStatements {
-        let mut asking = Asking::new(&self.client);
+        let mut asking = ConcurrentRequests::new(&self.client);
         for index in members {
             self.ask(&mut asking, index);
         }
@@ -61,7 +61,7 @@ impl Release {
         None
     }
 
-    fn ask(&self, asking: &mut Asking<'_>, index: usize) {
+    fn ask(&self, asking: &mut ConcurrentRequests<'_>, index: usize) {
         if !self.client.has(Flaw::GetBeforeDelete) {
             self.ask_release(asking, index);
         } else if let Some(member) = self.layout.members.get(index) {
@@ -70,7 +70,7 @@ impl Release {
         }
     }
 
-    fn ask_release(&self, asking: &mut Asking<'_>, index: usize) {
+    fn ask_release(&self, asking: &mut ConcurrentRequests<'_>, index: usize) {
         if let Some(member) = self.layout.members.get(index) {
             let request = Request::Release(quorlock::transport::Release {
                 name: member.name.clone(),

@@ -10,11 +10,11 @@ use quorlock::{OwnerId, Runtime, Time, Token};
 use quorlock_core::fencing::Fence;
 use quorlock_core::lease::Lease;
 
-use super::asking::{Asking, MemberReply};
 use super::client::ModelClient;
 use super::hold::ModelHold;
 use super::layout::Layout;
 use super::release::Release;
+use super::requests::{ConcurrentRequests, MemberReply};
 use super::stray::Strays;
 use crate::plan::variant::Flaw;
 
@@ -120,7 +120,7 @@ impl Round {
 
     async fn ask_all(&mut self) {
         let client = Rc::clone(&self.client);
-        let mut asking = Asking::new(&client);
+        let mut asking = ConcurrentRequests::new(&client);
         let mut deadline = client.now() + client.member_timeout(self.lease);
         let at_once = match client.has(Flaw::OneByOne) {
             true => 1,
@@ -147,7 +147,7 @@ impl Round {
         self.votes.fill(Vote::Pending);
         let mut wanted = 1;
         while wanted <= layout.members.len() {
-            let mut asking = Asking::new(&client);
+            let mut asking = ConcurrentRequests::new(&client);
             for (member, index) in layout.members.iter().zip(0..wanted) {
                 let request = client.acquire(member, self.owner, 1, self.lease, self.fence());
                 asking.ask(index, member, request);
@@ -167,7 +167,7 @@ impl Round {
     }
 
     /// Sends a request to the next member. Returns whether there was one.
-    fn ask_next(&mut self, asking: &mut Asking<'_>) -> bool {
+    fn ask_next(&mut self, asking: &mut ConcurrentRequests<'_>) -> bool {
         let layout = Rc::clone(&self.layout);
         let mut unasked = self.votes.iter_mut().zip(&layout.members).zip(0..);
         let Some(((vote, member), index)) = unasked.find(|((vote, _), _)| **vote == Vote::Unasked)

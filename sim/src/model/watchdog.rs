@@ -5,14 +5,14 @@ use std::rc::Rc;
 use quorlock::Time;
 use quorlock::transport::{AcquireReply, RenewReply, Reply};
 
-use super::asking::{Asking, MemberReply};
 use super::hold::ModelHold;
+use super::requests::{ConcurrentRequests, MemberReply};
 use crate::plan::variant::Flaw;
 
 /// Renews the hold every third of its lease until it is over or lost.
 pub(super) async fn watch(hold: Rc<ModelHold>) {
     let client = Rc::clone(&hold.client);
-    let mut asking = Asking::new(&client);
+    let mut asking = ConcurrentRequests::new(&client);
     let mut latest_pass = client.clock();
     loop {
         let next_pass = client.now() + hold.lease.length() / 3;

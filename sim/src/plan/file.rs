@@ -264,7 +264,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         plan.workload.kind,
         WorkloadKind::Fair
             | WorkloadKind::ReadWrite
-            | WorkloadKind::Crowd
+            | WorkloadKind::CompetingTasks
             | WorkloadKind::Together
             | WorkloadKind::Sides
     );

@@ -4,7 +4,7 @@
 //! than runs with all kinds. It then writes down every single fault, and only that list is run.
 
 mod clusters;
-mod dice;
+mod fault_generator;
 mod groups;
 mod law;
 mod stopped;
@@ -21,7 +21,7 @@ use crate::plan::property::Property;
 use crate::plan::time::{ClockStep, SimTime};
 use crate::plan::variant::Variant;
 use crate::plan::{Lacks, Lane, LockKind, Persistence, Plan, Watchdog, WorkloadKind};
-pub(crate) use dice::FaultGenerator;
+pub(crate) use fault_generator::FaultGenerator;
 use law::{Fixed, Law};
 
 /// The kinds of fault from which a plan is drawn.

@@ -111,7 +111,8 @@ pub enum WorkloadKind {
     Leading,
     /// Compete for a lock from several tasks of one process, some of them as one owner. The tasks wait, give up, try
     /// without waiting, and drop guards.
-    Crowd,
+    #[serde(alias = "crowd")]
+    CompetingTasks,
     /// Acquire, stay for a while, release, and acquire again at once. A client that is faster than the others could
     /// keep the lock from them forever if it did not let them pass.
     Greedy,
@@ -138,7 +139,7 @@ impl WorkloadKind {
         WorkloadKind::FencedUpdates,
         WorkloadKind::RaisedUpdates,
         WorkloadKind::Leading,
-        WorkloadKind::Crowd,
+        WorkloadKind::CompetingTasks,
         WorkloadKind::Greedy,
         WorkloadKind::Together,
         WorkloadKind::Sides,
@@ -161,7 +162,7 @@ impl WorkloadKind {
             WorkloadKind::FencedUpdates => "fenced-updates",
             WorkloadKind::RaisedUpdates => "raised-updates",
             WorkloadKind::Leading => "leading",
-            WorkloadKind::Crowd => "crowd",
+            WorkloadKind::CompetingTasks => "competing-tasks",
             WorkloadKind::Greedy => "greedy",
             WorkloadKind::Together => "together",
             WorkloadKind::Sides => "sides",

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use quorlock::transport::{RedisConfig, RedisTransport, Request, Subscription, Transport, Wait};
 
-use super::cable::Cables;
 use super::outbox::{Listening, OutboxJob, Posted};
+use super::stream::SimStreams;
 use super::swaps::Swaps;
 use super::transport::{hand_in, is_given_up};
 use super::{cluster, group_name, place, seat_host, sockets};
@@ -96,7 +96,7 @@ fn config(plan: &Plan, client: ClientId) -> RedisConfig {
         None => config,
     };
     config
-        .network(Cables {
+        .network(SimStreams {
             client,
             swaps: Swaps::of(plan.variant),
         })

@@ -2,7 +2,7 @@
 
 use redis_sim::{Awaited, SessionId, WallMicros, slot_of_key};
 
-use super::cable::StreamHandle;
+use super::stream::StreamHandle;
 use super::{Order, Sockets, cluster, place};
 use crate::plan::fault::InFlight;
 use crate::world::id::{ClientId, Id, NodeId, ProcessId, Seat};

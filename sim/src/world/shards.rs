@@ -67,7 +67,7 @@ struct Pulse {
 
 /// The nodes that a node reaches now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Heard {
+pub(crate) enum Reached {
     /// None, because the process of the node has ended.
     Gone,
     /// None, because the node is paused.
@@ -206,30 +206,30 @@ impl Shards {
     }
 
     /// Records which nodes a node reaches. Returns whether the node answers requests about slots from now on.
-    pub(crate) fn listen(&mut self, now: u64, node: NodeId, heard: Heard) -> Availability {
+    pub(crate) fn listen(&mut self, now: u64, node: NodeId, heard: Reached) -> Availability {
         let timeout = self.rules.node_timeout.as_nanos();
         let Some(pulse) = self.pulses.get_mut(node.index()) else {
             return Availability::Up;
         };
         match (heard, pulse.fails) {
-            (Heard::Gone, _) => pulse.fails = Some(None),
-            (Heard::Asleep, _) => {}
-            (Heard::Few, None) if pulse.heard + timeout <= now => pulse.fails = Some(None),
-            (Heard::Few, None) => {}
-            (Heard::Few, Some(_)) => pulse.fails = Some(None),
+            (Reached::Gone, _) => pulse.fails = Some(None),
+            (Reached::Asleep, _) => {}
+            (Reached::Few, None) if pulse.heard + timeout <= now => pulse.fails = Some(None),
+            (Reached::Few, None) => {}
+            (Reached::Few, Some(_)) => pulse.fails = Some(None),
             // The node was paused, and does not know what happened to the others in the meantime. It could be a
             // deposed primary.
-            (Heard::Most, None) if pulse.heard + timeout <= now => pulse.fails = Some(Some(now)),
-            (Heard::Most, None) => pulse.heard = now,
-            (Heard::Most, Some(None)) => pulse.fails = Some(Some(now)),
+            (Reached::Most, None) if pulse.heard + timeout <= now => pulse.fails = Some(Some(now)),
+            (Reached::Most, None) => pulse.heard = now,
+            (Reached::Most, Some(None)) => pulse.fails = Some(Some(now)),
             // The others have had the time to inform the node about a promotion.
-            (Heard::Most, Some(Some(since))) if since + timeout <= now => {
+            (Reached::Most, Some(Some(since))) if since + timeout <= now => {
                 *pulse = Pulse {
                     heard: now,
                     fails: None,
                 };
             }
-            (Heard::Most, Some(Some(_))) => {}
+            (Reached::Most, Some(Some(_))) => {}
         }
         match pulse.fails {
             None => Availability::Up,

@@ -18,10 +18,10 @@ use quorlock_sim::simulation::{Verdict, run};
 use quorlock_sim::variant::Variant;
 
 use self::plans::{
-    as_drawn, at_the_deadline, clocks_of_clients_off, crowd, dropped, everything_twice, far_away,
-    forgetful, larger_crowd, led_and_cut_off, led_at_the_deadline, led_by_slow_replies, one_name,
-    refusing, renewed_and_killed, set_back, slow_replies, slow_replies_then_none, still_at_it,
-    two_names_for_two, unattended,
+    as_drawn, at_the_deadline, clocks_of_clients_off, contention, dropped, everything_twice,
+    far_away, forgetful, larger_crowd, led_and_cut_off, led_at_the_deadline, led_by_slow_replies,
+    one_name, refusing, renewed_and_killed, set_back, slow_replies, slow_replies_then_none,
+    still_at_it, two_names_for_two, unattended,
 };
 
 /// The variants that must break nothing. `SET NX` refuses a claim to its own owner, which then acquires as another
@@ -188,7 +188,7 @@ planted! {
     plain_counters_are_tokens: CounterTokens, Redlock, FencedWrites, "inside", as_drawn => Fencing within 10;
     a_message_is_taken_for_a_grant: WakeIsGrant, Single, MutualExclusion, "none", as_drawn => Exclusion within 10;
     waiters_wait_for_messages_only: MessagesOnly, Single, MutualExclusion, "crash-client", one_name => Progress within 100;
-    messages_end_random_pauses: CutBackOff, Redlock, MutualExclusion, "none", crowd => Progress within 10;
+    messages_end_random_pauses: CutBackOff, Redlock, MutualExclusion, "none", contention => Progress within 10;
     random_pauses_are_even: EvenBackOff, Redlock, MutualExclusion, "none", larger_crowd => Progress within 10;
     deadlines_go_by_the_wall_clock: WallClock, Single, MutualExclusion, "none", set_back => Exclusion within 10;
     all_clients_share_one_identity: SharedOwner, Redlock, MutualExclusion, "none", as_drawn => Exclusion within 10;

@@ -202,7 +202,7 @@ pub(super) fn nodes(plan: &Plan) -> Vec<u16> {
 }
 
 /// Eight clients want a majority of fifteen nodes, and reach the nodes in different orders.
-pub(super) fn crowd(plan: &mut Plan) {
+pub(super) fn contention(plan: &mut Plan) {
     plan.clients = 8;
     plan.nodes.count = 15;
     plan.duration = SimTime::secs(1);
@@ -217,9 +217,9 @@ pub(super) fn crowd(plan: &mut Plan) {
     workload.backoff_cap = SimTime::secs(1);
 }
 
-/// Like [`crowd`] with more clients.
+/// Like [`contention`] with more clients.
 pub(super) fn larger_crowd(plan: &mut Plan) {
-    crowd(plan);
+    contention(plan);
     plan.clients = 16;
 }
 

@@ -55,7 +55,7 @@ fn sleeping_at_108() -> Acquisition {
 }
 
 /// Votes have split three times, and now one owner has all members.
-fn crowded() -> Acquisition {
+fn contended() -> Acquisition {
     let mut a = five();
     for _ in 0..3 {
         a.handle_loss(ms(0), ms(0), split(), 0);
@@ -344,7 +344,7 @@ fn a_quorum_that_answers_ends_the_time_without_one() {
 #[test]
 fn the_first_member_alone_is_no_quorum_that_answers() {
     let unbounded = Limit::WithoutQuorumFrom(ms(0));
-    let mut a = crowded();
+    let mut a = contended();
     wake_three(&mut a, 200);
     a.handle_loss(ms(210), ms(200), Loss::NoQuorum, 0);
     let mut now = 300;

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::client::TlsStream;
 
-use super::trouble;
+use super::explained;
 use crate::connect::ByteStream;
 use crate::error;
 
@@ -37,7 +37,7 @@ impl Secured {
 
     fn explained(&self, error: io::Error) -> io::Error {
         let why = self.unanswered.as_ref();
-        match why.and_then(|u| trouble::of_first_answer(&error, &u.name, &u.note)) {
+        match why.and_then(|u| explained::of_first_answer(&error, &u.name, &u.note)) {
             Some(words) => error::of_tls(words),
             None => error,
         }

@@ -21,7 +21,7 @@ const MOST: usize = 64;
 
 /// The number of other listeners at which contention is expected. Of two contenders one gets a majority of the
 /// votes; of three or more, possibly none does.
-const CROWD: u32 = 2;
+const CONTENTION: u32 = 2;
 
 /// Locks for which clients compete, by key: subscriptions that rest until the next acquisition of the same lock, and
 /// what the last release showed.
@@ -70,7 +70,7 @@ impl Remembered {
             machine.handle_listening();
             ears
         });
-        if CROWD <= self.told {
+        if CONTENTION <= self.told {
             machine.expect_crowd(self.told);
         }
         if let Some(until) = self.passes_until.filter(|until| now < *until) {

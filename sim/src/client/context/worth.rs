@@ -63,8 +63,8 @@ impl Context {
         let plan = &self.plan;
         let comes_again = |fault: &Fault| matches!(fault.kind(), Kind::Duplicate | Kind::Reorder);
         // A duplicated request may claim the name again. So may another task of the same owner.
-        let is_claimed_anew =
-            plan.workload.kind == WorkloadKind::Crowd || plan.faults.iter().any(comes_again);
+        let is_claimed_anew = plan.workload.kind == WorkloadKind::CompetingTasks
+            || plan.faults.iter().any(comes_again);
         // A node that restarts with old data may have the claim again. So may a promoted replica.
         let has_past = |fault: &Fault| {
             matches!(

@@ -7,7 +7,7 @@ use crate::plan::{Cluster, Coverage, Plan};
 use crate::world::World;
 use crate::world::group::{Group, Sight as _};
 use crate::world::id::{Id, NodeId, Seat, first};
-use crate::world::shards::{Availability, Heard, KnownShard, KnownSlots, Shards, Tidings};
+use crate::world::shards::{Availability, KnownShard, KnownSlots, Reached, Shards, Tidings};
 
 /// Turns the nodes of a plan into the shards of a cluster.
 pub(crate) fn build(world: &mut World, plan: &Plan, cluster: &Cluster) {
@@ -50,11 +50,11 @@ pub(crate) fn refresh(world: &mut World) {
     for node in world.nodes.ids().collect::<Vec<_>>() {
         let heard = hears(world, node);
         let mut service = shards.listen(now, node, heard);
-        if heard == Heard::Asleep || heard == Heard::Gone {
+        if heard == Reached::Asleep || heard == Reached::Gone {
             continue;
         }
         let seat = world.seat_of(node);
-        if heard == Heard::Most {
+        if heard == Reached::Most {
             shards.learn(now, node, seat);
             if is_uncovered {
                 service = Availability::Down;
@@ -90,14 +90,14 @@ fn lacks_an_owner(world: &World) -> bool {
 }
 
 /// Returns how many of the primaries that it knows a node reaches.
-fn hears(world: &World, node: NodeId) -> Heard {
+fn hears(world: &World, node: NodeId) -> Reached {
     let state = world.nodes.get(node);
     if !state.is_some_and(|state| state.is_up()) {
-        return Heard::Gone;
+        return Reached::Gone;
     }
     let seen = seen(world);
     if !seen.is_awake(node) {
-        return Heard::Asleep;
+        return Reached::Asleep;
     }
     let count = world.plan.nodes.count;
     let is_heard = |seat: &Seat| {
@@ -110,8 +110,8 @@ fn hears(world: &World, node: NodeId) -> Heard {
         })
     };
     match count / 2 < first(count).filter(is_heard).count() as u16 {
-        true => Heard::Most,
-        false => Heard::Few,
+        true => Reached::Most,
+        false => Reached::Few,
     }
 }
 

@@ -9,7 +9,7 @@ use quorlock::transport::{
 use quorlock::{OwnerId, WallMillis};
 
 use crate::engine::network::{calls, subscriptions};
-use crate::engine::nodes::{estates, replicas, statements, turn, wait};
+use crate::engine::nodes::{answers, estates, replicas, statements, wait};
 use crate::history::{Process, Theft};
 use crate::world::World;
 use crate::world::call::{Answer, Call, failure};
@@ -75,7 +75,7 @@ pub(crate) fn execute(world: &mut World, key: Key<Call>) {
     if world.estates.is_watched() {
         estates::note(world, id, by, &request);
     }
-    turn::note(world, id, by, wall, &request, &applied.reply);
+    answers::note(world, id, by, wall, &request, &applied.reply);
     if let Ok(Reply::Acquire(reply) | Reply::Checked(reply, _)) = &applied.reply {
         world.counters.count(reply);
     }

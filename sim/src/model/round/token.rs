@@ -4,8 +4,8 @@ use quorlock::Token;
 use quorlock::transport::{RenewReply, Reply};
 use quorlock_core::fencing::{Agreement, agreement, took_proposal};
 
-use super::super::asking::Asking;
 use super::super::member::Member;
+use super::super::requests::ConcurrentRequests;
 use super::{Round, Vote};
 use crate::plan::variant::Flaw;
 
@@ -42,7 +42,7 @@ pub(super) async fn of(round: &Round) -> Option<Vec<Token>> {
 async fn raise(round: &Round, group: usize, mut proposal: Token) -> Option<Token> {
     let client = &round.client;
     for _ in 0..PROPOSALS {
-        let mut asking = Asking::new(client);
+        let mut asking = ConcurrentRequests::new(client);
         for (member, index) in round.layout.members.iter().zip(0..) {
             if member.group == group && round.is_granted(index) {
                 let request = member.renew(round.owner, 1, round.lease, proposal);

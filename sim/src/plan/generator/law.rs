@@ -4,7 +4,7 @@
 //! waiter tries again after 200 ms, a lost wake-up has no effect. Each law makes one such cause matter.
 
 mod connections;
-mod crowds;
+mod contention;
 mod echoes;
 mod last_polls;
 mod lasting;
@@ -54,7 +54,7 @@ pub(super) enum Law {
     /// Two groups of clients whose majorities share only nodes that lose data, or nodes whose clocks are set.
     Sides,
     /// Many clients that compete for one lock, without faults.
-    Crowds,
+    Contention,
     /// Repeated stops of the holder for longer than its lease, where its work may be about to end.
     LastPolls,
     /// A node that is restarted without the last renewal that it confirmed.
@@ -133,7 +133,7 @@ impl Law {
             Law::Sides => sides::apply(plan, fixed, draw),
             Law::Stopped => stopped::apply(plan, work, draw),
             Law::Together => together::apply(plan, work, draw),
-            Law::Crowds => crowds::apply(plan, fixed, draw),
+            Law::Contention => contention::apply(plan, fixed, draw),
             Law::LastPolls => last_polls::apply(plan, work, draw),
             Law::LostRenewals => lost_renewals::apply(plan, fixed, draw),
             Law::Twins => twins::apply(plan, fixed, draw),
@@ -167,7 +167,7 @@ impl Law {
     pub(super) fn draw_meeting(seed: u64) -> Option<(Self, Draw)> {
         let mut draw = Draw::new(seed, Purpose::Plan, 2_003);
         let laws = [
-            Law::Crowds,
+            Law::Contention,
             Law::LastPolls,
             Law::LostRenewals,
             Law::LostRenewals,
@@ -197,7 +197,7 @@ fn other_work(lock: LockKind, draw: &mut Draw) -> WorkloadKind {
             WorkloadKind::ReadWrite,
             WorkloadKind::Extending,
             WorkloadKind::RaisedUpdates,
-            WorkloadKind::Crowd,
+            WorkloadKind::CompetingTasks,
             WorkloadKind::Leading,
         ],
         LockKind::Multi => &[
@@ -205,13 +205,13 @@ fn other_work(lock: LockKind, draw: &mut Draw) -> WorkloadKind {
             WorkloadKind::ReadWrite,
             WorkloadKind::Extending,
             WorkloadKind::RaisedUpdates,
-            WorkloadKind::Crowd,
+            WorkloadKind::CompetingTasks,
         ],
         LockKind::Redlock => &[
             WorkloadKind::ReadWrite,
             WorkloadKind::Extending,
             WorkloadKind::RaisedUpdates,
-            WorkloadKind::Crowd,
+            WorkloadKind::CompetingTasks,
             WorkloadKind::Leading,
         ],
     };

@@ -39,7 +39,7 @@ fn whoever_is_woken_and_too_late_asks_the_first_member_first_from_then_on() {
 
 #[test]
 fn a_crowd_that_is_woken_asks_the_first_member_each_time() {
-    let mut a = crowded();
+    let mut a = contended();
     for now in [200, 300, 400] {
         wake_three(&mut a, now);
         assert_eq!(*a.step(), Step::Ask(Order::FirstMember));
@@ -55,7 +55,7 @@ fn a_crowd_that_is_woken_asks_the_first_member_each_time() {
 
 #[test]
 fn a_crowd_is_not_woken_at_once_by_what_a_competitor_gives_back() {
-    let mut a = crowded();
+    let mut a = contended();
     wake_three(&mut a, 200);
     a.handle_loss(ms(200), ms(199), Loss::Postponed, u64::MAX);
     assert_eq!(
@@ -74,7 +74,7 @@ fn a_crowd_is_not_woken_at_once_by_what_a_competitor_gives_back() {
 /// asked all members at once would split the vote.
 #[test]
 fn a_crowd_asks_the_first_member_again_when_that_is_free() {
-    let mut a = crowded();
+    let mut a = contended();
     let mut pauses = Vec::new();
     for now in [1_000, 2_000, 3_000] {
         wake_three(&mut a, now);
@@ -168,7 +168,7 @@ fn a_crowd_that_is_expected_asks_the_first_member_from_the_beginning() {
 
 #[test]
 fn a_silent_first_member_is_not_asked_first_again() {
-    let mut a = crowded();
+    let mut a = contended();
     wake_three(&mut a, 200);
     a.handle_loss(ms(700), ms(200), split(), 0);
     a.handle_timeout(Time::NEVER);

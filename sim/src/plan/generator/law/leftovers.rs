@@ -24,10 +24,10 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
             WorkloadKind::MutualExclusion,
             WorkloadKind::MutualExclusion,
             WorkloadKind::TryStorm,
-            WorkloadKind::Crowd,
+            WorkloadKind::CompetingTasks,
             WorkloadKind::ReadWrite,
             match plan.lock {
-                LockKind::Multi => WorkloadKind::Crowd,
+                LockKind::Multi => WorkloadKind::CompetingTasks,
                 _ => WorkloadKind::Reentrant,
             },
         ];
@@ -77,7 +77,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     // be gone.
     let is_entered_once = matches!(
         plan.workload.kind,
-        WorkloadKind::MutualExclusion | WorkloadKind::TryStorm | WorkloadKind::Crowd
+        WorkloadKind::MutualExclusion | WorkloadKind::TryStorm | WorkloadKind::CompetingTasks
     );
     let can_spare = plan.lock == LockKind::Redlock && 3 <= plan.nodes.count;
     if is_entered_once && can_spare && draw.chance(600_000) {

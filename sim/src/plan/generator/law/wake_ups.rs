@@ -19,7 +19,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     if fixed.is_none() {
         plan.workload.kind = match (draw.between(0, 3), plan.lock) {
             (0, _) => WorkloadKind::ReadWrite,
-            (2, _) => WorkloadKind::Crowd,
+            (2, _) => WorkloadKind::CompetingTasks,
             (1, LockKind::Single | LockKind::Multi) => WorkloadKind::Fair,
             _ => WorkloadKind::MutualExclusion,
         };
@@ -50,7 +50,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     let is_brief = matches!(
         workload.kind,
         WorkloadKind::MutualExclusion
-            | WorkloadKind::Crowd
+            | WorkloadKind::CompetingTasks
             | WorkloadKind::Fair
             | WorkloadKind::ReadWrite
     );

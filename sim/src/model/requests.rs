@@ -10,7 +10,7 @@ use super::ModelClient;
 use super::member::Member;
 
 /// Requests in flight whose answers are awaited together.
-pub(super) struct Asking<'a> {
+pub(super) struct ConcurrentRequests<'a> {
     client: &'a ModelClient,
     calls: Vec<PendingMember>,
 }
@@ -29,9 +29,9 @@ pub(super) struct MemberReply {
     pub(super) reply: Result<Reply, TransportError>,
 }
 
-impl<'a> Asking<'a> {
+impl<'a> ConcurrentRequests<'a> {
     pub(super) fn new(client: &'a ModelClient) -> Self {
-        Asking {
+        ConcurrentRequests {
             client,
             calls: Vec::new(),
         }

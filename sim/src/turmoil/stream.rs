@@ -18,12 +18,12 @@ use crate::world::{World, with};
 
 /// Connects one client to nodes.
 #[derive(Debug)]
-pub(super) struct Cables {
+pub(super) struct SimStreams {
     pub(super) client: ClientId,
     pub(super) swaps: Swaps,
 }
 
-impl Connect for Cables {
+impl Connect for SimStreams {
     fn connect(&self, to: &Endpoint) -> Connecting {
         let client = self.client;
         let swaps = self.swaps.clone();
