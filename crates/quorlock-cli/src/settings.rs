@@ -1,6 +1,5 @@
 //! The servers, their credentials, and the settings that all clients of a deployment must share.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -137,23 +136,9 @@ pub(crate) struct File {
 pub(crate) struct Settings {
     /// Addresses as they were given. They may contain passwords and must not be printed.
     pub(crate) addresses: Vec<String>,
-    pub(crate) password_file: Option<PathBuf>,
-    pub(crate) tls: TlsFiles,
     pub(crate) builder: LocksBuilder,
     pub(crate) key_prefix: String,
     pub(crate) lease: Option<Span>,
-}
-
-impl Settings {
-    /// Returns the addresses with the current password. They must not be printed.
-    pub(crate) fn addresses_with_password(&self) -> Result<Vec<String>, Failure> {
-        let secret = self.password_file.as_deref().map(password).transpose()?;
-        let addresses = self.addresses.iter().map(|address| match &secret {
-            Some(secret) => with_password(address, secret),
-            None => address.clone(),
-        });
-        Ok(addresses.collect())
-    }
 }
 
 impl Reach {
@@ -205,8 +190,6 @@ impl Reach {
         }
         Ok(Settings {
             addresses: nodes,
-            password_file,
-            tls,
             builder,
             key_prefix,
             lease: file.lease,
@@ -288,82 +271,9 @@ fn password(path: &Path) -> Result<String, Failure> {
     }
 }
 
-/// Returns the address with the password, if it has no password of its own.
-pub(crate) fn with_password(address: &str, password: &str) -> String {
-    let Some((scheme, rest)) = address.split_once(':') else {
-        return address.to_owned();
-    };
-    let password = encoded(password);
-    let (rest, fragment) = rest.split_at(rest.find('#').unwrap_or(rest.len()));
-    // The slashes after the scheme of a socket are optional.
-    if scheme.to_ascii_lowercase().ends_with("unix") {
-        let has_own = |query: &str| {
-            let mut parts = query.split('&');
-            parts.any(|part| part == "pass" || part.starts_with("pass="))
-        };
-        return match rest.split_once('?') {
-            Some((_, query)) if has_own(query) => address.to_owned(),
-            Some(_) => format!("{scheme}:{rest}&pass={password}{fragment}"),
-            None => format!("{scheme}:{rest}?pass={password}{fragment}"),
-        };
-    }
-    let Some(rest) = rest.strip_prefix("//") else {
-        return address.to_owned();
-    };
-    let end = rest.find(['/', '?']).unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(end);
-    let (login, host) = authority.rsplit_once('@').unwrap_or(("", authority));
-    match login.split_once(':') {
-        Some((_, own)) if !own.is_empty() => address.to_owned(),
-        has_none => {
-            let user = has_none.map_or(login, |(user, _)| user);
-            format!("{scheme}://{user}:{password}@{host}{path}{fragment}")
-        }
-    }
-}
-
-/// Returns the text percent-encoded, so that none of its characters is read as a part of the address.
-fn encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            let _ = write!(encoded, "%{byte:02X}");
-        }
-    }
-    encoded
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_password_goes_into_the_addresses_that_have_none() {
-        for (address, with) in [
-            ("redis://h", "redis://:p%40%2F%3A@h"),
-            ("redis://h:7000/3", "redis://:p%40%2F%3A@h:7000/3"),
-            ("redis://bob@h/", "redis://bob:p%40%2F%3A@h/"),
-            ("redis://bob:own@h/", "redis://bob:own@h/"),
-            ("redis://:own@h/", "redis://:own@h/"),
-            ("redis://bob:@h/", "redis://bob:p%40%2F%3A@h/"),
-            (
-                "redis+sentinel://bob@h1:1,h2/m/3?sentinel_password=x",
-                "redis+sentinel://bob:p%40%2F%3A@h1:1,h2/m/3?sentinel_password=x",
-            ),
-            ("unix:///s", "unix:///s?pass=p%40%2F%3A"),
-            ("unix:///s?user=bob", "unix:///s?user=bob&pass=p%40%2F%3A"),
-            ("unix:///s?pass=own", "unix:///s?pass=own"),
-            ("unix:///s?pass", "unix:///s?pass"),
-            ("unix:/s", "unix:/s?pass=p%40%2F%3A"),
-            ("unix:///s#x", "unix:///s?pass=p%40%2F%3A#x"),
-            ("redis://h#x@y", "redis://:p%40%2F%3A@h#x@y"),
-            ("nonsense", "nonsense"),
-        ] {
-            assert_eq!(with_password(address, "p@/:"), with);
-        }
-    }
 
     #[test]
     fn a_comma_is_between_addresses_where_a_scheme_follows() {

@@ -9,6 +9,7 @@
 #[cfg(unix)]
 mod command {
     pub(crate) mod behind_sentinels;
+    pub(crate) mod clusters;
     pub(crate) mod encrypted;
     pub(crate) mod ending;
     pub(crate) mod exclusion;
@@ -50,6 +51,7 @@ fn main() {
     take_signals_as_they_are_by_default();
     let trials = [
         command::behind_sentinels::trials(),
+        command::clusters::trials(),
         command::encrypted::trials(),
         command::ending::trials(),
         command::exclusion::trials(),

@@ -80,7 +80,7 @@ impl RedisTransport {
         Ok(shown.map(String::from).collect())
     }
 
-    async fn servers(&self) -> Result<Vec<Arc<Server>>, ConnectError> {
+    pub(crate) async fn servers(&self) -> Result<Vec<Arc<Server>>, ConnectError> {
         let deadline = timer::now() + self.config().connect_timeout;
         let servers = timer::by(deadline, self.routes().all()).await;
         let servers = servers.unwrap_or_else(|| Err(error::no_handshake()));

@@ -13,6 +13,7 @@
 //! | `route`, `cluster`, `keyslot`, `tag` | which server a request goes to: the only one, or the cluster node that owns the slot of its name or of the member's tag |
 //! | `server` | one server: a connection for requests, and one for wake-ups |
 //! | `source`, `group` | which server the next connection goes to: a fixed one, the primary of a Sentinel group |
+//! | `scan` | the names that may be held, for operators |
 //! | `security`, `tls` | whether a stream is encrypted, and how ([`Tls`], feature `tls`) |
 //! | `credentials` | what to log in with, if it changes ([`Credentials`]) |
 //! | `target`, `link`, `connection` | the command connection: where it leads, one of them and its health, which one is current |
@@ -27,7 +28,7 @@
 //! `SUBSCRIBE`, `UNSUBSCRIBE` and `PING`; also `SCRIPT LOAD` and `INFO`, which may be denied. Keys: `<name>`,
 //! `redisson_lock_token:*` and `redisson_lock_queue:*` (with `EXISTS`). Channels: `redisson_lock__channel:*`.
 //!
-//! - Inspecting and force-releasing locks also needs `HLEN` and `HGETALL`.
+//! - Inspecting and force-releasing locks also needs `HLEN` and `HGETALL`; listing them needs `SCAN`.
 //! - A [`Wait`] needs `WAIT` or `WAITAOF`.
 //! - A Sentinel group needs `ROLE` (if it is denied, the sentinels' word is trusted). On sentinels: `SENTINEL
 //!   GET-MASTER-ADDR-BY-NAME`, `SENTINEL MASTER`, `SENTINEL SENTINELS`, `SUBSCRIBE` and `PING`, and the channels
@@ -55,6 +56,7 @@ mod link;
 mod multiplexer;
 mod resp;
 mod route;
+mod scan;
 mod script;
 mod security;
 mod server;
@@ -80,6 +82,8 @@ pub use doubt::Doubt;
 /// The client of the `redis` crate that [`RedisTransport::from_redis_client`] takes. A new major version of that
 /// crate changes this type; nothing else of the crate is public here.
 pub use redis::Client as RedisClient;
+#[doc(hidden)]
+pub use scan::ScannedServer;
 #[cfg(feature = "tls")]
 pub use tls::Tls;
 /// The configuration of the `rustls` crate that [`Tls::from_rustls`] takes. A new major version of that crate changes

@@ -104,6 +104,11 @@ pub(crate) trait Routes: Send + Sync + fmt::Debug + 'static {
         &Home::PLAIN
     }
 
+    /// Text before each name in the key of its claim, other than the user's own prefix: a shard's tag.
+    fn name_prefix(&self) -> String {
+        String::new()
+    }
+
     /// Returns the request in the form that these servers expect, for example with the keys of a shard's tag.
     ///
     /// # Errors

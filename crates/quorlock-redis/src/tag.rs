@@ -69,7 +69,12 @@ impl Tag {
     }
 
     fn key(&self, name: &Name) -> Vec<u8> {
-        [b"{", self.text.as_bytes(), b"}:", name.as_bytes()].concat()
+        [self.prefix().as_bytes(), name.as_bytes()].concat()
+    }
+
+    /// Text before each name that is stored under this tag. No character of it is special in a pattern of Redis.
+    pub(crate) fn prefix(&self) -> String {
+        format!("{{{}}}:", self.text)
     }
 
     /// Checks that a name can be stored.

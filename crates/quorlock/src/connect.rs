@@ -107,12 +107,24 @@ impl LocksBuilder {
         addresses: impl IntoIterator<Item = A>,
     ) -> Result<Locks, ConnectError> {
         self.check()?;
+        let nodes = self.transports(addresses)?;
+        self.join(nodes).await
+    }
+
+    /// Returns the members at these addresses, as [`LocksBuilder::quorum`] uses them. Sends nothing yet.
+    ///
+    /// # Errors
+    /// [`ConnectError`] for an address that does not parse, and for a cluster that cannot be a member.
+    #[doc(hidden)]
+    pub fn transports<A: AsRef<str>>(
+        &self,
+        addresses: impl IntoIterator<Item = A>,
+    ) -> Result<Vec<RedisTransport>, ConnectError> {
         let nodes = addresses
             .into_iter()
             .map(|address| Ok(RedisTransport::open(address.as_ref(), self.redis.clone())?))
             .collect::<Result<Vec<_>, ConnectError>>()?;
-        let nodes = self.members(nodes)?;
-        self.join(nodes).await
+        Ok(self.members(nodes)?)
     }
 
     /// Like [`Locks::majority_of_shards`], with these settings.

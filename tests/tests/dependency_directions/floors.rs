@@ -43,6 +43,7 @@ const ADAPTER: Floors = &[
     // Called by fuzz targets and tests.
     &["fuzzed.rs"],
     &["fuzzed/"],
+    &["scan.rs"],
     &["check.rs", "check/"],
     &["doubt.rs"],
     // A call from its request to its reply.

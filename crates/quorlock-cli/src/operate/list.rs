@@ -1,23 +1,22 @@
 //! `quorlock list`.
 
 use std::collections::BTreeSet;
-#[cfg(feature = "tls")]
-use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
 use futures_util::future::join_all;
+use quorlock::transport::RedisTransport;
 use quorlock::{Found, Inspection, Name, Summary, Ttl};
 
 use super::{json, print, with_locks};
 use crate::failure::{Code, Failure};
-use crate::settings::{Reach, TlsFiles};
+use crate::settings::Reach;
 use crate::voice::Voice;
 
 /// List the names that are held, their owners, and how long each is held if it is not renewed.
 ///
-/// The servers are read by SCAN, in many small steps, never by KEYS; their users need +scan and +pttl for it. Names
-/// that are acquired or released in the meantime may be missing.
+/// The servers are read by SCAN, in many small steps, never by KEYS; their users need +scan and +pttl for it. Of a
+/// Sentinel group the primary is read, of a Redis Cluster every primary. Names that are acquired or released in the
+/// meantime may be missing. Ends with 69 if names may be missing because servers did not answer.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct List {
     #[command(flatten)]
@@ -30,41 +29,26 @@ pub(crate) struct List {
     pattern: String,
 }
 
-/// How many keys a server examines in one step.
-const STEP: usize = 500;
-
 /// How many names are inspected at once.
 const AT_ONCE: usize = 32;
-
-/// How long a server may take for one step.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 impl List {
     pub(crate) fn run(&self) -> Code {
         with_locks(&self.reach, |locks, settings| async move {
             let prefix = settings.key_prefix.as_str();
             let pattern = format!("{}{}", literal(prefix), self.pattern);
-            let addresses = settings.addresses_with_password()?;
-            let scans = addresses
-                .iter()
-                .map(|node| scan(node, &settings.tls, &pattern));
-            let mut names = BTreeSet::new();
-            let mut failed = 0;
-            for scanned in join_all(scans).await {
-                match scanned {
-                    Ok(found) => names.extend(found),
-                    Err(failure) => {
-                        failed += 1;
-                        Voice::Text.failure(&failure);
-                    }
-                }
+            let members = settings.builder.transports(&settings.addresses)?;
+            let scans = join_all(members.iter().map(|member| scan(member, &pattern)));
+            let mut keys = BTreeSet::new();
+            let mut failures = Vec::new();
+            for scanned in scans.await {
+                keys.extend(scanned.keys);
+                failures.extend(scanned.failure);
             }
-            if failed == settings.addresses.len() {
-                return Ok(Code::UNAVAILABLE);
-            }
-            let names = names.iter().filter_map(|key| key.strip_prefix(prefix));
-            // A key that cannot be a name stores other data of a lock or of a server.
-            let names: Vec<&str> = names.filter(|name| Name::new(name).is_ok()).collect();
+            let names = keys.iter().map(Name::as_bytes);
+            let names: Vec<_> = names
+                .filter_map(|key| key.strip_prefix(prefix.as_bytes()))
+                .collect();
             if !self.json {
                 print(&row(
                     ["NAME", "STATE", "OWNER", "LEFT", "TOKEN", "WAITING"].map(String::from)
@@ -72,8 +56,9 @@ impl List {
             }
             for names in names.chunks(AT_ONCE) {
                 let inspections = names.iter().map(|name| locks.inspect(name));
-                for inspection in join_all(inspections).await {
-                    let inspection = inspection?;
+                // A name that these servers cannot have is a key of another program.
+                let inspections = join_all(inspections).await.into_iter();
+                for inspection in inspections.filter_map(Result::ok) {
                     match inspection.summary() {
                         Summary::Free | Summary::Obstructed => {}
                         _ if self.json => print(&json::inspection(&inspection).to_string())?,
@@ -81,90 +66,66 @@ impl List {
                     }
                 }
             }
-            Ok(Code::SUCCESS)
+            Ok(told(&failures, members.len()))
         })
     }
 }
 
-/// Returns the keys of one server that may be claims: those that expire.
-async fn scan(address: &str, tls: &TlsFiles, pattern: &str) -> Result<Vec<String>, Failure> {
-    let failed = |error: redis::RedisError| {
-        let detail = error
-            .detail()
-            .map_or_else(|| error.to_string(), String::from);
-        Failure::new(
-            Code::UNAVAILABLE,
-            format!("SCAN of one of the servers: {detail}"),
-        )
+/// The keys of one member that may be claims.
+struct Scanned {
+    keys: Vec<Name>,
+    /// Why keys may be missing.
+    failure: Option<Failure>,
+}
+
+async fn scan(member: &RedisTransport, pattern: &str) -> Scanned {
+    let servers = match member.scan(pattern).await {
+        Ok(servers) => servers,
+        Err(error) => {
+            let code = match error.is_final() {
+                true => Code::CONFIG,
+                false => Code::UNAVAILABLE,
+            };
+            let failure = Some(Failure::new(code, error.to_string()));
+            let keys = Vec::new();
+            return Scanned { keys, failure };
+        }
     };
-    let client = client(address, tls)?.map_err(failed)?;
-    let config = redis::AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(PATIENCE))
-        .set_response_timeout(Some(PATIENCE));
-    let connected = client.get_multiplexed_async_connection_with_config(&config);
-    let mut connection = connected.await.map_err(failed)?;
-    let mut keys = Vec::new();
-    let mut cursor = 0_u64;
-    loop {
-        let mut step = redis::cmd("SCAN");
-        step.arg(cursor)
-            .arg("MATCH")
-            .arg(pattern)
-            .arg("COUNT")
-            .arg(STEP);
-        let step: (u64, Vec<Vec<u8>>) = step.query_async(&mut connection).await.map_err(failed)?;
-        let (next, found) = step;
-        let found = found
-            .into_iter()
-            .filter_map(|key| String::from_utf8(key).ok());
-        let found: Vec<String> = found.collect();
-        if !found.is_empty() {
-            let mut looks = redis::pipe();
-            for key in &found {
-                looks.cmd("PTTL").arg(key);
+    let mut scanned = Scanned {
+        keys: Vec::new(),
+        failure: None,
+    };
+    for server in servers {
+        match server.names {
+            Ok(names) => scanned.keys.extend(names),
+            Err(error) => {
+                let code = match error.cause.may_pass() {
+                    true => Code::UNAVAILABLE,
+                    false => Code::CONFIG,
+                };
+                let text = format!("{}: SCAN failed: {error}", server.address);
+                scanned.failure = Some(Failure::new(code, text));
             }
-            let left: Vec<i64> = looks.query_async(&mut connection).await.map_err(failed)?;
-            let found = found.into_iter().zip(left);
-            keys.extend(found.filter(|(_, left)| 0 < *left).map(|(key, _)| key));
-        }
-        cursor = next;
-        if cursor == 0 {
-            return Ok(keys);
         }
     }
+    scanned
 }
 
-/// Returns a client of one server, with these certificates if its address uses TLS.
-#[cfg(feature = "tls")]
-fn client(address: &str, files: &TlsFiles) -> Result<redis::RedisResult<redis::Client>, Failure> {
-    let is_tls = address.starts_with("rediss:") || address.starts_with("valkeys:");
-    if !is_tls {
-        return Ok(redis::Client::open(address));
+/// Reports the failures of members. Returns the exit code: a failure of a minority hides no name, since a majority
+/// stores it.
+fn told(failures: &[Failure], members: usize) -> Code {
+    for failure in failures {
+        Voice::Text.failure(failure);
     }
-    let read = |path: &PathBuf| {
-        std::fs::read(path).map_err(|error| {
-            Failure::config(format!("{}: cannot be read: {error}", path.display()))
-        })
-    };
-    let client_tls = match (&files.tls_cert, &files.tls_key) {
-        (Some(certificate), Some(key)) => Some(redis::ClientTlsConfig {
-            client_cert: read(certificate)?,
-            client_key: read(key)?,
-        }),
-        _ => None,
-    };
-    let root_cert = files.tls_ca.as_ref().map(read).transpose()?;
-    let certificates = redis::TlsCertificates {
-        client_tls,
-        root_cert,
-    };
-    Ok(redis::Client::build_with_tls(address, certificates))
-}
-
-/// Returns a client of one server.
-#[cfg(not(feature = "tls"))]
-fn client(address: &str, _: &TlsFiles) -> Result<redis::RedisResult<redis::Client>, Failure> {
-    Ok(redis::Client::open(address))
+    let needed = members / 2 + 1;
+    match failures.first() {
+        Some(first) if needed <= failures.len() => {
+            let text = "names may be missing from this list; list again when the servers answer";
+            Voice::Text.failure(&Failure::new(first.code, text));
+            first.code
+        }
+        _ => Code::SUCCESS,
+    }
 }
 
 /// Returns a pattern that matches only this text.

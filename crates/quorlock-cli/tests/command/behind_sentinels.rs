@@ -8,7 +8,7 @@ use quorlock_tests::server_tests;
 use quorlock_tests::wait::until;
 use serde_json::Value;
 
-use super::support::{end_of, quorlock};
+use super::support::{end_of, listed, quorlock, watch_sees_a_release_by_force};
 
 server_tests![a_hold_of_run_lives_through_a_failover];
 
@@ -37,6 +37,10 @@ async fn a_hold_of_run_lives_through_a_failover() {
     .await;
     let seen = inspect();
     assert_eq!(seen["state"], "held");
+    assert_eq!(
+        listed(&mut on_group(), &[]),
+        [("held".into(), seen["owner"].clone())]
+    );
 
     let before = group.settle();
     let primary = tokio::task::block_in_place(|| group.fail_over(before));
@@ -45,6 +49,12 @@ async fn a_hold_of_run_lives_through_a_failover() {
         (&after["state"], &after["owner"]),
         (&seen["state"], &seen["owner"])
     );
+    // `list` scans the new primary.
+    assert_eq!(
+        listed(&mut on_group(), &[]),
+        [("held".into(), seen["owner"].clone())]
+    );
+    watch_sees_a_release_by_force(on_group, "forced");
     drop(child.stdin.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert!(!has_it(&group.servers()[primary]));

@@ -1,12 +1,14 @@
 //! Starts `quorlock`, and observes its processes.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use quorlock_tests::server::Server;
 use quorlock_tests::wait::{wait_for, wait_until};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process_group};
+use serde_json::Value;
 
 /// Returns the command, with nothing in its environment that a test has not set.
 pub(crate) fn quorlock() -> Command {
@@ -48,6 +50,48 @@ pub(crate) fn end_of(command: &mut Command) -> (i32, String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let code = output.status.code().expect("it was not killed");
     (code, text(&output.stdout), text(&output.stderr))
+}
+
+/// Returns the names and owners that `list` prints for these servers.
+pub(crate) fn listed(on_servers: &mut Command, words: &[&str]) -> Vec<(String, Value)> {
+    let (code, printed, said) = end_of(on_servers.args(["list", "--json"]).args(words));
+    assert_eq!(code, 0, "{said}");
+    rows(&printed)
+}
+
+/// Returns the names and owners in the output of `list --json`.
+pub(crate) fn rows(printed: &str) -> Vec<(String, Value)> {
+    let rows = printed.lines().map(|line| {
+        let row: Value = serde_json::from_str(line).expect(line);
+        (
+            row["name"].as_str().expect("a name").to_owned(),
+            row["owner"].clone(),
+        )
+    });
+    rows.collect()
+}
+
+/// Checks that `watch` sees how a name is held and released by force, and that its holder ends.
+pub(crate) fn watch_sees_a_release_by_force(on_servers: impl Fn() -> Command, name: &str) {
+    let mut command = on_servers();
+    command.args(["watch", "--json", "--interval", "50ms", name]);
+    let mut watch = command.stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut lines = BufReader::new(watch.stdout.take().expect("a pipe")).lines();
+    let mut next = || -> Value {
+        let line = lines.next().expect("a line").expect("text");
+        serde_json::from_str(&line).expect(&line)
+    };
+    assert_eq!(next()["state"], "free");
+    let mut holder = on_servers();
+    holder.args(["run", "--lease", "3s", name, "--", "sleep", "60"]);
+    let mut holder = holder.spawn().expect("it starts");
+    assert_eq!(next()["state"], "held");
+    let (code, _, said) = end_of(on_servers().args(["force-release", name]));
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(next()["state"], "free");
+    assert_eq!(holder.wait().expect("it ends").code(), Some(76));
+    watch.kill().expect("it runs");
+    watch.wait().expect("it ends");
 }
 
 /// Holds the lock `name` by another `quorlock run`, until it is dropped.

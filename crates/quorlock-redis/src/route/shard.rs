@@ -83,6 +83,10 @@ impl Routes for Shard {
         self.tag.home()
     }
 
+    fn name_prefix(&self) -> String {
+        self.tag.prefix()
+    }
+
     fn translate(&self, request: Request) -> Result<Request, TransportError> {
         self.tag.request(request)
     }
