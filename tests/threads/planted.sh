@@ -4,25 +4,36 @@
 #   tests/threads/planted.sh [NAME..]    plants each race of tests/threads/races (or these) in a copy of the sources
 #   tests/threads/planted.sh --check     only checks whether each patch can be applied
 #
-# A race that is not noticed within 10,000 schedules is a failure: of the tests, or of the race.
+# A race that is not noticed within 10,000 schedules is a failure: of the tests, or of the race. The patches are made
+# against sources without comment lines, so a patch still applies when a comment changes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 races=tests/threads/races
 most=10000
 
+# The files that patches change.
+sources() { sed -n 's,^+++ b/,,p' "$races"/*.patch | sort --unique; }
+
+# Removes the comment lines of these files in a copy.
+strip() { (cd "$1" && xargs sed -i '\,^ *//,d') < <(sources); }
+
 field() { sed -n "s/^$1: //p" "$2"; }
 
 check() {
-  local patch bad=0 count=0
+  local patch copy bad=0 count=0
+  copy=$(mktemp -d)
+  sources | tar --create --files-from - | tar --extract --directory "$copy"
+  strip "$copy"
   for patch in "$races"/*.patch; do
     count=$((count + 1))
     if [ -z "$(field Plants "$patch")" ] || [ -z "$(field 'Noticed by' "$patch")" ]; then
       echo "$patch does not say what it plants, and what notices it" >&2; bad=1
     fi
-    if ! patch --dry-run --silent --force --fuzz=0 -p1 <"$patch" >/dev/null; then
-      echo "$patch cannot be applied: the code has changed, plant it anew" >&2; bad=1
+    if ! patch --dry-run --silent --force --fuzz=0 -p1 --directory "$copy" <"$patch" >/dev/null; then
+      echo "$patch does not apply any more: adapt it to the changed code" >&2; bad=1
     fi
   done
+  rm -rf "$copy"
   [ "$bad" = 0 ] || exit 1
   echo "$count races can be planted"
 }
@@ -30,7 +41,7 @@ check() {
 names=()
 case ${1:-} in
   --check) check; exit ;;
-  -*) sed -n '2,7s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
+  -*) sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
   '') for patch in "$races"/*.patch; do names+=("$(basename "$patch" .patch)"); done ;;
   *) names=("$@") ;;
 esac
@@ -42,6 +53,7 @@ mkdir -p "$copy"
 trap 'rm -rf "$copy"' EXIT
 # Files keep their times, so that unchanged files are not compiled again.
 git ls-files -z | tar --create --null --files-from - | tar --extract --directory "$copy"
+strip "$copy"
 top=$PWD
 export RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=$target RUST_BACKTRACE=0
 export QUORLOCK_SCHEDULES=$most QUORLOCK_FAILURES=$target/failures/planted

@@ -91,7 +91,7 @@ const ADAPTER: Floors = &[
         "credentials/",
         "wait.rs",
     ],
-    &["error.rs", "key.rs"],
+    &["error.rs", "error/", "key.rs"],
     &["info.rs", "keyslot.rs", "resp.rs", "timer.rs"],
     // Steps of a schedule.
     &["sync.rs"],

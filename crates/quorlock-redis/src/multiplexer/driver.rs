@@ -77,7 +77,7 @@ impl Driver {
         }
     }
 
-    /// Takes what callers have written, if what was taken before is on its way.
+    /// Takes the commands and requests of callers, if everything that was taken before is written to the stream.
     fn load(&mut self, cx: &Context<'_>) {
         let mut state = self.multiplexer.lock();
         match &mut state.driver {
@@ -93,7 +93,7 @@ impl Driver {
                 self.loads.push(load);
             }
         }
-        // Callers wait for the mutex, and need not wait for what is written down.
+        // Requests are encoded without the mutex: every caller that sends or takes a reply would wait for it.
         drop(state);
         for load in self.loads.drain(..) {
             let (cmd, patience) = match load {
@@ -253,7 +253,8 @@ impl Future for Driver {
             return Poll::Ready(());
         }
         driver.poll_deadlines(cx);
-        // Replies have come that others have waited for. Those that had them write next, and may go together with these.
+        // The replies that were just read may allow queued requests to leave. The driver yields first, so that the callers
+        // that got these replies can send their next requests in the same batch.
         if driver.written == driver.writing.len() && driver.multiplexer.lock().has_more() {
             cx.waker().wake_by_ref();
         }

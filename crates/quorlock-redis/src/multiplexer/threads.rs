@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::Mutex as StdMutex;
+use std::task::Poll;
 use std::time::Duration;
 
 use quorlock_core::message::Request;

@@ -1,0 +1,24 @@
+//! A sentinel, or a node of a cluster in its place.
+
+use crate::world::id::NodeId;
+
+/// The state of one sentinel.
+#[derive(Debug)]
+pub(super) struct Sentinel {
+    pub(super) id: NodeId,
+    /// The server that it names as the primary.
+    pub(super) names: NodeId,
+    /// The epoch of that configuration. It grows with each failover.
+    pub(super) epoch: u64,
+    /// When it last heard from each server, in the order of the servers.
+    pub(super) heard: Vec<u64>,
+    pub(super) voice: Voice,
+}
+
+/// Whether a sentinel votes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Voice {
+    Votes,
+    /// It only names the primary that it has learned of: a node of a cluster that was a replica when the run began.
+    Listens,
+}
