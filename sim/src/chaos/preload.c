@@ -1,5 +1,5 @@
-// The wall clock of a server, ahead or behind by what a mapped file says: three 64-bit numbers, by how many nanoseconds it is ahead,
-// how much faster it runs (in parts per million), and since when (on CLOCK_BOOTTIME).
+// Replaces the wall clock of a server. A mapped file has three signed 64-bit numbers: how many nanoseconds the clock is
+// ahead, how much faster it runs (in parts per million), and since when it does (nanoseconds of CLOCK_BOOTTIME).
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 "use strict";
-// The figure has every part with its times; this moves them when somebody zooms, and ties the story to them.
+// Moves the parts of the figure when a reader zooms, and links the story to them. Each part carries its times.
 const byId = (id) => document.getElementById(id);
 const figure = byId("figure"), frame = byId("frame"), tip = byId("tip"), axis = byId("axis");
 const SVG = "http://www.w3.org/2000/svg";
@@ -9,7 +9,7 @@ const x = (t) => RUN.gutter + (t - a) / (b - a) * (width - RUN.gutter - RUN.edge
 const near = (t) => Math.max(-width, Math.min(2 * width, x(t)));
 const time = (t) => (t / MS).toFixed(3) + " ms";
 
-// What can be moved, read once. Titles become hints of our own: those of browsers come late and hide what is below.
+// The movable parts, read once. Titles are replaced by hints: browsers show titles late, and over the parts below.
 const parts = [...byId("plot-items").children].map((node) => {
   const title = node.querySelector("title");
   const text = title ? title.textContent : "";
@@ -138,7 +138,7 @@ const timeAt = (event) => {
   return a + (event.clientX - left) / (width - RUN.gutter - RUN.edge) * (b - a);
 };
 
-// Hints.
+// Hints: the text of the part under the pointer.
 let lit = null;
 function hint(part, event) {
   if (lit) lit.node.classList.remove("lit");
@@ -172,7 +172,7 @@ function under(event) {
   return best ?? hit ?? null;
 }
 
-// Moving.
+// Moving: the pointer drags the figure.
 let grip = null;
 frame.addEventListener("pointerdown", (event) => {
   grip = { at: event.clientX, a, b };

@@ -1,9 +1,9 @@
-// Judges histories of quorlock-sim with Porcupine: a history is right if its operations could have happened in some order, each at one
-// moment between its beginning and its end. For each file one line is printed: its name and three words, each "ok" or "broken".
+// Checks histories of quorlock-sim with Porcupine. A history is correct if its operations could have happened in some order, each at
+// one moment between its beginning and its end. Prints one line for each file: its name and three words, each "ok" or "broken".
 //
 //	go run . FILE...
 //
-// The three are those of ../read.py, which decides them by sorting.
+// The three properties are those of ../read.py, which checks them by sorting.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// A search that takes longer has not come to a verdict, and the program fails.
+// The program fails if a search takes longer than this: it has no verdict.
 const patience = time.Minute
 
 type line struct {
@@ -34,7 +34,7 @@ type line struct {
 	Token     *uint64  `json:"token"`
 }
 
-// One stay of a hold inside what a name protects.
+// A stay of one hold in the section that a name protects.
 type stay struct {
 	id     int
 	hold   uint32
@@ -51,7 +51,7 @@ func together(one, other stay) bool {
 		(other.reads && other.under == one.hold)
 }
 
-// A lock: those that are inside, which all go together.
+// A lock. Its state is the stays inside, which are all compatible with each other.
 var lock = porcupine.Model{
 	Init: func() any { return []stay(nil) },
 	Step: func(state, input, _ any) (bool, any) {
@@ -89,7 +89,7 @@ var lock = porcupine.Model{
 	},
 }
 
-// Numbers that grow: strictly, or not.
+// Numbers that grow. If not strictly, equal numbers may follow each other.
 func growing(strictly bool) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return uint64(0) },
@@ -132,13 +132,13 @@ func read(path string) ([]line, error) {
 	return lines, scanner.Err()
 }
 
-// A hold of a name.
+// A hold of one name.
 type place struct {
 	name string
 	hold uint32
 }
 
-// The operations of each model, in parts that have nothing to do with each other.
+// Returns the operations for each model, in independent parts.
 func operations(lines []line) (stays, tokens, stored, terms map[string][]porcupine.Operation) {
 	stays, tokens = map[string][]porcupine.Operation{}, map[string][]porcupine.Operation{}
 	stored, terms = map[string][]porcupine.Operation{}, map[string][]porcupine.Operation{}
@@ -160,7 +160,7 @@ func operations(lines []line) (stays, tokens, stored, terms map[string][]porcupi
 				tokens[name] = append(tokens[name], number)
 			}
 		case "store":
-			// Writes came one after the other, in the order of the lines.
+			// Writes happened one after another, in the order of the lines.
 			if l.Token != nil {
 				number.Call, number.Return = int64(2*at), int64(2*at+1)
 				stored[name] = append(stored[name], number)
@@ -177,7 +177,7 @@ func operations(lines []line) (stays, tokens, stored, terms map[string][]porcupi
 			part := fmt.Sprintf("%s %s %t", l.Operation, name, *l.Access == "alone")
 			enter := porcupine.Operation{ClientId: 2 * at, Input: s, Call: began, Return: l.Invoke}
 			s.enters = false
-			// It may leave long after it last looked.
+			// The client may leave long after its last check.
 			leave := porcupine.Operation{ClientId: 2*at + 1, Input: s, Call: *l.Complete, Return: math.MaxInt64}
 			stays[part] = append(stays[part], enter, leave)
 			if l.Operation == "lead" {

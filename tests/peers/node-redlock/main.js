@@ -1,17 +1,17 @@
-// Works with node-redlock as the runner says, and prints what came of it as a line of JSON. What is asked for: see
+// Executes a job of the runner with node-redlock, and prints the result as a line of JSON. For the format of jobs see
 // ../rust/src/job.rs.
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createRequire } from "node:module";
 import { Redis } from "ioredis";
 
-// Its package does not say where its types are, so it is asked for as CommonJS.
+// The package does not export its types to ES modules, so it is loaded as CommonJS.
 const redlock = createRequire(import.meta.url)("redlock");
 const Redlock = redlock.default;
 
 const job = JSON.parse(process.argv[2]);
 const clients = job.ports.map((port) => new Redis({ host: "127.0.0.1", port }));
-// More tries than any work needs: with the default of 10 a waiter gives up. -1 is without end.
+// With the default of 10 tries a waiter gives up. -1 means no limit.
 const locks = new Redlock(clients, { retryCount: -1 });
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
@@ -69,7 +69,7 @@ const works = {
     return { holds };
   },
 
-  // `using` extends by itself, half a second before a lease ends.
+  // `using` extends a lock by itself, half a second before its lease ends.
   async keep() {
     const stop = new AbortController();
     const stopped = new Promise((resolve) => stop.signal.addEventListener("abort", resolve));
@@ -106,5 +106,5 @@ for (let i = 0; i < 200; i += 1) {
 console.log("ready");
 await hear();
 const result = await works[job.work]();
-// A pipe takes 64 KiB at once: leaving earlier would cut a longer result short.
+// Exits after the write: a pipe takes 64 KiB at once, and an earlier exit would truncate a longer result.
 process.stdout.write(`${JSON.stringify(result)}\n`, () => process.exit(0));

@@ -1,4 +1,4 @@
-// Works with redsync as the runner says, and prints what came of it as a line of JSON.
+// Executes a job of the runner with redsync, and prints the result as a line of JSON.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Job is what the runner asks for: see ../rust/src/job.rs.
+// Job is a job of the runner: see ../rust/src/job.rs.
 type Job struct {
 	Work        string `json:"work"`
 	Ports       []int  `json:"ports"`
@@ -31,7 +31,7 @@ type Job struct {
 	LeaseMillis int    `json:"lease_millis"`
 }
 
-// More tries than any work needs: with the default of 32 a waiter gives up.
+// More tries than any job needs: with the default of 32 a waiter gives up.
 const tries = 1_000_000
 
 type worker struct {
@@ -157,7 +157,7 @@ func (w *worker) holds() any {
 	return map[string][][2]int64{"holds": holds}
 }
 
-// Each is extended every third of its lease, by a loop such as a user writes: redsync has none.
+// Extends each lock every third of its lease, in a loop as a user would write it: redsync has no watchdog.
 func (w *worker) keep() any {
 	var held atomic.Int64
 	var keepers sync.WaitGroup

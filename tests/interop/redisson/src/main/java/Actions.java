@@ -11,16 +11,17 @@ import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
 import org.redisson.client.codec.StringCodec;
 
-/** What a thread can do with one lock. */
+/** The actions of a thread on one lock. */
 final class Actions {
     private static final long LONG = 30_000;
     private static final long BETWEEN_READS_MILLIS = 50;
-    /** Who has added one leaves the name alone for so long, and for so many times as long as it has just held it. */
+    /** The shortest pause of a thread after an increment, so that other threads get the lock. */
     private static final long BETWEEN_WRITES_NANOS = 10_000_000;
+    /** The pause after an increment as a multiple of the time for which the thread held the lock. */
     private static final long BETWEEN_WRITES_PER_HOLD = 4;
 
     private final RLock lock;
-    /** Its parts, where it is made of several, else the lock itself. */
+    /** The parts of a lock that is made of several, otherwise the lock itself. */
     private final List<RLock> parts;
     private final List<String> names;
     private final List<RedissonClient> clients;
@@ -58,7 +59,7 @@ final class Actions {
         return new Actions(lock, parts, names, all);
     }
 
-    /** Does what the line says. A lease of 0 leaves it to the watchdog. */
+    /** Performs the action of a line. With a lease of 0 the watchdog renews the lock. */
     Object perform(String[] words) throws InterruptedException {
         return switch (words[2]) {
             case "connect" -> "";
@@ -74,7 +75,7 @@ final class Actions {
         };
     }
 
-    /** Waits until it has the lock. Of a fenced lock it says the token. */
+    /** Waits until the lock is acquired. Returns the token of a fenced lock. */
     private Object acquire(long lease) {
         if (lease == 0 && lock instanceof RFencedLock fenced) {
             return fenced.lockAndGetToken();
@@ -82,13 +83,13 @@ final class Actions {
         if (lease == 0) {
             lock.lock();
         } else {
-            // Not lockAndGetToken: it ignores the lease.
+            // lockAndGetToken ignores the lease.
             lock.lock(lease, TimeUnit.MILLISECONDS);
         }
         return lock instanceof RFencedLock fenced ? fenced.getToken() : "";
     }
 
-    /** As {@link #acquire}, with a lease in seconds, of which some versions make something else. */
+    /** Like {@link #acquire}, with a lease in seconds, which some versions convert to another length. */
     private Object acquireForSeconds(long lease) {
         lock.lock(lease, TimeUnit.SECONDS);
         return "";
@@ -103,12 +104,12 @@ final class Actions {
         return "";
     }
 
-    /** Several locks taken together cannot be freed by force in Redisson, but each of them can. */
+    /** Frees each part by force. Redisson cannot do this for several locks that were acquired together. */
     private long force() {
         return parts.stream().filter(RLock::forceUnlock).count();
     }
 
-    /** The hold counts that stand under the names, whoever has them. */
+    /** Returns the hold counts of the names, of all owners. */
     private String counts() {
         return clients.stream()
                 .flatMap(server -> names.stream().map(name -> server.<String, String>getMap(name, StringCodec.INSTANCE)))
@@ -118,7 +119,7 @@ final class Actions {
                 .collect(Collectors.joining(","));
     }
 
-    /** Adds one under the lock, again and again, until the number under the key has reached the limit. */
+    /** Increments the number repeatedly, each time under the lock, until it reaches the limit. */
     private long increment(String key, long limit) throws InterruptedException {
         RBucket<String> number = client.getBucket(key, StringCodec.INSTANCE);
         RBucket<String> copy = client.getBucket(key + ":copy", StringCodec.INSTANCE);
@@ -140,7 +141,7 @@ final class Actions {
         }
     }
 
-    /** Compares the number with its copy under the lock, again and again, until it has reached the limit. */
+    /** Compares the number with its copy repeatedly, each time under the lock, until it reaches the limit. */
     private long compare(String key, long limit) throws InterruptedException {
         RBucket<String> number = client.getBucket(key, StringCodec.INSTANCE);
         RBucket<String> copy = client.getBucket(key + ":copy", StringCodec.INSTANCE);

@@ -7,8 +7,8 @@ import org.redisson.config.ClusterServersConfig;
 import org.redisson.config.Config;
 
 /**
- * One client for each server, Sentinel group ({@code sentinel:NAME;SENTINEL;SENTINEL..}) or cluster ({@code cluster:MODE;NODE;NODE..}, MODE being
- * that of sharded subscriptions), with Redisson's defaults but for the watchdog and the number of connections.
+ * One client for each server, Sentinel group ({@code sentinel:NAME;SENTINEL;SENTINEL..}) or cluster ({@code cluster:MODE;NODE;NODE..}, where
+ * MODE is the mode of sharded subscriptions). Only the watchdog and the number of connections differ from Redisson's defaults.
  */
 final class Clients {
     private final long watchdogMillis;
@@ -22,7 +22,7 @@ final class Clients {
         return clients.computeIfAbsent(address, this::connect);
     }
 
-    /** Before 3.22 there is nothing to choose. */
+    /** Sets the mode of sharded subscriptions. Versions before 3.22 have none. */
     private static void choose(ClusterServersConfig servers, String mode) {
         for (var method : servers.getClass().getMethods()) {
             if (method.getName().equals("setShardedSubscriptionMode")) {

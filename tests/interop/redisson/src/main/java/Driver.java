@@ -10,14 +10,14 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
 /**
- * Does with Redisson's locks what it is told, line by line.
+ * Executes commands on Redisson's locks, one for each line of input.
  *
- * <p>A line asks {@code <id> <thread> <verb> <mode> <names> <addresses> [<argument>...]}, with lists joined by commas.
- * The answer, on a line of its own, is {@code <id> ok [<value>]} or {@code <id> failed <exception> <message>}.
+ * <p>A line is {@code <id> <thread> <verb> <mode> <names> <addresses> [<argument>...]}, with lists joined by commas.
+ * The answer is the line {@code <id> ok [<value>]} or {@code <id> failed <exception> <message>}.
  *
- * <p>Each thread does what it is told in order, and threads do not wait for each other: a thread is what Redisson takes
- * for a lock's owner. One verb is answered at once, on behalf of a thread: {@code <id> <thread> sleeps}, whether it waits
- * for a release. The program ends when its input does, without giving anything back.
+ * <p>Each thread executes its commands in order, and threads do not wait for each other. For Redisson a thread is the
+ * owner of a lock. The command {@code <id> <thread> sleeps} is answered at once: whether the thread waits for a release.
+ * The program ends with its input, and releases nothing.
  */
 public final class Driver {
     private final Clients clients;
@@ -48,7 +48,7 @@ public final class Driver {
         worker.hear(words);
     }
 
-    /** One thread, and the locks that it has been told of. */
+    /** One thread, and the locks that its commands have named. */
     private static final class Worker {
         private final ExecutorService tasks;
         private volatile Thread thread;
@@ -71,7 +71,7 @@ public final class Driver {
                     var lock = locks.computeIfAbsent(key, k -> Actions.of(clients, words[3], words[4], words[5]));
                     say(words[0] + " ok " + lock.perform(words));
                 } catch (Throwable e) {
-                    // Some versions wrap what went wrong, others do not.
+                    // Some versions wrap the exception, others do not.
                     var cause = e instanceof CompletionException ? e.getCause() : e;
                     var message = String.valueOf(cause.getMessage()).replaceAll("\\s+", " ");
                     say(words[0] + " failed " + cause.getClass().getSimpleName() + " " + message);
@@ -79,7 +79,7 @@ public final class Driver {
             });
         }
 
-        /** Whether it waits for a release to be announced: on the way there it does not hear every announcement. */
+        /** Whether the thread waits for the message of a release. Before this it can miss a message. */
         boolean sleeps() {
             return Arrays.stream(thread.getStackTrace())
                     .anyMatch(frame -> frame.getClassName().equals("java.util.concurrent.Semaphore"));

@@ -17,9 +17,9 @@ import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 
 /**
- * Works with Redisson as the runner says, and prints what came of it as a line of JSON. What is asked for: see
- * ../rust/src/job.rs. On one server it is an {@code RLock}, on several a {@code RedissonRedLock}; each with the defaults
- * but for the length of the lease.
+ * Executes a job of the runner with Redisson, and prints the result as a line of JSON. For the format of jobs see
+ * ../rust/src/job.rs. The lock is an {@code RLock} on one server and a {@code RedissonRedLock} on several. Only the
+ * length of the lease differs from the defaults.
  */
 public final class Driver {
     private final JsonNode job;
@@ -40,7 +40,7 @@ public final class Driver {
     private static void work(String[] arguments) throws Exception {
         var json = new ObjectMapper();
         var driver = new Driver(json.readTree(arguments[0]));
-        // The compiler of the JVM needs some thousands of calls.
+        // Warms up: the JVM compiles a method after some thousands of calls.
         for (var i = 0; i < 10_000 / driver.clients.size(); i++) {
             var lock = driver.lock("warm-up/" + ProcessHandle.current().pid());
             lock.lock();
@@ -94,7 +94,7 @@ public final class Driver {
         void run(int caller, List<T> results) throws Exception;
     }
 
-    /** Each caller is a thread, because a lock of Redisson belongs to one. */
+    /** Runs each caller on a thread: for Redisson a thread is the owner of a lock. */
     private <T> List<T> callers(int callers, Body<T> body) throws Exception {
         var began = System.nanoTime();
         var millis = number("millis");
@@ -181,7 +181,7 @@ public final class Driver {
         return Map.of("held", held);
     }
 
-    /** Microseconds since 1970: all processes of this machine have the same. */
+    /** Microseconds since 1970, which all processes of a machine share. */
     private static long date() {
         var now = Instant.now();
         return now.getEpochSecond() * 1_000_000 + now.getNano() / 1000;
