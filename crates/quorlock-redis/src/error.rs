@@ -10,6 +10,7 @@ use quorlock_core::slot::{Slot, UnfitName};
 use quorlock_core::transport::{Cause, Execution, TransportError};
 use redis::{ServerError, Value};
 
+use self::reply::judge;
 pub(crate) use self::reply::server;
 use crate::resp::NoReply;
 
@@ -82,8 +83,8 @@ pub(crate) fn refused_reply(why: NoReply) -> TransportError {
 
 /// The server refused the password. Its error text may repeat the password, so it is not passed on.
 pub(crate) fn not_logged_in(refusal: &ServerError) -> TransportError {
-    let error = server(refusal);
-    match error.cause {
+    let (cause, _) = judge(refusal.code(), refusal.details().unwrap_or_default());
+    match cause {
         Cause::Loading | Cause::Busy => server(refusal).with_execution(Execution::Definite),
         _ => TransportError::definite(Cause::NoAuth, "the server refused the login"),
     }

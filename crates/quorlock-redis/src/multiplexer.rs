@@ -162,7 +162,7 @@ impl Multiplexer {
     ) -> Result<Answer, TransportError> {
         let mut state = self.lock();
         if let Some(error) = &state.closed {
-            // It had been made, so its address is right.
+            // The cause is `Closed`, not `Unreachable`: the connection had been made, so the address is right.
             return Err(error::closed_before(&error.detail));
         }
         if MOST_WAITING <= state.waiting.len() - state.replied {
@@ -301,8 +301,10 @@ impl MultiplexerState {
         }
     }
 
-    /// Forgets the requests at the front whose replies have come and whose callers have gone. Where a caller has not
-    /// taken its reply, that is put aside after a while: all that came later would stay in the list behind it.
+    /// Removes the answered requests at the front whose callers have taken their replies or were dropped.
+    ///
+    /// A reply that its caller does not take is moved to `aside` once more than [`KEPT`] answered requests wait.
+    /// Otherwise all later requests would stay in the list behind it.
     fn shorten(&mut self) {
         while 0 < self.replied
             && let Some(Waiting { slot, .. }) = self.waiting.front_mut()

@@ -3,6 +3,16 @@
 //! The sentinels are a pure state machine. Every few milliseconds, the engine passes in what they see and executes
 //! what they decide. Promotions and their effect on claims are the engine's task.
 
+mod failover;
+mod sentinel;
+mod separations;
+mod sight;
+
+use self::failover::{FailoverState, Mandate, UnannouncedPromotion};
+use self::sentinel::{Sentinel, Voice};
+pub(crate) use self::separations::Apart;
+use self::separations::Separations;
+pub(crate) use self::sight::Sight;
 use crate::plan::Sentinels;
 use crate::world::id::{ClientId, FaultId, NodeId};
 use crate::world::node::Role;
@@ -16,7 +26,7 @@ pub(crate) struct Group {
     electors: Electors,
     stage: FailoverState,
     /// Members that are separated from the others.
-    apart: Vec<Apart>,
+    separations: Separations,
     /// Servers whose role differs from what the sentinels want, each with the time since when this is seen.
     wrong: Vec<(NodeId, u64)>,
     /// The last promotion, as long as some sentinels have not learned of it.
@@ -27,83 +37,12 @@ pub(crate) struct Group {
     struck: Vec<(FaultId, NodeId)>,
 }
 
-/// The state of one sentinel.
-#[derive(Debug)]
-struct Sentinel {
-    id: NodeId,
-    /// The server that the sentinel names as the primary.
-    names: NodeId,
-    /// The epoch of that configuration, which grows with each failover.
-    epoch: u64,
-    /// When the sentinel last received something from each server, in the order of the servers.
-    heard: Vec<u64>,
-    voice: Voice,
-}
-
-/// Whether a sentinel votes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Voice {
-    Votes,
-    /// The node only names the primary that it has learned of. It is a node of a cluster that began as a replica.
-    Listens,
-}
-
 /// The nodes that decide on the primary of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Electors {
     Sentinels,
     /// The nodes of the cluster that the group is a shard of.
     Cluster,
-}
-
-/// The progress of a failover.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum FailoverState {
-    Calm,
-    Electing {
-        leader: NodeId,
-        primary: NodeId,
-        mandate: Mandate,
-        ends: u64,
-    },
-}
-
-/// The reason why a sentinel may lead a failover.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Mandate {
-    /// A majority has voted for the sentinel.
-    Vote,
-    /// The sentinel was ordered to fail over (`SENTINEL FAILOVER`).
-    Order,
-}
-
-/// A promotion that some sentinels have not learned of.
-#[derive(Clone, Copy, Debug)]
-struct UnannouncedPromotion {
-    /// When the other sentinels begin to learn of it.
-    spreads: u64,
-    /// The sentinel that has made the switch but not yet published it.
-    untold: Option<NodeId>,
-}
-
-/// Members that are separated from the other members.
-#[derive(Clone, Debug)]
-pub(crate) struct Apart {
-    pub(crate) by: FaultId,
-    pub(crate) members: Vec<NodeId>,
-    /// The clients on the side of these members. If `None`, clients reach both sides.
-    pub(crate) clients: Option<Vec<ClientId>>,
-}
-
-/// What the engine knows about the members of a group now.
-pub(crate) trait Sight {
-    /// Returns whether the member is up and not paused.
-    fn is_awake(&self, member: NodeId) -> bool;
-
-    fn role(&self, server: NodeId) -> Role;
-
-    /// Returns whether writes of the primary are replicated to the replica.
-    fn flows(&self, primary: NodeId, replica: NodeId) -> bool;
 }
 
 /// An action of a sentinel, or of a server itself.
@@ -140,7 +79,7 @@ impl Group {
             servers,
             electors: Electors::Sentinels,
             stage: FailoverState::Calm,
-            apart: Vec::new(),
+            separations: Separations::default(),
             wrong: Vec::new(),
             news: None,
             cause: None,
@@ -235,27 +174,21 @@ impl Group {
     }
 
     pub(crate) fn separate(&mut self, apart: Apart) {
-        self.apart.push(apart);
+        self.separations.add(apart);
     }
 
     pub(crate) fn unite(&mut self, fault: FaultId) {
-        self.apart.retain(|apart| apart.by != fault);
+        self.separations.end(fault);
     }
 
     /// Returns whether two members are separated from each other.
     pub(crate) fn is_apart(&self, a: NodeId, b: NodeId) -> bool {
-        let mut apart = self.apart.iter();
-        apart.any(|apart| apart.members.contains(&a) != apart.members.contains(&b))
+        self.separations.has_between(a, b)
     }
 
     /// Returns the faults that keep a client from reaching a member.
     pub(crate) fn cuts(&self, client: ClientId, member: NodeId) -> impl Iterator<Item = FaultId> {
-        let cut = self.apart.iter().filter(move |apart| {
-            let clients = apart.clients.as_ref();
-            clients
-                .is_some_and(|clients| clients.contains(&client) != apart.members.contains(&member))
-        });
-        cut.map(|apart| apart.by)
+        self.separations.cuts(client, member)
     }
 
     /// Orders a sentinel to promote a replica. Returns whether a sentinel could begin.
@@ -294,17 +227,12 @@ impl Group {
     }
 
     fn hear(&mut self, now: u64, sight: &impl Sight) {
-        let apart = &self.apart;
-        let hears = |a: NodeId, b: NodeId| {
-            apart
-                .iter()
-                .all(|apart| apart.members.contains(&a) == apart.members.contains(&b))
-        };
         for sentinel in &mut self.sentinels {
             // When a paused sentinel resumes, its timeouts start over. Otherwise it would consider every server down.
             let is_awake = sight.is_awake(sentinel.id);
             for (server, heard) in self.servers.iter().zip(&mut sentinel.heard) {
-                if !is_awake || (sight.is_awake(*server) && hears(sentinel.id, *server)) {
+                let is_apart = self.separations.has_between(sentinel.id, *server);
+                if !is_awake || (sight.is_awake(*server) && !is_apart) {
                     *heard = now;
                 }
             }

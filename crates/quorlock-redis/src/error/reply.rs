@@ -13,6 +13,7 @@ pub(crate) fn server(error: &ServerError) -> TransportError {
     reply(error.code(), detail)
 }
 
+/// Classifies an error by its code, or by the code of the command that failed inside a script.
 fn reply(code: &str, detail: &str) -> TransportError {
     let inner = match code {
         "ERR" => raised_in_script(detail),
@@ -55,7 +56,8 @@ fn after_place(place: &str) -> Option<&str> {
     text.trim_start_matches('-').split(' ').next()
 }
 
-fn judge(code: &str, detail: &str) -> (Cause, Execution) {
+/// Returns the cause of an error with this code and these words, and whether it is definite.
+pub(super) fn judge(code: &str, detail: &str) -> (Cause, Execution) {
     use Execution::{Definite, Indeterminate};
     match code {
         // A server that refuses writes refuses the first one of a script, so nothing was written. (Seen on 7.0.15:

@@ -14,19 +14,19 @@ pub(super) enum FailoverState {
     },
 }
 
-/// Why a sentinel may lead a failover.
+/// The reason why a sentinel may lead a failover.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mandate {
-    /// A majority has voted for it.
+    /// A majority has voted for the sentinel.
     Vote,
-    /// It was ordered to (`SENTINEL FAILOVER`).
+    /// The sentinel was ordered to fail over (`SENTINEL FAILOVER`).
     Order,
 }
 
 /// A promotion that some sentinels have not learned of.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UnannouncedPromotion {
-    /// When the others begin to learn of it.
+    /// When the other sentinels begin to learn of it.
     pub(super) spreads: u64,
     /// The sentinel that has made the switch but not yet published it.
     pub(super) untold: Option<NodeId>,

@@ -6,11 +6,11 @@ use crate::world::id::NodeId;
 #[derive(Debug)]
 pub(super) struct Sentinel {
     pub(super) id: NodeId,
-    /// The server that it names as the primary.
+    /// The server that the sentinel names as the primary.
     pub(super) names: NodeId,
-    /// The epoch of that configuration. It grows with each failover.
+    /// The epoch of that configuration, which grows with each failover.
     pub(super) epoch: u64,
-    /// When it last heard from each server, in the order of the servers.
+    /// When the sentinel last received something from each server, in the order of the servers.
     pub(super) heard: Vec<u64>,
     pub(super) voice: Voice,
 }
@@ -19,6 +19,7 @@ pub(super) struct Sentinel {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Voice {
     Votes,
-    /// It only names the primary that it has learned of: a node of a cluster that was a replica when the run began.
+    /// The node only names the primary that it has learned of. It is a node of a cluster that began as a replica.
+    /// began.
     Listens,
 }

@@ -7,7 +7,7 @@ use crate::world::id::{ClientId, FaultId, NodeId};
 pub(crate) struct Apart {
     pub(crate) by: FaultId,
     pub(crate) members: Vec<NodeId>,
-    /// The clients on their side. With `None`, clients reach both sides.
+    /// The clients on the side of these members. If `None`, clients reach both sides.
     pub(crate) clients: Option<Vec<ClientId>>,
 }
 

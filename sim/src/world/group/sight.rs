@@ -3,13 +3,13 @@
 use crate::world::id::NodeId;
 use crate::world::node::Role;
 
-/// What the engine knows about the members of a group at the moment.
+/// What the engine knows about the members of a group now.
 pub(crate) trait Sight {
-    /// Whether it is up and not paused.
+    /// Returns whether the member is up and not paused.
     fn is_awake(&self, member: NodeId) -> bool;
 
     fn role(&self, server: NodeId) -> Role;
 
-    /// Whether writes of the primary are replicated to the replica.
+    /// Returns whether writes of the primary are replicated to the replica.
     fn flows(&self, primary: NodeId, replica: NodeId) -> bool;
 }
