@@ -2,6 +2,7 @@
 //! Inside a crate, they also run one way, from floor to floor.
 
 mod arrows;
+mod faults;
 mod floors;
 mod public_api;
 

@@ -20,6 +20,5 @@ pub(super) struct Sentinel {
 pub(super) enum Voice {
     Votes,
     /// The node only names the primary that it has learned of. It is a node of a cluster that began as a replica.
-    /// began.
     Listens,
 }
