@@ -1,5 +1,6 @@
 //! Selects a run, by a file or by the id of a scenario.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -96,7 +97,8 @@ pub(super) fn read(
 pub(super) fn warn_of_old_keys(path: &Path) {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     for key in old_keys(&text) {
-        eprintln!("warning: {}:{key}", path.display());
+        // If stderr cannot be written, there is no other place for a warning.
+        let _ = writeln!(std::io::stderr(), "warning: {}:{key}", path.display());
     }
 }
 
