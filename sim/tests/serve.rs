@@ -95,5 +95,5 @@ fn what_cannot_be_served_is_refused() {
     assert!(refused(&["--port", "65535", "--nodes", "2"]).contains("there are no 2 ports"));
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    assert!(refused(&["--port", &port]).contains("give another --port"));
+    assert!(refused(&["--port", &port]).contains("choose another --port"));
 }

@@ -198,7 +198,7 @@ async fn whoever_wants_to_read_or_write_is_told_that_it_may_be_a_fair_lock() {
         (locks.write("a"), "write lock"),
     ] {
         let error = lock.acquire().await.unwrap_err().to_string();
-        let expected = format!("a: asked for a {asked}, but a plain or fair lock stands under");
+        let expected = format!("a: asked for a {asked}, but the name has a plain or fair lock");
         assert!(error.starts_with(&expected), "{error}");
     }
     let _written = locks.write("b").acquire().await.unwrap();

@@ -125,7 +125,7 @@ fn a_failure_is_repeated_by_its_file_and_by_its_seed() {
     assert_eq!(again.story(), found.story());
     assert!(!again.output.contains("shrunk from "), "{}", again.output);
     assert_eq!(again.word_after("worlds: "), "2");
-    let note = "the run is not the one that was written";
+    let note = "the run differs from the recorded one";
     assert!(!again.output.contains(note), "{}", again.output);
     let mended = Ran::of("mended", &folder, &[("QUORLOCK_REPLAY", file)]);
     assert!(mended.passed, "{}", mended.output);
