@@ -142,7 +142,7 @@ fn a_failure_is_repeated_by_its_file_and_by_its_seed() {
     assert_eq!(mended.word_after("worlds: "), "1");
 
     let wrong = Ran::of("broken", &folder, &[("QUORLOCK_SEED", "many")]);
-    let says = "QUORLOCK_SEED=many: say a number, as QUORLOCK_SEED=17";
+    let says = "QUORLOCK_SEED=many: use a number, as QUORLOCK_SEED=17";
     assert!(
         !wrong.passed && wrong.output.contains(says),
         "{}",
