@@ -3,6 +3,7 @@
 //! [`Server`] is one node. The caller opens a session for each connection, passes in the bytes that arrive together
 //! with the time of the node's own wall clock, and takes the output:
 //!
+//! ```
 //! use redis_sim::{Server, WallMicros};
 //!
 //! let mut server = Server::new(1);
