@@ -4,9 +4,11 @@ mod clusters {
     pub(crate) mod calls;
     pub(crate) mod discovery;
     pub(crate) mod failover;
+    pub(crate) mod idle;
     pub(crate) mod listening;
     pub(crate) mod locks;
     pub(crate) mod moving;
+    pub(crate) mod replicas;
     pub(crate) mod stage;
     pub(crate) mod steady;
 }
@@ -16,9 +18,11 @@ fn main() {
         clusters::calls::trials(),
         clusters::discovery::trials(),
         clusters::failover::trials(),
+        clusters::idle::trials(),
         clusters::listening::trials(),
         clusters::locks::trials(),
         clusters::moving::trials(),
+        clusters::replicas::trials(),
         clusters::steady::trials(),
     ];
     quorlock_tests::trials::run(trials.into_iter().flatten().collect())

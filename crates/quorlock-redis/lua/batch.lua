@@ -122,7 +122,7 @@ local function grant(replies)
   return at
 end
 
--- Publishes for each release without a reply whose owner holds the name. Returns how many claims are to be deleted.
+-- Publishes for each release without a reply whose owner holds the name. Returns how many claims the batch deletes.
 local function let_go(replies, key, at)
   local call, keys, args, ends = call, keys, args, 0
   for k = acquires + renewals + 1, acquires + renewals + releases do

@@ -184,6 +184,9 @@ impl Cluster {
         state.asked.retain(|asked| asked != endpoint);
         state.asked.insert(0, endpoint.clone());
         drop(state);
+        // Not only at the end of the look: if it failed, the listeners would stay at the old owner for a minute.
+        self.ears
+            .settle(|of| (of == slot).then(|| self.server_of(slot)).flatten());
         self.look_again();
         node.route()
     }
@@ -313,9 +316,14 @@ impl Routes for Cluster {
         let channel = key::channel_of(channel);
         let slot = keyslot::of_key(&channel);
         let handle = self.ears.add(channel, slot, listener);
-        match self.server_of(slot) {
-            Some(server) => self.ears.listen(handle.number(), &server),
-            None => self.look_again(),
+        if self.server_of(slot).is_none() {
+            self.look_again();
+        }
+        // Again if the map changes in between: the change has settled the listener before this subscription replaced its own.
+        while let Some(server) = self.server_of(slot)
+            && !self.ears.is_at(handle.number(), &server)
+        {
+            self.ears.listen(handle.number(), &server);
         }
         Subscription::new(handle)
     }

@@ -130,7 +130,7 @@ impl ConnectionManager {
             }
         };
         let outcome = timer::by(deadline, attempt.outcome()).await;
-        outcome.unwrap_or_else(|| Err(error::not_sent()))
+        outcome.unwrap_or_else(|| Err(self.target.source().told(error::not_sent())))
     }
 
     /// Retires a connection whose server has refused a call as the wrong one. The source is queried again.
@@ -258,7 +258,7 @@ impl ConnectionManager {
         let deadline = timer::now() + self.target.config().connect_timeout;
         let outcome = timer::by(deadline, self.open(0, deadline))
             .await
-            .unwrap_or_else(|| Err(error::no_handshake()))
+            .unwrap_or_else(|| Err(self.target.source().told(error::no_handshake())))
             .map(Arc::new);
         let mut state = self.lock();
         match &outcome {

@@ -290,7 +290,7 @@ impl Source for Group {
                 }
                 error.cause.may_pass().then_some(AGAIN)
             }
-            Wrong::Call => {
+            Wrong::Call | Wrong::Channel => {
                 // The wake-up connection may lead to the same wrong server.
                 self.hints.look_again();
                 None

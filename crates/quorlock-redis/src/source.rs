@@ -8,7 +8,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use quorlock_core::transport::TransportError;
+use quorlock_core::transport::{Cause, TransportError};
 use redis::{Cmd, Value};
 
 use crate::connect::Endpoint;
@@ -40,6 +40,11 @@ pub(crate) trait Source: Send + Sync + fmt::Debug + 'static {
 
     /// Records that an endpoint was wrong. Returns the pause before another search, if one may find a better endpoint.
     fn was_wrong(&self, whence: &Whence, why: Wrong<'_>) -> Option<Duration>;
+
+    /// Adds to an error which server it was, if that is always the same one and the user has not named it.
+    fn told(&self, error: TransportError) -> TransportError {
+        error
+    }
 
     /// The group or cluster that the server belongs to, if any.
     fn group(&self) -> Option<GroupMark> {
@@ -90,6 +95,22 @@ pub(crate) enum Namer {
     Cluster,
 }
 
+impl Namer {
+    /// Returns what to do if clients can never reach the endpoint.
+    fn advice(&self) -> &'static str {
+        match self {
+            Namer::Sentinel(_) => {
+                "if clients cannot reach this address at all, correct what the sentinels name: sentinel monitor, or \
+                 replica-announce-ip and replica-announce-port on that server"
+            }
+            Namer::Cluster => {
+                "if clients cannot reach this address at all, correct what the node announces: cluster-announce-ip and \
+                 cluster-announce-port"
+            }
+        }
+    }
+}
+
 impl fmt::Display for Namer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -123,6 +144,8 @@ pub(crate) enum Wrong<'a> {
     Opening(&'a TransportError),
     /// Its server refused a call that the right server will accept.
     Call,
+    /// The slot of a channel has left its server, which knows the new owner.
+    Channel,
 }
 
 impl Whence {
@@ -132,7 +155,10 @@ impl Whence {
             None => error,
             Some(by) => {
                 let detail = &error.detail;
-                let detail = format!("{}, which {by} names: {detail}", self.endpoint);
+                let mut detail = format!("{}, which {by} names: {detail}", self.endpoint);
+                if matches!(error.cause, Cause::Unreachable | Cause::TimedOut) {
+                    detail = format!("{detail} ({})", by.advice());
+                }
                 TransportError::new(error.execution, error.cause, detail)
             }
         }

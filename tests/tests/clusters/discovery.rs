@@ -1,15 +1,16 @@
-//! Tests how a cluster is found, and the errors if none is found.
+//! Tests how a client discovers a cluster, and its errors if there is none.
 
 use std::time::{Duration, Instant};
 
-use quorlock::transport::Tls;
+use quorlock::transport::{Cause, Execution, RedisTransport, Request, Tls, Transport};
 use quorlock::{ConfigError, ConnectError, Locks, NodeTrust};
 use quorlock_tests::certificates::{Authority, Validity};
 use quorlock_tests::clients::{hasty, patient_client, settings};
 use quorlock_tests::cluster::Cluster;
+use quorlock_tests::requests;
 use quorlock_tests::server::Server;
 use quorlock_tests::server_tests;
-use quorlock_tests::wait::wait_until;
+use quorlock_tests::wait::{BOUND, until, wait_until};
 
 use super::stage::cluster;
 
@@ -21,6 +22,8 @@ server_tests![
     a_login_that_is_wrong_is_told_without_it,
     a_user_with_exact_rights_is_enough,
     nodes_are_found_however_they_call_themselves,
+    a_wrong_port_that_a_node_announces_is_told_with_the_setting_to_correct,
+    one_node_that_announces_an_unused_port_does_no_harm_to_the_others,
     votes_of_one_cluster_are_not_watched,
     a_cluster_is_spoken_to_under_tls,
 ];
@@ -148,6 +151,81 @@ async fn nodes_are_found_however_they_call_themselves() {
         let locks = patient_client(&format!("redis+cluster://127.0.0.1:{}", node.port())).await;
         let guard = locks.lock("n").acquire().await.unwrap();
         guard.release().await.unwrap();
+    }
+}
+
+/// Returns a port at which no server listens.
+fn unused_port() -> String {
+    let mut server = Server::start();
+    server.kill();
+    server.port().to_string()
+}
+
+async fn a_wrong_port_that_a_node_announces_is_told_with_the_setting_to_correct() {
+    // This server accepts connections and answers nothing, like a host behind a firewall.
+    let silent = Server::start();
+    silent.pause();
+    for wrong in [unused_port(), silent.port().to_string()] {
+        let node = alone(&["--cluster-announce-port", &wrong]);
+        let began = Instant::now();
+        let address = format!("redis+cluster://127.0.0.1:{}", node.port());
+        let error = settings().connect(&address).await.unwrap_err();
+        assert!(began.elapsed() < 2 * hasty().call_bound());
+        assert!(matches!(error, ConnectError::Nodes { .. }), "{error:?}");
+        let text = error.to_string();
+        for says in [wrong.as_str(), "the cluster names", "cluster-announce-port"] {
+            assert!(text.contains(says), "{text}");
+        }
+        node.command::<()>(&["CONFIG", "SET", "cluster-announce-port", "0"]);
+        let locks = patient_client(&address).await;
+        let guard = locks.lock("n").acquire().await.unwrap();
+        guard.release().await.unwrap();
+    }
+}
+
+async fn one_node_that_announces_an_unused_port_does_no_harm_to_the_others() {
+    let cluster = cluster().await;
+    let [wrong, other, _] = cluster.primaries()[..] else {
+        panic!("there are three");
+    };
+    let unused = unused_port();
+    let announce = |port: &str| {
+        let words = ["CONFIG", "SET", "cluster-announce-port", port];
+        cluster.nodes()[wrong].command::<()>(&words);
+    };
+    announce(&unused);
+    let asked = &cluster.nodes()[other];
+    until("the other nodes have the wrong port", || {
+        let nodes: String = asked.command(&["CLUSTER", "NODES"]);
+        nodes.contains(&format!(":{unused}@"))
+    })
+    .await;
+    let transport = RedisTransport::open(&cluster.address_by(&[asked]), hasty()).unwrap();
+    let there = requests::name(&cluster.name_on(other, "announced/"));
+    requests::take(&transport, &there, 1).await;
+    let name = requests::name(&cluster.name_on(wrong, "announced/"));
+    let ask = || transport.call(Request::Acquire(requests::acquire(&name, 1)));
+    let began = Instant::now();
+    let error = ask().await.unwrap_err();
+    assert!(began.elapsed() < hasty().call_bound());
+    assert_eq!(
+        (error.cause, error.execution),
+        (Cause::Unreachable, Execution::Definite)
+    );
+    for says in [
+        unused.as_str(),
+        "the cluster names",
+        "cluster-announce-port",
+    ] {
+        assert!(error.detail.contains(says), "{error}");
+    }
+    announce("0");
+    let began = Instant::now();
+    while let Err(error) = ask().await {
+        assert!(began.elapsed() < BOUND, "still: {error}");
+    }
+    for name in [there, name] {
+        requests::release(&transport, &name, 1, 0).await.unwrap();
     }
 }
 

@@ -20,7 +20,7 @@ server_tests![
 const LEASE: Duration = Duration::from_secs(60);
 
 /// The bound on a waiter's grant after the promotion of the replica. Other nodes learn of the promotion, the client
-/// queries them every 100 ms to 200 ms, the waiter asks within another 100 ms, and the machine may be busy.
+/// queries them every 100 ms to 200 ms, the waiter tries again within another 100 ms, and the machine may be busy.
 const SOON: Duration = Duration::from_secs(2);
 
 /// Waits until the replica has everything, because a failover may lose what the replica lacks.

@@ -1,16 +1,15 @@
-//! Tests the ways in which releases are published and received on a cluster. Redisson has two, and uses one at a time.
+//! Tests the two ways in which releases are published and received on a cluster. Redisson uses one of them at a time.
 
 use std::time::{Duration, Instant};
 
 use quorlock::transport::{Channel, RedisTransport, Transport};
 use quorlock_tests::clients::{hasty, waiter};
-use quorlock_tests::cluster::Cluster;
 use quorlock_tests::heard::Heard;
 use quorlock_tests::server::Server;
 use quorlock_tests::server_tests;
 use quorlock_tests::wait::{BOUND, until};
 
-use super::stage::{client, cluster};
+use super::stage::{client, cluster, listeners, listens_in_both_ways, release_channel};
 
 server_tests![
     a_release_is_heard_in_whichever_way_it_is_published,
@@ -21,27 +20,6 @@ server_tests![
 
 /// A lease that is longer than a test, so that only a message wakes a waiter.
 const LEASE: Duration = Duration::from_secs(60);
-
-fn channel(name: &str) -> String {
-    format!("redisson_lock__channel:{{{name}}}")
-}
-
-/// Returns how many listeners a node has for each of the two ways.
-fn listeners(node: &Server, name: &str) -> (u32, u32) {
-    let many = |word: &str| {
-        let told = node.try_command::<(String, u32)>(&["PUBSUB", word, &channel(name)]);
-        told.map_or(0, |(_, many)| many)
-    };
-    (many("NUMSUB"), many("SHARDNUMSUB"))
-}
-
-async fn listens_in_both_ways(cluster: &Cluster, node: usize, name: &str) {
-    let node = &cluster.nodes()[node];
-    until("it listens in both ways", || {
-        listeners(node, name) == (1, 1)
-    })
-    .await;
-}
 
 async fn a_release_is_heard_in_whichever_way_it_is_published() {
     let cluster = cluster().await;
@@ -61,7 +39,7 @@ async fn a_release_is_heard_in_whichever_way_it_is_published() {
         let node = &cluster.nodes()[primary];
         node.command::<()>(&["DEL", &name]);
         let released = Instant::now();
-        node.command::<()>(&[verb, &channel(&name), "0"]);
+        node.command::<()>(&[verb, &release_channel(&name), "0"]);
         let (next, served) = waiter.await.unwrap();
         println!("{verb}; served {:?} after that", served - released);
         assert!(served < released + Duration::from_secs(1));
@@ -73,7 +51,9 @@ async fn a_release_is_heard_in_whichever_way_it_is_published() {
 fn listener(node: &Server, verb: &str, name: &str) -> redis::Connection {
     let mut connection = node.connect().unwrap();
     connection.set_read_timeout(Some(BOUND)).unwrap();
-    let packed = redis::cmd(verb).arg(channel(name)).get_packed_command();
+    let packed = redis::cmd(verb)
+        .arg(release_channel(name))
+        .get_packed_command();
     connection.send_packed_command(&packed).unwrap();
     connection.recv_response().unwrap();
     connection
@@ -106,7 +86,7 @@ async fn a_release_of_ours_is_published_in_both_ways_and_heard_once() {
         let guard = ours.lock(&name).acquire().await.unwrap();
         guard.release().await.unwrap();
         for (_, kind, other) in &mut others {
-            assert_eq!(hears(other), [*kind, &channel(&name), "0"]);
+            assert_eq!(hears(other), [*kind, &release_channel(&name), "0"]);
         }
         until("it is heard", || heard.wakes().len() == round).await;
     }
@@ -128,7 +108,7 @@ async fn listeners_follow_a_slot_that_moves_without_being_asked() {
     let moved = Instant::now();
     listens_in_both_ways(&cluster, to, &name).await;
     println!("moved; listens there {:?} after that", moved.elapsed());
-    // The waiter itself asks only every five seconds.
+    // Without a message, the waiter tries again only every five seconds.
     assert!(moved.elapsed() < Duration::from_secs(2));
     guard.release().await.unwrap();
     let (next, _) = waiter.await.unwrap();

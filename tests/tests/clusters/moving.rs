@@ -69,7 +69,7 @@ async fn a_slot_moves_key_by_key_while_a_name_is_held_and_waited_for() {
     let granted = third.lock(&name).try_acquire().await;
     assert!(!matches!(granted, Ok(Some(_))), "{granted:?}");
     cluster.move_keys(from, to, &[&name]);
-    // Each node has one of the keys. No node can execute the request, and the hold continues.
+    // Each node has one of the keys, so no node can execute the request. The hold continues.
     guard.extend(2 * LEASE).await.unwrap_err();
     assert!(guard.is_held());
     let granted = third.lock(&name).try_acquire().await;

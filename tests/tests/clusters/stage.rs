@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use quorlock::{Guard, Locks};
 use quorlock_tests::clients::{claim_of, patient_client};
 use quorlock_tests::cluster::Cluster;
+use quorlock_tests::server::Server;
 use quorlock_tests::wait::until;
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -22,8 +23,8 @@ pub(crate) async fn client(cluster: &Cluster) -> Locks {
     patient_client(&cluster.address()).await
 }
 
-/// Returns the indices of the nodes that have the claim of this guard. A replica redirects readers, so only owners
-/// answer.
+/// Returns the indices of the nodes that have the claim of this guard. A replica redirects reads, so only the owners of
+/// slots answer.
 pub(crate) fn claimed_at(cluster: &Cluster, name: &str, guard: &Guard) -> Vec<usize> {
     let owner = guard.owner_id().to_string();
     let nodes = cluster.nodes().iter().enumerate();
@@ -35,11 +36,32 @@ pub(crate) fn claimed_at(cluster: &Cluster, name: &str, guard: &Guard) -> Vec<us
 
 /// Waits until one connection listens for releases of a name at a node.
 pub(crate) async fn listens(cluster: &Cluster, node: usize, name: &str) {
-    let channel = format!("redisson_lock__channel:{{{name}}}");
     let node = &cluster.nodes()[node];
     until("a waiter listens where the name lies", || {
-        let told = node.try_command::<(String, u32)>(&["PUBSUB", "NUMSUB", &channel]);
-        told.is_ok_and(|(_, many)| many == 1)
+        listeners(node, name).0 == 1
+    })
+    .await;
+}
+
+/// Returns the channel on which releases of a name are published.
+pub(crate) fn release_channel(name: &str) -> String {
+    format!("redisson_lock__channel:{{{name}}}")
+}
+
+/// Returns how many listeners a node has for each of the two ways.
+pub(crate) fn listeners(node: &Server, name: &str) -> (u32, u32) {
+    let many = |word: &str| {
+        let told = node.try_command::<(String, u32)>(&["PUBSUB", word, &release_channel(name)]);
+        told.map_or(0, |(_, many)| many)
+    };
+    (many("NUMSUB"), many("SHARDNUMSUB"))
+}
+
+/// Waits until one connection listens for releases of a name at a node, in both ways.
+pub(crate) async fn listens_in_both_ways(cluster: &Cluster, node: usize, name: &str) {
+    let node = &cluster.nodes()[node];
+    until("it listens in both ways", || {
+        listeners(node, name) == (1, 1)
     })
     .await;
 }

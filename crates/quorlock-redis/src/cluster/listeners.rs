@@ -75,16 +75,30 @@ impl ClusterRegistry {
     /// The new subscription makes its listener check again. So a release that was published between the two
     /// subscriptions is not missed.
     pub(super) fn settle(&self, owner: impl Fn(Slot) -> Option<Arc<Server>>) {
-        let book = self.lock();
-        let ears = book.ears.iter().filter_map(|(number, ear)| {
-            let server = owner(ear.slot).filter(|server| !ear.hears(server))?;
-            Some((*number, server))
-        });
-        let moves: Vec<_> = ears.collect();
-        drop(book);
-        for (number, server) in moves {
-            self.listen(number, &server);
+        // Until nothing is left to move: another thread may change the map and settle a listener before this one subscribes
+        // it at the owner from before.
+        loop {
+            let book = self.lock();
+            let ears = book.ears.iter().filter_map(|(number, ear)| {
+                let server = owner(ear.slot).filter(|server| !ear.hears(server))?;
+                Some((*number, server))
+            });
+            let moves: Vec<_> = ears.collect();
+            drop(book);
+            if moves.is_empty() {
+                return;
+            }
+            for (number, server) in moves {
+                self.listen(number, &server);
+            }
         }
+    }
+
+    /// Whether a listener is subscribed at this server, or has been dropped.
+    pub(super) fn is_at(&self, number: u64, server: &Arc<Server>) -> bool {
+        let book = self.lock();
+        let ear = book.ears.get(&number);
+        ear.is_none_or(|ear| ear.hears(server))
     }
 
     /// Subscribes one listener at this server.

@@ -66,9 +66,9 @@ impl Cluster {
 
     /// Queries one node after another, until one has an answer.
     async fn search(&self) -> Result<(ClusterView, Endpoint), TransportError> {
-        let distrusted = self.hints.take_distrusted();
+        let opinions = self.hints.take_opinions();
         let mut asked = self.lock().asked.clone();
-        asked.sort_by_key(|asked| distrusted.contains(asked));
+        asked.sort_by_key(|asked| opinions.rank(asked));
         let refusals = Mutex::new(Refusals::default());
         let none = || error::unreachable("there is no node to query");
         let found = race::race(asked, none(), |endpoint| {
@@ -153,5 +153,65 @@ impl Cluster {
         // Outside the mutex: their drop ends connections, which runs other code.
         drop((before, retired));
         witnesses.iter().for_each(|witness| witness.reachable());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quorlock_core::message::{Channel, Wake};
+    use quorlock_core::name::Name;
+    use quorlock_core::transport::Listener;
+
+    use super::*;
+    use crate::address::cluster::ClusterAddress;
+    use crate::config::RedisConfig;
+    use crate::route::Routes;
+    use crate::{key, keyslot};
+
+    struct Deaf;
+
+    impl Listener for Deaf {
+        fn live(&self) {}
+
+        fn wake(&self, _: Wake) {}
+    }
+
+    fn endpoint(port: u16) -> Endpoint {
+        let host = "127.0.0.1".to_owned();
+        Endpoint::Tcp { host, port }
+    }
+
+    /// Nothing is awaited in this test, so there is neither a connection nor a look.
+    #[tokio::test]
+    async fn listeners_follow_a_redirect_before_the_next_look() {
+        let address = ClusterAddress::parse("redis+cluster://127.0.0.1:1").unwrap();
+        let cluster = Cluster::at(address, RedisConfig::default());
+        let channel = Channel::Lock(Name::new("n").unwrap());
+        let slot = keyslot::of_key(key::channel_of(&channel));
+        cluster.learn(slot, &endpoint(1));
+        let _subscription = cluster.subscribe(&channel, Arc::new(Deaf));
+        let is_at_owner = || {
+            let owner = cluster.server_of(slot).unwrap();
+            cluster.ears.is_at(1, &owner)
+        };
+        let before = cluster.server_of(slot).unwrap();
+        assert!(is_at_owner());
+        cluster.learn(slot, &endpoint(2));
+        assert!(is_at_owner());
+        assert!(!cluster.ears.is_at(1, &before));
+    }
+
+    #[test]
+    fn a_node_that_knows_of_a_change_is_queried_first() {
+        let hints = ClusterHints::default();
+        hints.distrust(&endpoint(1));
+        hints.distrust(&endpoint(3));
+        hints.believe(&endpoint(3));
+        let opinions = hints.take_opinions();
+        let mut asked = [1, 2, 3].map(endpoint);
+        asked.sort_by_key(|asked| opinions.rank(asked));
+        assert_eq!(asked, [3, 2, 1].map(endpoint));
+        let none = hints.take_opinions();
+        assert_eq!(none.rank(&endpoint(1)), none.rank(&endpoint(3)));
     }
 }

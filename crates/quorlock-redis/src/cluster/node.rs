@@ -52,13 +52,19 @@ pub(super) struct NodeSource {
     pub(super) hints: Arc<ClusterHints>,
 }
 
+impl NodeSource {
+    fn whence(&self) -> Whence {
+        Whence {
+            endpoint: self.endpoint.clone(),
+            named_by: Some(Namer::Cluster),
+        }
+    }
+}
+
 impl Source for NodeSource {
     fn find(&self) -> Finding<'_> {
         Box::pin(ready(Ok(Lead {
-            whence: Whence {
-                endpoint: self.endpoint.clone(),
-                named_by: Some(Namer::Cluster),
-            },
+            whence: self.whence(),
             // Nodes themselves refuse requests for slots that they do not own.
             recall: None,
         })))
@@ -72,9 +78,16 @@ impl Source for NodeSource {
         Ok(())
     }
 
-    fn was_wrong(&self, _: &Whence, _: Wrong<'_>) -> Option<Duration> {
-        self.hints.distrust(&self.endpoint);
+    fn was_wrong(&self, _: &Whence, why: Wrong<'_>) -> Option<Duration> {
+        match why {
+            Wrong::Opening(_) | Wrong::Call => self.hints.distrust(&self.endpoint),
+            Wrong::Channel => self.hints.believe(&self.endpoint),
+        }
         None
+    }
+
+    fn told(&self, error: TransportError) -> TransportError {
+        self.whence().told(error)
     }
 
     fn ways(&self) -> Ways {

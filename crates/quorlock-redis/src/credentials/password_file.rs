@@ -82,7 +82,7 @@ fn first_line(path: &Path) -> io::Result<String> {
         Some(line) if !line.is_empty() => Ok(line.to_owned()),
         _ => Err(io::Error::new(
             io::ErrorKind::InvalidData,
-            format!("{shown}: its first line should be the password, in UTF-8"),
+            format!("{shown}: the first line must be the password, in UTF-8"),
         )),
     }
 }

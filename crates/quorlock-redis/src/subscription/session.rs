@@ -240,7 +240,7 @@ impl<'a> Session<'a> {
     /// are published to all nodes.
     fn look_elsewhere(&self) {
         let source = self.target.source();
-        source.was_wrong(self.link.whence(), Wrong::Call);
+        source.was_wrong(self.link.whence(), Wrong::Channel);
     }
 
     fn join(&mut self, channels: Vec<Channel>) {
