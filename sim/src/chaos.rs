@@ -4,11 +4,13 @@
 //! The command controls everything: it starts the processes, injects the faults of the plan, and writes the history
 //! from what the clients report. All times in a history are readings of the same clock, the clock of the machine.
 
+mod backup;
 pub(crate) mod cell;
 mod clients;
 mod clock;
 mod conductor;
 pub(crate) mod control;
+mod footprint;
 mod guardian;
 pub(crate) mod had;
 mod lock_under_test;
@@ -21,5 +23,9 @@ mod proxies;
 mod proxy;
 mod records;
 mod report_server;
+mod sentinel_group;
+mod server_command;
+mod server_error;
+mod struck;
 mod verdict;
 pub(crate) mod worker;

@@ -4,12 +4,14 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
+use futures_util::future::try_join_all;
 use tokio::sync::Mutex;
 use tokio::task::{LocalSet, spawn_local};
 
 use super::clients::ClientSlot;
 use super::clock;
-use super::conductor::{Effects, Testbed};
+use super::conductor::Testbed;
+use super::footprint::Footprint;
 use super::lock_under_test;
 use super::message::{ConductorReply, WorkerSettings};
 use super::node::Node;
@@ -18,10 +20,12 @@ use super::preload::Preload;
 use super::proxies::Proxies;
 use super::records::Records;
 use super::report_server::ReportServer;
+use super::sentinel_group::SentinelGroup;
+use super::struck::Effects;
 #[cfg(test)]
 pub(crate) use super::verdict::Break;
 pub(crate) use super::verdict::Observed;
-use crate::plan::fault::{Fault, Kind};
+use crate::plan::fault::Kind;
 use crate::plan::time::SimTime;
 use crate::plan::{LockKind, Plan};
 
@@ -44,42 +48,85 @@ pub(crate) fn run(
     LocalSet::new().block_on(&runtime, observe(plan.clone(), scale, tick))
 }
 
-/// Returns the number of servers that a plan needs.
-fn servers(plan: &Plan) -> u16 {
+/// Returns the number of nodes that a plan needs.
+fn many(plan: &Plan) -> u16 {
     match plan.lock {
         LockKind::Single => 1,
         LockKind::Multi | LockKind::Redlock => plan.nodes.count,
     }
 }
 
+/// The faults that need clocks of servers.
+const CLOCKS_OF_NODES: [Kind; 2] = [Kind::NodeRate, Kind::NodeStep];
+
+/// The faults that need clocks of clients.
+const CLOCKS_OF_CLIENTS: [Kind; 3] = [Kind::ClientRate, Kind::ClientStep, Kind::SuspendClient];
+
+fn has_any(plan: &Plan, kinds: &[Kind]) -> bool {
+    let mut faults = plan.faults.iter();
+    faults.any(|fault| kinds.contains(&fault.kind()))
+}
+
+/// Compiles the library of clocks if the plan needs it. Returns the reason if that is not possible.
+fn preload(plan: &Plan) -> (Option<Preload>, Option<String>) {
+    let is_needed = has_any(plan, &CLOCKS_OF_NODES) || has_any(plan, &CLOCKS_OF_CLIENTS);
+    match is_needed.then(Preload::compile).transpose() {
+        Ok(preload) => (preload, None),
+        Err(why) => (None, Some(why)),
+    }
+}
+
+/// Returns the options of all servers.
+fn options() -> Vec<String> {
+    let options = ["--enable-debug-command", "local", "--lua-time-limit", "50"];
+    // By default, a replica receives its first data after five seconds, together with other replicas.
+    let at_once = ["--repl-diskless-sync-delay", "0"];
+    let options = options.into_iter().chain(at_once).map(str::to_owned);
+    options.collect()
+}
+
+/// Starts the Sentinel groups, if the nodes of the plan are groups.
+async fn start_groups(plan: &Plan, scale: u32) -> Result<Vec<SentinelGroup>, String> {
+    let Some(sentinels) = &plan.nodes.sentinels else {
+        return Ok(Vec::new());
+    };
+    let options = options();
+    let groups = (0..many(plan)).map(|_| SentinelGroup::start(plan, sentinels, scale, &options));
+    let groups = try_join_all(groups).await;
+    groups.map_err(|error| error.to_string())
+}
+
 async fn start_nodes(
     plan: &Plan,
     scale: u32,
-) -> Result<(Vec<NodeServers>, Option<String>), String> {
-    let needs_clocks = plan.faults.iter().map(Fault::kind);
-    let needs_clocks = needs_clocks
-        .clone()
-        .any(|kind| matches!(kind, Kind::NodeRate | Kind::NodeStep));
-    let preload = needs_clocks.then(Preload::compile).transpose();
-    let (preload, why) = match preload {
-        Ok(preload) => (preload, None),
-        Err(why) => (None, Some(why)),
-    };
-    let options = ["--enable-debug-command", "local", "--lua-time-limit", "50"];
-    let options = options.map(str::to_owned);
+    preload: Option<&Preload>,
+) -> Result<Vec<NodeServers>, String> {
+    let preload = preload.filter(|_| has_any(plan, &CLOCKS_OF_NODES));
     let mut nodes = Vec::new();
-    for _ in 0..servers(plan) {
-        let member = NodeServers::start(plan, scale, &options, preload.as_ref()).await;
+    let servers = if plan.nodes.sentinels.is_some() {
+        0
+    } else {
+        many(plan)
+    };
+    for _ in 0..servers {
+        let member = NodeServers::start(plan, scale, &options(), preload).await;
         nodes.push(member.map_err(|error| error.to_string())?);
     }
-    Ok((nodes, why))
+    Ok(nodes)
 }
 
 async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result<Observed, String> {
-    let (mut nodes, why) = start_nodes(&plan, scale).await?;
+    let (preload, why) = preload(&plan);
+    let mut nodes = start_nodes(&plan, scale, preload.as_ref()).await?;
     let ports: Vec<u16> = nodes.iter_mut().map(|node| node.primary().port()).collect();
     let links = Proxies::open(&plan, scale, &ports).await;
     let links = Rc::new(links.map_err(|error| error.to_string())?);
+    let groups = start_groups(&plan, scale).await?;
+    let ports = ports
+        .into_iter()
+        .chain(groups.iter().map(SentinelGroup::first_port))
+        .collect();
+    let sentinels: Vec<Vec<u16>> = groups.iter().map(SentinelGroup::sentinel_ports).collect();
     let names = (0..plan.workload.names.max(1))
         .map(lock_under_test::name)
         .collect();
@@ -94,11 +141,13 @@ async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result
         plan: told.clone(),
         scale,
         ports: introduced.ports(process.client),
+        sentinels: sentinels.clone(),
     };
     let reports = ReportServer::open(Records::new(clock::now(), names), introduction).await;
     let reports = Rc::new(reports.map_err(|error| error.to_string())?);
+    let preload = preload.filter(|_| has_any(&plan, &CLOCKS_OF_CLIENTS));
     let seats: std::io::Result<Vec<ClientSlot>> = (0..plan.clients)
-        .map(|client| ClientSlot::start(client, reports.port()))
+        .map(|client| ClientSlot::start(client, reports.port(), preload.as_ref()))
         .collect();
     let seats = seats.map_err(|error| error.to_string())?;
     let stage = Rc::new(Testbed {
@@ -106,9 +155,11 @@ async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result
         reports: Rc::clone(&reports),
         links,
         nodes: nodes.into_iter().map(Mutex::new).collect(),
+        groups,
         ports: RefCell::new(ports),
         seats: seats.into_iter().map(Mutex::new).collect(),
         effects: RefCell::new(Effects::default()),
+        footprints: RefCell::default(),
     });
     let all = usize::from(plan.clients);
     let is_first_held =
@@ -122,6 +173,7 @@ async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result
     }
     let began = clock::now();
     spawn_local(look_at_lengths(Rc::clone(&stage)));
+    spawn_local(look_at_footprints(Rc::clone(&stage)));
     let conducting = spawn_local(Rc::clone(&stage).conduct(plan.faults.clone(), began));
     let lasts = plan.duration.as_duration() * scale;
     for second in 0..lasts.as_secs() {
@@ -151,10 +203,24 @@ async fn look_at_lengths(stage: Rc<Testbed>) {
     }
 }
 
+/// Reads every second how much memory and how many descriptors each client has.
+async fn look_at_footprints(stage: Rc<Testbed>) {
+    loop {
+        for (client, seat) in (0u16..).zip(&stage.seats) {
+            let pid = seat.try_lock().ok().and_then(|seat| seat.pid());
+            if let Some((pid, now)) = pid.and_then(|pid| Some((pid, Footprint::of(pid)?))) {
+                stage.footprints.borrow_mut().add(client, pid, now);
+            }
+        }
+        clock::sleep(Duration::from_secs(1)).await;
+    }
+}
+
 /// Ends a run: restores all nodes and links, ends the clients, and looks for leftover claims.
 async fn end(plan: &Plan, stage: &Testbed) -> Result<Observed, String> {
     stage.heal().await?;
-    let mut complaints = Vec::new();
+    let mut complaints = stage.footprints.borrow().grown();
+    let most = stage.footprints.borrow().most();
     // Sent repeatedly, because a process that was started last may not be connected yet.
     let has_ended = async || {
         for client in 0..plan.clients {
@@ -177,6 +243,9 @@ async fn end(plan: &Plan, stage: &Testbed) -> Result<Observed, String> {
     for node in &stage.nodes {
         node.lock().await.end().await;
     }
+    for group in &stage.groups {
+        group.end().await;
+    }
     let mut records = stage.reports.records();
     let (lost_updates, failures) = (records.lost_updates(), records.failures().clone());
     let history = records.end(clock::now());
@@ -188,6 +257,8 @@ async fn end(plan: &Plan, stage: &Testbed) -> Result<Observed, String> {
         lost_updates,
         failures,
         complaints,
+        most_memory_kib: most.memory,
+        most_descriptors: most.descriptors,
         ..Observed::of(&history)
     })
 }
@@ -196,12 +267,12 @@ async fn end(plan: &Plan, stage: &Testbed) -> Result<Observed, String> {
 /// longer.
 async fn look_for_leftovers(plan: &Plan, stage: &Testbed) {
     let longer = |span: SimTime| span.as_duration() * stage.scale;
-    let clocks = plan
-        .faults
-        .iter()
-        .any(|fault| matches!(fault.kind(), Kind::NodeStep | Kind::NodeRate));
     // After a backward step of the clock, claims last longer.
-    let slack = if clocks { 8 } else { 1 };
+    let slack = if has_any(plan, &CLOCKS_OF_NODES) {
+        8
+    } else {
+        1
+    };
     let bound = (longer(plan.longest_lease()) + longer(plan.clock_margin())) * slack
         + Duration::from_secs(2);
     let none = clock::wait_for(bound, async || {

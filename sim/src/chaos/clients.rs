@@ -1,11 +1,15 @@
 //! The clients. Each one is a separate process that runs this program.
 
 use std::io;
+use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::guardian::{Folder, Guardian};
+use super::clock;
+use super::guardian::{Folder, Guardian, state_of};
+use super::preload::{Preload, ProcessClocks};
 use crate::history::Process;
+use crate::plan::fault::Suspended;
 
 /// The place of one client, in which one process after another runs.
 #[derive(Debug)]
@@ -14,22 +18,31 @@ pub(super) struct ClientSlot {
     /// The port of the server to which the client reports.
     report_port: u16,
     running: Option<Guardian>,
+    /// The clocks of the client's machine, if the run can change them.
+    clocks: Option<ProcessClocks>,
     dir: TempDir,
 }
 
 impl ClientSlot {
-    pub(super) fn start(client: u16, report_port: u16) -> io::Result<ClientSlot> {
+    pub(super) fn start(
+        client: u16,
+        report_port: u16,
+        preload: Option<&Preload>,
+    ) -> io::Result<ClientSlot> {
         let process = Process {
             client,
             restarts: 0,
         };
+        let dir = tempfile::Builder::new()
+            .prefix("quorlock-chaos-")
+            .tempdir()?;
+        let clocks = preload.map(|preload| preload.install(dir.path()));
         let mut slot = ClientSlot {
             process,
             report_port,
             running: None,
-            dir: tempfile::Builder::new()
-                .prefix("quorlock-chaos-")
-                .tempdir()?,
+            clocks: clocks.transpose()?,
+            dir,
         };
         slot.launch()?;
         Ok(slot)
@@ -45,8 +58,15 @@ impl ClientSlot {
             client.to_string(),
             restarts.to_string(),
         ];
-        self.running = Some(Guardian::start(self.dir.path(), &command, &[])?);
+        let variables = self.clocks.as_ref().map(ProcessClocks::variables);
+        let variables = variables.unwrap_or_default();
+        self.running = Some(Guardian::start(self.dir.path(), &command, &variables)?);
         Ok(())
+    }
+
+    /// Returns the id of the running process.
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.running.as_ref().map(Guardian::pid)
     }
 
     /// Stops the process at an arbitrary instruction.
@@ -57,6 +77,34 @@ impl ClientSlot {
     /// Resumes the process.
     pub(super) fn resume(&self) {
         self.running.iter().for_each(Guardian::resume);
+    }
+
+    /// Returns the clocks of the client's machine, if the run can change them.
+    pub(super) fn clocks(&mut self) -> Option<&mut ProcessClocks> {
+        self.clocks.as_mut()
+    }
+
+    /// Suspends the client's machine: stops the process, and lets its clocks stand still meanwhile. Returns `None` if
+    /// the run cannot change its clocks.
+    pub(super) async fn suspend(
+        &mut self,
+        lasts: Duration,
+        clock: Suspended,
+    ) -> Option<io::Result<()>> {
+        let clocks = self.clocks.as_mut()?;
+        let running = self.running.as_ref()?;
+        running.pause();
+        let bound = Duration::from_secs(1);
+        let is_stopped = async || state_of(running.pid()).filter(|state| *state == 'T');
+        clock::wait_for(bound, is_stopped).await;
+        // The first thread has stopped. Another one may still be on its way out of a system call.
+        clock::sleep(Duration::from_millis(5)).await;
+        let from = clock::now();
+        clock::sleep(lasts).await;
+        let span = Duration::from_nanos(clock::now().saturating_sub(from));
+        let set = clocks.suspend(span, clock);
+        running.resume();
+        Some(set)
     }
 
     /// Kills the process.

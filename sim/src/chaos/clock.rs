@@ -9,13 +9,26 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Returns the nanoseconds since the machine was started. All processes read the same clock. It continues while the
-/// machine is suspended.
+/// Returns the reading of a clock that all processes share and that no fault changes, in nanoseconds.
 pub(super) fn now() -> u64 {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    let clock = ClockId::MonotonicRaw;
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let clock = ClockId::Monotonic;
+    nanos(clock)
+}
+
+/// Returns the reading of this process's own clock, which faults may change, in nanoseconds. It continues while the
+/// machine is suspended.
+pub(super) fn own() -> u64 {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     let clock = ClockId::Boottime;
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     let clock = ClockId::Monotonic;
+    nanos(clock)
+}
+
+fn nanos(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
     let (seconds, nanos) = (u64::try_from(time.tv_sec), u64::try_from(time.tv_nsec));
     seconds.unwrap_or(0) * 1_000_000_000 + nanos.unwrap_or(0)

@@ -1,26 +1,29 @@
 //! The conductor: injects the faults of a plan into real processes, at their times.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use redis::Cmd;
 use tokio::sync::Mutex;
 use tokio::task::spawn_local;
 
+use super::backup;
 use super::clients::ClientSlot;
 use super::clock;
+use super::footprint::Footprints;
 use super::had;
 use super::lock_under_test;
 use super::message::ConductorReply;
-use super::node::Node;
 use super::node_servers::{NodeServers, Slowness};
 use super::proxies::{Proxies, ends};
 use super::proxy::{Forwarding, Proxy};
 use super::report_server::ReportServer;
+use super::sentinel_group::SentinelGroup;
+use super::server_command::{say, say_for};
+use super::server_error;
+use super::struck::{Effects, Struck, done};
 use crate::plan::fault::{
-    ClientFault, ClientTarget, Direction, Fault, FaultKind, LinkFault, NodeFault, ServerError,
+    ClientFault, ClientTarget, Direction, Fault, FaultKind, LinkFault, NodeFault,
 };
 use crate::plan::time::SimTime;
 
@@ -35,30 +38,13 @@ pub(super) struct Testbed {
     pub(super) links: Rc<Proxies>,
     /// The nodes. A fault locks its node until the fault is over. Other faults of the node are skipped in that time.
     pub(super) nodes: Vec<Mutex<NodeServers>>,
+    /// The nodes, if they are Sentinel groups. `nodes` is then empty.
+    pub(super) groups: Vec<SentinelGroup>,
     /// The port of each node's primary.
     pub(super) ports: RefCell<Vec<u16>>,
     pub(super) seats: Vec<Mutex<ClientSlot>>,
     pub(super) effects: RefCell<Effects>,
-}
-
-/// The numbers of faults that began, were skipped, or are impossible on real servers.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Effects {
-    /// The number of faults that began.
-    pub(super) struck: u64,
-    /// The number of faults that were skipped because another fault was using the process or the server.
-    pub(super) passed_over: u64,
-    /// The number of impossible faults, for each reason why they are impossible.
-    pub(super) lacking: BTreeMap<String, u64>,
-}
-
-/// Whether a fault began.
-enum Struck {
-    Yes,
-    /// Another fault is using the process.
-    PassedOver,
-    /// The fault is impossible on real servers, for this reason.
-    Lacks(String),
+    pub(super) footprints: RefCell<Footprints>,
 }
 
 impl Testbed {
@@ -90,12 +76,7 @@ impl Testbed {
     }
 
     fn note(&self, struck: Struck) {
-        let mut effects = self.effects.borrow_mut();
-        match struck {
-            Struck::Yes => effects.struck += 1,
-            Struck::PassedOver => effects.passed_over += 1,
-            Struck::Lacks(why) => *effects.lacking.entry(why).or_default() += 1,
-        }
+        self.effects.borrow_mut().add(struck);
     }
 
     fn began(&self, index: usize, client: Option<u16>) {
@@ -122,15 +103,28 @@ impl Testbed {
                 };
                 self.strike_client(index, client, *fault, lasts).await
             }
-            FaultKind::Node { node, fault, .. } => match fault {
+            FaultKind::Node {
+                node,
+                replica,
+                fault,
+            } => match fault {
                 NodeFault::Misroute { clients, to } => {
                     self.began(index, None);
                     self.misroute(clients, *node, *to, lasts).await;
                     Struck::Yes
                 }
-                fault => self.strike_node(index, *node, fault, lasts).await,
+                fault => match self.groups.get(usize::from(*node)) {
+                    Some(_) if replica.is_some() => {
+                        Struck::Lacks("faults of a Sentinel group strike its primary".to_owned())
+                    }
+                    Some(group) => group.strike(fault, lasts, || self.began(index, None)).await,
+                    None => {
+                        self.strike_node(index, (*node, *replica), fault, lasts)
+                            .await
+                    }
+                },
             },
-            FaultKind::Backup { .. } => Struck::Lacks("backup".to_owned()),
+            FaultKind::Backup { nodes } => self.back_up(index, nodes).await,
         }
     }
 
@@ -208,7 +202,7 @@ impl Testbed {
         (replica, left_behind): (u16, &[u16]),
         lasts: Duration,
     ) -> Struck {
-        member.slow_down(Slowness::Held);
+        member.slow_down(None, Slowness::Held);
         clock::sleep(self.longer(CUT_OFF)).await;
         if left_behind.is_empty() {
             member.primary().kill().await;
@@ -230,6 +224,22 @@ impl Testbed {
             .between(&stay, &[number])
             .for_each(|proxy| proxy.lead_to(port));
         done(member.rejoin().await)
+    }
+
+    /// Backs up some nodes at the same time. Nodes that another fault is using are left out.
+    async fn back_up(&self, index: usize, nodes: &[u16]) -> Struck {
+        let nodes = nodes.iter();
+        let nodes = nodes.filter_map(|node| self.nodes.get(usize::from(*node))?.try_lock().ok());
+        let mut nodes: Vec<_> = nodes.collect();
+        if nodes.is_empty() {
+            return Struck::PassedOver;
+        }
+        self.began(index, None);
+        let backups = nodes
+            .iter_mut()
+            .map(|node| backup::back_up(node.primary().port()));
+        let ended = futures_util::future::join_all(backups).await;
+        done(ended.into_iter().collect())
     }
 
     async fn strike_client(
@@ -254,6 +264,17 @@ impl Testbed {
             clock::sleep(lasts).await;
             return done(seat.restart().await);
         }
+        match fault {
+            ClientFault::Suspend { clock } => return set(seat.suspend(lasts, clock).await),
+            ClientFault::Rate { rate_ppm } => {
+                return set(seat.clocks().map(|clocks| clocks.run_at(rate_ppm)));
+            }
+            ClientFault::Step { by } => {
+                let by = by.as_nanos().saturating_mul(i64::from(self.scale));
+                return set(seat.clocks().map(|clocks| clocks.step(by)));
+            }
+            _ => {}
+        }
         seat.pause();
         clock::sleep(lasts).await;
         seat.resume();
@@ -263,7 +284,7 @@ impl Testbed {
     async fn strike_node(
         &self,
         index: usize,
-        number: u16,
+        (number, replica): (u16, Option<u16>),
         fault: &NodeFault,
         lasts: Duration,
     ) -> Struck {
@@ -280,14 +301,14 @@ impl Testbed {
             let what = (*replica, left_behind.as_slice());
             return self.fail_over(number, &mut member, what, lasts).await;
         }
-        if let NodeFault::SlowReplication { by, .. } = fault {
+        if let NodeFault::SlowReplication { by, replica } = fault {
             let by = u64::try_from(self.longer(*by).as_nanos()).unwrap_or(u64::MAX);
-            member.slow_down(Slowness::By(by));
+            member.slow_down(*replica, Slowness::By(by));
             clock::sleep(lasts).await;
-            member.slow_down(Slowness::Usual);
+            member.slow_down(*replica, Slowness::Usual);
             return Struck::Yes;
         }
-        let node = member.primary();
+        let node = member.server(replica);
         let port = node.port();
         match fault {
             NodeFault::Pause => {
@@ -310,18 +331,18 @@ impl Testbed {
             NodeFault::Stall { .. } => {
                 let mut sleep = redis::cmd("DEBUG");
                 let sleep = sleep.arg("SLEEP").arg(lasts.as_secs_f64()).clone();
-                let bound = lasts + Duration::from_secs(5);
-                let _ = clock::within(bound, say(port, &[sleep])).await;
+                say_for(port, lasts + Duration::from_secs(5), &[sleep]).await;
             }
-            NodeFault::Error { error } => refuse(port, *error, lasts).await,
+            NodeFault::Error { error } => {
+                return done(server_error::refuse(port, *error, lasts).await);
+            }
+            NodeFault::FreeBacklog => return done(backup::free_backlog(port).await),
             NodeFault::Rate { rate_ppm } => {
-                let set = node.clock().map(|clock| clock.run_at(*rate_ppm));
-                return stepped(set);
+                return set(node.clock().map(|clock| clock.run_wall_at(*rate_ppm)));
             }
             NodeFault::Step { by } => {
                 let by = by.as_nanos().saturating_mul(i64::from(self.scale));
-                let set = node.clock().map(|clock| clock.step(by));
-                return stepped(set);
+                return set(node.clock().map(|clock| clock.step(by)));
             }
             _ => return Struck::Lacks("a fault of nodes".to_owned()),
         }
@@ -335,6 +356,12 @@ impl Testbed {
             let healed = node.lock().await.heal().await;
             healed.map_err(|error| error.to_string())?;
         }
+        for (place, group) in self.groups.iter().enumerate() {
+            let primary = group.heal().await.map_err(|error| error.to_string())?;
+            if let Some(port) = self.ports.borrow_mut().get_mut(place) {
+                *port = primary;
+            }
+        }
         for seat in &self.seats {
             seat.lock().await.resume();
         }
@@ -342,57 +369,10 @@ impl Testbed {
     }
 }
 
-fn done(result: std::io::Result<()>) -> Struck {
-    match result {
-        Ok(()) => Struck::Yes,
-        Err(error) => Struck::Lacks(error.to_string()),
-    }
-}
-
-fn stepped(set: Option<std::io::Result<()>>) -> Struck {
+/// Returns whether a clock was set, which takes the library of clocks.
+fn set(set: Option<std::io::Result<()>>) -> Struck {
     match set {
         Some(result) => done(result),
-        None => Struck::Lacks("clocks of servers: no library could be compiled".to_owned()),
-    }
-}
-
-/// Sends commands to a server. A server that is down does not receive them.
-async fn say(port: u16, commands: &[Cmd]) {
-    let Ok(mut connection) = Node::connect(port).await else {
-        return;
-    };
-    for command in commands {
-        let _: Result<redis::Value, _> = command.query_async(&mut connection).await;
-    }
-}
-
-/// Makes a server refuse everything, or every write, for a while.
-async fn refuse(port: u16, error: ServerError, lasts: Duration) {
-    let config = |value: &str| {
-        redis::cmd("CONFIG")
-            .arg("SET")
-            .arg("maxmemory")
-            .arg(value)
-            .clone()
-    };
-    let follow = |words: [&str; 2]| redis::cmd("REPLICAOF").arg(&words).clone();
-    match error {
-        ServerError::OutOfMemory => {
-            say(port, &[config("1")]).await;
-            clock::sleep(lasts).await;
-            say(port, &[config("0")]).await;
-        }
-        ServerError::ReadOnly => {
-            // The server cannot reach that primary, so it receives nothing and keeps its data.
-            say(port, &[follow(["127.0.0.1", "1"])]).await;
-            clock::sleep(lasts).await;
-            say(port, &[follow(["NO", "ONE"])]).await;
-        }
-        ServerError::Busy | ServerError::Loading => {
-            let mut endless = redis::cmd("EVAL");
-            let endless = [endless.arg("while true do end").arg(0).clone()];
-            let _ = clock::within(lasts, say(port, &endless)).await;
-            say(port, &[redis::cmd("SCRIPT").arg("KILL").clone()]).await;
-        }
+        None => Struck::Lacks("clocks of processes: no library could be compiled".to_owned()),
     }
 }

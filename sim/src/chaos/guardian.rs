@@ -116,7 +116,7 @@ impl Guardian {
         }
     }
 
-    /// Kills the process, and waits until its guardian has ended, too.
+    /// Kills the process, and waits until its guardian has ended as well.
     pub(super) async fn end(mut self, folder: Folder) {
         if let Some(mut leash) = self.leash.take()
             && folder == Folder::Kept

@@ -1,9 +1,7 @@
 //! The faults that are possible on real machines, and the reasons why the others are not.
 
 use super::plain::Plain;
-use crate::plan::fault::{
-    ClientFault, Fault, FaultKind, Kind, NodeFault, ServerError, Suspended, Trigger,
-};
+use crate::plan::fault::{Fault, FaultKind, Kind, Trigger};
 use crate::plan::{LockKind, Plan, WorkloadKind};
 
 /// Returns the reason why a kind of fault is impossible on real servers, or `None` if it is possible.
@@ -12,14 +10,9 @@ pub(crate) const fn lacks(kind: Kind) -> Option<&'static str> {
         Kind::Loss | Kind::Duplicate | Kind::Reorder => {
             Some("TCP sends again what is lost, and delivers everything once and in order")
         }
-        Kind::SuspendClient => Some("a process cannot suspend its machine"),
-        Kind::ClientRate | Kind::ClientStep => Some("clients read the clock of this machine"),
-        Kind::Backup | Kind::FreeBacklog => Some("nodes are not backed up here yet"),
-        Kind::IsolatePrimary
-        | Kind::SentinelFailover
-        | Kind::CrashSentinel
-        | Kind::PauseSentinel
-        | Kind::StaleSentinel => Some("there are no sentinels here yet"),
+        Kind::IsolatePrimary | Kind::StaleSentinel => {
+            Some("sentinels and servers of a group reach each other directly")
+        }
         Kind::MigrateSlot | Kind::ClusterFailover => Some("there are no clusters here yet"),
         _ => None,
     }
@@ -28,27 +21,9 @@ pub(crate) const fn lacks(kind: Kind) -> Option<&'static str> {
 /// Returns the reason why a fault of a plan is impossible on real servers, or `None` if it is possible.
 pub(crate) fn lacks_fault(fault: &Fault) -> Option<&'static str> {
     if matches!(fault.when, Trigger::After(_)) {
-        return Some("messages are not read on their way");
+        return Some("messages are not read in transit here");
     }
-    match &fault.what {
-        // The clock of a stopped process continues, as `CLOCK_BOOTTIME` does in a suspended machine.
-        FaultKind::Client {
-            fault: ClientFault::Suspend {
-                clock: Suspended::Counts,
-            },
-            ..
-        } => None,
-        FaultKind::Node {
-            replica: Some(_), ..
-        } => Some("faults strike the primary here"),
-        FaultKind::Node {
-            fault: NodeFault::Error {
-                error: ServerError::Loading,
-            },
-            ..
-        } => Some("a server loads what little it has at once"),
-        _ => lacks(fault.kind()),
-    }
+    lacks(fault.kind())
 }
 
 /// Returns the reason why a plan cannot be run on real servers, or `None` if it can.
@@ -76,14 +51,19 @@ pub(crate) fn lacks_plan(plan: &Plan) -> Option<String> {
             Some("lock: chaos has no lock of several names; use single or redlock".to_owned())
         }
         LockKind::Redlock if kind == WorkloadKind::Fair => Some(
-            "lock: several queues have no common order; a fair lock is one of single".to_owned(),
+            "lock: the queues of several nodes have no common order; use single for a fair lock"
+                .to_owned(),
         ),
         _ if plan.nodes.cluster.is_some() => {
             Some("nodes.cluster: chaos has no clusters; leave it out".to_owned())
         }
-        _ if plan.nodes.sentinels.is_some() => {
-            Some("nodes.sentinels: chaos has no sentinels; leave them out".to_owned())
-        }
+        _ if plan.nodes.sentinels.is_some() && !plan.variant.has_product_clients() => Some(
+            "variant: only the clients of the product find the primary of a Sentinel group".to_owned(),
+        ),
+        _ if plan.nodes.sentinels.is_some() && plan.faults.iter().any(is_link) => Some(
+            "nodes.sentinels: clients reach the servers of a Sentinel group directly; leave out faults of links"
+                .to_owned(),
+        ),
         _ if !plan.variant.has_product_clients() && !Plain::HAD.contains(&plan.variant) => {
             let had: Vec<&str> = Plain::HAD.iter().map(|variant| variant.name()).collect();
             let had = had.join(", ");
@@ -93,11 +73,17 @@ pub(crate) fn lacks_plan(plan: &Plan) -> Option<String> {
     }
 }
 
+fn is_link(fault: &Fault) -> bool {
+    matches!(fault.what, FaultKind::Link { .. })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Sentinels;
+    use crate::plan::fault::{Direction, LinkFault};
+    use crate::plan::time::SimTime;
     use crate::plan::variant::Variant;
+    use crate::plan::{Cluster, Sentinels};
 
     #[test]
     fn a_plan_that_cannot_be_run_says_which_field_it_is() {
@@ -118,7 +104,25 @@ mod tests {
         assert_eq!(said(|plan| plan.lock = LockKind::Multi), "lock");
         assert_eq!(
             said(|plan| plan.nodes.sentinels = Some(Sentinels::default())),
-            "nodes.sentinels"
+            ""
+        );
+        let cut = |plan: &mut Plan| {
+            plan.nodes.sentinels = Some(Sentinels::default());
+            plan.faults.push(Fault {
+                when: Trigger::At(SimTime::ZERO),
+                lasts: SimTime::millis(1),
+                what: FaultKind::Link {
+                    clients: vec![0],
+                    nodes: vec![0],
+                    direction: Direction::Both,
+                    fault: LinkFault::Cut,
+                },
+            });
+        };
+        assert_eq!(said(cut), "nodes.sentinels");
+        assert_eq!(
+            said(|plan| plan.nodes.cluster = Some(Cluster::default())),
+            "nodes.cluster"
         );
     }
 }

@@ -6,7 +6,7 @@ use quorlock::transport::{RedisConfig, Wait};
 use quorlock::{Locks, LocksBuilder, RetryPolicy};
 use quorlock_core::owner::OwnerId;
 
-use super::message::WorkerSettings;
+use super::message::{PRIMARY, WorkerSettings};
 use super::plain::{Plain, PlainGuard};
 use crate::history::Access;
 use crate::plan::draw::Draw;
@@ -21,7 +21,7 @@ pub(super) enum LockUnderTest {
     Plain(Plain),
 }
 
-/// What a client requests from the lock under test.
+/// A request of a client to the lock under test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct LockRequest {
     pub(super) name: u16,
@@ -52,8 +52,7 @@ impl LockUnderTest {
         draw: &mut Draw,
     ) -> Result<LockUnderTest, String> {
         let plan = &settings.plan;
-        let address = |port: &u16| format!("redis://127.0.0.1:{port}/");
-        let addresses: Vec<String> = settings.ports.iter().map(address).collect();
+        let addresses = addresses(settings);
         if plan.variant != Variant::Product {
             return Plain::new(settings, draw).map(LockUnderTest::Plain);
         }
@@ -136,6 +135,22 @@ impl Guard {
 /// Returns the text of a name, the same as for the simulator's clients.
 pub(super) fn name(index: u16) -> String {
     format!("lock-{index}")
+}
+
+/// Returns the addresses of the nodes: of servers, or of Sentinel groups, whose primary the client finds by itself.
+fn addresses(settings: &WorkerSettings) -> Vec<String> {
+    let server = |port: &u16| format!("redis://127.0.0.1:{port}/");
+    let group = |sentinels: &Vec<u16>| {
+        let hosts: Vec<String> = sentinels
+            .iter()
+            .map(|port| format!("127.0.0.1:{port}"))
+            .collect();
+        format!("redis+sentinel://{}/{PRIMARY}", hosts.join(","))
+    };
+    let servers = settings.ports.iter().map(server);
+    servers
+        .chain(settings.sentinels.iter().map(group))
+        .collect()
 }
 
 fn builder(plan: &Plan, settings: &WorkerSettings) -> LocksBuilder {

@@ -12,9 +12,14 @@ pub(super) struct WorkerSettings {
     pub(super) plan: Plan,
     /// The factor by which the times of the plan are multiplied.
     pub(super) scale: u32,
-    /// The port under which this client reaches each node.
+    /// The port under which this client reaches each node. Empty if the nodes are Sentinel groups.
     pub(super) ports: Vec<u16>,
+    /// The ports of the sentinels of each node. Empty if the nodes are single servers.
+    pub(super) sentinels: Vec<Vec<u16>>,
 }
+
+/// The sentinels' name for the primary of their group.
+pub(super) const PRIMARY: &str = "mymaster";
 
 /// A message of a client. Times are readings of [`clock::now`](super::clock::now).
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -12,11 +12,14 @@ use tempfile::TempDir;
 
 use super::clock;
 use super::guardian::{Folder, Guardian};
-use super::preload::{NodeClock, Preload};
+use super::preload::{Preload, ProcessClocks};
 use crate::plan::Persistence;
 
 /// The longest time that a server may take to start.
 const BOUND: Duration = Duration::from_secs(10);
+
+/// The name of a server's configuration file in its folder.
+const CONFIGURATION: &str = "server.conf";
 
 /// A real Redis server. Dropping it ends the server and removes its folder; so does killing the command.
 #[derive(Debug)]
@@ -25,8 +28,10 @@ pub(super) struct Node {
     persistence: Persistence,
     /// Additional command-line options.
     options: Vec<String>,
+    /// The content of the configuration file, if the server has one. A sentinel rewrites the file.
+    configuration: Option<String>,
     follows: Follows,
-    clock: Option<NodeClock>,
+    clock: Option<ProcessClocks>,
     running: Option<Guardian>,
     /// The lengths of the append-only file, each with the time of its reading.
     lengths: VecDeque<(u64, u64)>,
@@ -39,6 +44,22 @@ impl Node {
         options: &[String],
         preload: Option<&Preload>,
     ) -> io::Result<Node> {
+        Node::start_with(persistence, options, None, preload).await
+    }
+
+    /// Starts a sentinel with these lines in its configuration file: `sentinel monitor ..`.
+    pub(super) async fn start_sentinel(lines: &[String]) -> io::Result<Node> {
+        let options = ["--sentinel".to_owned()];
+        let lines = lines.join("\n") + "\n";
+        Node::start_with(Persistence::Memory, &options, Some(lines), None).await
+    }
+
+    async fn start_with(
+        persistence: Persistence,
+        options: &[String],
+        configuration: Option<String>,
+        preload: Option<&Preload>,
+    ) -> io::Result<Node> {
         let dir = tempfile::Builder::new()
             .prefix("quorlock-chaos-")
             .tempdir()?;
@@ -49,6 +70,7 @@ impl Node {
             port: free_port()?,
             persistence,
             options: options.to_vec(),
+            configuration,
             follows: Follows::Nothing,
             clock,
             running: None,
@@ -72,16 +94,24 @@ impl Node {
     }
 
     /// Returns the wall clock of the server, if the run can change it.
-    pub(super) fn clock(&mut self) -> Option<&mut NodeClock> {
+    pub(super) fn clock(&mut self) -> Option<&mut ProcessClocks> {
         self.clock.as_mut()
     }
 
     /// Connects the command to a server.
     pub(super) async fn connect(port: u16) -> RedisResult<MultiplexedConnection> {
+        Node::connect_for(port, Duration::from_secs(2)).await
+    }
+
+    /// Connects the command to a server that may take this long to answer.
+    pub(super) async fn connect_for(
+        port: u16,
+        answers: Duration,
+    ) -> RedisResult<MultiplexedConnection> {
         let client = redis::Client::open(format!("redis://127.0.0.1:{port}/"))?;
         let config = redis::AsyncConnectionConfig::new()
             .set_connection_timeout(Some(Duration::from_secs(1)))
-            .set_response_timeout(Some(Duration::from_secs(2)));
+            .set_response_timeout(Some(answers));
         client
             .get_multiplexed_async_connection_with_config(&config)
             .await
@@ -96,6 +126,11 @@ impl Node {
         let mut replicaof = redis::cmd("REPLICAOF");
         let done = replicaof.arg(host).arg(port).query_async(&mut connection);
         done.await.map_err(wrong)
+    }
+
+    /// Makes the server start as a primary from now on, whatever it was told before.
+    pub(super) fn restart_as_primary(&mut self) {
+        self.follows = Follows::Nothing;
     }
 
     /// Stops the server at an arbitrary instruction.
@@ -129,7 +164,7 @@ impl Node {
             file.set_len(length.min(kept))?;
         }
         self.lengths.clear();
-        // What survives this power cut survives the next one, too.
+        // What survives this power cut also survives the next one.
         let length = self.appended().and_then(|path| path.metadata().ok());
         self.lengths
             .push_back((0, length.map_or(0, |length| length.len())));
@@ -222,7 +257,13 @@ impl Node {
 
     /// Starts the process and waits until it answers `PING`. Returns `false` if another process uses the port.
     async fn launch(&mut self) -> io::Result<bool> {
-        let variables = self.clock.as_ref().map(NodeClock::variables);
+        let variables = self.clock.as_ref().map(ProcessClocks::variables);
+        // Replication and `DEBUG RELOAD` write this file, which is no part of the server's persistence.
+        let _ = std::fs::remove_file(self.dir.path().join("dump.rdb"));
+        let file = self.dir.path().join(CONFIGURATION);
+        if let Some(lines) = self.configuration.as_ref().filter(|_| !file.exists()) {
+            std::fs::write(&file, lines)?;
+        }
         let running = Guardian::start(
             self.dir.path(),
             &self.command(),
@@ -287,6 +328,11 @@ impl Node {
         ];
         let words = words.into_iter().map(str::to_owned);
         let mut words: Vec<String> = words.chain(self.options.iter().cloned()).collect();
+        if self.configuration.is_some() {
+            // The file is the first argument.
+            let file = self.dir.path().join(CONFIGURATION);
+            words.insert(1, file.display().to_string());
+        }
         if let Follows::Port(_) = self.follows {
             words.push("--replicaof".to_owned());
             words.extend(self.follows.words());

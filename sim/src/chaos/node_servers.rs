@@ -15,11 +15,13 @@ use crate::plan::time::SimTime;
 pub(super) struct NodeServers {
     primary: Node,
     replicas: Vec<Node>,
-    /// The replication stream of the primary, if the node has replicas.
-    feed: Option<Feed>,
+    /// The replication streams: one for each replica, in the same order.
+    feeds: Vec<Feed>,
+    /// The ports of the servers that were the replicas at the beginning, in the order of the plan.
+    numbered: Vec<u16>,
 }
 
-/// The link from a primary to its replicas.
+/// The link from a primary to one replica.
 #[derive(Debug)]
 struct Feed {
     proxy: Proxy,
@@ -39,29 +41,25 @@ impl NodeServers {
         let mut member = NodeServers {
             primary,
             replicas: Vec::new(),
-            feed: None,
+            feeds: Vec::new(),
+            numbered: Vec::new(),
         };
-        if plan.nodes.replicas == 0 {
-            return Ok(member);
-        }
         let lag = plan.nodes.replication_lag;
         let lag = SimTime::nanos(lag.as_nanos().saturating_mul(u64::from(scale))).as_nanos();
         let usual = Forwarding::Slow { min: lag, max: lag };
         let port = member.primary.port();
-        let draw = |way| {
-            Draw::new(
-                plan.seed,
-                Purpose::Latency,
-                1 << 32 | u64::from(port) << 1 | way,
-            )
-        };
-        let proxy = Proxy::open(port, usual, [draw(0), draw(1)]).await?;
-        for _ in 0..plan.nodes.replicas {
+        for number in 0..u64::from(plan.nodes.replicas) {
+            let draw = |way| {
+                let stream = (1 + number) << 32 | u64::from(port) << 1 | way;
+                Draw::new(plan.seed, Purpose::Latency, stream)
+            };
+            let proxy = Proxy::open(port, usual, [draw(0), draw(1)]).await?;
             let mut replica = Node::start(persistence, options, preload).await?;
             replica.follow(Follows::Port(proxy.port())).await?;
+            member.numbered.push(replica.port());
             member.replicas.push(replica);
+            member.feeds.push(Feed { proxy, usual });
         }
-        member.feed = Some(Feed { proxy, usual });
         Ok(member)
     }
 
@@ -75,25 +73,46 @@ impl NodeServers {
         std::iter::once(&mut self.primary).chain(&mut self.replicas)
     }
 
-    /// Changes how the replication stream travels.
-    pub(super) fn slow_down(&self, by: Slowness) {
-        let Some(feed) = &self.feed else {
-            return;
-        };
-        let way = match by {
-            Slowness::By(nanos) => Forwarding::Slow {
-                min: nanos,
-                max: nanos,
-            },
-            Slowness::Held => Forwarding::Held,
-            Slowness::Usual => feed.usual,
-        };
-        feed.proxy.set(End::Client, way);
+    /// Returns the server that a fault strikes: the primary, or a replica as numbered at the beginning of the run,
+    /// whatever its role is now.
+    pub(super) fn server(&mut self, replica: Option<u16>) -> &mut Node {
+        let port = replica.and_then(|replica| self.numbered.get(usize::from(replica)));
+        let is_it = |server: &Node| port.is_some_and(|port| server.port() == *port);
+        let mut replicas = self.replicas.iter_mut();
+        replicas
+            .find(|server| is_it(server))
+            .unwrap_or(&mut self.primary)
     }
 
-    /// Promotes a replica, and returns its port. The old primary does not learn of the promotion.
+    /// Changes how the replication stream travels to one replica, as numbered at the beginning of the run, or to all.
+    pub(super) fn slow_down(&self, replica: Option<u16>, by: Slowness) {
+        let port = replica.and_then(|replica| self.numbered.get(usize::from(replica)));
+        for (server, feed) in self.replicas.iter().zip(&self.feeds) {
+            if port.is_some_and(|port| server.port() != *port) {
+                continue;
+            }
+            let way = match by {
+                Slowness::By(nanos) => Forwarding::Slow {
+                    min: nanos,
+                    max: nanos,
+                },
+                Slowness::Held => Forwarding::Held,
+                Slowness::Usual => feed.usual,
+            };
+            feed.proxy.set(End::Client, way);
+        }
+    }
+
+    /// Promotes a replica, as numbered at the beginning of the run, and returns its port. If that server is the primary
+    /// already, the first primary is promoted. The old primary does not learn of the promotion.
     pub(super) async fn promote(&mut self, replica: u16) -> Option<u16> {
-        let place = usize::from(replica).min(self.replicas.len().saturating_sub(1));
+        let port = self.numbered.get(usize::from(replica)).copied();
+        let place = |is_it: &dyn Fn(u16) -> bool| {
+            let mut replicas = self.replicas.iter();
+            replicas.position(|server| is_it(server.port()))
+        };
+        let numbered = place(&|server| Some(server) == port);
+        let place = numbered.or_else(|| place(&|server| !self.numbered.contains(&server)))?;
         let replica = self.replicas.get_mut(place)?;
         replica.follow(Follows::Nothing).await.ok()?;
         std::mem::swap(&mut self.primary, replica);
@@ -103,12 +122,9 @@ impl NodeServers {
     /// Makes the old primary follow the new one. Since the promotion, it is one of the replicas. Data that only the
     /// old primary has is lost.
     pub(super) async fn rejoin(&mut self) -> io::Result<()> {
-        let Some(feed) = &self.feed else {
-            return Ok(());
-        };
-        feed.proxy.lead_to(self.primary.port());
-        feed.proxy.set(End::Client, feed.usual);
-        for replica in &mut self.replicas {
+        for (replica, feed) in self.replicas.iter_mut().zip(&self.feeds) {
+            feed.proxy.lead_to(self.primary.port());
+            feed.proxy.set(End::Client, feed.usual);
             if !replica.is_alive() {
                 replica.restart().await?;
             }
@@ -120,7 +136,7 @@ impl NodeServers {
 
     /// Reverts all faults of the node, and restarts servers that are down.
     pub(super) async fn heal(&mut self) -> io::Result<()> {
-        self.slow_down(Slowness::Usual);
+        self.slow_down(None, Slowness::Usual);
         for server in self.servers() {
             server.resume();
             if !server.is_alive() {

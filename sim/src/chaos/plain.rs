@@ -49,7 +49,7 @@ const COMPARE_AND_DELETE: &str =
 
 impl PlainGuard {
     pub(super) fn is_held(&self) -> bool {
-        clock::now() < self.valid_until
+        clock::own() < self.valid_until
     }
 
     pub(super) fn owner(&self) -> OwnerId {
@@ -135,7 +135,7 @@ impl Plain {
     /// Tries until the lock is won.
     pub(super) async fn acquire(&self, name: &str, lease: Duration) -> PlainGuard {
         loop {
-            let asked = clock::now();
+            let asked = clock::own();
             let owner = OwnerId {
                 client: self.owner,
                 number: self.rounds.fetch_add(1, Ordering::Relaxed),
@@ -150,7 +150,7 @@ impl Plain {
                 name: name.to_owned(),
                 owner,
                 token: granted.iter().copied().max().unwrap_or(0),
-                // The lease minus what the rates of the clocks may differ by.
+                // The lease minus the drift: the rates of the clocks may differ by 1 %.
                 valid_until: asked + lease_nanos / 100 * 99,
             };
             if self.members.len() / 2 < granted.len() && guard.is_held() {

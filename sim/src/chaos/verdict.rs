@@ -47,7 +47,13 @@ pub(crate) struct Observed {
     /// The errors of calls. The numbers of occurrences are lower bounds.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) failures: BTreeMap<String, u64>,
-    /// What clients wrote to standard error, and clients that did not end.
+    /// The most resident memory that a client had, in KiB. Zero where the system does not tell.
+    #[serde(default)]
+    pub(crate) most_memory_kib: u64,
+    /// The most file descriptors that a client had open.
+    #[serde(default)]
+    pub(crate) most_descriptors: u64,
+    /// Clients that grew all the time, the output of clients to standard error, and the clients that did not end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) complaints: Vec<String>,
 }
@@ -57,7 +63,7 @@ pub(crate) struct Observed {
 pub(crate) struct Break {
     /// When the violation happened, in seconds since the run began.
     pub(crate) after: f64,
-    /// What happened, in one sentence.
+    /// A sentence that describes the violation.
     pub(crate) story: String,
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn run(reports: u16, process: Process) -> Result<(), String> {
         let (orders, ordered) = watch::channel(Orders::default());
         let listening = listen(lines, answers, orders);
         let worker = Worker::new(settings, counter, answered, ordered);
-        // Without the command, nothing is left to do.
+        // When the command has ended, the client has nothing left to do.
         first(listening, worker.work()).await;
         Ok(())
     })
@@ -266,7 +266,7 @@ impl Worker {
         let checks = u32::from(self.settings.plan.workload.checks).max(2) * 2;
         for _ in 0..checks {
             clock::sleep(span / checks).await;
-            // Read before the check, as above.
+            // The clock is read before the check, as above.
             let at = clock::now();
             if !won.guard.is_held() {
                 return Some(());

@@ -29,13 +29,14 @@ Examples:
   quorlock-sim chaos compare --minutes 1
 
 The command starts redis-server processes on free ports of the loopback interface, clients (this program, started again), and a proxy
-for each pair of them. It injects the faults: SIGSTOP and SIGCONT, SIGKILL and a restart, files of appended commands cut short,
-FLUSHALL, DEL, DEBUG SLEEP, links that hold back, delay, drop, close or redirect, and wall clocks of servers that are set. Clients
-read the clock of the machine before they check whether a guard is held. Two clients that believe at the same time to hold one name
-break exclusion, and so does a token that is not larger than those before it. No process outlives the command, even if it is killed.
+for each pair of them. It injects the faults: SIGSTOP and SIGCONT, SIGKILL and a restart, truncated append-only files, FLUSHALL, DEL,
+DEBUG SLEEP, links that hold back, delay, drop, close or redirect, and wrong wall clocks of servers. Clients read the clock of the
+machine before they check whether a guard is held. Exclusion is broken if two clients believe at the same time that they hold one
+name, and fencing if a token is not larger than those before it. No process outlives the command, even if the command is killed.
+With --class elections, the nodes are Sentinel groups, whose real sentinels elect another primary when one is killed or stopped.
 
 With --class, two locks run side by side: RedLock of this crate, and a control that must break in the same time. Exit codes: 0 as
-expected, 1 usage or no servers, 2 a claim is broken, 4 nothing was shown: the control held, or there were too few holds.";
+expected, 1 wrong arguments or no servers, 2 a claim is broken, 4 nothing was shown: the control held, or there were too few holds.";
 
 /// Run a plan on real servers.
 #[derive(Debug, Args)]
@@ -43,29 +44,29 @@ expected, 1 usage or no servers, 2 a claim is broken, 4 nothing was shown: the c
 pub(super) struct Chaos {
     #[command(subcommand)]
     more: Option<More>,
-    /// A plan or scenario in TOML, or the id of a scenario.
+    /// A plan or a scenario in TOML, or the id of one of the simulator's scenarios.
     #[arg(value_name = "FILE|ID", required_unless_present = "class", conflicts_with_all = ["class", "minutes"])]
     file: Option<PathBuf>,
     /// The case of a scenario. By default, the first.
     #[arg(long, requires = "file")]
     case: Option<String>,
-    /// Storms of this class of faults instead of a plan; may be given several times.
+    /// Run a storm of this class of faults instead of a plan; may be given several times.
     #[arg(long, value_parser = PossibleValuesParser::new(classes().map(|class| class.id)))]
     class: Vec<String>,
-    /// Only this lock; may be given several times. By default, RedLock of this crate and the control of the class: a
-    /// lock that must break in the same time.
+    /// Run only this lock; may be given several times. By default, RedLock of this crate and the control of the class,
+    /// a lock that must break in the same time.
     #[arg(long, requires = "class", value_parser = PossibleValuesParser::new(locks().map(|lock| lock.id)))]
     lock: Vec<String>,
     /// How long each storm lasts, in minutes.
     #[arg(long, default_value_t = 1.0, value_parser = storms::minutes)]
     minutes: f64,
-    /// The factor by which all times of the plan are longer: with 10, a lease of 150 ms becomes 1.5 s.
+    /// Multiply all times of the plan by this factor: with 10, a lease of 150 ms becomes 1.5 s.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     scale: u32,
-    /// The seed of the faults and of what clients draw. By default, the seed of the plan, or 0.
+    /// The seed of the faults and of the clients' random numbers. By default, the seed of the plan, or 0.
     #[arg(long)]
     seed: Option<u64>,
-    /// Print the plans in TOML instead of running them. The simulator can run them: quorlock-sim run plan.toml
+    /// Print the plans in TOML instead of running them. `quorlock-sim run` runs such a plan in the simulator.
     #[arg(long)]
     plan: bool,
     #[command(flatten)]

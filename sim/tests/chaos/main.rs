@@ -38,8 +38,16 @@ fn main() {
             a_plan_runs_on_real_servers_and_leaves_nothing_behind,
         ),
         trial(
-            "a_class_that_cannot_be_had_says_why",
-            a_class_that_cannot_be_had_says_why,
+            "servers_load_look_new_and_lose_replicas_and_clients_have_clocks_of_their_own",
+            servers_load_look_new_and_lose_replicas_and_clients_have_clocks_of_their_own,
+        ),
+        trial(
+            "a_fault_that_cannot_be_had_is_named_with_its_reason",
+            a_fault_that_cannot_be_had_is_named_with_its_reason,
+        ),
+        trial(
+            "sentinels_replace_a_killed_primary_and_clients_find_the_next_one",
+            sentinels_replace_a_killed_primary_and_clients_find_the_next_one,
         ),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
@@ -126,21 +134,29 @@ lasts = "100ms"
 "#;
 
 fn a_plan_runs_on_real_servers_and_leaves_nothing_behind() {
+    let observed = runs_well(PLAN);
+    let number = |key: &str| observed.get(key).and_then(serde_json::Value::as_u64);
+    assert_eq!(number("faults"), Some(4), "{observed}");
+    assert!(Some(5) <= number("holds"), "{observed}");
+}
+
+/// Runs a plan that breaks nothing, and returns what was observed.
+fn runs_well(plan: &str) -> serde_json::Value {
     let marked = Marked::new();
-    let plan = tempfile::NamedTempFile::with_suffix(".toml").expect("a file");
-    std::fs::write(plan.path(), PLAN).expect("it can be written to");
-    let path = plan.path().to_str().expect("a path");
+    let file = tempfile::NamedTempFile::with_suffix(".toml").expect("a file");
+    std::fs::write(file.path(), plan).expect("it can be written to");
+    let path = file.path().to_str().expect("a path");
     let output = marked
         .command(&["chaos", path, "--json"])
         .output()
         .expect("it runs");
     assert!(output.status.success(), "{}", text(&output));
+    assert_eq!(marked.processes().len(), 0);
+    assert_eq!(marked.folders(), 0);
     let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let observed = told.get("observed").expect("what was observed");
-    let number = |key: &str| observed.get(key).and_then(serde_json::Value::as_u64);
-    assert_eq!(number("faults"), Some(4), "{observed}");
-    assert!(Some(5) <= number("holds"), "{observed}");
-    assert_eq!(number("overlaps"), Some(0), "{observed}");
+    let overlaps = observed.get("overlaps").and_then(serde_json::Value::as_u64);
+    assert_eq!(overlaps, Some(0), "{observed}");
     for never in [
         "exclusion",
         "fencing",
@@ -151,20 +167,161 @@ fn a_plan_runs_on_real_servers_and_leaves_nothing_behind() {
     ] {
         assert!(observed.get(never).is_none(), "{never}: {observed}");
     }
-    assert_eq!(marked.processes().len(), 0);
-    assert_eq!(marked.folders(), 0);
+    observed.clone()
 }
 
-fn a_class_that_cannot_be_had_says_why() {
+const MORE: &str = r#"
+duration = "600ms"
+clients = 3
+
+[nodes]
+count = 3
+replicas = 1
+persistence = "every-write"
+
+[network]
+min = "10us"
+max = "100us"
+call_timeout = "30ms"
+connect_timeout = "30ms"
+
+[workload]
+lease = "150ms"
+hold_min = "0ms"
+hold_max = "60ms"
+think_min = "0ms"
+think_max = "5ms"
+
+[[faults]]
+kind = "server-error"
+node = 0
+error = "loading"
+at = "20ms"
+lasts = "100ms"
+
+[[faults]]
+kind = "server-error"
+node = 1
+error = "busy"
+at = "20ms"
+lasts = "50ms"
+
+[[faults]]
+kind = "crash-node"
+node = 2
+replica = 0
+at = "20ms"
+restart_after = "10ms"
+
+[[faults]]
+kind = "slow-replication"
+node = 2
+replica = 0
+by = "20ms"
+at = "200ms"
+lasts = "50ms"
+
+[[faults]]
+kind = "backup"
+nodes = [0, 1]
+at = "250ms"
+
+[[faults]]
+kind = "suspend-client"
+client = 0
+clock = "counts"
+at = "100ms"
+lasts = "200ms"
+
+[[faults]]
+kind = "client-rate"
+client = 1
+rate_ppm = 4000
+at = "100ms"
+
+[[faults]]
+kind = "client-step"
+client = 2
+by = "-100s"
+at = "100ms"
+"#;
+
+fn servers_load_look_new_and_lose_replicas_and_clients_have_clocks_of_their_own() {
+    let observed = runs_well(MORE);
+    let number = |key: &str| observed.get(key).and_then(serde_json::Value::as_u64);
+    assert_eq!(number("faults"), Some(8), "{observed}");
+    assert!(Some(5) <= number("holds"), "{observed}");
+}
+
+fn a_fault_that_cannot_be_had_is_named_with_its_reason() {
     let marked = Marked::new();
+    let file = tempfile::NamedTempFile::with_suffix(".toml").expect("a file");
+    let (settings, _) = PLAN.split_once("[[faults]]").expect("it has faults");
+    let loss =
+        "[[faults]]\nkind = \"loss\"\nof_million = 100000\nat = \"20ms\"\nlasts = \"100ms\"\n";
+    std::fs::write(file.path(), format!("{settings}{loss}")).expect("it can be written to");
+    let path = file.path().to_str().expect("a path");
+    let output = marked.command(&["chaos", path]).output();
+    let told = text(&output.expect("it runs"));
+    assert!(told.contains("TCP sends again what is lost"), "{told}");
+}
+
+const GROUP: &str = r#"
+lane = "turmoil"
+lock = "single"
+duration = "800ms"
+clients = 3
+
+[nodes]
+count = 1
+persistence = "every-write"
+replicas = 1
+replication_lag = "1ms"
+
+[nodes.sentinels]
+down_after = "50ms"
+
+[network]
+min = "10us"
+max = "100us"
+call_timeout = "30ms"
+connect_timeout = "600ms"
+
+[workload]
+lease = "150ms"
+hold_min = "0ms"
+hold_max = "60ms"
+think_min = "0ms"
+think_max = "5ms"
+
+# The primary stays down until the run ends, so all later holds are on the server that the sentinels promote.
+[[faults]]
+kind = "crash-node"
+node = 0
+at = "20ms"
+restart_after = "780ms"
+"#;
+
+/// A client that did not find the promoted server would win nothing in the last seconds.
+fn sentinels_replace_a_killed_primary_and_clients_find_the_next_one() {
+    let marked = Marked::new();
+    let plan = tempfile::NamedTempFile::with_suffix(".toml").expect("a file");
+    std::fs::write(plan.path(), GROUP).expect("it can be written to");
+    let path = plan.path().to_str().expect("a path");
     let output = marked
-        .command(&["chaos", "--class", "suspend"])
+        .command(&["chaos", path, "--json"])
         .output()
         .expect("it runs");
-    assert_eq!(output.status.code(), Some(1));
-    assert!(
-        text(&output).contains("cannot suspend its machine"),
-        "{}",
-        text(&output)
-    );
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("JSON: {}", text(&output)));
+    let observed = told.get("observed").expect("what was observed");
+    let number = |key: &str| observed.get(key).and_then(serde_json::Value::as_u64);
+    assert_eq!(number("faults"), Some(1), "{observed}");
+    // In the first 0.2 s a client wins a few times at most.
+    assert!(Some(20) <= number("holds"), "{observed}");
+    for never in ["orphans", "lacking", "complaints"] {
+        assert!(observed.get(never).is_none(), "{never}: {observed}");
+    }
+    assert_eq!(marked.processes().len(), 0);
+    assert_eq!(marked.folders(), 0);
 }

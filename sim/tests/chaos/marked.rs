@@ -5,9 +5,9 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// The parent folder of all processes of one command. Each process works in its own folder below it. The environment
-/// could not identify a process, because a server overwrites it. The working folder of a process is known as long as
-/// the process lives, even if the folder was removed.
+/// The parent folder of all processes of one command. Each process works in its own folder below it, which identifies
+/// the process as long as it lives, even if the folder was removed. Its environment would not, because a server
+/// overwrites it.
 pub(super) struct Marked {
     folders: TempDir,
 }

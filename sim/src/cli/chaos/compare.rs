@@ -13,16 +13,16 @@ use crate::study::predicted::{Compared, PrintedMatrix, Results, Simulated};
 
 /// Compare the simulator's predictions with real servers, class by class.
 ///
-/// Each class runs for some minutes, all its locks side by side, and its results are saved at once: an interrupted
-/// comparison continues where it stopped. A class is not run again if the file has results for it with the same seed
-/// and at least the same length.
+/// The locks of a class run side by side for some minutes. The results of each class are saved at once, so an
+/// interrupted comparison continues where it stopped: a class is not run again if the file has results for it with the
+/// same seed and at least the same length.
 #[derive(Debug, Args)]
 pub(super) struct Compare {
-    /// Only this class; may be given several times.
+    /// Run only this class; may be given several times.
     #[arg(long, value_parser = PossibleValuesParser::new(classes().map(|class| class.id)))]
     class: Vec<String>,
-    /// Only this lock; may be given several times. By default, the locks of one server and of a majority, and the
-    /// control of the class.
+    /// Run only this lock; may be given several times. By default, the lock on one server, the lock on a majority, and
+    /// the control of the class.
     #[arg(long, value_parser = PossibleValuesParser::new(locks().map(|lock| lock.id)))]
     lock: Vec<String>,
     /// How long each class runs, in minutes. Rare breaks need half an hour.
@@ -31,10 +31,10 @@ pub(super) struct Compare {
     /// The seed.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// How many storms of the same class and length the simulator runs.
+    /// How many storms of the same class and length to simulate.
     #[arg(long, default_value_t = 50)]
     simulated: u64,
-    /// The file in which results are saved.
+    /// Save the results to this file.
     #[arg(long, default_value = "docs/results/chaos.json")]
     results: PathBuf,
     /// The JSON file that the command matrix wrote.

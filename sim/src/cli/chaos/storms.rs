@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use super::super::CliError;
 use crate::chaos::cell::{self, Observed};
-use crate::chaos::control::control_of;
+use crate::chaos::control::{control_of, locks_of};
 use crate::chaos::had;
 use crate::plan::Plan;
 use crate::plan::fault::Kind;
 use crate::plan::time::SimTime;
-use crate::study::matrix::{ALL_AT_ONCE, CLASSES, CONTENDERS, Candidate, Class, Storm};
+use crate::study::matrix::{CLASSES, CONTENDERS, Candidate, Class, STORMS_ONLY, Storm};
 use crate::study::predicted::Expected;
 use crate::study::progress::{self, Counting};
 
@@ -33,9 +33,9 @@ pub(super) struct Asked {
     pub(super) expected: Expected,
 }
 
-/// Returns the classes of the matrix, and the class with all faults.
+/// Returns the classes of the matrix, and those that only storms have.
 pub(super) fn classes() -> impl Iterator<Item = &'static Class> {
-    CLASSES.iter().chain([&ALL_AT_ONCE])
+    CLASSES.iter().chain(STORMS_ONLY)
 }
 
 /// Returns the locks that run on real servers.
@@ -47,10 +47,10 @@ pub(super) fn locks() -> impl Iterator<Item = &'static Candidate> {
 pub(super) fn minutes(text: &str) -> Result<f64, String> {
     let minutes: f64 = text
         .parse()
-        .map_err(|_| format!("{text:?} is no number of minutes"))?;
+        .map_err(|_| format!("{text:?} is not a number of minutes: write for example 5 or 0.5"))?;
     match (0.1..=600.0).contains(&minutes) {
         true => Ok(minutes),
-        false => Err("a storm lasts between 0.1 and 600 minutes".to_owned()),
+        false => Err("a storm must last at least 0.1 and at most 600 minutes".to_owned()),
     }
 }
 
@@ -72,11 +72,19 @@ impl Storms {
                 return Err(CliError::Other(why));
             }
             let is_asked = |lock: &&Candidate| match self.lock.is_empty() {
-                true => usual.contains(&lock.id) || Some(lock.id) == control_of(class.id),
+                true => {
+                    locks_of(class.id, usual).contains(&lock.id)
+                        || Some(lock.id) == control_of(class.id)
+                }
                 false => self.lock.iter().any(|id| id == lock.id),
             };
-            let locks = locks().filter(is_asked);
-            asked.extend(locks.map(|lock| self.of(lock, class)));
+            let locks: Vec<&Candidate> = locks().filter(is_asked).collect();
+            if let Some(lock) = locks.iter().find(|lock| !lock.meets(class)) {
+                let why = "elections strike locks on Sentinel groups, and all other classes strike locks on servers";
+                let why = format!("{}, {}: {why}; choose another lock", class.id, lock.id);
+                return Err(CliError::Other(why));
+            }
+            asked.extend(locks.into_iter().map(|lock| self.of(lock, class)));
         }
         Ok(asked)
     }
@@ -147,4 +155,76 @@ pub(super) fn side_by_side(cells: &[Asked], scale: u32) -> Result<Vec<Observed>,
     });
     bar.finish_and_clear();
     observed.map_err(CliError::Other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::file;
+
+    fn storms(class: &str, lock: &[&str]) -> Storms {
+        Storms {
+            class: vec![class.to_owned()],
+            lock: lock.iter().map(|id| (*id).to_owned()).collect(),
+            minutes: 1.0,
+            scale: 10,
+            seed: 3,
+        }
+    }
+
+    #[test]
+    fn every_storm_is_a_plan_that_real_machines_and_the_simulator_can_run() {
+        let mut many = 0;
+        for class in classes().filter(|class| class.is_had(has)) {
+            for lock in locks().filter(|lock| lock.meets(class)) {
+                let asked = storms(class.id, &[lock.id]).asked(&[]).unwrap();
+                for asked in &asked {
+                    let place = format!("{}, {}", class.id, lock.id);
+                    let checked = file::check(&asked.plan);
+                    assert!(checked.is_ok(), "{place}: {checked:?}");
+                    assert_eq!(had::lacks_plan(&asked.plan), None, "{place}");
+                    many += 1;
+                }
+            }
+        }
+        assert!(100 < many, "{many}");
+    }
+
+    #[test]
+    fn elections_strike_a_majority_of_groups_and_a_control_of_one_group() {
+        let asked = storms("elections", &[]).asked(&["ours"]).unwrap();
+        let locks: Vec<(&str, Expected)> = asked
+            .iter()
+            .map(|asked| (asked.lock.as_str(), asked.expected))
+            .collect();
+        let holds = Expected::Holds { order: true };
+        assert_eq!(
+            locks,
+            [
+                ("ours, a Sentinel group", Expected::Breaks),
+                ("ours, a majority of Sentinel groups", holds)
+            ]
+        );
+        let kinds = |kind| {
+            let faults = asked.iter().flat_map(|asked| &asked.plan.faults);
+            faults.filter(|fault| fault.kind() == kind).count()
+        };
+        for kind in [
+            Kind::CrashNode,
+            Kind::PauseNode,
+            Kind::SentinelFailover,
+            Kind::CrashSentinel,
+        ] {
+            assert!(2 <= kinds(kind), "{kind:?}: {}", kinds(kind));
+        }
+    }
+
+    #[test]
+    fn a_class_refuses_a_lock_that_it_cannot_strike() {
+        for (class, lock) in [("elections", "ours"), ("delays", "ours, a Sentinel group")] {
+            let refused = storms(class, &[lock]).asked(&[]).map(|asked| asked.len());
+            let why = refused.err().map(|error| error.to_string());
+            assert!(why.is_some_and(|why| why.contains("choose another lock")));
+        }
+    }
 }

@@ -44,7 +44,9 @@ pub(super) fn table(lines: &[CellRow]) -> String {
             let _ = write!(text, "\n    {note}");
         }
     }
-    text.push_str("\n\npassed: from one process to another; inside: faults while a lock was held");
+    text.push_str(
+        "\n\npassed: hand-overs from one process to another; inside: faults while a lock was held",
+    );
     text
 }
 
@@ -61,7 +63,7 @@ fn notes(observed: &Observed) -> Vec<String> {
         .map(|broke| broke.story.clone())
         .collect();
     let lacking = observed.lacking.iter();
-    notes.extend(lacking.map(|(what, times)| format!("{times} faults could not be had: {what}")));
+    notes.extend(lacking.map(|(what, times)| format!("{times} faults were not available: {what}")));
     let complaints = observed.complaints.iter();
     notes.extend(complaints.map(|said| format!("unexpected: {said}")));
     notes
