@@ -14,9 +14,9 @@ while [ $# -gt 0 ]; do
   case $1 in
     --minutes)
       minutes=${2:-}
-      [[ $minutes =~ ^[1-9][0-9]{0,3}$ ]] || { echo "--minutes wants a number from 1 to 9999" >&2; exit 64; }
+      [[ $minutes =~ ^[1-9][0-9]{0,3}$ ]] || { echo "--minutes needs a number from 1 to 9999" >&2; exit 64; }
       shift 2 ;;
-    -*) echo "unknown: $1 (fuzz/run.sh [--minutes N] [TARGET ..])" >&2; exit 64 ;;
+    -*) echo "unknown argument: $1; usage: fuzz/run.sh [--minutes N] [TARGET ..]" >&2; exit 64 ;;
     *)
       [ -f "targets/$1.rs" ] || { echo "there is no target $1, only $(cd targets && echo *.rs)" >&2; exit 64; }
       targets+=("$1")
@@ -31,11 +31,11 @@ if [ ${#targets[@]} = 0 ]; then
 fi
 
 cargo +nightly --version >/dev/null 2>&1 || {
-  echo "there is no nightly compiler: rustup toolchain install nightly" >&2
+  echo "a nightly compiler is missing: rustup toolchain install nightly" >&2
   exit 1
 }
 cargo +nightly fuzz --version >/dev/null 2>&1 || {
-  echo "there is no cargo-fuzz: cargo install cargo-fuzz" >&2
+  echo "cargo-fuzz is missing: cargo install cargo-fuzz" >&2
   exit 1
 }
 
