@@ -1,4 +1,4 @@
-//! The properties that every history must have, one per file.
+//! Checkers of the properties that a history must have, one property per file.
 
 #[cfg(feature = "locks")]
 mod exclusion;
@@ -111,13 +111,14 @@ pub fn check_one(property: Property, history: &History) -> Option<Violation> {
         Property::Eventually => stated::eventually(history),
         #[cfg(feature = "locks")]
         of_locks => check_locks(of_locks, history),
-        // Nothing that can be run demands them: tests of a user's own demand what they state.
+        // Without this feature, only a user's own tests can be run, and they demand only the properties that they
+        // state.
         #[cfg(not(feature = "locks"))]
         _ => None,
     }
 }
 
-/// The same of the properties of locks.
+/// Returns the first violation of one property of locks, if there is any.
 #[cfg(feature = "locks")]
 fn check_locks(property: Property, history: &History) -> Option<Violation> {
     match property {

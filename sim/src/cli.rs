@@ -30,10 +30,10 @@ use crate::plan::time::SimTime;
 use crate::plan::variant::Variant;
 use crate::plan::{self, LockKind, Plan, WorkloadKind};
 
-/// The production locks of Quorlock against failing nodes, networks, clocks and processes.
+/// Run Quorlock's production locks against failing nodes, networks, clocks and processes.
 ///
-/// Exit codes: 0 as expected, 1 usage, 2 safety violated, 3 no progress, 4 nothing shown. shrink and report exit with
-/// 0 when they have written their output: there a failure is the input, not the result.
+/// Exit codes: 0 as expected, 1 wrong arguments or files, 2 safety violated, 3 no progress, 4 nothing shown. shrink and
+/// report exit with 0 when they have written their output, because for them a failure is the input, not the result.
 #[derive(Debug, Parser)]
 #[command(name = "quorlock-sim", version)]
 struct Cli {
@@ -43,7 +43,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run many seeds, on all cores.
+    /// Run many seeds on all cores.
     #[command(
         after_help = "Example:\n  quorlock-sim explore --seeds 0..100000 --lock redlock --faults inside --out failures"
     )]
@@ -56,7 +56,7 @@ enum Command {
     /// Replay a failure from its file, event for event.
     #[command(after_help = "Example:\n  quorlock-sim replay failures/redlock-seed-42.json")]
     Replay(replay::Replay),
-    /// Run scenarios, the simulator's own or yours, and compare the results with what is expected.
+    /// Run the simulator's scenarios or your own, and compare the results with what they expect.
     #[command(
         after_help = "Examples:\n  quorlock-sim scenarios\n  quorlock-sim scenarios Q\n  quorlock-sim scenarios my/scenario.toml --rates\n  quorlock-sim scenarios --lane turmoil"
     )]
@@ -66,12 +66,16 @@ enum Command {
         after_help = "Examples:\n  quorlock-sim serve --port 7000 --nodes 3\n  quorlock-sim serve --fault pause-node@5s..8s/0 --fault flush@20s --json"
     )]
     Serve(serve::Serve),
-    /// Shrink a failure while it stays the same failure.
+    /// Shrink a failure to a smaller plan that fails in the same way.
+    ///
+    /// The exit code is 0 if the shrunk failure was written.
     #[command(
         after_help = "Example:\n  quorlock-sim shrink failures/redlock-seed-42.json -o small.json"
     )]
     Shrink(shrink::Shrink),
-    /// Show a run as a page for a browser: who believed what, which node had what, and what went wrong.
+    /// Write a page for the browser that shows a run: what clients believed, what nodes stored, and what went wrong.
+    ///
+    /// The exit code is 0 if the page was written, whatever it shows.
     #[command(
         after_help = "Examples:\n  quorlock-sim report failures/redlock-seed-42.json -o page.html\n  quorlock-sim report plan.toml --seed 7 --svg -o figure.svg"
     )]
@@ -79,12 +83,12 @@ enum Command {
     /// Add up the results that the shards of a campaign printed with --json.
     #[command(after_help = "Example:\n  quorlock-sim merge shard-0.json shard-1.json")]
     Merge(explore::Merge),
-    /// Run every lock against every class of fault: how often exclusion and fencing break.
+    /// Run every lock against every class of fault, and count how often exclusion and fencing break.
     #[command(
         after_help = "Examples:\n  quorlock-sim matrix --runs 10000 --out matrix\n  quorlock-sim matrix --runs 200000 --lock ours --class steps --class partitions"
     )]
     Matrix(matrix::MatrixRun),
-    /// Run a plan on real servers: processes, sockets and signals, with the same history and checkers.
+    /// Run a plan on real servers, with real processes, sockets and signals, and the same history and checkers.
     #[cfg(all(unix, feature = "chaos"))]
     #[command(after_long_help = chaos::HELP, after_help = chaos::HELP)]
     Chaos(chaos::Chaos),
@@ -103,11 +107,12 @@ struct Drawn {
     /// The kind of lock.
     #[arg(long, value_enum, default_value_t = LockArg::Redlock)]
     lock: LockArg,
-    /// The deployment of each node: servers; or, in the lane turmoil, sentinels, for groups with elections, or
-    /// cluster, for the shards of one (with the lock single, the cluster is one node).
+    /// The kind of nodes: servers; or, only in the lane turmoil, sentinels (each node is a Sentinel group with
+    /// elections) or cluster (each node is a shard of one Redis Cluster; with the lock single, the cluster is the node).
     #[arg(long, value_enum, default_value_t = DeploymentArg::Servers)]
     deployment: DeploymentArg,
-    /// The implementation of the lock: the product's, or one of the simulator's own variants with deliberate flaws.
+    /// The implementation of the lock: the product's, or one of the simulator's variants, most of them with deliberate
+    /// flaws.
     #[arg(long, default_value_t = Variant::Product)]
     variant: Variant,
     /// The number of nodes. By default, it is drawn from the seed.
@@ -116,13 +121,14 @@ struct Drawn {
     /// The number of clients. By default, it is drawn from the seed.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=60))]
     clients: Option<u16>,
-    /// The faults: inside (what the lock's stated assumptions allow), all, none, or a list like cut,pause-client.
+    /// The faults: inside (those that the lock's stated assumptions allow), all, none, or a list such as
+    /// cut,pause-client.
     #[arg(long, default_value_t = FaultChoice::Inside)]
     faults: FaultChoice,
     /// The kind of work. By default, it is drawn from the seed.
     #[arg(long, value_parser = work())]
     workload: Option<WorkloadKind>,
-    /// How long clients work, for example 2s.
+    /// How long the clients work, for example 2s.
     #[arg(long)]
     duration: Option<SimTime>,
 }
@@ -130,8 +136,8 @@ struct Drawn {
 /// The option for the lane.
 #[derive(Clone, Copy, Debug, Args)]
 struct InLane {
-    /// What carries messages: fast, requests and replies as values; turmoil, the bytes of the real client over
-    /// simulated TCP to servers that run the real Lua scripts. By default, the lane of the plan, or else fast.
+    /// How messages are carried: fast passes requests and replies as values; turmoil carries the bytes of the real
+    /// client over simulated TCP, to servers that run the real Lua scripts. By default, the lane of the plan, or fast.
     #[arg(long, value_enum)]
     lane: Option<LaneArg>,
 }
@@ -321,7 +327,7 @@ impl Threads {
 
 /// Parses a range of seeds, `A..B`.
 fn seeds(text: &str) -> Result<Range<u64>, String> {
-    let wrong = || format!("{text:?} is no range of seeds: write for example 0..1000");
+    let wrong = || format!("{text:?} is not a range of seeds: write for example 0..1000");
     let (from, to) = text.split_once("..").ok_or_else(wrong)?;
     let from = from.trim().parse().map_err(|_| wrong())?;
     let to = to.trim().parse().map_err(|_| wrong())?;
@@ -333,7 +339,8 @@ fn seeds(text: &str) -> Result<Range<u64>, String> {
 
 /// Parses a shard, `I/N`, with I from 0.
 fn shard(text: &str) -> Result<crate::study::campaign::Shard, String> {
-    let wrong = || format!("{text:?} is no shard: write I/N with I from 0 to N-1, for example 0/8");
+    let wrong =
+        || format!("{text:?} is not a shard: write I/N with I from 0 to N-1, for example 0/8");
     let (index, of) = text.split_once('/').ok_or_else(wrong)?;
     let index = index.parse().map_err(|_| wrong())?;
     let of = of.parse().map_err(|_| wrong())?;
@@ -346,7 +353,7 @@ fn shard(text: &str) -> Result<crate::study::campaign::Shard, String> {
 /// The option of every command that writes failures.
 #[derive(Clone, Debug, Args)]
 struct Out {
-    /// Write failures into this folder.
+    /// Write failures to this folder.
     #[arg(long, default_value = "failures")]
     out: PathBuf,
 }

@@ -115,7 +115,7 @@ fn resume(client: ClientId) {
     missed.tasks.into_iter().for_each(make_ready);
 }
 
-/// What the loop does next. The world is not borrowed then.
+/// The next action of the loop. It is performed while the world is not borrowed.
 enum Next {
     Ready,
     Tell(Tell),

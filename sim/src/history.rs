@@ -1,4 +1,4 @@
-//! What happened in a run, as the checkers see it: in true time, by process.
+//! The history of a run, which the checkers judge: its events in true time, by process.
 
 mod findings;
 pub mod own;
@@ -301,7 +301,7 @@ pub struct Began {
     pub client: Option<u16>,
 }
 
-/// What happened in one run.
+/// The history of one run.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct History {
     /// The names of the locks.

@@ -43,7 +43,7 @@ pub struct Plan {
     /// at rest.
     #[serde(default = "standard_duration")]
     pub duration: SimTime,
-    /// What carries messages.
+    /// The transport of messages: the engine itself, or simulated TCP.
     #[serde(default, skip_serializing_if = "Lane::is_fast")]
     pub lane: Lane,
     /// The kind of lock that is tested.
@@ -55,13 +55,13 @@ pub struct Plan {
     /// The number of clients.
     #[serde(default = "three")]
     pub clients: u16,
-    /// The nodes, and the servers that they consist of.
+    /// The nodes, and the servers of each node.
     #[serde(default)]
     pub nodes: Nodes,
     /// How the network carries messages in the absence of faults.
     #[serde(default)]
     pub network: Network,
-    /// The product's remedies: what it does beyond the published algorithm.
+    /// The product's remedies, which are not part of the published algorithm.
     #[serde(default)]
     pub remedies: Remedies,
     /// The work of the clients.
@@ -73,7 +73,7 @@ pub struct Plan {
     /// The outages of a user's own resources.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<Outage>,
-    /// When all faults are over. By default, this is the end of the last fault.
+    /// When all faults have ended. By default, this is the end of the last fault.
     #[serde(default)]
     pub healed_at: Option<SimTime>,
     /// How long after `healed_at` the lock must be acquired at the latest. By default, this is a few leases.
@@ -91,20 +91,20 @@ pub struct Plan {
     /// each renewal.
     #[serde(default, skip_serializing_if = "is_no")]
     pub holds_last: bool,
-    /// Properties that are not demanded of this run, because its faults exceed what the lock promises to survive.
+    /// Properties that this run is not required to have, because its faults exceed what the lock promises to survive.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_demanded: Vec<Property>,
 }
 
 #[expect(
     clippy::trivially_copy_pass_by_ref,
-    reason = "serde asks for a reference"
+    reason = "serde calls it with a reference"
 )]
 fn is_no(value: &bool) -> bool {
     !*value
 }
 
-/// What carries messages between clients and nodes.
+/// The transport of messages between clients and nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lane {
@@ -118,7 +118,7 @@ pub enum Lane {
 impl Lane {
     #[expect(
         clippy::trivially_copy_pass_by_ref,
-        reason = "serde asks for a reference"
+        reason = "serde calls it with a reference"
     )]
     fn is_fast(&self) -> bool {
         *self == Lane::Fast
@@ -138,15 +138,15 @@ pub enum LockKind {
     Redlock,
 }
 
-/// What the product does beyond the published algorithm, on a majority of nodes. Each remedy can be turned off to show
-/// what it contributes.
+/// The product's remedies on a majority of nodes, which are not part of the published algorithm. Each remedy can be
+/// turned off to show what it contributes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Remedies {
     /// Whether a node that was restarted is quarantined for one lease.
     pub trust: bool,
-    /// What the clients are configured to assume about a node after a restart, whether it is true
-    /// ([`Nodes::persistence`]) or not.
+    /// The assumption about a node after a restart with which the clients are configured. It may be false:
+    /// [`Nodes::persistence`] is what really happens.
     pub restarts: AssertedRestarts,
     /// How much longer than its lease a node keeps a claim. The default is one more lease on a majority of nodes, and
     /// nothing on one node.
@@ -163,7 +163,7 @@ impl Default for Remedies {
     }
 }
 
-/// The operator's assertion about the data of a node after a restart.
+/// The operator's assertion about the data that a node has after a restart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AssertedRestarts {

@@ -200,7 +200,7 @@ impl<W: 'static> PropertyTest<W> {
         self
     }
 
-    /// Runs all seeds, or the runs that the environment selects.
+    /// Runs all seeds, or the runs that environment variables select.
     ///
     /// With `QUORLOCK_SEED=n`, it runs only this seed. With `QUORLOCK_REPLAY=file`, it runs only the failure in the
     /// file, if that failure belongs to this test. For a failure of another test, it runs nothing, notes that, and
@@ -333,7 +333,7 @@ impl<W: 'static> PropertyTest<W> {
         let again = trial.run(&run.plan);
         if again.trace != run.trace || again.verdict != run.verdict {
             tally.note(format!(
-                "seed {seed} does not repeat itself, so it is not shrunk: the code uses a clock, threads or randomness that is \
+                "seed {seed} is not shrunk, because two runs differ: the code uses a clock, threads or randomness that is \
                  not simulated, or keeps something from one run to the next"
             ));
             let files = self.write(trial, &again, seed, 0, Vec::new());

@@ -1,4 +1,5 @@
-//! What the product sees of the simulator: clocks, timers, tasks, randomness, the transport to nodes, and a resource.
+//! The seams through which the product uses the simulator: clocks, timers, tasks, randomness, the transport to nodes, and
+//! a resource.
 
 pub(crate) mod medium;
 pub(crate) mod runtime;

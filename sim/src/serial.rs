@@ -1,4 +1,5 @@
-//! Whether what is run, and what happened, can be written to files and read: by serde, or not at all in a build that reads none.
+//! The traits with which plans and results are written to files and read. They are those of serde, or, in a build without
+//! files, derives that do nothing.
 
 #[cfg(feature = "locks")]
 pub(crate) use serde::{Deserialize, Serialize};

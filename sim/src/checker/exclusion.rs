@@ -24,6 +24,7 @@ pub(super) fn check(history: &History) -> Option<Violation> {
             *longest = Some((section, believed));
             continue;
         };
+        // Nested sections of one hold overlap, and do not exclude each other.
         if section.won < until && section.hold != other.hold {
             let story = format!(
                 "{} won its lock at {} and still found it held at {}; {} won it at {}",

@@ -34,7 +34,8 @@ fn unique(history: &History) -> Option<Violation> {
     Some(violation.by(&[a.process, b.process]))
 }
 
-/// Finds a hold that was requested after another one was won, but has no larger token.
+/// Finds a hold that was requested after another one was won, but has no larger token. Concurrent acquisitions may get
+/// their tokens in any order.
 fn growing(history: &History) -> Option<Violation> {
     let mut asked: Vec<&Grant> = new_tokens(history).collect();
     let mut won = asked.clone();

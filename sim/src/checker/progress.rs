@@ -1,4 +1,4 @@
-//! Progress: when all faults are over, the lock is acquired within a bound.
+//! Progress: when all faults have ended, the lock is acquired within a bound.
 
 use super::{Property, Violation, moment};
 use crate::history::{Action, History, Operation, Outcome};
@@ -122,7 +122,7 @@ pub struct Gap<'a> {
     pub from: u64,
     /// When the lock was acquired again, in nanoseconds of true time, or `u64::MAX` if it was not.
     pub to: u64,
-    /// An acquisition that waited until `to`, since the release or longer.
+    /// An acquisition that began to wait at `from` at the latest, and still waited at `to`.
     pub waiter: &'a Operation,
 }
 

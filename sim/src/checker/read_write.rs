@@ -71,9 +71,9 @@ type NameOnNode = (u16, NameId);
 /// A claim: its owner, and whether it is a read claim.
 type Inside = (OwnerId, bool);
 
-/// Finds a client that a node kept out although no other client is inside within its lease. The writer has no separate
-/// lease in the layout: an owner that writes and reads keeps both claims with either lease. Nodes that lost their data
-/// are ignored, because their claims are unknown.
+/// Finds a client that a node kept out although no other client had a claim whose lease was valid. The writer has no
+/// separate lease in the layout: an owner that writes and reads keeps both claims with either lease. Nodes that lost
+/// their data are ignored, because their claims are unknown.
 fn kept_out_by_nobody(history: &History) -> Option<Violation> {
     // Each claim with its expiry by the node's clock, and the answer that stated it.
     let mut claims: BTreeMap<NameOnNode, BTreeMap<Inside, (u64, &LockAnswer)>> = BTreeMap::new();

@@ -34,7 +34,7 @@ pub(super) fn eventually(history: &History) -> Option<Violation> {
             .collect(),
         name: Some(unmet.name.clone()),
         story: format!(
-            "it began at {}, was looked at {} times and never true{last}",
+            "it was first checked at {}, and was true in none of {} checks{last}",
             moment(unmet.begun),
             unmet.checks
         ),

@@ -16,10 +16,10 @@ use crate::plan::{AssertedRestarts, Lane, Plan, Remedies};
 use crate::simulation::run;
 use crate::study::campaign::{AfterFailure, Campaign, Shard};
 
-/// Measure how fast this machine runs simulations, on one core and on all of them.
+/// Measure how fast this machine runs simulations, on one core and on all cores.
 #[derive(Debug, Args)]
 pub(super) struct Bench {
-    /// How many seconds each part is measured.
+    /// How long to measure each part, in seconds.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
     /// Run a campaign over these seeds, without output: one of the processes that are measured.

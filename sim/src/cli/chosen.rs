@@ -14,7 +14,7 @@ use crate::study::source::Source;
 /// The options that select one run, from a file or from the catalog.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Chosen {
-    /// A failure, a plan or scenario in TOML, or the id of a scenario.
+    /// A failure in JSON, a plan or a scenario in TOML, or the id of one of the simulator's scenarios.
     #[arg(value_name = "FILE|ID")]
     file: PathBuf,
     /// The case of a scenario. By default, the first.
@@ -71,7 +71,7 @@ pub(super) fn read(
     let Some(scenario) = scenario else {
         if let Some(case) = case {
             let path = path.display();
-            let why = format!("{path}: it is no scenario, so it has no case {case:?}");
+            let why = format!("{path}: this is not a scenario, so it has no case {case:?}");
             return Err(CliError::Other(why));
         }
         let source = Source::read(path)?;
@@ -118,6 +118,6 @@ fn one_case<'a>(scenario: &'a Scenario, name: Option<&str>) -> Result<&'a Case, 
         let names: Vec<&str> = scenario.cases.iter().map(|c| c.name.as_str()).collect();
         let (id, asked) = (&scenario.id, name.unwrap_or_default());
         let names = names.join(", ");
-        CliError::Other(format!("{id} has no case {asked:?}, only {names}"))
+        CliError::Other(format!("{id} has no case {asked:?}: use one of {names}"))
     })
 }

@@ -8,7 +8,7 @@ use clap::Args;
 use super::{CliError, Drawn, Form, InLane, Out, Threads, say, say_json, seeds, shard};
 use crate::study::campaign::{AfterFailure, Campaign, Shard, Summary};
 
-/// Run many seeds, on all cores.
+/// Run many seeds on all cores.
 #[derive(Debug, Args)]
 pub(super) struct Explore {
     /// The range of seeds.
@@ -20,17 +20,17 @@ pub(super) struct Explore {
     drawn: Drawn,
     #[command(flatten)]
     threads: Threads,
-    /// Run only one part of the seeds: part I of N.
+    /// Run only part I of N of the seeds, with I from 0.
     #[arg(long, value_parser = shard, default_value = "0/1")]
     shard: Shard,
-    /// Continue after a failure.
+    /// Continue with the other seeds after a failure.
     #[arg(long)]
     keep_going: bool,
-    /// Only print the trace hash of each run, one line per seed, whatever its verdict. Two builds that print the same
-    /// hashes behave the same.
+    /// Print only the trace hash of each run, one line per seed, whatever its verdict. Builds that print the same
+    /// hashes behave in the same way.
     #[arg(long, conflicts_with_all = ["keep_going", "json", "out"])]
     hashes: bool,
-    /// Write the history of every run into this folder, as redlock-seed-42.jsonl, for other checkers.
+    /// Write the history of every run to this folder, for other checkers, with names such as redlock-seed-42.jsonl.
     #[arg(long, value_name = "DIR", conflicts_with = "hashes")]
     history: Option<PathBuf>,
     #[command(flatten)]
@@ -67,7 +67,7 @@ impl Explore {
     }
 }
 
-/// Add up the results that the shards of a campaign printed.
+/// Add up the results that the shards of a campaign printed with --json.
 #[derive(Debug, Args)]
 pub(super) struct Merge {
     /// The outputs of `explore --json`, one file per shard.

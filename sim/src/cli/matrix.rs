@@ -8,24 +8,25 @@ use clap::builder::PossibleValuesParser;
 use super::{CliError, Form, Threads, complain, say, say_json, write_file};
 use crate::study::matrix::{CLASSES, CONTENDERS, Class, Example, Matrix, MatrixTable};
 
-/// Run every lock against every class of fault.
+/// Run every lock against every class of fault, and count how often exclusion and fencing break.
 #[derive(Debug, Args)]
 pub(super) struct MatrixRun {
-    /// The number of runs for each pair of lock and class; a tenth of that for a Sentinel group.
+    /// The number of runs for each pair of a lock and a class; a lock on a Sentinel group gets a tenth of it.
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     runs: u64,
-    /// Only this lock; may be given several times.
+    /// Run only this lock; may be given several times.
     #[arg(long, value_parser = PossibleValuesParser::new(CONTENDERS.iter().map(|lock| lock.id)))]
     lock: Vec<String>,
-    /// Only this class of fault; may be given several times.
+    /// Run only this class of fault; may be given several times.
     #[arg(long, value_parser = PossibleValuesParser::new(CLASSES.iter().map(|class| class.id)))]
     class: Vec<String>,
     #[command(flatten)]
     threads: Threads,
-    /// Write matrix.md, matrix.csv and matrix.json into this folder.
+    /// Write matrix.md, matrix.csv and matrix.json to this folder.
     #[arg(long, default_value = "matrix")]
     out: PathBuf,
-    /// Also shrink a failure of RedLock under each class: breaks.md describes them, breaks/ has a picture of each.
+    /// Also shrink one failure of RedLock under each class, and write breaks.md, which describes them, and a figure of
+    /// each to breaks/.
     #[arg(long)]
     examples: bool,
     #[command(flatten)]
@@ -78,7 +79,7 @@ impl MatrixRun {
         for cell in table.surprises() {
             let first = cell.exclusion.first_seed.or(cell.fencing.first_seed);
             complain(&format!(
-                "{} under {} is claimed to hold, and broke: seed {}",
+                "{} under {} is claimed to hold, but broke with seed {}",
                 cell.lock,
                 cell.class,
                 first.unwrap_or(0)
@@ -88,7 +89,9 @@ impl MatrixRun {
         for cell in &table.cells {
             if let Some(seed) = cell.endless {
                 let (lock, class) = (&cell.lock, &cell.class);
-                complain(&format!("{lock} under {class} does not end: seed {seed}"));
+                complain(&format!(
+                    "{lock} under {class} does not end with seed {seed}"
+                ));
                 if code == 0 {
                     code = 3;
                 }

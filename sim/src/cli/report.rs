@@ -13,15 +13,17 @@ use crate::report::story;
 use crate::report::{figure, page};
 use crate::simulation::{Verdict, run_recorded};
 
-/// Show a run as a page for a browser. The exit code is 0 if the page was written, whatever it shows.
+/// Write a page for the browser that shows a run: what clients believed, what nodes stored, and what went wrong.
+///
+/// The exit code is 0 if the page was written, whatever it shows.
 #[derive(Debug, Args)]
 pub(super) struct Report {
     #[command(flatten)]
     chosen: Chosen,
-    /// The file to which the page is written.
+    /// Write the page to this file.
     #[arg(short, long, value_name = "PAGE")]
     out: PathBuf,
-    /// Write only the figure, as SVG, for example for a paper.
+    /// Write only the figure, as SVG.
     #[arg(long)]
     svg: bool,
     /// The title of the page. By default, the name of the file.
@@ -46,7 +48,7 @@ impl Report {
         if source.plan().lane == Lane::Turmoil {
             let path = self.chosen.path().display();
             return Err(CliError::Other(format!(
-                "{path}: a page shows requests and replies, and the lane turmoil has bytes: set lane = \"fast\" in the plan, or look at `quorlock-sim run`"
+                "{path}: a page shows requests and replies, but the lane turmoil carries bytes: set lane = \"fast\" in the plan, or use `quorlock-sim run`"
             )));
         }
         let (run, recording) = run_recorded(&Rc::new(source.plan().clone()));

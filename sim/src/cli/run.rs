@@ -14,7 +14,7 @@ use crate::simulation::{Run, Verdict, run};
 /// Run one seed, or a plan from a file, and print its story.
 #[derive(Debug, Args)]
 pub(super) struct RunOne {
-    /// A plan or scenario in TOML, a failure, or the id of a scenario.
+    /// A plan or a scenario in TOML, a failure in JSON, or the id of one of the simulator's scenarios.
     #[arg(value_name = "FILE|ID", conflicts_with_all = ["lock", "deployment", "variant", "nodes", "clients", "faults", "workload", "duration"])]
     file: Option<PathBuf>,
     /// The case of a scenario. By default, the first.
@@ -30,7 +30,7 @@ pub(super) struct RunOne {
     /// Print the plan in TOML instead of running it.
     #[arg(long)]
     plan: bool,
-    /// Write the history to this file, as JSON lines for other checkers.
+    /// Write the history to this file, as lines of JSON for other checkers.
     #[arg(long)]
     history: Option<PathBuf>,
     #[command(flatten)]

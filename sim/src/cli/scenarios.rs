@@ -14,19 +14,20 @@ use crate::study::pool::share_out;
 use crate::study::progress::{self, Counting};
 use crate::study::scenario::{self, Case, CaseVerdict, Depth, Expect, Interval, Judged, Scenario};
 
-/// Run scenarios and compare the results with what is expected.
+/// Run the simulator's scenarios or your own, and compare the results with what they expect.
 #[derive(Debug, Args)]
 pub(super) struct Scenarios {
-    /// Only scenarios whose id begins with this text, or else whose title contains it; or your own file or folder.
+    /// Run only the scenarios whose id begins with this text, or whose title contains it if no id does; or those of
+    /// your own file or folder.
     filter: Option<String>,
-    /// Only list the scenarios.
+    /// List the scenarios without running them.
     #[arg(long)]
     list: bool,
-    /// Run all seeds, even of cases that break after few, and print how often they break.
+    /// Run all seeds, also of cases that break after few, and print how often they break.
     #[arg(long)]
     rates: bool,
-    /// Run at most this many seeds of a case, as the lane turmoil is slow. A break that is too rare for them is
-    /// reported as not shown, which is no failure.
+    /// Run at most this many seeds of each case, for example because the lane turmoil is slow. A break that is too
+    /// rare for so few seeds is reported as not shown, which is not a failure.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     seeds: Option<u64>,
     #[command(flatten)]
@@ -241,7 +242,7 @@ fn of_folder(folder: &Path) -> Result<Vec<Scenario>, CliError> {
     if files.is_empty() {
         let folder = folder.display();
         return Err(CliError::Other(format!(
-            "{folder}: there is no file that ends in .toml"
+            "{folder}: there is no scenario in this folder: add a file that ends in .toml"
         )));
     }
     let read = |file: &PathBuf| {

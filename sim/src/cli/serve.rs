@@ -10,7 +10,7 @@ use crate::serve::{FaultWords, Host, Offer};
 /// Serve simulated Redis servers on ports of the loopback interface, until Ctrl-C.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
-    /// The port of the first node; the other nodes use the ports that follow. By default, free ports.
+    /// The port of the first node; the other nodes get the ports after it. By default, free ports.
     #[arg(long)]
     port: Option<u16>,
     /// The number of nodes.
@@ -22,9 +22,9 @@ pub(super) struct Serve {
     /// What a node keeps when it crashes: memory (nothing) or every-write (everything).
     #[arg(long, value_enum, default_value_t = Kept::Memory)]
     persistence: Kept,
-    /// A fault, with times that count from the start, of node /N or of all nodes: pause-node@5s..8s,
-    /// crash-node@10s..12s/0, reset@3s, flush@3s, forget-scripts@3s, backup@3s, server-error=loading@2s..4s,
-    /// delay=20ms@1s..5s, node-step=30s@6s, node-rate=5000@6s.
+    /// A fault of one node, or of all nodes if /NODE is left out; may be given several times. Times count from the
+    /// start. Examples of all kinds: pause-node@5s..8s, crash-node@10s..12s/0, reset@3s, flush@3s, forget-scripts@3s,
+    /// backup@3s, server-error=loading@2s..4s, delay=20ms@1s..5s, node-step=30s@6s, node-rate=5000@6s (in ppm).
     #[arg(long = "fault", value_name = "KIND[=VALUE]@FROM[..TO][/NODE]")]
     faults: Vec<FaultWords>,
     #[command(flatten)]
@@ -53,7 +53,7 @@ impl Serve {
         runtime.map_err(wrong)?.block_on(async {
             let host = Host::bind(offer).await.map_err(|error| {
                 CliError::Other(format!(
-                    "a port cannot be bound: {error}; choose another --port"
+                    "a port cannot be bound: {error}: choose another --port"
                 ))
             })?;
             if self.form.json {
@@ -86,7 +86,10 @@ impl Serve {
             None => vec![0; usize::from(self.nodes)],
             Some(first) => {
                 let last = first.checked_add(self.nodes - 1).ok_or_else(|| {
-                    CliError::Other(format!("there are no {} ports from {first} on", self.nodes))
+                    CliError::Other(format!(
+                        "{} nodes need {0} ports from {first}, but the last port is 65535: choose another --port",
+                        self.nodes
+                    ))
                 })?;
                 (first..=last).collect()
             }

@@ -12,15 +12,17 @@ use crate::study::failure::Failure;
 use crate::study::progress::{self, Counting};
 use crate::study::shrink::{Identity, Shrunk, Size, shrink};
 
-/// Shrink a failure while it stays the same failure. The exit code is 0 if a shrunk failure was written.
+/// Shrink a failure to a smaller plan that fails in the same way.
+///
+/// The exit code is 0 if the shrunk failure was written.
 #[derive(Debug, Args)]
 pub(super) struct Shrink {
     #[command(flatten)]
     chosen: Chosen,
-    /// The file to which the shrunk failure is written.
+    /// Write the shrunk failure to this file.
     #[arg(short, long)]
     out: PathBuf,
-    /// The maximum number of runs.
+    /// Stop after this many runs.
     #[arg(long, default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     runs: u32,
     #[command(flatten)]
@@ -52,7 +54,7 @@ impl Shrink {
         let Some(shrunk) = shrunk else {
             let path = self.chosen.path().display();
             return Err(CliError::Other(format!(
-                "{path}: it does not fail with seed {}: find one that does with `quorlock-sim scenarios` or `explore`",
+                "{path}: this does not fail with seed {}: find a seed that fails with `quorlock-sim scenarios` or `explore`",
                 plan.seed
             )));
         };

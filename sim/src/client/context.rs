@@ -288,7 +288,7 @@ impl Context {
     }
 }
 
-/// What the checkers of locks follow a client by.
+/// Records for the checkers of locks.
 #[cfg(feature = "locks")]
 impl Context {
     /// Creates the lock under test for these names: the product's, or that of the plan's variant.

@@ -76,7 +76,7 @@ fn first_stop(world: &mut World, who: ProcessId) -> Option<u64> {
     client.stops().take_first()
 }
 
-/// What happens after a use.
+/// The consequence of a use.
 enum Due {
     Nothing,
     Stop(Stop),

@@ -1,4 +1,4 @@
-//! Findings: what was observed during a run and is wrong, or may be.
+//! Findings: observations of a run that are wrong, or may be.
 
 use crate::serial::Serialize;
 
@@ -17,8 +17,8 @@ pub struct Theft {
     pub by: Process,
 }
 
-/// Two requests of one owner of which the one with the larger number stated a shorter lease. They may have been
-/// executed on different nodes.
+/// Two requests of one owner, where the one with the larger number stated a shorter lease. They may have been executed on
+/// different nodes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ShortenedLease {
     /// When the second of the two requests was executed, in nanoseconds of true time.

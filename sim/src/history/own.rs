@@ -1,4 +1,4 @@
-//! What a user's own clients do apart from locking: marks, stated properties, and calls to resources.
+//! Records of a user's own clients, apart from locks: marks, stated properties, and calls to resources.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! What an observer can see of a run: messages, claims on nodes, processes that were paused or down, and the readings
-//! of clocks.
+//! The observable course of a run: messages, claims on nodes, processes that were paused or down, and the readings of
+//! clocks.
 //!
 //! Only runs for reports are recorded. Recording does not change the run.
 

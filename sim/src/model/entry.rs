@@ -19,7 +19,7 @@ pub(super) async fn extend(hold: &ModelHold, lease: Duration) -> Result<(), Conf
     confirm(hold, hold.count(), lease).await
 }
 
-/// States the count to every member. A threshold of the members must answer that they had the claim.
+/// Sends the count to every member. A threshold of the members must answer that they had the claim.
 async fn confirm(hold: &ModelHold, count: u32, lease: Lease) -> Result<(), ConfirmError> {
     let client = &hold.client;
     let lost = || ConfirmError::Lost {

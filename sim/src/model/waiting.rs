@@ -17,7 +17,7 @@ pub(super) struct ModelWaiter {
     _subscriptions: Vec<Subscription>,
 }
 
-/// What a waiter has received since it was last cleared.
+/// The most important notification that a waiter has received since it was last cleared.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(super) enum WakeUpKind {
     #[default]

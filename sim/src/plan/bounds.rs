@@ -48,6 +48,7 @@ impl Plan {
         let workload = &self.workload;
         match workload.kind {
             WorkloadKind::Fair | WorkloadKind::Together => {
+                // A node keeps a place for a lease or four polls, whichever is longer.
                 let seldom = SimTime::nanos(workload.poll_cap.as_nanos().saturating_mul(4));
                 workload.lease.max(seldom)
             }
@@ -60,6 +61,7 @@ impl Plan {
         let lease = self
             .longest_lease()
             .max(self.lease_of(self.clients.saturating_sub(1)));
+        // More than the drift allowance of 1 % and 2 ms, by which a claim may outlast its lease.
         let drift = SimTime::nanos(lease.as_nanos() / 50).plus(SimTime::millis(10));
         let patience = self.network.call_timeout.plus(SimTime::secs(1));
         lease
@@ -87,7 +89,7 @@ impl Plan {
     }
 
     /// Returns how long clients may be stopped in the middle of steps. If several stops of one client are due at the
-    /// same time, they follow one another. What the client began ends after the last of them.
+    /// same time, they follow one another. An operation that the client has begun ends after the last of them.
     fn stops(&self) -> SimTime {
         let stops = self
             .faults
@@ -117,6 +119,7 @@ impl Plan {
                 fault: ClientFault::Rate { rate_ppm },
                 ..
             } => {
+                // Only a clock that runs slowly delays an end: each wait for a claim or a poll takes longer.
                 let rate = u64::from(rate_ppm.min(&0).unsigned_abs());
                 let span = self.longest_lease().plus(self.workload.poll_cap).as_nanos();
                 Some(span / 500_000 * rate)

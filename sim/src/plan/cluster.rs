@@ -11,8 +11,8 @@ use crate::plan::time::SimTime;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Cluster {
-    /// How long a node receives nothing from another node before it considers that node down (`cluster-node-timeout`).
-    /// A node that receives nothing from a majority of the primaries for this long answers `CLUSTERDOWN`.
+    /// The time without messages from another node after which a node considers it down (`cluster-node-timeout`). A
+    /// node that receives nothing from a majority of the primaries for this long answers `CLUSTERDOWN`.
     pub node_timeout: SimTime,
     /// The time from when a majority of the primaries considers a primary down until one of its replicas is promoted.
     pub election: SimTime,

@@ -26,7 +26,7 @@ use crate::plan::time::{ClockStep, SimTime};
 /// moves forwards.
 pub(crate) const RATES_PPM: std::ops::RangeInclusive<i32> = -999_999..=10_000_000;
 
-/// A fault of a run: when it begins, how long it lasts, and what goes wrong.
+/// A fault of a run, with its beginning and its length.
 ///
 /// In files, these fields are written next to the name of the fault's [`Kind`].
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -37,11 +37,11 @@ pub struct Fault {
     /// How long the fault lasts. For a crash, this is the time until the process is restarted; for a failover, the
     /// time until the old primary rejoins. Zero for a fault that happens once or is permanent. Files then omit it.
     pub lasts: SimTime,
-    /// What goes wrong, and where.
+    /// The kind of the fault, with its target and parameters.
     pub what: FaultKind,
 }
 
-/// What goes wrong, and where. `clients` and `nodes` are indices from 0.
+/// The kind of a fault, with its target and parameters. `clients` and `nodes` are indices from 0.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FaultKind {
     /// A fault of every link between one of the clients and one of the nodes.
@@ -52,24 +52,25 @@ pub enum FaultKind {
         nodes: Vec<u16>,
         /// The direction of the affected messages. Duplicates are always requests, and a reset ends both directions.
         direction: Direction,
-        /// What is wrong with the links.
+        /// The kind of link fault, with its parameters.
         fault: LinkFault,
     },
     /// A fault of one client.
     Client {
         /// The client.
         client: ClientTarget,
-        /// What is wrong with it.
+        /// The kind of client fault, with its parameters.
         fault: ClientFault,
     },
     /// A fault of one node.
     Node {
         /// The node.
         node: u16,
-        /// The replica of the node that is affected, from 0, as numbered when the run began, whatever its role is now.
-        /// `None` affects the server that is the primary when the fault begins.
+        /// The index of the affected replica, from 0. Replicas keep the numbers that they have at the beginning of the
+        /// run, whatever their roles are now. If `None`, the fault affects the server that is the primary when the
+        /// fault begins.
         replica: Option<u16>,
-        /// What is wrong with it.
+        /// The kind of node fault, with its parameters.
         fault: NodeFault,
     },
     /// Nodes are backed up by replication (`redis-cli --rdb`): a replica connects to each node and leaves when it has
@@ -81,12 +82,12 @@ pub enum FaultKind {
     },
 }
 
-/// What goes wrong with links.
+/// A fault of links.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum LinkFault {
-    /// Messages sent during the fault are lost. If only one direction is affected, this is a one-way cut. If some
-    /// pairs are affected, it is a partition that is not transitive.
+    /// Messages sent during the fault are lost. If only one direction is affected, this is a one-way cut. If only some
+    /// pairs of clients and nodes are affected, it is a partition that is not transitive.
     Cut,
     /// Some messages are lost.
     Loss {
@@ -114,8 +115,8 @@ pub enum LinkFault {
         /// The largest additional latency of a message.
         max: SimTime,
     },
-    /// Connections end, once. Requests in flight are executed or lost, according to `in_flight`. Replies in flight are
-    /// lost.
+    /// The connections are closed once. Requests in flight are executed or lost, according to `in_flight`. Replies in
+    /// flight are lost.
     Reset {
         /// What happens to the requests in flight.
         in_flight: InFlight,
@@ -126,7 +127,7 @@ pub enum LinkFault {
     Swallow,
 }
 
-/// What goes wrong with a client.
+/// A fault of a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ClientFault {
@@ -146,7 +147,7 @@ pub enum ClientFault {
         /// The number of the use, from 1.
         nth: u32,
     },
-    /// The process ends. It is restarted as a new client when the fault ends.
+    /// The process crashes. It is restarted as a new client when the fault ends.
     Crash,
     /// The machine of the process is suspended: the process and its timers are paused.
     Suspend {

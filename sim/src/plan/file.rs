@@ -24,7 +24,7 @@ use crate::plan::file::shorthand::spell_out;
 use crate::plan::time::SimTime;
 use crate::plan::{Lacks, Lane, LockKind, Plan, WorkloadKind};
 
-/// The reason why a plan cannot be run. Every error names the place.
+/// The error of a plan that cannot be run. Its message names the place of the error.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// The file cannot be read.
@@ -33,7 +33,7 @@ pub enum PlanError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why it cannot be read.
+        /// The error of the operating system.
         error: std::io::Error,
     },
     /// The file contains no plan.
@@ -49,10 +49,10 @@ pub enum PlanError {
     #[cfg(feature = "locks")]
     #[error("{0}")]
     Write(#[from] toml::ser::Error),
-    /// Something in the plan is impossible.
+    /// A field of the plan has an impossible value.
     #[error("{place}: {why}")]
     Impossible {
-        /// The field that is impossible.
+        /// The field with the impossible value.
         place: String,
         /// The reason.
         why: String,

@@ -1,7 +1,8 @@
 //! Plans drawn from a seed.
 //!
-//! The generator first draws which kinds of fault occur, and how often and how long. Runs with few kinds go deeper
-//! than runs with all kinds. It then writes down every single fault, and only that list is run.
+//! The generator first draws which kinds of fault occur, and how often and how long. A run with few kinds explores them
+//! more deeply than a run with all kinds. The generator then lists every single fault, and only these faults occur in
+//! the run.
 
 mod clusters;
 mod fault_generator;
@@ -40,7 +41,7 @@ pub enum FaultChoice {
 
 /// The error for a text that names no kinds of fault.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{word:?} is no kind of fault: use inside, all, none, or a list of {}", names().join(","))]
+#[error("{word:?} is not a kind of fault: use inside, all, none, or a list of {}", names().join(","))]
 pub struct UnknownKind {
     word: String,
 }
@@ -92,7 +93,7 @@ impl FaultChoice {
     fn allows(&self, kind: Kind, plan: &Plan) -> bool {
         let is_possible = match kind {
             Kind::SlowReplication => 0 < plan.nodes.replicas,
-            // Where there are sentinels, they decide about failovers.
+            // If there are sentinels, they decide about failovers.
             Kind::Failover => 0 < plan.nodes.replicas && !plan.nodes.are_groups(),
             Kind::IsolatePrimary => plan.nodes.are_groups(),
             _ if Kind::OF_CLUSTERS.contains(&kind) => plan.nodes.cluster.is_some(),
@@ -138,7 +139,7 @@ fn is_inside(kind: Kind, plan: &Plan) -> bool {
     }
 }
 
-/// What the nodes of a plan are made of.
+/// The kind of deployment that forms each node of a plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Deployment {
     /// Each node is a server, sometimes with replicas.
@@ -167,7 +168,7 @@ pub struct PlanGenerator {
     pub faults: FaultChoice,
     /// The lane. Faults that it does not support are drawn only if the user requests them by name.
     pub lane: Lane,
-    /// What the nodes are made of.
+    /// The deployment that forms each node.
     pub deployment: Deployment,
     /// The kind of lock.
     pub lock: LockKind,

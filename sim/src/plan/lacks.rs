@@ -20,7 +20,7 @@ pub enum Lacks {
     },
     /// A fault after the answer of a node: the lane does not decode answers in transit.
     #[error(
-        "faults[{0}]: the lane turmoil does not know what nodes answer; set from = \"client\" in after, or use the lane fast"
+        "faults[{0}]: the lane turmoil does not read what nodes answer; set from = \"client\" in after, or use the lane fast"
     )]
     Answer(usize),
     /// A deployment with sentinels.

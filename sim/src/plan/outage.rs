@@ -7,7 +7,7 @@ use crate::serial::{Deserialize, Serialize};
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::time::SimTime;
 
-/// A fault of one of a user's own resources.
+/// An outage of one of a user's own resources.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outage {
@@ -17,11 +17,11 @@ pub struct Outage {
     pub lasts: SimTime,
     /// The index of the resource, from 0, in the order in which resources are created. Larger numbers wrap around.
     pub resource: u16,
-    /// What goes wrong.
+    /// The kind of the outage.
     pub what: OutageKind,
 }
 
-/// What goes wrong with a resource.
+/// The kind of an outage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OutageKind {
@@ -64,7 +64,7 @@ impl fmt::Display for Outage {
         match self.what {
             OutageKind::Loss => write!(f, "messages of resource {resource} are lost for {lasts}"),
             OutageKind::Slow => write!(f, "messages of resource {resource} are late for {lasts}"),
-            OutageKind::Pause => write!(f, "resource {resource} stands still for {lasts}"),
+            OutageKind::Pause => write!(f, "resource {resource} is paused for {lasts}"),
             OutageKind::Crash => write!(f, "resource {resource} is down for {lasts}"),
         }
     }

@@ -19,9 +19,9 @@ pub enum Property {
     Ownership,
     /// The hold count that a guard reports is the number of guards of its hold.
     HoldCount,
-    /// When all faults are over, the lock is acquired within a bound.
+    /// When all faults have ended, the lock is acquired within a bound.
     Progress,
-    /// After all clients have ended, nothing stays locked.
+    /// After all clients have stopped, nothing stays locked.
     Orphans,
     /// A fair lock serves its waiters in the order in which they arrived.
     Fairness,
@@ -68,7 +68,7 @@ impl Property {
         Property::Eventually,
     ];
 
-    /// The property of this name.
+    /// Returns the property with this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Property::ALL
             .into_iter()

@@ -11,16 +11,17 @@ use crate::plan::time::SimTime;
 pub struct Nodes {
     /// The number of nodes.
     pub count: u16,
-    /// What a server still has after a restart.
+    /// The data that a server still has after a restart.
     pub persistence: Persistence,
     /// The number of replicas of each node. A replica answers only after it was promoted.
     pub replicas: u16,
     /// The shortest time that a write takes to reach a replica.
     pub replication_lag: SimTime,
-    /// How many replicas must have a claim before a grant or a renewal counts (`WAIT`). `None` if no replica is
-    /// awaited.
+    /// The number of replicas that must have a claim before a grant or a renewal counts (`WAIT`). `None` if no replica
+    /// is awaited.
     pub wait: Option<Wait>,
-    /// How many replicas a primary needs to accept writes (`min-replicas-to-write`). `None` if it always accepts them.
+    /// The number of replicas that a primary needs to accept writes (`min-replicas-to-write`). `None` if it always
+    /// accepts them.
     pub min_replicas: Option<MinReplicas>,
     /// The sentinels of each node, which make the node a group. They elect another primary when the primary fails, and
     /// clients ask them for its address. `None` if each node has a fixed address.
@@ -45,7 +46,7 @@ impl Nodes {
     }
 }
 
-/// How many replicas must have a claim before a grant or a renewal counts.
+/// The number of replicas that must have a claim before a grant or a renewal counts, with a time limit.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Wait {
@@ -71,7 +72,7 @@ pub struct MinReplicas {
 pub struct Sentinels {
     /// The number of sentinels.
     pub count: u16,
-    /// How many sentinels must consider the primary down before an election. `None` if a majority must.
+    /// The number of sentinels that must consider the primary down before an election. `None` for a majority.
     pub quorum: Option<u16>,
     /// How long a sentinel receives nothing from a server before it considers the server down
     /// (`down-after-milliseconds`).
@@ -83,11 +84,11 @@ pub struct Sentinels {
     pub gossip: SimTime,
     /// How long a server must act as a primary, while the sentinels name another one, before it is made a replica.
     pub demotion: SimTime,
-    /// What sentinels do with the connections of a server whose role they change.
+    /// Whether sentinels close the connections of a server whose role they change.
     pub connections: Connections,
 }
 
-/// What sentinels do with the connections of a server whose role they change.
+/// Whether sentinels close the connections of a server whose role they change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Connections {
@@ -163,7 +164,7 @@ impl Default for Nodes {
     }
 }
 
-/// What a server still has after a restart.
+/// The data that a server still has after a restart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Persistence {

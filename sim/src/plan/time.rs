@@ -1,4 +1,4 @@
-//! Spans of time with their textual form: `250ms`, `1.5s`, `-3s`.
+//! Spans of time, with their textual form such as `250ms`, `1.5s` or `-3s`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -100,7 +100,7 @@ impl ClockStep {
 
 /// The error for a text that is not a span of time.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{0:?} is no span of time: write for example 40us, 250ms or 1.5s")]
+#[error("{0:?} is not a duration: write for example 40us, 250ms or 1.5s")]
 pub struct NotASpan(String);
 
 const UNITS: [(&str, u64); 5] = [

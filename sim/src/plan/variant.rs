@@ -1,5 +1,5 @@
-//! Variants of the lock: locks with deliberate flaws, and locks as others publish them. The simulator must find what
-//! is wrong with them.
+//! Variants of the lock: locks with deliberate flaws, and locks as others publish them. The simulator must find their
+//! flaws.
 //!
 //! Each variant has a name and a list of [`Flaw`]s. The clients and nodes with these flaws are in
 //! [`model`](crate::model).
@@ -30,7 +30,7 @@ macro_rules! variants {
             /// All variants.
             pub const ALL: &[Variant] = &[Variant::Product, $(Variant::$variant),+];
 
-            /// Returns its name in a plan.
+            /// Returns the name of the variant in a plan.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -39,7 +39,7 @@ macro_rules! variants {
                 }
             }
 
-            /// Returns its flaws.
+            /// Returns the flaws of the variant.
             #[must_use]
             pub const fn flaws(self) -> &'static [Flaw] {
                 match self {
@@ -84,9 +84,9 @@ variants! {
     MaximumToken = "maximum-token", [MaximumIsToken];
     /// Published Redlock whose token is the largest of plain counters, which start at 1.
     CounterTokens = "counter-tokens", [MaximumIsToken, CountersFromOne];
-    /// A waiter that receives a wake-up believes that it holds the lock.
+    /// A waiter that receives a wake-up treats it as a grant.
     WakeIsGrant = "wake-is-grant", [WakeIsGrant];
-    /// A waiter only waits for a message and never checks the lock itself, neither after it has subscribed nor later.
+    /// A waiter tries again only after a message. It never tries on its own, neither after it has subscribed nor later.
     MessagesOnly = "messages-only", [NoLookWithoutMessage];
     /// A wake-up ends a random pause early.
     CutBackOff = "cut-back-off", [WakeEndsBackOff];
@@ -96,7 +96,7 @@ variants! {
     SetNxDel = "set-nx-del", [SetNx, DeleteUnchecked];
     /// `SET NX PX`, released by `GET`, a comparison in the client, and `DEL`.
     GetThenDel = "get-then-del", [SetNx, GetBeforeDelete, DeleteUnchecked];
-    /// `SET NX PX`, released by compare-and-delete. An owner that repeats its acquire is refused.
+    /// `SET NX PX`, released by compare-and-delete. An owner that sends its acquire again is refused.
     SetNx = "set-nx", [SetNx];
     /// Validity is measured with the client's wall clock.
     WallClock = "wall-clock", [WallClock];
@@ -184,7 +184,7 @@ impl fmt::Display for Variant {
 
 /// The error for a text that names no variant.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{word:?} is no variant of the lock: use one of {}", names())]
+#[error("{word:?} is not a variant of the lock: use one of {}", names())]
 pub struct UnknownVariant {
     word: String,
 }

@@ -1,10 +1,10 @@
-//! Workloads: what the clients of a plan do.
+//! Workloads: the work of the clients of a plan.
 
 use crate::serial::{Deserialize, Serialize};
 
 use crate::plan::time::SimTime;
 
-/// What the clients of a plan do, and for how long.
+/// The work of the clients of a plan, with its times.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Workload {
@@ -41,7 +41,7 @@ pub struct Workload {
 
 #[expect(
     clippy::trivially_copy_pass_by_ref,
-    reason = "serde asks for a reference"
+    reason = "serde calls it with a reference"
 )]
 fn is_none(many: &u16) -> bool {
     *many == 0
@@ -99,7 +99,8 @@ pub enum WorkloadKind {
     TryStorm,
     /// Wait in the queue of a fair lock, sometimes give up, and sometimes try without waiting.
     Fair,
-    /// Read while others read, write alone, read during one's own write hold, and request to write while reading.
+    /// Read while other clients read, write alone, read during one's own write hold, and request to write while
+    /// reading.
     ReadWrite,
     /// Extend a hold in one task and re-enter it in another, while the watchdog renews it.
     Extending,
@@ -119,7 +120,7 @@ pub enum WorkloadKind {
     /// Acquire locks of several clients together, fair locks among them, and extend and re-enter one hold from several
     /// tasks at the same time. Each client has its own settings, age and clock.
     Together,
-    /// Begin to write and to read as one owner at the same time, while others do the same.
+    /// Begin to write and to read as one owner at the same time, while other clients do the same.
     Sides,
 }
 
@@ -145,7 +146,7 @@ impl WorkloadKind {
         WorkloadKind::Sides,
     ];
 
-    /// Returns its name on the command line.
+    /// Returns the name of the kind on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

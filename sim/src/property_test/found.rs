@@ -188,17 +188,17 @@ impl fmt::Display for Shortfall {
         match self {
             Shortfall::NeverLookedAt { name, runs } => write!(
                 f,
-                "the property {name:?} never got its chance: no client came to it in {runs} runs; give them more \
-                 time or seeds, or look for what keeps them from it"
+                "the property {name:?} was never checked: no client reached it in {runs} runs; give the clients more \
+                 time or seeds, or find out what keeps them from it"
             ),
             Shortfall::NeverTrue { name, checks, runs } => write!(
                 f,
-                "the property {name:?} (sometimes!) was never true: it was looked at {checks} times in {runs} runs; give the \
-                 clients more time or seeds, or look for what keeps it from being so"
+                "the property {name:?} (sometimes!) was never true: it was checked {checks} times in {runs} runs; give the \
+                 clients more time or seeds, or find out what prevents it"
             ),
             Shortfall::Idle { runs } => write!(
                 f,
-                "no client did anything in {runs} runs: none acquired a lock, asked a resource or stated a property"
+                "no client did anything in {runs} runs: none acquired a lock, called a resource or stated a property"
             ),
         }
     }

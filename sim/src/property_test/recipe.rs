@@ -1,7 +1,7 @@
-//! The recipe of a failure of a test, in a file: its seed, what was drawn for it, and the candidates that shrinking
-//! took.
+//! The file of a test's failure: its seed, the settings from which its plan is drawn, and the candidates that shrinking
+//! accepted.
 //!
-//! Drawing and shrinking depend on nothing else, so the plan itself is not written.
+//! The plan follows from these, so it is not written itself.
 
 use std::fmt::{self, Write};
 use std::fs;
@@ -20,7 +20,7 @@ use crate::study::shrink::{Taken, shrink_again};
 /// The version of this simulator. Only the version that wrote a file can repeat the run.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// A failure of a test, with everything from which its run follows.
+/// A failure of a test, with everything that determines its run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Recipe {
     pub(super) test: String,
@@ -42,7 +42,7 @@ pub(super) enum RecipeError {
     #[error("{0}")]
     Io(#[from] std::io::Error),
     /// The file was written by another version.
-    #[error("made by version {0}, this is {VERSION}: replay it with that one")]
+    #[error("written by version {0}, but this is {VERSION}: replay it with version {0}")]
     OtherVersion(String),
     /// The file is not a failure of a test.
     #[error("not a failure of a test of this simulator: {0}")]
@@ -179,13 +179,13 @@ impl<'a> Fields<'a> {
 
     fn value<T: FromStr>(&self, name: &str) -> Result<T, RecipeError> {
         let value = self.raw(name)?.parse();
-        value.map_err(|_| RecipeError::Foreign(format!("{name} is no such number")))
+        value.map_err(|_| RecipeError::Foreign(format!("{name} is not a valid number")))
     }
 
     fn text(&self, name: &str) -> Result<&'a str, RecipeError> {
         let value = self.raw(name)?;
         let inner = value.strip_prefix('"').and_then(|v| v.strip_suffix('"'));
-        inner.ok_or_else(|| RecipeError::Foreign(format!("{name} is no text")))
+        inner.ok_or_else(|| RecipeError::Foreign(format!("{name} is not a string")))
     }
 }
 
@@ -239,7 +239,7 @@ mod tests {
     fn another_version_and_other_files_are_refused() {
         let text = recipe().to_string();
         let older = text.replace(VERSION, "0.0.9").parse::<Recipe>();
-        let says = "made by version 0.0.9, this is";
+        let says = "written by version 0.0.9, but this is";
         assert!(older.unwrap_err().to_string().starts_with(says));
         for wrong in [
             text.replace("seed = 20", "seed = many"),

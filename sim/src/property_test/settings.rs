@@ -145,10 +145,10 @@ impl Outages {
     }
 }
 
-/// Draws stops of clients in the middle of a step, in half of all runs.
+/// Draws stops of clients in the middle of steps, in half of all runs.
 ///
-/// A stop finds code that checks that it holds its lock and then acts on that. If the code is stopped in between for
-/// slightly longer than the lease, its action collides with what the next holder has begun.
+/// These stops reveal code that checks that it holds its lock and then acts on that. If the code is stopped in between
+/// for slightly longer than the lease, its action collides with what the next holder has begun.
 fn stops(plan: &Plan) -> Vec<Fault> {
     let mut draw = Draw::new(plan.seed, Purpose::Outages, 1);
     if draw.chance(500_000) {

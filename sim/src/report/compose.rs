@@ -12,9 +12,13 @@ use crate::simulation::{Run, Verdict};
 
 /// The number of rows above which the rows of a picture are low.
 const FEW_ROWS: usize = 10;
+/// The height of the row of a clock, in pixels.
 const CLOCK_ROW: f64 = 22.0;
+/// The height of a row of faults, in pixels.
 const FAULT_ROW: f64 = 17.0;
+/// The height of a row of marks of a user's own clients, in pixels.
 const WORDS_ROW: f64 = 16.0;
+/// The space above the first row and below the last row of a lane, in pixels.
 const PADDING: f64 = 7.0;
 /// The number of messages above which the picture first shows only the part around the violation.
 const MANY: usize = 160;

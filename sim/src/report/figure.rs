@@ -175,7 +175,7 @@ impl Canvas<'_> {
     fn x(&self, at: u64) -> f64 {
         let (from, until) = self.scene.view;
         let share = (at as f64 - from as f64) / (until.saturating_sub(from).max(1) as f64);
-        // Far outside of the view, the exact position does not matter.
+        // Far outside the view, the exact position does not matter.
         GUTTER + share.clamp(-2.0, 3.0) * (WIDTH - GUTTER - EDGE)
     }
 

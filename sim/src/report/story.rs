@@ -24,7 +24,7 @@ pub struct StoryLine {
 
 /// The kind of event that a line describes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[expect(missing_docs, reason = "each says what it is")]
+#[expect(missing_docs, reason = "the names of the variants describe them")]
 pub enum StoryKind {
     Fault,
     Client,

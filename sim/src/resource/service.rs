@@ -186,7 +186,7 @@ struct Underway<A> {
 }
 
 impl<A> Underway<A> {
-    /// Returns whether the process died before the request actually left.
+    /// Returns whether the process died before the request left it, so that the request was never sent.
     fn has_never_left(&self, world: &World) -> bool {
         let client = world.clients.get(self.who.client);
         client.is_some_and(|client| client.died_before(self.who, self.departs))

@@ -28,7 +28,7 @@ impl FaultWords {
     pub fn of(&self, nodes: u16) -> Result<Vec<Fault>, String> {
         match self.node {
             Some(node) if nodes <= node => Err(format!(
-                "there is no node {node}: they are 0 to {}",
+                "there is no node {node}: nodes are numbered from 0 to {}",
                 nodes - 1
             )),
             Some(node) => Ok(vec![with_node(&self.fault, node)]),
@@ -155,7 +155,7 @@ impl Words<'_> {
                     rate_ppm: self.rate()?,
                 },
             ),
-            Some(_) => return Err(format!("{name} needs a simulation")),
+            Some(_) => return Err(format!("{name} is a fault of simulations only")),
             None => return Err(format!("there is no fault {name:?}")),
         })
     }
@@ -168,12 +168,12 @@ impl Words<'_> {
     fn once(&self) -> Result<SimTime, String> {
         match self.to {
             None => Ok(self.at),
-            Some(_) => Err("it happens once, and has no end".into()),
+            Some(_) => Err("this fault happens once, and has no end".into()),
         }
     }
 
     fn value<T: FromStr>(&self) -> Result<T, String> {
-        let value = self.value.ok_or("it needs a value after =")?;
+        let value = self.value.ok_or("this fault needs a value after =")?;
         let value = value.strip_prefix('+').unwrap_or(value);
         value
             .parse()
@@ -200,7 +200,7 @@ impl Words<'_> {
             Some("loading") => Ok(ServerError::Loading),
             Some("out-of-memory") => Ok(ServerError::OutOfMemory),
             Some("busy") => Ok(ServerError::Busy),
-            _ => Err("it needs the name of an error after =".into()),
+            _ => Err("this fault needs the name of an error after =".into()),
         }
     }
 }
@@ -251,7 +251,7 @@ mod tests {
         );
         assert_eq!(
             told("reset@3s/1", 2),
-            ["3s: connections are reset, requests under way are lost, between clients and node 1"]
+            ["3s: connections are reset, requests in flight are lost, between clients and node 1"]
         );
         assert_eq!(
             told("backup@3s", 2),

@@ -152,7 +152,7 @@ impl Summary {
         let idle = self
             .faults
             .iter()
-            // With fewer than 20 faults, that none had an effect may be chance.
+            // With fewer than 20 faults, it may be chance that none had an effect.
             .find(|(_, (drawn, done))| 20 <= *drawn && *done == 0);
         idle.map(|(kind, (drawn, _))| format!("{drawn} faults of kind {kind} never did anything"))
     }

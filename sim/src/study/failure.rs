@@ -47,13 +47,17 @@ pub enum FileError {
         error: serde_json::Error,
     },
     /// The failure belongs to a test, which has its own clients.
-    #[error("{path}: it is of a test: run `QUORLOCK_REPLAY={path} cargo test`")]
+    #[error(
+        "{path}: this is a failure of a test: replay it with `QUORLOCK_REPLAY={path} cargo test`"
+    )]
     OfTest {
         /// The file.
         path: PathBuf,
     },
     /// Another version wrote the file.
-    #[error("{path}: made by version {found}, this is {VERSION}: replay it with that one")]
+    #[error(
+        "{path}: written by version {found}, but this is {VERSION}: replay it with version {found}"
+    )]
     OtherVersion {
         /// The file.
         path: PathBuf,

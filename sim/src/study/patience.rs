@@ -56,7 +56,7 @@ fn endless(running: &Mutex<BTreeMap<u64, Instant>>) -> Option<u64> {
 #[expect(
     clippy::print_stderr,
     clippy::exit,
-    reason = "a thread that goes round and round cannot be stopped"
+    reason = "a thread in an endless loop cannot be stopped"
 )]
 fn say_and_exit(seed: u64) -> ! {
     eprintln!("error: the run of seed {seed} does not end");

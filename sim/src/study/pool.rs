@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Does each piece of work once, on this number of threads. A thread that is free takes the next piece.
+/// Executes each piece of work once, on this number of threads. A thread that is free takes the next piece.
 ///
 /// `take` receives the result of each piece, one at a time, in the order in which the pieces end. When it returns
 /// `Break`, no further piece begins. It still receives the results of pieces that have already begun.

@@ -37,7 +37,7 @@ pub(crate) enum Expected {
     Holds { order: bool },
     /// Exclusion breaks: the lock is the control.
     Breaks,
-    /// Nothing is claimed.
+    /// The lock claims nothing under the class.
     Anything,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Results {
     pub(crate) cells: Vec<Compared>,
 }
 
-/// How an observation relates to the prediction.
+/// The relation of an observation to the prediction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Agreement {
     /// The property held in both, or broke in both.

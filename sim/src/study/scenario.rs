@@ -2,7 +2,7 @@
 //!
 //! A plan in a file is a scenario without a header. A scenario has cases: the same plan with other locks or in other
 //! circumstances, each with its own verdict. A case fails if an expected break is not found, if an unexpected break is
-//! found, or if nothing happened in it.
+//! found, or if too little happened to show anything.
 
 mod catalog;
 mod figure;
@@ -25,9 +25,9 @@ pub use judge::{CaseVerdict, Depth, Judged};
 pub struct Scenario {
     /// The identifier of the scenario.
     pub id: String,
-    /// What happens, in a few words.
+    /// A title of a few words.
     pub title: String,
-    /// What happens, and why the runs end as they do.
+    /// A description of what happens, and the reason for the verdict.
     pub reason: String,
     /// The source of the claim.
     pub source: String,

@@ -61,8 +61,8 @@ pub(crate) fn shrink_own(
     shrink_by(plan, least_nodes, most_runs, OWN_SEEDS, run, &mut |_, _| {})
 }
 
-/// Returns the plan to which [`shrink_own`] shrank a plan, without any run. The candidates follow from the plan and
-/// from those that were accepted.
+/// Returns the plan to which [`shrink_own`] shrank a plan, without any run. The plan and the accepted candidates
+/// determine all candidates.
 pub(crate) fn shrink_again(
     plan: &Plan,
     least_nodes: u16,
@@ -150,7 +150,8 @@ struct Search<'a> {
     watch: &'a mut dyn FnMut(u32, &Size),
 }
 
-/// The number of other seeds with which a smaller plan is tried. Whatever is left out changes what clients draw.
+/// The number of other seeds with which a smaller plan is tried. Any change of a plan changes the random numbers that
+/// clients draw, so a smaller plan may fail only with another seed.
 const SEEDS: u64 = 12;
 
 /// The number of other seeds if there is much to gain.
@@ -204,7 +205,7 @@ impl Search<'_> {
         is_taken
     }
 
-    /// Tries a plan, and accepts it only if its run gets no longer: smaller numbers can mean more events.
+    /// Tries a plan, and accepts it only if its run does not get longer: smaller numbers can lead to more events.
     fn attempt_no_longer(&mut self, plan: Plan) -> bool {
         let (operations, events) = (self.size.operations, self.size.events);
         self.attempt_if(plan, |size| {
@@ -228,7 +229,7 @@ impl Search<'_> {
         })
     }
 
-    /// Cuts off what follows the violation, because it does not matter. Only a failure to make progress needs the end.
+    /// Ends the plan 1 ms after the violation. A failure to make progress needs the end of its run, so it is not cut.
     fn cut_the_end(&mut self) {
         if self.property.is_liveness() {
             return;
@@ -305,7 +306,7 @@ impl Search<'_> {
         }
     }
 
-    /// Shortens faults and leases. What a user's own clients do in that time is noise.
+    /// Shortens faults and leases. In the remaining time, a user's own clients would only add noise.
     fn shorter(&mut self) {
         for divisor in [2, 4, 8, 16] {
             let mut place = 0;

@@ -9,7 +9,7 @@ use crate::simulation::Run;
 use crate::study::TEST_FAILURE;
 use crate::study::failure::{Failure, FileError};
 
-/// What a file contains.
+/// The content of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Source {
     /// A plan without a verdict.
@@ -18,7 +18,7 @@ pub enum Source {
     Failure(Box<Failure>),
 }
 
-/// The reason why nothing can be run from a file.
+/// The error of a file from which nothing can be run.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// The failure cannot be read.
@@ -27,9 +27,9 @@ pub enum SourceError {
     /// The plan cannot be read, or cannot be run.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The failure no longer fails in the same way.
+    /// The run of the failure differs from the recorded one.
     #[error(
-        "{path}: it does not repeat itself: the trace is {now:016x} now, was {was}; the code has changed since"
+        "{path}: the run differs from the recorded one: its trace is {now:016x}, and was {was}; the code has changed since"
     )]
     Changed {
         /// The file.

@@ -16,7 +16,7 @@ use crate::world::id::{ClientId, Id, Seat, first};
 use crate::world::slab::Key;
 use crate::world::{World, with};
 
-/// How soon a broken connection for wake-ups is noticed. It takes as long in the other lane.
+/// How soon a broken connection for wake-ups is noticed. The fast lane takes as long.
 const PING: Duration = Duration::from_millis(100);
 
 /// Runs the host until the process ends.

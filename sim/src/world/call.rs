@@ -71,11 +71,11 @@ pub(crate) struct Call {
 enum Tie {
     /// The end of the call's connection.
     Connection,
-    /// None: the connection was reset, but what is in flight still arrives.
+    /// Nothing ends the call: its connection was reset, but what is in flight still arrives.
     OutlivesConnection,
-    /// None: the process died after it sent the request, which still arrives.
+    /// Nothing ends the call: its process died after it sent the request, which still arrives.
     SentByTheDead,
-    /// The process died before the request left, so the request was never sent.
+    /// The death of its process, which has happened before the request left. The request is never sent.
     Void,
 }
 
@@ -168,7 +168,7 @@ impl Call {
         !self.is_done && !self.is_dropped
     }
 
-    /// Returns whether no process wants the answer.
+    /// Returns whether no process waits for the answer any longer.
     pub(crate) fn is_unheard(&self) -> bool {
         self.is_dropped || self.tie == Tie::SentByTheDead
     }
@@ -182,12 +182,12 @@ impl Call {
         self.tie == Tie::Void
     }
 
-    /// Returns whether the request is executed whatever happens to the connection.
+    /// Returns whether the request is executed even if its connection ends.
     pub(crate) fn outlives_connection(&self) -> bool {
         matches!(self.tie, Tie::OutlivesConnection | Tie::SentByTheDead)
     }
 
-    /// Records that the connection is reset but that what is in flight still arrives.
+    /// Records a reset of the connection after which what is in flight still arrives.
     pub(crate) fn outlive_connection(&mut self) {
         if self.tie == Tie::Connection {
             self.tie = Tie::OutlivesConnection;

@@ -1,7 +1,8 @@
-//! Bounds on how much may happen in a span of true time. A run that never ends does much while no time passes.
+//! Bounds on how much may happen in a span of true time. They detect a run that never ends because it does much while no
+//! time passes.
 
-/// What has happened so far and what may have happened by now. Both are counts of events, steps of tasks, and uses of
-/// clocks, timers, randomness and the network.
+/// The number of occurrences so far, and the number that is allowed by now. An occurrence is an event, a step of a task,
+/// or a use of a clock, a timer, randomness or the network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
     spent: u64,

@@ -14,7 +14,7 @@ pub(crate) struct ActiveFaults {
 }
 
 impl ActiveFaults {
-    /// Creates the state for this many faults, none of which has had an effect.
+    /// Creates the state for this many faults, before any of them has had an effect.
     pub(crate) fn new(many: usize) -> Self {
         ActiveFaults {
             active: Vec::new(),

@@ -27,9 +27,9 @@ pub(crate) struct Group {
     stage: FailoverState,
     /// Members that are separated from the others.
     separations: Separations,
-    /// Servers whose role differs from what the sentinels want, each with the time since when this is seen.
+    /// Servers whose role differs from what the sentinels want, each with the time at which this was first seen.
     wrong: Vec<(NodeId, u64)>,
-    /// The last promotion, as long as some sentinels have not learned of it.
+    /// The last promotion, until all sentinels have learned of it.
     news: Option<UnannouncedPromotion>,
     /// The fault that last struck a primary.
     cause: Option<FaultId>,

@@ -262,7 +262,8 @@ impl Link {
         self.to_node.swallow_no_more()
     }
 
-    /// Returns the fault because of which the next call takes one more round trip: the node lacks the scripts.
+    /// Returns the fault that removed the scripts from the node, if the client has not noticed it. The next call then
+    /// takes one more round trip, to send the script.
     pub(crate) fn lacks_scripts(&self) -> Option<FaultId> {
         self.lacks_scripts
     }

@@ -249,7 +249,7 @@ impl NodeState {
         self.replicas = replicas;
     }
 
-    /// Records that the node has no more replicas from now on than it has now.
+    /// Records that from now on the node has at most the number of replicas that it has now.
     pub(crate) fn count_replicas_from(&mut self, now: u64) {
         self.replicas_since = now;
     }

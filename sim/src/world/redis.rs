@@ -51,7 +51,7 @@ fn packed(words: &[&[u8]]) -> Vec<u8> {
 }
 
 impl RedisServer {
-    /// Creates a server that only clients talk to.
+    /// Creates a server without an operator connection, which only clients use.
     pub(crate) fn new(process: Process) -> Self {
         RedisServer {
             process,
@@ -109,9 +109,7 @@ impl RedisServer {
     /// Starts over with a full copy of its primary's data.
     pub(crate) fn follow(&mut self, primary: &RedisServer) {
         self.process.follow(&primary.process);
-        // What is in flight is part of the copy, or of what the primary has lost.
-        self.replicated.clear();
-        // Effects in flight are older than the copy.
+        // The changes in flight are older than the copy: it contains them, or the primary has lost them.
         self.replicated.clear();
     }
 

@@ -44,7 +44,7 @@ impl AwaitedReplication {
         last.map_or(Some(0), |last| self.confirmed.get(last).map(|(_, at)| *at))
     }
 
-    /// Returns the replicas that have confirmed until now.
+    /// Returns the replicas that have confirmed by this time.
     pub(crate) fn confirmed(&self, now: u64) -> impl Iterator<Item = NodeId> {
         let confirmed = self.confirmed.iter();
         confirmed

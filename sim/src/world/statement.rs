@@ -10,9 +10,9 @@ type Statement = (u64, u64);
 /// The lease that an owner stated under each number. The claims of one hold share their numbers across all nodes.
 #[derive(Debug, Default)]
 pub(crate) struct Statements {
-    /// By owner, in the order of the numbers.
+    /// The statements of each owner, in the order of their numbers.
     stated: BTreeMap<OwnerId, Vec<Statement>>,
-    /// The last ones. A request reaches all nodes within milliseconds, so most statements are among them.
+    /// The most recent statements. A request reaches all nodes within milliseconds, so most requests repeat one of these.
     recent: VecDeque<(OwnerId, Statement)>,
 }
 

@@ -45,7 +45,7 @@ impl Program {
         (self.start)(who)
     }
 
-    /// Runs the check at the end of the run. Must be called while the world is not borrowed, too.
+    /// Runs the check at the end of the run. Must be called while the world is not borrowed, like [`start`](Self::start).
     pub(crate) fn end(&self) {
         (self.end)();
     }

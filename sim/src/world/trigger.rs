@@ -7,7 +7,7 @@ use crate::world::id::{FaultId, Id, Seat};
 #[derive(Debug, Default)]
 pub(crate) struct Triggers {
     messages: Vec<ExpectedMessage>,
-    /// Faults that are due, with the role that no client has.
+    /// Faults that are due but wait until a client has their role.
     roles: Vec<(FaultId, ClientTarget)>,
 }
 

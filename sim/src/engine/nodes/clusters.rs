@@ -1,4 +1,4 @@
-//! What the nodes of a cluster know of each other, and what they tell clients.
+//! The knowledge of cluster nodes about each other, and the slots that they announce to clients.
 //!
 //! Each shard is a [group](super::elections) whose voters are the nodes that were primaries when the run began.
 

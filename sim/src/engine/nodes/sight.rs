@@ -1,11 +1,11 @@
-//! How the members of a group see each other.
+//! The view that the members of a group have of each other.
 
 use crate::world::by_id::ById;
 use crate::world::group::Sight;
 use crate::world::id::NodeId;
 use crate::world::node::{NodeState, Role};
 
-/// What the members of a group can observe of all nodes.
+/// The observations that members of a group can make of all nodes.
 pub(super) struct Seen<'a> {
     pub(super) nodes: &'a ById<NodeId, NodeState>,
     pub(super) now: u64,

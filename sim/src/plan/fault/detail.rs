@@ -15,7 +15,7 @@ pub enum Direction {
     ToClient,
 }
 
-/// What happens to the requests in flight when their connection ends.
+/// The fate of the requests in flight when their connection is closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InFlight {
@@ -26,7 +26,7 @@ pub enum InFlight {
     Executed,
 }
 
-/// What a monotonic clock does while its machine is suspended.
+/// The behaviour of a monotonic clock while its machine is suspended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Suspended {
@@ -46,7 +46,7 @@ pub enum ServerError {
     Loading,
     /// `OOM`: the server has no memory left.
     OutOfMemory,
-    /// `BUSY`: a script runs for too long.
+    /// `BUSY`: a script has been running for too long.
     Busy,
 }
 
@@ -62,7 +62,7 @@ impl From<ServerError> for redis_sim::Condition {
     }
 }
 
-/// How a replica of a cluster replaces its primary.
+/// The way in which a replica of a cluster replaces its primary.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Handover {

@@ -7,7 +7,7 @@ use super::{ClientFault, Fault, FaultKind, LinkFault, NodeFault};
 /// A kind of fault, with its name on the command line. **Append only**: plans are drawn kind by kind.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "each is the kind of the fault of its name")]
+#[expect(missing_docs, reason = "each variant has the name of its fault")]
 pub enum Kind {
     Cut,
     Loss,
@@ -118,7 +118,7 @@ impl Kind {
     /// Panics unless `N` is the number of kinds that are left.
     #[expect(
         clippy::indexing_slicing,
-        reason = "at compile time, where no iterator runs"
+        reason = "a constant function cannot use iterators"
     )]
     pub(crate) const fn all_but<const N: usize>(left_out: &[Kind]) -> [Kind; N] {
         let mut rest = [Kind::Cut; N];

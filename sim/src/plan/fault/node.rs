@@ -1,9 +1,9 @@
-//! What goes wrong with a node.
+//! Faults of a node.
 
 use super::{Handover, ServerError};
 use crate::plan::time::{ClockStep, SimTime};
 
-/// What goes wrong with a node.
+/// A fault of a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum NodeFault {
@@ -11,9 +11,9 @@ pub enum NodeFault {
     Pause,
     /// The node crashes. When the fault ends, it is restarted with the data that its persistence kept.
     Crash,
-    /// The node loses power, and with it its last writes, whatever its persistence is. It is restarted without them
-    /// when the fault ends. With `appendfsync everysec` on a slow disk, up to two seconds are lost; a truncated end of
-    /// the file is ignored (`aof-load-truncated`).
+    /// The node loses power and its last writes, whatever its persistence is. It is restarted without these writes when
+    /// the fault ends. With `appendfsync everysec` on a slow disk, up to two seconds are lost; a truncated end of the
+    /// file is ignored (`aof-load-truncated`).
     PowerLoss {
         /// The length of the period before the power loss whose writes are lost.
         loses: SimTime,
@@ -55,7 +55,7 @@ pub enum NodeFault {
         /// The replica that is promoted, from 0. If it is already the primary, the node's first primary is promoted
         /// instead.
         replica: u16,
-        /// The clients that do not notice the failover and keep using the old primary.
+        /// The clients that do not notice the failover, and keep using the old primary.
         left_behind: Vec<u16>,
     },
     /// The primary of a group is cut off from its replicas, its sentinels and all clients, except those that are

@@ -67,7 +67,7 @@ impl fmt::Display for ClientTarget {
 /// The error for a text that is not a client.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "{0:?} is no client: write its number, \"holder\", or \"holder of 1\" for the holder of name 1"
+    "{0:?} is not a client: write its number, \"holder\", or \"holder of 1\" for the holder of name 1"
 )]
 pub struct NotAClient(String);
 

@@ -72,7 +72,7 @@ fields! {
     after: MessageText,
 }
 
-/// Takes a field that a fault of this kind must have.
+/// Takes the value of a field that a fault of this kind must have.
 macro_rules! need {
     ($text:ident.$field:ident) => {
         $text
@@ -352,7 +352,7 @@ impl FaultText {
             Kind::ClusterFailover => NodeFault::ClusterFailover {
                 how: text.how.take().unwrap_or_default(),
             },
-            kind => return Err(format!("`{}` is no fault of a node", kind.name())),
+            kind => return Err(format!("`{}` is not a fault of a node", kind.name())),
         })
     }
 
@@ -383,7 +383,7 @@ fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T,
 fn some(what: &str, numbers: Option<Vec<u16>>) -> Result<Vec<u16>, String> {
     match numbers {
         Some(numbers) if numbers.is_empty() => Err(format!(
-            "{what}s: an empty list is no {what}: leave `{what}s` out for all of them"
+            "{what}s: the list is empty: leave `{what}s` out to name all {what}s"
         )),
         numbers => Ok(numbers.unwrap_or_default()),
     }

@@ -39,7 +39,7 @@ pub enum Repeats {
 /// The n-th message of a kind in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AfterMessage {
-    /// The time from which on messages are counted.
+    /// The time from which messages are counted.
     pub since: SimTime,
     /// The kind of the request, or of the request that the answer belongs to.
     pub message: MessageKind,
@@ -123,7 +123,7 @@ impl Trigger {
         }
     }
 
-    /// Returns the times at which the fault begins, as far as they are known before the run.
+    /// Returns the times at which the fault begins, if they are known before the run.
     pub fn times(&self) -> impl Iterator<Item = SimTime> + use<> {
         let (first, every, times) = match *self {
             Trigger::At(at) => (at, SimTime::ZERO, 1),
@@ -269,7 +269,7 @@ impl FromStr for MessageEnd {
         };
         role.ok_or_else(|| {
             format!(
-                "{text:?} is no end of a message: write client, client 0, holder, holder of 1, node or node 2"
+                "{text:?} is not the end of a message: write client, client 0, holder, holder of 1, node or node 2"
             )
         })
     }
@@ -390,7 +390,7 @@ mod tests {
         }
         assert_eq!(
             "nod 2".parse::<MessageEnd>().unwrap_err(),
-            "\"nod 2\" is no end of a message: write client, client 0, holder, holder of 1, node or node 2"
+            "\"nod 2\" is not the end of a message: write client, client 0, holder, holder of 1, node or node 2"
         );
     }
 }

@@ -62,8 +62,8 @@ impl LinkFault {
                 )
             }
             LinkFault::Reset { in_flight } => f.write_str(match in_flight {
-                InFlight::Lost => "connections are reset, requests under way are lost,",
-                InFlight::Executed => "connections are reset, requests under way still arrive,",
+                InFlight::Lost => "connections are reset, requests in flight are lost,",
+                InFlight::Executed => "connections are reset, requests in flight still arrive,",
             }),
             LinkFault::Swallow => f.write_str("connections swallow everything from now on"),
         }
@@ -76,7 +76,7 @@ impl ClientFault {
             ClientFault::Pause => write!(f, "{client} pauses for {lasts}"),
             ClientFault::PauseInside { nth } => write!(
                 f,
-                "{client} pauses for {lasts} in the middle of what it does (step {nth})"
+                "{client} pauses for {lasts} in the middle of its work (step {nth})"
             ),
             ClientFault::StopInside { nth } => write!(
                 f,
@@ -97,7 +97,7 @@ impl ClientFault {
             ClientFault::Cancel { nth } => {
                 write!(
                     f,
-                    "{client} drops what it waits for (at poll {nth} from now)"
+                    "{client} drops the future that it awaits (at poll {nth} from now)"
                 )
             }
             ClientFault::Rate { rate_ppm } => {
@@ -147,7 +147,7 @@ impl NodeFault {
                 write!(f, "replica {replica} of {node} is promoted")?;
                 if !left_behind.is_empty() {
                     let who = NumberList("client", left_behind);
-                    write!(f, "; {who} stays with the old primary for {lasts}")?;
+                    write!(f, "; the old primary still serves {who} for {lasts}")?;
                 }
                 Ok(())
             }
@@ -168,7 +168,10 @@ impl NodeFault {
                 write!(f, " for {lasts}")
             }
             NodeFault::SentinelFailover => {
-                write!(f, "a sentinel of {node} is told to promote a replica")
+                write!(
+                    f,
+                    "a sentinel of {node} receives the command to promote a replica"
+                )
             }
             NodeFault::CrashSentinel { sentinel } => write!(
                 f,
@@ -179,21 +182,21 @@ impl NodeFault {
             }
             NodeFault::StaleSentinel { sentinel } => write!(
                 f,
-                "sentinel {sentinel} of {node} hears nothing of the others for {lasts}"
+                "sentinel {sentinel} of {node} receives nothing from servers and other sentinels for {lasts}"
             ),
             NodeFault::Stall { nth } => write!(
                 f,
-                "node {node} stands still for {lasts} behind a request (number {nth} from now)"
+                "{node} stalls for {lasts} after it has executed a request (number {nth} from now)"
             ),
             NodeFault::FreeBacklog => write!(
                 f,
-                "node {node} frees its replication backlog and goes by another identity"
+                "{node} frees its replication backlog and draws a new master_replid"
             ),
             NodeFault::Misroute { clients, to } => {
                 let who = NumberList("client", clients);
                 write!(
                     f,
-                    "the address of node {node} leads {who} to node {to} for {lasts}"
+                    "the address of {node} leads {who} to node {to} for {lasts}"
                 )
             }
             NodeFault::MigrateSlot { name, to, gap } => {
@@ -211,10 +214,13 @@ impl NodeFault {
             }
             NodeFault::ClusterFailover { how } => {
                 let how = match how {
-                    Handover::Manual => "once it has everything",
-                    Handover::Takeover => "at once, whatever it has",
+                    Handover::Manual => "once it has all data",
+                    Handover::Takeover => "at once, whatever data it has",
                 };
-                write!(f, "a replica of {node} is told to take its place {how}")
+                write!(
+                    f,
+                    "a replica of {node} receives the command to replace its primary {how}"
+                )
             }
         }
     }

@@ -65,7 +65,7 @@ impl Misfit {
 pub struct Misreading {
     /// The position of the error.
     pub at: Position,
-    /// What is wrong, and what to do.
+    /// A description of the error, and how to correct it.
     pub why: String,
 }
 

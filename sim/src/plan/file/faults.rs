@@ -66,7 +66,7 @@ fn once(what: &'static str, numbers: &[u16]) -> Result<(), Wrong> {
     }
 }
 
-/// Checks that a fault begins within the run, and also ends within it.
+/// Checks that a fault begins and ends within the run.
 fn check_trigger(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
     let duration = plan.duration;
     match fault.when {

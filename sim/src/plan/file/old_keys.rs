@@ -27,7 +27,7 @@ const RENAMED: [(&str, &str); 7] = [
 pub struct OldKey {
     /// The position of the key in the text.
     pub at: Position,
-    /// The former name, as it stands in the text.
+    /// The former name, as it is written in the text.
     pub old: &'static str,
     /// The name to use.
     pub new: &'static str,

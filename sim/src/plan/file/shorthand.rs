@@ -53,7 +53,7 @@ fn take_defaults<'a>(plan: &mut DocumentPart<'a>) -> Result<Option<DocumentPart<
     for (kind, fields) in &defaults {
         let word = kind.get_ref();
         if !names().any(|name| name == *word) {
-            let mut why = format!("`{word}` is no kind of fault");
+            let mut why = format!("`{word}` is not a kind of fault");
             if let Some(meant) = nearest(word, names()) {
                 why += &format!("; did you mean `{meant}`?");
             }

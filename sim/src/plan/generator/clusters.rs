@@ -6,7 +6,7 @@ use crate::plan::fault::{FaultKind, Handover, Kind, NodeFault};
 use crate::plan::time::SimTime;
 use crate::plan::{Cluster, Coverage, MinReplicas, Persistence, Plan, Wait};
 
-/// Makes the nodes of a plan the shards of one cluster.
+/// Turns the nodes of a plan into the shards of one cluster.
 pub(super) fn add(plan: &mut Plan, faults: &FaultChoice) {
     let mut draw = Draw::new(plan.seed, Purpose::Clusters, 0);
     let draw = &mut draw;

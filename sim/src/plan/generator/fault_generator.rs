@@ -44,7 +44,7 @@ impl FaultGenerator<'_> {
         self.draw.index(usize::from(self.plan.nodes.count)) as u16
     }
 
-    /// Maps a node to the minority of nodes that may lose data, so that the counters of a majority survive.
+    /// Returns the node that crashes: the given one, or one that may lose data if a crash loses data.
     fn may_crash(&self, node: u16) -> u16 {
         match self.plan.nodes.persistence {
             Persistence::EveryWrite => node,
@@ -52,6 +52,7 @@ impl FaultGenerator<'_> {
         }
     }
 
+    /// Maps a node to the minority of nodes that may lose data, so that the token counters of a majority survive.
     fn may_forget(&self, node: u16) -> u16 {
         let minority = self.plan.nodes.count.saturating_sub(1) / 2;
         if !self.inside || minority == 0 {
@@ -182,6 +183,7 @@ impl FaultGenerator<'_> {
             Kind::CrashClient => Fault::of_client(at, client, ClientFault::Crash).lasting(lasts),
             Kind::SuspendClient => {
                 let clock = match self.draw.between(0, 1) {
+                    // A clock that stops during a suspension breaks the stated assumptions.
                     _ if self.inside => Suspended::Counts,
                     0 => Suspended::Stops,
                     _ => Suspended::Counts,

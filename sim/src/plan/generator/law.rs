@@ -55,7 +55,7 @@ pub(super) enum Law {
     Sides,
     /// Many clients that compete for one lock, without faults.
     Contention,
-    /// Repeated stops of the holder for longer than its lease, where its work may be about to end.
+    /// Repeated stops of the holder for longer than its lease, at moments when its work may be about to end.
     LastPolls,
     /// A node that is restarted without the last renewal that it confirmed.
     LostRenewals,
@@ -65,7 +65,7 @@ pub(super) enum Law {
     Longer,
     /// A node that is asserted to keep everything, and is restarted with the data that it had before a flush.
     OldDisks,
-    /// Requests that are duplicated and arrive again long after their owner has gone.
+    /// Requests that are duplicated and arrive again long after their owner has released.
     Echoes,
     /// A holder that re-acquires a node that has lost the claim of a competitor, while the round of the competitor
     /// continues.

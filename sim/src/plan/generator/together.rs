@@ -27,8 +27,8 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     }
 }
 
-/// Restarts nodes without their data, again and again. Their clients watch them, so such a node grants no lock until
-/// the longest lease of its clients has passed. Each node has the only counter of its tokens.
+/// Repeatedly restarts nodes without their data. Their clients watch them, so such a node grants no lock until the
+/// longest lease of its clients has passed. Each node has the only counter of its tokens.
 fn forget(plan: &mut Plan, draw: &mut Draw) {
     plan.nodes.persistence = Persistence::Memory;
     plan.not_demanded.push(Property::Fencing);

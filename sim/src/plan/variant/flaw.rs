@@ -49,7 +49,7 @@ pub enum Flaw {
     WallClock,
     /// Clients with an odd number know only the first three nodes.
     MixedMembership,
-    /// A member is asked only when the previous one has answered.
+    /// A request is sent to a member only after the previous member has answered.
     OneByOne,
     /// Members are acquired in the order in which the names were given, and kept while the client waits for the next
     /// one.
@@ -62,19 +62,19 @@ pub enum Flaw {
     CancelKeepsParts,
     /// The hold of a dropped guard continues: only an explicit release ends it.
     DropKeepsHold,
-    /// A release asks one member after another and stops at the first one without a claim. The other claims are
-    /// renewed further.
+    /// A release is sent to one member after another, and stops at the first one without a claim. The watchdog keeps
+    /// renewing the other claims.
     ReleaseStopsAtLoss,
     /// A member has the full time-out of the transport to answer, not a small part of the lease.
     MembersHaveTime,
-    /// Renewals stop at the first one that fails.
+    /// Renewals stop after the first one that fails.
     RenewalEndsAtError,
     /// The node serves and wakes the newest waiter.
     NewestIsNext,
-    /// Places in a queue expire by the clocks of clients. Each client asks the node to remove the places that have
-    /// expired by the client's clock.
+    /// Places in a queue expire by the clocks of clients. Each client requests that the node remove the places that
+    /// have expired by the client's clock.
     ClientsTimePlaces,
-    /// A waiter that gives up, or dies, stays in the queue for minutes.
+    /// A waiter that gives up or dies stays in the queue for minutes.
     PlaceOutlivesWaiter,
     /// The renewal of one reader renews all readers.
     ReadersRenewAll,

@@ -11,7 +11,7 @@ use crate::plan::{LockKind, Persistence, Plan};
 pub struct Class {
     /// The name of the class in tables.
     pub id: &'static str,
-    /// What goes wrong, and within which bounds.
+    /// A description of the faults and of their bounds.
     pub title: &'static str,
     pub(super) kinds: &'static [Kind],
     pub(super) bounds: ClassBounds,
@@ -31,11 +31,11 @@ pub(super) enum ClassBounds {
 /// The remedies that a lock needs to hold under a class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Assumes {
-    /// No remedies: what every lock of the product has is enough.
+    /// No remedies: every lock of the product holds under the class.
     Nothing,
     /// Watched nodes.
     Trust,
-    /// Claims that nodes keep longer than their leases.
+    /// Claims that nodes keep for longer than their leases.
     Margin,
     /// Watched nodes, and claims that nodes keep longer than their leases.
     Remedies,
@@ -55,7 +55,7 @@ const QUIET: Class = Class {
 };
 
 /// Faults that make sentinels promote a replica while servers keep running, and what clients then receive.
-const ELECTIONS: [Kind; 3] = [
+const SEPARATIONS: [Kind; 3] = [
     Kind::IsolatePrimary,
     Kind::SentinelFailover,
     Kind::StaleSentinel,
@@ -64,10 +64,36 @@ const ELECTIONS: [Kind; 3] = [
 /// Faults that make a cluster promote a replica while servers keep running.
 const HANDOVERS: [Kind; 2] = [Kind::IsolatePrimary, Kind::ClusterFailover];
 
+/// The classes that only storms have: for runs on real servers, and for the same storms in the simulator.
+#[cfg(all(unix, feature = "chaos"))]
+pub(crate) const STORMS_ONLY: &[Class] = &[BACKUPS, REPLICAS, ELECTIONS, ALL_AT_ONCE];
+
+/// Servers that look like another process although they lose nothing, between restarts after which they have lost
+/// everything.
+#[cfg(all(unix, feature = "chaos"))]
+const BACKUPS: Class = Class {
+    id: "backups, amnesia",
+    title: "nodes are backed up by replication and free their backlogs, and some end and come back with nothing",
+    kinds: &[Kind::Backup, Kind::FreeBacklog, Kind::CrashNode],
+    persistence: Persistence::Memory,
+    assumes: Assumes::Trust,
+    ..QUIET
+};
+
+/// Faults of replicas that never take the place of their primaries.
+#[cfg(all(unix, feature = "chaos"))]
+const REPLICAS: Class = Class {
+    id: "replicas",
+    title: "replicas end, stand still, and receive writes late; their primaries go on",
+    kinds: &[Kind::CrashNode, Kind::PauseNode, Kind::SlowReplication],
+    ..QUIET
+};
+
 /// A class for storms on real servers: all kinds of faults that real servers support, within what the product's lock
 /// on a majority survives. A third of them are restarts, so that a minute has enough of them to break a lock that does
 /// not survive restarts.
-pub(crate) const ALL_AT_ONCE: Class = Class {
+#[cfg(all(unix, feature = "chaos"))]
+const ALL_AT_ONCE: Class = Class {
     id: "all at once, amnesia",
     title: "all of it at once, within what our lock on a majority withstands; nodes come back with nothing",
     kinds: &[
@@ -94,6 +120,24 @@ pub(crate) const ALL_AT_ONCE: Class = Class {
     ],
     persistence: Persistence::Memory,
     assumes: Assumes::Remedies,
+    ..QUIET
+};
+
+/// What makes the sentinels of real groups elect another primary.
+#[cfg(all(unix, feature = "chaos"))]
+const ELECTIONS: Class = Class {
+    id: "elections",
+    title: "primaries of Sentinel groups are killed, stopped, or replaced by order; sentinels are killed and stopped",
+    kinds: &[
+        Kind::CrashNode,
+        Kind::CrashNode,
+        Kind::PauseNode,
+        Kind::SentinelFailover,
+        Kind::SentinelFailover,
+        Kind::CrashSentinel,
+        Kind::PauseSentinel,
+    ],
+    assumes: Assumes::Trust,
     ..QUIET
 };
 
@@ -270,7 +314,14 @@ pub const CLASSES: &[Class] = &[
 impl Class {
     /// Returns whether the faults of the class need replicas.
     pub(super) fn needs_replicas(&self) -> bool {
-        self.kinds.contains(&Kind::Failover)
+        self.kinds.contains(&Kind::SlowReplication)
+    }
+
+    /// Returns whether the faults of the class need sentinels.
+    #[cfg(all(unix, feature = "chaos"))]
+    pub(super) fn needs_sentinels(&self) -> bool {
+        let mut kinds = self.kinds.iter();
+        kinds.any(|kind| Kind::OF_GROUPS.contains(kind))
     }
 
     /// Returns whether sentinels may promote a replica because of the class.
@@ -283,14 +334,14 @@ impl Class {
     /// that lead to failovers.
     fn kinds_for(&self, plan: &Plan) -> Vec<Kind> {
         let kinds = self.kinds.iter().flat_map(|kind| match kind {
-            Kind::Failover if plan.nodes.sentinels.is_some() => &ELECTIONS[..],
+            Kind::Failover if plan.nodes.sentinels.is_some() => &SEPARATIONS[..],
             Kind::Failover if plan.nodes.cluster.is_some() => &HANDOVERS[..],
             kind => std::slice::from_ref(kind),
         });
         kinds.copied().filter(|kind| plan.lane.has(*kind)).collect()
     }
 
-    /// Adds faults of the class to a plan: one to four, or up to a dozen if the class has many kinds.
+    /// Adds one to four faults of the class to a plan, or up to a dozen if the class has many kinds.
     pub(super) fn add_to(&self, plan: &mut Plan) {
         if self.kinds.is_empty() {
             return;
@@ -317,6 +368,13 @@ impl Class {
             if let FaultKind::Node { node, .. } = &mut fault.what {
                 *node %= minority.max(1);
             }
+        }
+        if let FaultKind::Node { replica, .. } = &mut fault.what
+            && self.needs_replicas()
+            && kind.strikes_replicas()
+        {
+            let replicas = usize::from(plan.nodes.replicas).max(1);
+            *replica = u16::try_from(draw.index(replicas)).ok();
         }
         match &mut fault.what {
             FaultKind::Client {

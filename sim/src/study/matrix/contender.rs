@@ -168,11 +168,7 @@ impl Candidate {
         ];
         let workload = workloads.get((seed / 2 % 3) as usize);
         let mut plan = PlanGenerator {
-            lane: match self.deployment {
-                Deployment::Servers => Lane::Fast,
-                // Only in this lane does the client itself find the primary.
-                Deployment::Groups | Deployment::Clusters => Lane::Turmoil,
-            },
+            lane: self.lane(),
             deployment: Deployment::Servers,
             faults: FaultChoice::None,
             lock: self.lock,
@@ -183,15 +179,20 @@ impl Candidate {
             duration: None,
         }
         .plan(seed);
-        // Some work lasts until the lease ends, so that a claim that ends early has consequences.
+        // Some sections last until the lease ends, so that a claim that ends early has consequences.
         plan.workload.hold_max = plan.workload.hold_max.max(plan.workload.lease);
         self.dress(&mut plan, class, majority);
-        if self.deployment != Deployment::Servers {
-            // The client tries all sentinels, or all nodes, one after another within this time.
-            plan.network.connect_timeout = SimTime::millis(600);
-        }
         class.add_to(&mut plan);
         plan
+    }
+
+    /// Returns the lane of the lock's plans.
+    pub(super) fn lane(&self) -> Lane {
+        match self.deployment {
+            Deployment::Servers => Lane::Fast,
+            // Only in this lane does the client itself find the primary.
+            Deployment::Groups | Deployment::Clusters => Lane::Turmoil,
+        }
     }
 
     /// Adapts a plan to this lock. `majority` is the number of nodes if a majority decides.
@@ -212,6 +213,10 @@ impl Candidate {
             within: SimTime::millis(20),
         });
         let is_majority = self.lock == LockKind::Redlock;
+        if self.deployment != Deployment::Servers {
+            // The client tries all sentinels, or all nodes, one after another within this time.
+            plan.network.connect_timeout = SimTime::millis(600);
+        }
         match self.deployment {
             Deployment::Servers => {}
             Deployment::Groups => {
@@ -236,12 +241,20 @@ impl Candidate {
         }
     }
 
-    /// Returns whether the lock can run on real servers. Locks with sentinels or several names cannot.
+    /// Returns whether the lock can run on real servers. Locks on clusters or several names cannot.
     pub(crate) fn is_had(&self) -> bool {
-        self.deployment == Deployment::Servers && self.lock != LockKind::Multi
+        self.deployment != Deployment::Clusters && self.lock != LockKind::Multi
     }
 
-    /// Returns how many of the runs per lock this lock gets. Runs over sockets take about thirty times as long.
+    /// Returns whether a storm of a class can strike the lock on real servers. A lock on Sentinel groups has faults
+    /// that lead to elections, and no others.
+    #[cfg(all(unix, feature = "chaos"))]
+    pub(crate) fn meets(&self, class: &Class) -> bool {
+        class.needs_sentinels() == (self.deployment == Deployment::Groups)
+    }
+
+    /// Returns how many runs this lock gets, given the number of runs per lock. Runs over sockets take about thirty
+    /// times as long.
     pub(super) fn runs_of(&self, runs: u64) -> u64 {
         match self.deployment {
             Deployment::Servers => runs,

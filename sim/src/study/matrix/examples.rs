@@ -44,7 +44,7 @@ impl Matrix {
                     shrunk,
                 })
             });
-            // In a class that contains other classes, the first failure is usually one of theirs.
+            // In a class that contains other classes, the first failure usually belongs to one of those.
             let mut new = shrunk.filter(|example| {
                 let mut told = examples.iter();
                 told.all(|other| other.shows() != example.shows())

@@ -7,9 +7,9 @@
 use super::class::{Class, ClassBounds};
 use super::contender::Candidate;
 use crate::plan::draw::{Draw, Purpose};
-use crate::plan::fault::{Fault, FaultKind, Kind, NodeFault, ServerError, Trigger};
+use crate::plan::fault::{Fault, FaultKind, Kind, NodeFault, Trigger};
 use crate::plan::time::{ClockStep, SimTime};
-use crate::plan::{Network, Plan, Watchdog, Workload, WorkloadKind};
+use crate::plan::{Network, Plan, Sentinels, Watchdog, Workload, WorkloadKind};
 
 /// The length of a lease, in the time of the plan.
 const LEASE: SimTime = SimTime::millis(150);
@@ -47,6 +47,7 @@ impl Candidate {
     pub(crate) fn storm(&self, class: &Class, storm: Storm) -> Plan {
         let mut plan = Plan {
             seed: storm.seed,
+            lane: self.lane(),
             duration: storm.lasts,
             clients: CLIENTS,
             network: Network {
@@ -71,9 +72,28 @@ impl Candidate {
             ..Plan::default()
         };
         self.dress(&mut plan, class, MAJORITY);
-        plan.faults = Bursts::new(class, &plan, storm).all();
+        if plan.nodes.sentinels.is_some() {
+            make_elections_matter(&mut plan);
+            plan.faults = Bursts::new(class, &plan, storm).one_after_another();
+        } else {
+            plan.faults = Bursts::new(class, &plan, storm).all();
+        }
         plan
     }
+}
+
+/// Makes holds and leases longer than an election, and replicas lag. Otherwise, a claim has ended or has reached the
+/// replica before that is promoted, and a failover loses nothing.
+fn make_elections_matter(plan: &mut Plan) {
+    plan.workload.lease = SimTime::millis(300);
+    plan.workload.hold_min = SimTime::millis(120);
+    plan.workload.hold_max = SimTime::millis(300);
+    plan.nodes.replication_lag = SimTime::millis(80);
+    plan.nodes.sentinels = Some(Sentinels {
+        down_after: SimTime::millis(50),
+        election: SimTime::millis(60),
+        ..Sentinels::default()
+    });
 }
 
 /// Draws the faults of a storm.
@@ -102,7 +122,7 @@ impl<'a> Bursts<'a> {
         }
     }
 
-    /// Draws bursts of faults with hardly any gaps, and pauses in which everything recovers.
+    /// Draws bursts of faults with small gaps, and pauses between the bursts in which everything recovers.
     fn all(mut self) -> Vec<Fault> {
         let mut faults = Vec::new();
         if self.kinds.is_empty() {
@@ -125,6 +145,35 @@ impl<'a> Bursts<'a> {
         faults
     }
 
+    /// Draws faults of Sentinel groups, each after the one before is over, with pauses in which the group recovers.
+    /// Faults of sentinels overlap with the fault that follows.
+    fn one_after_another(mut self) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        let last = self.plan.duration.minus(self.plan.duration.min(LEASE));
+        let mut at = SimTime::millis(self.draw.between(20, 100));
+        while at < last {
+            let Some(mut fault) = self.one(at) else {
+                return faults;
+            };
+            let kind = fault.kind();
+            if kind != Kind::SentinelFailover {
+                // About half of the faults are too short for an election.
+                fault.lasts = SimTime::millis(self.draw.between(10, 200));
+            }
+            fault.lasts = fault.lasts.min(self.plan.duration.minus(at));
+            at = match kind {
+                Kind::CrashSentinel | Kind::PauseSentinel => {
+                    at.plus(SimTime::millis(self.draw.between(0, 50)))
+                }
+                _ => at
+                    .plus(fault.lasts)
+                    .plus(SimTime::millis(self.draw.between(100, 400))),
+            };
+            faults.push(fault);
+        }
+        faults
+    }
+
     fn one(&mut self, at: SimTime) -> Option<Fault> {
         let kind = self.kinds.get(self.draw.index(self.kinds.len())).copied()?;
         let mut fault = self.class.fault(kind, self.plan, &mut self.draw);
@@ -137,13 +186,9 @@ impl<'a> Bursts<'a> {
             match what {
                 // Faults that lose data strike all servers, one after the other. Clients need not know which servers
                 // may lose data.
-                NodeFault::Crash | NodeFault::PowerLoss { .. } => {
+                NodeFault::Crash | NodeFault::PowerLoss { .. } if !self.plan.nodes.are_groups() => {
                     *node = any.unwrap_or(0);
                     fault.lasts = SimTime::millis(self.draw.between(0, 30));
-                }
-                // A server has so little data that it never loads for long.
-                NodeFault::Error { error } if *error == ServerError::Loading => {
-                    *error = ServerError::OutOfMemory;
                 }
                 NodeFault::Step { by } if self.class.bounds == ClassBounds::Inside => {
                     *by = self.step(*node, at)?;

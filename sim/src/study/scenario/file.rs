@@ -53,7 +53,7 @@ pub enum ScenarioError {
     },
     /// There is no scenario with this id.
     #[error(
-        "there is no scenario {0:?}: `quorlock-sim scenarios --list` names all of them, and a file is given by its path"
+        "there is no scenario {0:?}: `quorlock-sim scenarios --list` prints all of them; name a file by its path"
     )]
     Unknown(String),
 }

@@ -1,4 +1,4 @@
-//! Runs a case and compares the result with what is expected.
+//! Runs a case and compares its result with the expected verdict.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -57,7 +57,7 @@ pub struct Judged {
     pub measured: Option<Measured>,
 }
 
-/// How many seeds of a case are run.
+/// The number of seeds of a case that are run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Depth {
     /// Seeds are run until an expected break is found.

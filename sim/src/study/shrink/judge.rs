@@ -1,4 +1,4 @@
-//! What decides whether a candidate is taken: a run of it, or the record of one.
+//! Judges of candidates: a candidate is accepted by its run, or by the record of an earlier search.
 
 use std::rc::Rc;
 
@@ -6,9 +6,10 @@ use super::size::{Identity, Size, Taken};
 use crate::plan::Plan;
 use crate::simulation::Run;
 
-/// Decides about candidates.
+/// Decides which candidates are accepted.
 pub(super) trait Judge {
-    /// What was run in the end and its size, if it is taken. Candidates are counted from 1.
+    /// Returns the plan that was run and its size if the candidate is accepted, or `None` if it is not. `attempt` is
+    /// the number of the candidate, from 1.
     fn judge(
         &mut self,
         attempt: u32,
@@ -17,7 +18,7 @@ pub(super) trait Judge {
     ) -> Option<(Rc<Plan>, Size)>;
 }
 
-/// Runs each candidate, and keeps the best run.
+/// Runs each candidate, and keeps the best run so far.
 pub(super) struct Runs<'a> {
     run: &'a dyn Fn(&Rc<Plan>) -> Run,
     best: Run,
@@ -43,7 +44,7 @@ impl<'a> Runs<'a> {
         &self.identity
     }
 
-    /// What was run best.
+    /// Returns the plan of the best run so far.
     pub(super) fn plan(&self) -> Rc<Plan> {
         Rc::clone(&self.best.plan)
     }

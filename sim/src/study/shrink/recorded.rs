@@ -1,4 +1,4 @@
-//! Which candidates were taken, so that a plan can be shrunk again without a run.
+//! The record of a search, with which a plan is shrunk again without a run.
 
 use std::rc::Rc;
 
@@ -7,7 +7,7 @@ use super::size::{Size, Taken};
 use crate::plan::Plan;
 use crate::plan::time::SimTime;
 
-/// Takes the candidates that were taken before.
+/// Accepts the candidates that the recorded search accepted.
 pub(super) struct Recorded<'a> {
     first: Taken,
     rest: &'a [Taken],
@@ -31,7 +31,7 @@ impl<'a> Recorded<'a> {
         }
     }
 
-    /// The size of the run that was shrunk.
+    /// Returns the size of the run that was shrunk.
     pub(super) fn size(&self) -> Size {
         self.first.size()
     }

@@ -54,13 +54,13 @@ impl Identity {
 /// The size of a failure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Size {
-    /// The number of faults in the plan.
+    /// The number of faults and outages in the plan.
     pub faults: usize,
     /// The number of clients.
     pub clients: u16,
     /// The number of nodes, with their replicas.
     pub nodes: u16,
-    /// The number of operations of clients before the failure.
+    /// The number of operations of clients before the failure, with the marks and calls of a user's own clients.
     pub operations: usize,
     /// The number of events of the whole run.
     pub events: u64,

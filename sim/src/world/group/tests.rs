@@ -1,4 +1,4 @@
-//! Elections without servers: what sentinels do when they see certain things.
+//! Elections without servers: the tests decide what the sentinels see, and check what they do.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ fn id(number: u16) -> NodeId {
     NodeId::new(number)
 }
 
-/// A group of the servers 0 to 2, of which 0 is the primary, and the sentinels 3 to 5.
+/// A group of the servers 0 to 2 and the sentinels 3 to 5. The primary is server 0.
 struct Scene {
     group: Group,
     asleep: BTreeSet<NodeId>,

@@ -151,11 +151,11 @@ fn what_is_wrong_with_a_trigger_or_a_target_is_told_with_what_to_do() {
         ),
         (
             format!("{flush}after = {{ message = 'renew', to = 'server 1' }}"),
-            "after.to: \"server 1\" is no end of a message: write client, client 0, holder, holder of 1, node or node 2",
+            "after.to: \"server 1\" is not the end of a message: write client, client 0, holder, holder of 1, node or node 2",
         ),
         (
             format!("{pause}client = 'leader'"),
-            "\"leader\" is no client: write its number, \"holder\", or \"holder of 1\" for the holder of name 1",
+            "\"leader\" is not a client: write its number, \"holder\", or \"holder of 1\" for the holder of name 1",
         ),
         (format!("{pause}client = -1"), "clients are counted from 0"),
     ] {
@@ -173,6 +173,6 @@ fn a_field_of_no_kind_and_a_kind_that_there_is_not_are_refused() {
     let by = told("kind = 'node-step'\nat = '1s'\nnode = 1\nby = 'much'");
     assert_eq!(
         by,
-        "by: \"much\" is no span of time: write for example 40us, 250ms or 1.5s"
+        "by: \"much\" is not a duration: write for example 40us, 250ms or 1.5s"
     );
 }

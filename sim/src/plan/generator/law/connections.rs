@@ -48,7 +48,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     workload.hold_min = SimTime::millis(lease / 2);
     workload.hold_max = SimTime::millis(lease * draw.between(1, 5));
     if workload.kind == WorkloadKind::Extending && draw.chance(500_000) {
-        // Then only an extension lengthens the hold, and it happens when the lease has just ended.
+        // Without a watchdog, only an extension lengthens the hold, and it is sent when the lease has just ended.
         workload.watchdog = Watchdog::Off;
         workload.max_hold = None;
         workload.hold_min = SimTime::millis(lease * 36 / 10);
@@ -133,7 +133,7 @@ fn overtaken(plan: &mut Plan, draw: &mut Draw) {
     });
 }
 
-/// Makes a node with late answers lose the claim, so that the client asks it for the claim again. Before that answer
+/// Makes the claim expire on a node with late answers, so that the client sends it an acquire again. Before the answer
 /// arrives, the client is cut off from so many other nodes that the vote of this node decides. Then it is cut off from
 /// all nodes.
 fn asked_again(plan: &mut Plan, draw: &mut Draw, client: u16, worst: u16) {

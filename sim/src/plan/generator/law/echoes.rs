@@ -1,4 +1,4 @@
-//! Requests that are duplicated and arrive again, in any order, long after their owner has gone.
+//! Requests that are duplicated and arrive again, in any order, long after their owner has released.
 //!
 //! A duplicated acquire creates a claim that no client relies on, and a duplicated renewal finds that claim later.
 //! Their effect on the token counter shows only if the clocks of clients do not raise the counter. So a client whose

@@ -2,7 +2,7 @@
 //!
 //! A client is cut off for less than half of a lease at a time. A renewal is sent every third of a lease, and again a
 //! fifteenth of a lease later if it failed, so one succeeds before the lease ends. One of three nodes may lose the
-//! claim. The holder asks that node for it again, so that the hold survives the later loss of another node.
+//! claim. The holder re-acquires that node, so that the hold survives the later loss of another node.
 
 use crate::plan::draw::Draw;
 use crate::plan::fault::{Direction, Fault, FaultKind, LinkFault, NodeFault};
@@ -42,10 +42,10 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     match draw.between(0, 3) {
         0 => {}
         1 | 2 if is_majority => {
-            // The claim expires on the first node while its client is cut off from it. Then the client asks the node
-            // for it again, and after that the second node fails. The first hold must last long enough for all of
-            // that. There is time for four tries, because a waiting client may have the first node briefly while it
-            // asks the others.
+            // The claim expires on the first node while its client is cut off from it. Then the client re-acquires the
+            // node, and after that the second node fails. The first hold must last long enough for all of that. There
+            // is time for four tries, because a waiting client may have the first node briefly while it asks the
+            // others.
             plan.workload.hold_min = SimTime::millis(lease * 8);
             plan.workload.hold_max = SimTime::millis(lease * 10);
             let kept = plan.clock_margin().as_nanos() / 1_000_000;

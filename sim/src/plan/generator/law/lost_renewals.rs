@@ -1,9 +1,9 @@
 //! A node that is restarted without the last renewal that it confirmed, while the holder is cut off from it.
 //!
-//! After the restart, the node has the claim as it was before that renewal. Suppose that a contender observed the
-//! claim in that state earlier, and believes that it has not changed since. It would replace the claim before the
-//! lease of the renewal ends. On a single node, the errors of the node tell the contender that its observation is
-//! void. If the node inherits its marker, the new process does.
+//! After the restart, the node has the claim as it was before that renewal. Suppose that a contender observed the claim
+//! in that state earlier, and believes that it has not changed since. It would replace the claim before the lease of
+//! the renewal ends. On a single node, the errors of the node show the contender that its observation is void. If the
+//! node inherits its marker, the identity of the new process does.
 
 use super::Fixed;
 use crate::plan::draw::Draw;
@@ -46,7 +46,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     workload.think_min = BEGINS;
     workload.think_max = BEGINS;
     workload.checks = 100;
-    // A contender asks while the node is down, and rarely between the renewal and the loss of the renewal.
+    // A contender sends requests while the node is down, but rarely between the renewal and its loss.
     workload.poll_cap = SimTime::millis(15);
     workload.backoff_cap = SimTime::millis(5);
     plan.remedies.margin = Some(SimTime::millis(3 * lease));

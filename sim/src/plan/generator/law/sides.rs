@@ -62,7 +62,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     }
 }
 
-/// Restarts shared nodes without their data, again and again.
+/// Repeatedly restarts shared nodes without their data.
 fn restart(plan: &mut Plan, draw: &mut Draw, shared: u16) {
     plan.nodes.persistence = Persistence::Memory;
     let lease = plan.workload.lease.as_nanos();
