@@ -16,9 +16,10 @@ use crate::{operate, pages};
 
 /// Distributed locks on Redis for scripts, jobs and operators.
 ///
-/// Exit codes: 64 usage, 69 no quorum of servers, 71 the system refused an operation, 75 others hold the lock (-E
-/// changes this code), 76 the lock was lost while the command ran, 78 settings, credentials or permissions; 126 and 127
-/// as in env(1); otherwise the exit code of the command, or 128 plus the signal that ended it.
+/// Exit codes: 64 wrong command line, 69 no quorum of servers, 71 the system refused an operation, 75 others hold the
+/// lock (-E changes this code), 76 the lock was lost while the command ran, 78 wrong settings, credentials or
+/// permissions, 126 and 127 as in env(1). Otherwise the exit code of the command, or 128 plus the number of the signal
+/// that ended it.
 #[derive(Debug, Parser)]
 #[command(
     name = "quorlock",
@@ -37,25 +38,25 @@ pub(crate) struct Cli {
 enum Command {
     #[cfg(unix)]
     #[command(after_help = "Examples:
-  One host of many does the job, the others continue at once:
+  Do a job on one of many hosts; the others skip it:
     quorlock run -n --nodes redis://10.0.0.5 nightly/report -- ./report.sh
-  A majority of three servers, wait for at most a minute:
+  Lock on a majority of three servers, and wait for at most a minute:
     quorlock run -w 1m --nodes redis://a,redis://b,redis://c deploy -- make deploy
-  Fence the writes of the script:
+  Send the fencing token with every write:
     quorlock run backup -- sh -c 'curl -T dump \"https://store/?token=$QUORLOCK_FENCING_TOKEN\"'
-  The password is in a file, so that ps does not show it:
+  Read the password from a file, so that ps does not show it:
     QUORLOCK_PASSWORD_FILE=/etc/quorlock.secret quorlock run --nodes redis://jobs@10.0.0.5 x -- ./x.sh")]
     Run(Box<run::Run>),
     #[cfg(unix)]
     #[command(after_help = "Examples:
-  One of several hosts runs the scheduler; another takes over when it is gone:
+  Run the scheduler on one of several hosts; another takes over when that one fails:
     quorlock leader --nodes redis://a,redis://b,redis://c scheduler -- ./scheduler
-  The writes of the scheduler are fenced by its term:
+  Pass the term to the scheduler, which fences its writes with it:
     quorlock leader scheduler -- sh -c 'exec ./scheduler --term \"$QUORLOCK_TERM\"'
-  Work that is done once, however many terms it takes:
+  Run a migration until it has ended by itself once:
     quorlock leader --once migrate -- ./migrate.sh")]
     Leader(Box<leader::Leader>),
-    /// Runs a command while a lock is held, on Unix.
+    /// Run a command while a lock is held (Unix only).
     #[cfg(not(unix))]
     #[command(alias = "leader")]
     Run(Elsewhere),

@@ -25,7 +25,7 @@ impl Elsewhere {
     fn failure() -> Failure {
         Failure::new(
             Code::SYSTEM,
-            "run and leader end a command in time by process groups and signals, which only Unix has: hold the lock in the program itself \
+            "run and leader need process groups and signals, which only Unix has: hold the lock in the program itself \
              with the library; inspect, list, watch and force-release work here",
         )
     }

@@ -33,7 +33,7 @@ impl Code {
     }
 }
 
-/// Why the command ends, and its exit code.
+/// The reason why the command ends, and its exit code.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Failure {
     pub(crate) code: Code,
@@ -79,7 +79,7 @@ impl From<ConfigError> for Failure {
             _ => Code::CONFIG,
         };
         let hint = match &error {
-            ConfigError::LeaseTooLong { .. } => " (--lease comes first, --longest-lease second)",
+            ConfigError::LeaseTooLong { .. } => " (--lease, --longest-lease)",
             ConfigError::MaxHold { .. } => " (--max-hold, --lease)",
             _ => "",
         };

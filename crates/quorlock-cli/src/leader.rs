@@ -26,30 +26,32 @@ use crate::voice::Voice;
 /// Run a command whenever this process leads, until this process is ended.
 ///
 /// One of the candidates for a name leads: it holds the lock of that name. The command is started when this process is
-/// elected, and has ended before a server may let another candidate be elected. After a loss this process is a
-/// candidate again.
+/// elected, and has ended before a server may let another candidate win. After a loss this process becomes a candidate
+/// again.
 ///
-/// When the command ends by itself, with any code, this process gives up the leadership so that others get their turn,
-/// and is a candidate again after --rest; with --once it ends then, with the command's code. Codes 126 and 127 (the
-/// command cannot be executed) always end it. INT, TERM and QUIT are passed on to the command and end this process when
-/// the command has ended, with its code; while no command runs they end it with 128 plus the signal. HUP is passed on
-/// too, and ends this process only if the command is ended by it. Servers that do not answer are waited for.
+/// When the command ends by itself, with any code, this process gives up the leadership so that others can win, and
+/// becomes a candidate again after --rest. With --once it exits instead, with the command's code. It also exits if the
+/// command cannot be executed (codes 126 and 127).
 ///
-/// The environment of the command has QUORLOCK_TERM (a number that is larger in every term than in all earlier terms of
-/// any process: pass it to the store that the command writes to) and, as with run, QUORLOCK_NAME,
+/// INT, TERM and QUIT are forwarded to the command. When the command has ended, this process exits with the command's
+/// code; while no command runs, it exits with 128 plus the number of the signal. HUP is forwarded as well, but this
+/// process exits only if the command dies of it. Servers that do not answer are waited for.
+///
+/// The command gets these environment variables: QUORLOCK_TERM (a number that is larger in every term than in all
+/// earlier terms of any process: pass it to the store that the command writes to) and, as with run, QUORLOCK_NAME,
 /// QUORLOCK_FENCING_TOKEN (the same number), QUORLOCK_OWNER, QUORLOCK_DEADLINE and QUORLOCK_FD.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Leader {
     #[command(flatten)]
     reach: Reach,
-    /// Lease of the leader, renewed every third of it. This is how long there is no leader if this machine dies
-    /// [default: 30s].
+    /// Lease of the leader, which is renewed every third of it. If this machine fails, another candidate can win after
+    /// this time [default: 30s].
     #[arg(long, value_name = "SPAN")]
     lease: Option<Span>,
-    /// How long this process is not a candidate after its command has ended.
+    /// How long to wait after the command has ended before this process becomes a candidate again.
     #[arg(long, value_name = "SPAN", default_value = "1s")]
     rest: Span,
-    /// End with the command's code when the command has ended by itself. After a loss the command runs again.
+    /// Exit with the command's code when the command ends by itself. After a loss the command runs again.
     #[arg(long)]
     once: bool,
     /// Name of the leadership.
@@ -61,7 +63,7 @@ pub(crate) struct Leader {
 /// Time without an answer from the servers after which a warning is printed.
 const BETWEEN_COMPLAINTS: Duration = Duration::from_secs(30);
 
-/// What happens after a term.
+/// The next step after a term.
 enum Then {
     /// The process is a candidate again.
     Again,
@@ -166,7 +168,7 @@ impl Terms<'_> {
                     if failure.code != Code::UNAVAILABLE {
                         return Err(failure);
                     }
-                    let text = format!("{}; it keeps trying", failure.text);
+                    let text = format!("{}; it is tried again", failure.text);
                     self.voice.warn("not-elected", &text, &[]);
                 }
                 Some(LeaderEvent::Lost { .. }) => self.voice.event("term-over", &[]),
@@ -199,7 +201,7 @@ impl Terms<'_> {
         let validity = leadership.validity();
         if validity < needed {
             let text = format!(
-                "elected, with {validity:?} left of a lease of {:?}, but {needed:?} are needed (--min-validity and --grace): steps down; set a longer --lease",
+                "elected, but only {validity:?} of a lease of {:?} are left, and the command needs {needed:?} to start (--min-validity plus --grace): stepping down; set a longer --lease",
                 self.timing.lease
             );
             return Ok(self.step_down(leadership, &text));
@@ -245,7 +247,7 @@ impl Terms<'_> {
             return Ok(Then::End(end.code));
         }
         let text = format!(
-            "the command has ended with {}: steps down, and is a candidate again after {}",
+            "the command ended with {}: stepping down, a candidate again after {}",
             end.code.0, leader.rest
         );
         Ok(self.step_down(leadership, &text))
@@ -267,7 +269,7 @@ async fn reach(settings: &Settings, voice: Voice) -> Result<Locks, Failure> {
         };
         match connect(settings, patience).await {
             Err(failure) if failure.code == Code::UNAVAILABLE => {
-                let text = format!("{}; it keeps trying", failure.text);
+                let text = format!("{}; it is tried again", failure.text);
                 voice.warn("unreachable", &text, &[]);
             }
             connected => return connected,

@@ -31,7 +31,10 @@ fn with_locks<F: Future<Output = Result<Code, Failure>>>(
             let locks = connect(&settings, Patience::None).await?;
             operation(locks, settings).await
         }),
-        Err(error) => Err(Failure::system("no runtime", error)),
+        Err(error) => Err(Failure::system(
+            "the async runtime cannot be started",
+            error,
+        )),
     };
     done.unwrap_or_else(|failure| {
         Voice::Text.failure(&failure);
@@ -45,5 +48,5 @@ fn print(line: &str) -> Result<(), Failure> {
     let printed = out
         .write_all(format!("{line}\n").as_bytes())
         .and_then(|()| out.flush());
-    printed.map_err(|error| Failure::system("stdout", error))
+    printed.map_err(|error| Failure::system("stdout cannot be written", error))
 }

@@ -10,10 +10,10 @@ use clap_complete::Shell;
 use crate::failure::{Code, Failure};
 use crate::voice::Voice;
 
-/// Print the completions for a shell.
+/// Print a completion script for a shell.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Completions {
-    /// Shell that the script is for.
+    /// Shell that runs the script.
     shell: Shell,
 }
 
@@ -25,10 +25,10 @@ impl Completions {
     }
 }
 
-/// Print the man page, or write all of them to a folder.
+/// Print the man page, or write one for each subcommand to a folder.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Man {
-    /// Folder for quorlock.1 and a page for each subcommand.
+    /// Write quorlock.1 and a page for each subcommand to this folder, instead of printing.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }

@@ -42,47 +42,47 @@ use crate::settings::{Reach, Settings};
 use crate::span::Span;
 use crate::voice::Voice;
 
-/// Run a command while a lock is held, and end it in time when the lock is lost.
+/// Run a command while a lock is held, and end it in time if the lock is lost.
 ///
-/// The environment of the command has QUORLOCK_NAME, QUORLOCK_FENCING_TOKEN (a number that grows with every hold: pass
-/// it to the store that the command writes to), QUORLOCK_OWNER, QUORLOCK_DEADLINE (until when the lock is valid if it
-/// is not renewed, in seconds since 1970, as of the start) and QUORLOCK_FD (a file descriptor that reaches its end when
-/// the lock is lost). The names of --also are in QUORLOCK_NAME_1, QUORLOCK_FENCING_TOKEN_1 and so on.
+/// The command gets these environment variables: QUORLOCK_NAME, QUORLOCK_FENCING_TOKEN (a number that grows with every
+/// hold: pass it to the store that the command writes to), QUORLOCK_OWNER, QUORLOCK_DEADLINE (the end of the validity
+/// without renewals, as of the start of the command, in seconds since 1970) and QUORLOCK_FD (a file descriptor that
+/// reaches its end when the lock is lost). For names of --also: QUORLOCK_NAME_1, QUORLOCK_FENCING_TOKEN_1 and so on.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Run {
     #[command(flatten)]
     reach: Reach,
-    /// Do not wait: end with 75 when others hold the lock.
+    /// Do not wait: exit with 75 if others hold the lock.
     #[arg(short, long, conflicts_with = "wait")]
     no_wait: bool,
-    /// Wait at most this long, then end with 75; servers that are down are waited for as well. Without -n or -w, wait
-    /// until the lock is free, but only 30 s where no majority answers.
+    /// Wait at most this long for the lock, also while servers are down, then exit with 75, or with 69 if no majority
+    /// answers. Without -n or -w, wait until the lock is free, but at most 30 s for a majority to answer.
     #[arg(short, long, value_name = "SPAN")]
     wait: Option<Span>,
-    /// Lease of the lock, renewed every third of it. This is how long it stays locked if this machine dies [default:
-    /// 30s].
+    /// Lease of the lock, which is renewed every third of it. If this machine fails, the lock is free after this time
+    /// [default: 30s].
     #[arg(long, value_name = "SPAN")]
     lease: Option<Span>,
-    /// Hold the lock no longer than this. A command that is still running is ended then.
+    /// Hold the lock at most this long, and end the command before that if it still runs.
     #[arg(long, value_name = "SPAN")]
     max_hold: Option<Span>,
-    /// Lock as one of any number of readers, which exclude writers.
+    /// Lock as a reader. Readers share the lock, and exclude writers.
     #[arg(long, conflicts_with_all = ["write", "fair"])]
     read: bool,
     /// Lock as a writer, which excludes readers and other writers.
     #[arg(long, conflicts_with = "fair")]
     write: bool,
-    /// First come, first served. On one server only.
+    /// Serve waiters in the order in which they arrive. Not on a majority of servers.
     #[arg(long)]
     fair: bool,
-    /// Lock this name too: all of the names or none.
+    /// Lock this name as well: all names are locked, or none. May be given several times.
     #[arg(long, value_name = "NAME")]
     also: Vec<String>,
-    /// Do not release the lock after a command that ended with 0: it ends with its lease. Others that start a little
-    /// later for the same job find the lock held.
+    /// Do not release the lock if the command exits with 0, but let its lease end. Hosts that start the same job a
+    /// little later then find the lock held.
     #[arg(long)]
     keep: bool,
-    /// End with this code instead of 75 when others hold the lock.
+    /// Exit with this code instead of 75 if others hold the lock.
     #[arg(short = 'E', long, value_name = "CODE", default_value_t = 75)]
     conflict_exit_code: u8,
     /// Name to lock.
@@ -295,7 +295,7 @@ async fn lasting(guard: &Guard, timing: &Timing) -> Result<(), Failure> {
     Err(Failure::new(
         Code::UNAVAILABLE,
         format!(
-            "the servers are so slow that {validity:?} are left of a lease of {:?}, but {:?} are needed (--min-validity and --grace): set a longer --lease",
+            "the servers are so slow that only {validity:?} of a lease of {:?} are left, but the command needs {:?} to start (--min-validity plus --grace): set a longer --lease",
             timing.lease,
             timing.needed()
         ),

@@ -14,19 +14,19 @@ use crate::span::Span;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Servers")]
 pub(crate) struct Reach {
-    /// Address of a server: redis://[user@]host[:port][/db], rediss:// for the same under TLS, or unix:///path; of a
+    /// Address of a server: redis://[user@]host[:port][/db], rediss:// for the same with TLS, or unix:///path; of a
     /// Sentinel group: redis+sentinel://[user@]host[:port][,host[:port]..]/name[/db]; or of a Redis Cluster:
-    /// redis+cluster://[user@]host[:port][,host[:port]..]. Several addresses, separated by commas or in one --nodes
-    /// each, form a majority (RedLock). A comma separates two addresses only if the second begins with its scheme
-    /// (`redis://`). Default: QUORLOCK_NODES, or the file of --config.
+    /// redis+cluster://[user@]host[:port][,host[:port]..]. With several addresses, a lock is held on a majority of
+    /// them (RedLock): separate them by commas, or repeat --nodes. A comma separates two addresses only if the second
+    /// begins with its scheme (`redis://`). Default: QUORLOCK_NODES, or the file of --config.
     #[arg(long, value_name = "URL")]
     pub(crate) nodes: Vec<String>,
     /// TOML file with settings: nodes, password_file, tls_ca, tls_cert, tls_key, key_prefix, lease, longest_lease,
     /// clock_margin, token_retention, member_timeout, trust_fresh_nodes. Default: QUORLOCK_CONFIG.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// File with the password for the addresses that have none, so that the list of processes shows no secret. It is
-    /// read again when it changes. Default: QUORLOCK_PASSWORD_FILE.
+    /// File whose first line is the password for addresses without one, so that the list of processes shows no
+    /// password. It is read again when it changes. Default: QUORLOCK_PASSWORD_FILE.
     #[arg(long, value_name = "FILE")]
     pub(crate) password_file: Option<PathBuf>,
     #[command(flatten)]
@@ -34,11 +34,11 @@ pub(crate) struct Reach {
     /// Prefix of every name: with `app:` the lock orders/42 has the key app:orders/42.
     #[arg(long, value_name = "PREFIX")]
     pub(crate) key_prefix: Option<String>,
-    /// Longest lease that any client of the deployment requests. It must be the same for all of them [default: 60s].
+    /// Longest lease that any client of the deployment requests. All clients must have the same value [default: 60s].
     #[arg(long, value_name = "SPAN")]
     pub(crate) longest_lease: Option<Span>,
-    /// Trust servers of a majority that no client has used before, instead of watching them for one longest lease
-    /// first. Do not use this where servers may come back without their data.
+    /// Count servers of a majority that no client has used before at once, instead of watching them for one longest
+    /// lease first. Do not use this if servers may restart without their data.
     #[arg(long)]
     pub(crate) trust_fresh_nodes: bool,
 }
@@ -50,10 +50,10 @@ pub(crate) struct TlsFiles {
     /// with rediss://. Default: QUORLOCK_TLS_CA.
     #[arg(long, value_name = "FILE")]
     pub(crate) tls_ca: Option<PathBuf>,
-    /// PEM file with the client certificate (mutual TLS). Its key is in --tls-key. Default: QUORLOCK_TLS_CERT.
+    /// PEM file with the client certificate, for mutual TLS. Requires --tls-key. Default: QUORLOCK_TLS_CERT.
     #[arg(long, value_name = "FILE")]
     pub(crate) tls_cert: Option<PathBuf>,
-    /// PEM file with the private key of --tls-cert. Default: QUORLOCK_TLS_KEY.
+    /// PEM file with the private key of the certificate in --tls-cert. Default: QUORLOCK_TLS_KEY.
     #[arg(long, value_name = "FILE")]
     pub(crate) tls_key: Option<PathBuf>,
 }
@@ -106,7 +106,7 @@ impl TlsFiles {
             return Ok(config);
         }
         Err(Failure::config(
-            "this quorlock was built without TLS: turn the cargo feature `tls` on",
+            "this quorlock was built without TLS: build it with the cargo feature `tls`",
         ))
     }
 }
@@ -154,7 +154,7 @@ impl Reach {
         let nodes = [of_command_line.collect(), of_environment, file.nodes];
         let Some(nodes) = nodes.into_iter().find(|nodes| !nodes.is_empty()) else {
             return Err(Failure::config(
-                "no servers are known: give --nodes redis://host:6379, or set QUORLOCK_NODES, or name a file with --config",
+                "no servers are configured: use --nodes redis://host:6379, set QUORLOCK_NODES, or use --config FILE",
             ));
         };
         let password_file = self
@@ -257,7 +257,7 @@ pub(crate) fn file_of(path: &Path, text: &str) -> Result<File, Failure> {
     })
 }
 
-/// Returns the first line of a file.
+/// Returns the password in a file: its first line.
 fn password(path: &Path) -> Result<String, Failure> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| {
@@ -266,7 +266,7 @@ fn password(path: &Path) -> Result<String, Failure> {
     match text.lines().next() {
         Some(line) if !line.is_empty() => Ok(line.to_owned()),
         _ => Err(Failure::config(format!(
-            "{shown}: its first line should be the password, and is empty"
+            "{shown}: the first line must be the password, but is empty"
         ))),
     }
 }

@@ -127,6 +127,9 @@ impl Observations {
             self.forget(name);
             return None;
         };
+        // Take-over: A renews between two refusals that B receives, and the second one shows another version. If B
+        // still counted from the first one, it would replace a claim that A relies on. Therefore only the same version
+        // continues the observation, and any other one restarts it.
         let seen = match self.remove(name) {
             Some(seen) if seen.version == version => Seen {
                 useful_until: seen.useful_until.max(now + KEPT),
@@ -177,8 +180,7 @@ impl Observations {
     /// Returns the claim version that a request sent now may replace.
     #[must_use]
     pub fn replaceable(&self, now: Time, name: &Name) -> Option<ClaimVersion> {
-        // Take-over: A renews between two refusals that B receives, and the version changes. If B counted from the
-        // older version, it would replace a claim that A relies on. Any other version restarts the observation.
+        // Before this time A may still rely on the claim: its last renewal is less than a lease old.
         let seen = self.seen.get(name)?;
         (seen.ends() <= now).then_some(seen.version)
     }

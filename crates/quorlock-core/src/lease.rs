@@ -192,9 +192,9 @@ impl Terms {
             return;
         };
         let terms = group.slice(&self.terms).iter().flatten().copied();
-        // The threshold-th largest term: of three members with the terms 30, 20 and 10 it is 20. After 20 two of them
-        // may have freed the name, and two are enough for B. If the largest term counted, A would still rely on the
-        // lock then.
+        // The threshold-th largest term: of nodes 1 to 5, 1 and 2 confirm A's last renewal, with terms until 30 s. Node
+        // 3 confirms only the one before, until 20 s, and 4 and 5 none. After 20 s node 3 may grant the name to B, and
+        // 4 and 5 do too: B has a majority. If the largest term counted, A would rely on the lock until 30 s.
         let until = largest(terms, group.threshold().needed()).unwrap_or(Time::ZERO);
         let Some(place) = self.groups.get_mut(group.index()) else {
             return;

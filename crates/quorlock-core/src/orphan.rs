@@ -45,8 +45,8 @@ enum ReleaseStatus {
 }
 
 impl Orphan {
-    /// Returns an orphan whose acquire is no longer under way. The claim expires by itself at `gone`, at the end of its
-    /// lease.
+    /// Returns an orphan whose acquire is no longer under way. The claim has expired by itself at `gone`: after its lease,
+    /// the clock margin and the drift.
     #[must_use]
     pub fn new(now: Time, gone: Time) -> Self {
         Orphan {

@@ -197,6 +197,9 @@ impl Trust {
 
     /// Returns the nonce to confirm now, if it was watched for long enough. The confirmation then counts as under way.
     pub fn next_confirmation(&mut self, now: Time) -> Option<Nonce> {
+        // The marker: node 1 restarts empty and has forgotten A's claim. A relies on it for at most one longest lease
+        // after the restart. If B confirmed the marker earlier, node 1 would count, and its grant would give B a
+        // majority with 4 and 5 while A has one with 1, 2 and 3.
         match self.state {
             State::Watching(nonce, _) if self.due <= now && !self.is_confirming => {
                 self.is_confirming = true;

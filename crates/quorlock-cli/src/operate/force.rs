@@ -8,11 +8,12 @@ use super::{print, with_locks};
 use crate::failure::Code;
 use crate::settings::Reach;
 
-/// Free a name by force, even if its holder is alive. Use it for a holder that is known to be gone.
+/// Release a name by force, even if its holder is alive. Use this only for a holder that is known to be gone.
 ///
-/// The holder is not asked. A `quorlock run` learns of it at its next renewal, within a third of its lease, and ends
-/// its command then with 76. Until then two commands may work at once, unless the store that they write to compares
-/// fencing tokens. Ends with 69 if fewer servers than a lock needs confirm that the name is free now.
+/// The holder is not notified. A `quorlock run` notices the loss at its next renewal, within a third of its lease, and
+/// then ends its command and exits with 76. Until then two commands may write at the same time; only a store that
+/// compares fencing tokens can reject the writes of the first. Exits with 69 if fewer servers than a lock needs confirm
+/// that the name is free.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ForceRelease {
     #[command(flatten)]
@@ -20,7 +21,7 @@ pub(crate) struct ForceRelease {
     /// Print one line of JSON for each name.
     #[arg(long)]
     json: bool,
-    /// Names to free.
+    /// Names to release.
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 }

@@ -7,10 +7,10 @@ use super::{json, print, with_locks};
 use crate::failure::Code;
 use crate::settings::Reach;
 
-/// Show who holds a name, server by server. Changes nothing.
+/// Show who holds a name on each server, without changing anything.
 ///
-/// The output shows the past: a decision to work that is based on it is not protected by a lock. Ends with 69 if too
-/// few servers answered.
+/// The output may be out of date as soon as it is printed, so do not use it to decide whether to start work. Exits with
+/// 69 if too few servers answered.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Inspect {
     #[command(flatten)]

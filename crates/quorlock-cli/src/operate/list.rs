@@ -12,11 +12,12 @@ use crate::failure::{Code, Failure};
 use crate::settings::Reach;
 use crate::voice::Voice;
 
-/// List the names that are held, their owners, and how long each is held if it is not renewed.
+/// List the names that are held, their owners, and how long each stays held without a renewal.
 ///
-/// The servers are read by SCAN, in many small steps, never by KEYS; their users need +scan and +pttl for it. Of a
-/// Sentinel group the primary is read, of a Redis Cluster every primary. Names that are acquired or released in the
-/// meantime may be missing. Ends with 69 if names may be missing because servers did not answer.
+/// The servers are read with SCAN, in many small steps, and never with KEYS; the Redis user needs +scan and +pttl. Reads
+/// the primary of a Sentinel group, and every primary of a Redis Cluster. Names that are acquired or released in the
+/// meantime may be missing. Exits with 69 if names may be missing because servers did not answer, and with 78 if names
+/// may be missing because a login or a right is missing.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct List {
     #[command(flatten)]
@@ -74,7 +75,7 @@ impl List {
 /// The keys of one member that may be claims.
 struct Scanned {
     keys: Vec<Name>,
-    /// Why keys may be missing.
+    /// The reason why keys may be missing, if they may.
     failure: Option<Failure>,
 }
 
@@ -120,7 +121,7 @@ fn told(failures: &[Failure], members: usize) -> Code {
     let needed = members / 2 + 1;
     match failures.first() {
         Some(first) if needed <= failures.len() => {
-            let text = "names may be missing from this list; list again when the servers answer";
+            let text = "names may be missing from this list: try again when the servers answer";
             Voice::Text.failure(&Failure::new(first.code, text));
             first.code
         }

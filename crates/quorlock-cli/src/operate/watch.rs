@@ -11,10 +11,10 @@ use crate::failure::{Code, Failure};
 use crate::settings::Reach;
 use crate::span::Span;
 
-/// Follow who holds a name, until this command is ended.
+/// Print who holds a name, and every change, until this command is ended.
 ///
-/// The name is inspected at intervals. Holds that are shorter than the interval may be missed, which shows in the
-/// token.
+/// The name is inspected at intervals. Holds that are shorter than the interval may be missed, but the token, which
+/// grows with every hold, shows them.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Watch {
     #[command(flatten)]
@@ -25,7 +25,7 @@ pub(crate) struct Watch {
     /// Time between two inspections, at least 50ms.
     #[arg(long, value_name = "SPAN", default_value = "1s")]
     interval: Span,
-    /// Name to inspect.
+    /// Name to watch.
     name: String,
 }
 

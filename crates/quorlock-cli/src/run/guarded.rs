@@ -14,24 +14,24 @@ use crate::voice::Voice;
 /// A command, and how it is ended.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Guarded {
-    /// What happens to the command when the lock or the leadership is lost.
+    /// What to do with the command when the lock or the leadership is lost.
     #[arg(long, value_enum, default_value_t = OnLoss::Kill)]
     pub(crate) on_loss: OnLoss,
-    /// Time from TERM to the end of the validity, at most half of the lease [default: a third of the lease, at most
-    /// 10s].
+    /// How long before the end of the validity the command gets TERM; at most half of the lease [default: a third of
+    /// the lease, at most 10s].
     #[arg(long, value_name = "SPAN")]
     grace: Option<Span>,
-    /// Validity that must be left before the grace for the command to start [default: a third of the lease, at most
-    /// 10s].
+    /// Start the command only if this much validity is left in addition to --grace [default: a third of the lease, at
+    /// most 10s].
     #[arg(long, value_name = "SPAN")]
     min_validity: Option<Span>,
     /// Print no messages.
     #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
-    /// Print every event as a line of JSON, on stderr.
+    /// Print every event to stderr, as one line of JSON each.
     #[arg(long)]
     json: bool,
-    /// Command and its arguments.
+    /// Command to run, with its arguments.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
@@ -62,6 +62,6 @@ pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Res
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::system("no runtime", error))?;
+        .map_err(|error| Failure::system("the async runtime cannot be started", error))?;
     runtime.block_on(work)
 }

@@ -27,14 +27,14 @@ use super::signals::{ENDING, Signals, TELLING};
 use crate::failure::{Code, Failure};
 use crate::voice::Voice;
 
-/// What happens to the command when the lock is lost.
+/// The action on the command when the lock is lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum OnLoss {
-    /// Sends TERM to the process group in time, and KILL before the validity ends.
+    /// Send TERM to the process group when the grace begins, and KILL before the validity ends.
     Kill,
-    /// Sends TERM only: the command may continue while others hold the lock.
+    /// Send only TERM: the command may continue while others hold the lock.
     Term,
-    /// Sends nothing: the command can see that QUORLOCK_FD is closed.
+    /// Send no signal: the command must watch QUORLOCK_FD, which is then at its end.
     Ignore,
 }
 
@@ -164,7 +164,7 @@ impl Guard {
             .process_group(0)
             .spawn()?;
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        pid.ok_or_else(|| io::Error::other("a process has no number"))
+        pid.ok_or_else(|| io::Error::other("the process has no valid id"))
     }
 }
 
@@ -181,7 +181,7 @@ enum Phase {
     Killed { at: Moment, why: Why },
 }
 
-/// Why a group is ended.
+/// The reason why a group is ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Why {
     /// The lock is lost, or will be.

@@ -40,7 +40,7 @@ pub(crate) struct Work<'a> {
     pub(crate) voice: Voice,
 }
 
-/// How the command ended.
+/// The end of a run: its exit code, and what became of the lock and the process group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct End {
     pub(crate) code: Code,
@@ -48,14 +48,14 @@ pub(crate) struct End {
     pub(crate) group: GroupThen,
 }
 
-/// What happened to the lock while the command ran.
+/// Whether the lock was held for as long as the command ran.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum HoldThen {
     Held,
     Lost,
 }
 
-/// What is left of the process group.
+/// Whether the process group has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum GroupThen {
     Gone,
@@ -237,7 +237,7 @@ impl Held<'_> {
         self.link.order(Order::Lost);
         let what = match self.work.on_loss {
             OnLoss::Kill => "the command is ended",
-            OnLoss::Term => "the command is told to end",
+            OnLoss::Term => "TERM is sent to the command",
             OnLoss::Ignore => "the command continues without it (--on-loss ignore)",
         };
         let text = format!("{how}: {what}");
@@ -263,14 +263,15 @@ impl Held<'_> {
                 }
                 let left = self.until.since(Moment::now());
                 let text = format!(
-                    "the lock was not renewed in time, {:.1} s of it are left: the command is told to end",
+                    "the lock was not renewed in time, and ends in {:.1} s: the command must end by then",
                     left.as_secs_f64()
                 );
                 self.work.voice.warn("ending", &text, &[]);
                 Ok(None)
             }
             Report::LeftOthers => {
-                let text = "the command has ended and left processes behind: they are ended before the lock is released";
+                let text =
+                    "the command left processes behind: they are ended before the lock is released";
                 self.work.voice.warn("left-others", text, &[]);
                 Ok(None)
             }
@@ -281,14 +282,14 @@ impl Held<'_> {
             Report::Killed(signal) => Ok(Some(self.end(Code::of_signal(signal), GroupThen::Gone))),
             Report::TooLate => Err(Failure::new(
                 Code::UNAVAILABLE,
-                "the lock was acquired, and too little was left of it to start the command",
+                "the lock was acquired, but too little of its validity was left to start the command",
             )),
             Report::Failed => Err(Failure::new(
                 Code::SYSTEM,
                 "the command could not be started",
             )),
             Report::Survives => {
-                let text = "processes of the command cannot be ended: the lock is kept until its lease runs out";
+                let text = "processes of the command cannot be ended: the lock is not released, and is free when its lease ends";
                 self.work.voice.warn("survives", text, &[]);
                 Ok(Some(self.end(Code::LOST, GroupThen::Survives)))
             }

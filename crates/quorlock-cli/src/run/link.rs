@@ -211,7 +211,7 @@ pub(crate) fn take_over(stream: &StdStream) -> io::Result<OwnedFd> {
     files
         .flatten()
         .next()
-        .ok_or_else(|| io::Error::other("no file came with the first byte"))
+        .ok_or_else(|| io::Error::other("no file descriptor was received with the first byte"))
 }
 
 #[cfg(test)]

@@ -6,13 +6,13 @@ use quorlock::{Guard, Leadership, LostSignal};
 
 /// A period for which a command may run. The client's own clock bounds it.
 pub(crate) trait Tenure {
-    /// Returns how long it remains valid if it is not renewed.
+    /// Returns how long the tenure remains valid if it is not renewed.
     fn validity(&self) -> Duration;
 
-    /// Returns a future that is ready when it is lost.
+    /// Returns a future that is ready when the tenure is lost.
     fn lost(&self) -> LostSignal;
 
-    /// Returns its end on the wall clock, in whole seconds since 1970.
+    /// Returns the end of the validity on the wall clock, in whole seconds since 1970.
     #[expect(
         clippy::disallowed_methods,
         reason = "what a script compares with date +%s"

@@ -1,4 +1,4 @@
-//! When a command may start, and when it has to end.
+//! The times that decide whether a command may start, and by when it must end.
 
 use std::time::Duration;
 

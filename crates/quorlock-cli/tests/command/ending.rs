@@ -1,8 +1,8 @@
 //! The process group has ended before a server may give the lock to another, whatever is killed or stopped.
 //!
-//! How the tests measure: a test reads the state of the server first and that of the processes afterwards. If the claim
-//! is gone and the group is alive, the promise is broken, however long the test was delayed in between. Where the
-//! server cannot be read, the end of its claim is computed on `CLOCK_BOOTTIME` from its last answer.
+//! A test first reads the state of the server, and then that of the processes. If the claim is gone and the group is
+//! alive, the promise is broken, however long the test was delayed in between. If the server cannot be read, the test
+//! computes the end of the claim on `CLOCK_BOOTTIME` from the server's last answer.
 
 use std::process::{Child, Stdio};
 
@@ -135,7 +135,7 @@ async fn a_guardian_that_is_stopped_is_replaced_by_the_wrapper() {
     let running = Running::stubborn(&server);
     send(guardian_of(&running.wrapper), Signal::STOP);
     server.pause();
-    // From now on the lock is not renewed, and its lease is no longer than this.
+    // From now on the lock is not renewed, so its lease ends by this time.
     let end = boottime() + 2_000_000_000;
     let gone = goes(&running);
     assert!(gone <= end, "{} ms too late", (gone - end) / 1_000_000);

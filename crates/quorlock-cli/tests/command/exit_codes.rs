@@ -1,4 +1,4 @@
-//! Every exit code, and the ways to it.
+//! Every exit code, and the situations that cause it.
 
 use std::process::Stdio;
 
@@ -221,7 +221,7 @@ async fn settings_and_logins_that_are_wrong_are_78() {
             ],
             "password",
         ),
-        (vec![], "no servers are known"),
+        (vec![], "no servers are configured"),
         (vec!["--config".into(), path(&config)], "line 1"),
         (
             vec!["--config".into(), "/not/there".into()],
@@ -234,7 +234,7 @@ async fn settings_and_logins_that_are_wrong_are_78() {
                 "--password-file".into(),
                 path(&empty),
             ],
-            "should be the password",
+            "must be the password",
         ),
         (
             vec!["--nodes".into(), "rediss://h#insecure".into()],

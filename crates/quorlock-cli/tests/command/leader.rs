@@ -230,7 +230,7 @@ async fn a_command_that_ends_is_run_again_and_another_candidate_gets_its_turn() 
         assert!(terms.is_sorted_by(|a, b| a < b), "{terms:?}");
         send(candidate.pid(), Signal::TERM);
         let (_, said) = candidate.end();
-        assert!(said.contains("the command has ended with 3"), "{said}");
+        assert!(said.contains("the command ended with 3"), "{said}");
     }
     assert!(is_free(&server));
 }

@@ -119,7 +119,7 @@ async fn a_group_that_is_stopped_goes_on() {
     send(group, Signal::STOP);
     wait_until("it is stopped", || state() == Some('T'));
     send(pid_of(&wrapper), Signal::CONT);
-    wait_until("it goes on", || state() != Some('T'));
+    wait_until("it continues", || state() != Some('T'));
     assert!(lives(group));
     std::fs::write(folder.file("end"), "\n").unwrap();
     assert_eq!(wrapper.wait().unwrap().code(), Some(3));

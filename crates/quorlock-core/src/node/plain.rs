@@ -54,6 +54,9 @@ pub(super) fn look(
     match &key.value {
         Held::NotALock => Err(Cause::WrongType),
         Held::ReadWrite(held) => Ok(Err(held.mode())),
+        // Already yours: A's request is executed a second time, because the network duplicated it or because A sent it
+        // again after its reply was lost. A's own claim is no obstacle, and `grant` confirms it. If it were one, the
+        // node would refuse A, and A would wait for its own claim until that expires.
         Held::Plain { owner, .. } if *owner == ask.owner => Ok(Ok(Obstacle::Ours)),
         Held::Plain { .. } => Ok(Ok(Obstacle::Theirs)),
     }
@@ -71,9 +74,7 @@ pub(super) fn grant(
     let held = Held::Plain { owner, count };
     let freshness = match obstacle {
         Obstacle::Ours => {
-            // Already yours: A's request is executed a second time, because the network duplicated it or because A
-            // repeated it after its reply was lost. The node grants what A has. If it refused, A would wait for its own
-            // claim until that expires.
+            // Never shorten the TTL: a delayed copy of A's acquire for 1 s may arrive after A's extension to 5 s.
             if let Some(key) = keys.claim_mut(now) {
                 key.value = held;
                 key.extend(now, kept_millis);

@@ -314,6 +314,9 @@ impl Answers {
         else {
             return false;
         };
+        // Orphans: A's acquire to node 3 gets no answer, and A gives up. The node may have executed the acquire, or may
+        // execute it later. If A took this silence for a refusal, it would send no release, and the claim would keep B
+        // out until its TTL ends. Only an answer that rules out a claim excludes the member.
         !matches!(
             answer,
             Some(Answer::Refused(_) | Answer::OtherMode(_) | Answer::Failed(Execution::Definite))

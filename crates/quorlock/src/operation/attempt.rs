@@ -314,10 +314,9 @@ impl Attempt {
         if let Some(mut running) = self.running.take() {
             self.give_back(&mut running, now, Send::Later);
         } else if let Some(owner) = self.owner.filter(|_| self.has_place) {
-            let orphans = self.wanted.layout.all();
-            let orphans = orphans.filter(|(_, place)| place.mode == Mode::Fair);
-            let lease = self.wanted.lease;
-            let orphans = orphans.map(|(_, place)| CleanUp::new(place, owner, now, lease, None));
+            let LockRequest { layout, lease, .. } = &self.wanted;
+            let orphans = layout.fair();
+            let orphans = orphans.map(|(_, place)| CleanUp::new(place, owner, now, *lease, None));
             self.client.keeper.leave(now, orphans.collect());
         }
         self.has_place = false;
@@ -328,14 +327,13 @@ impl Attempt {
         *self.owner.get_or_insert_with(|| self.client.next_owner())
     }
 
-    /// Makes the next round use a new owner. Suppose it kept the old one, and A's acquire of the first round is
-    /// slow: A's release overtakes it and is tried again. This second release would end the claim that A was
+    /// Makes the next round use a new owner. A fresh number: suppose it kept the old one, and A's acquire of the first
+    /// round is slow. A's release overtakes it and is tried again. This second release would end the claim that A was
     /// granted in the second round.
     fn begin_as_another(&mut self) {
         self.owner = None;
-        let fair = self.wanted.layout.all();
-        let fair = fair.filter(|(_, place)| place.mode == Mode::Fair);
-        let fair: Vec<_> = fair.map(|(member, _)| member).collect();
+        let fair = self.wanted.layout.fair().map(|(member, _)| member);
+        let fair: Vec<_> = fair.collect();
         if let Some(ears) = &mut self.ears {
             // The channel of a fair lock belongs to the owner; all other channels stay.
             ears.unsubscribe(&fair);

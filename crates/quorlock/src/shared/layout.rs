@@ -240,6 +240,11 @@ impl Layout {
         self.members.all().zip(self.places.iter())
     }
 
+    /// The members of fair parts.
+    pub(crate) fn fair(&self) -> impl Iterator<Item = (MemberId, &Member)> {
+        self.all().filter(|(_, place)| place.mode == Mode::Fair)
+    }
+
     /// The largest number of nodes that a name of the lock has.
     pub(crate) fn most_nodes(&self) -> usize {
         let nodes = self.parts.iter().map(|part| part.nodes.len());

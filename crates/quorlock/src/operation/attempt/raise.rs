@@ -23,7 +23,7 @@ const PROPOSALS: u8 = 3;
 /// A won round whose members handed out different tokens. It proposes a value above all of them to the members that
 /// granted, and a threshold of them must take it. A proposal is a renewal that carries the token.
 ///
-/// Suppose the counters are at 5, 1 and 1. A gets 6 and 2 from nodes 1 and 2, and uses 6. Later B gets 3 and 2 from
+/// Raising the token: the counters are at 5, 1 and 1. A gets 6 and 2 from nodes 1 and 2, and uses 6. Later B gets 3 and 2 from
 /// nodes 2 and 3, and uses 3: the store rejects B, the newer holder. With a proposal node 2 stores 7, so B gets 8.
 pub(super) struct Raise {
     tokens: Tokens,
@@ -71,10 +71,10 @@ impl Raise {
                             Some(RenewReply::AlreadyYours { token })
                                 if !took_proposal(*token, proposed.token(group)) =>
                             {
-                                // This member stores a larger token and keeps it, so it has not taken the proposal.
-                                // The next proposal is above that. If A settled on a value that no threshold stores,
-                                // B could win with members that store less, and the store would reject B, the newer
-                                // holder.
+                                // Raising the token: this member stores a larger one and keeps it, so it has not
+                                // taken the proposal. The next proposal is above that. If A settled on a value that
+                                // no threshold stores, B could win with members that store less, and the store would
+                                // reject B, the newer holder.
                                 tokens.outbid(group, *token);
                                 confirming.handle_failed(member);
                             }

@@ -6,9 +6,7 @@ use quorlock_core::lease::Lease;
 /// number only once.
 ///
 /// All fields are drawn together, under the hold's mutex, so that **a statement with a larger number never has a
-/// shorter lease**, whichever request is sent or arrives first. Otherwise A could renew and read the lease of 1 s;
-/// B extends, raises the lease to 5 s and draws number 17; A then draws 18. The node keeps "18, 1 s" as claim
-/// version while B relies on 5 s, and contender C, which sees this version unchanged for 1 s, replaces the claim.
+/// shorter lease**, whichever request is sent or arrives first.
 ///
 /// The count needs no order: a node frees a claim when a release states 0, never by counting. A node that receives an
 /// older count shows it until the next renewal.
@@ -37,9 +35,13 @@ impl Statements {
         }
     }
 
-    /// Draws the next statement of a hold with `count` entries. The caller must hold the hold's mutex: [`Statement`]
-    /// explains the race between two tasks that draw number and lease separately.
+    /// Draws the next statement of a hold with `count` entries. The caller must hold the hold's mutex, and must have
+    /// read the lease under it.
     pub(super) fn next(&mut self, count: u32, lease: Lease) -> Statement {
+        // A fresh number: suppose number and lease are drawn separately. The keeper renews, and reads the lease of 1 s.
+        // The holder extends the lease to 5 s and draws number 17. The keeper then draws 18. Nodes keep "18, 1 s" as
+        // claim version while the holder relies on 5 s. Contender C is shown this version unchanged for 1 s, and
+        // replaces the claim.
         let number = self.next;
         self.next = number.saturating_add(1);
         Statement {
