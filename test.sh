@@ -11,7 +11,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 case ${1:-} in
   '' | --versions) ;;
-  *) echo "unknown: $1 (./test.sh [--versions])" >&2; exit 64 ;;
+  *) echo "unknown argument: $1; usage: ./test.sh [--versions]" >&2; exit 64 ;;
 esac
 
 step() { printf '\n== %s\n' "$*"; }
@@ -23,7 +23,7 @@ privileged() {
   elif command -v sudo >/dev/null; then
     sudo "$@"
   else
-    printf 'not root, and there is no sudo: cannot run %s\n' "$*" >&2
+    printf 'this needs root or sudo: %s\n' "$*" >&2
     return 1
   fi
 }
@@ -51,7 +51,7 @@ if ! command -v redis-server >/dev/null; then
   step "installing redis-server"
   install_redis || true
   if ! command -v redis-server >/dev/null; then
-    echo "redis-server could not be installed: put one on the PATH and start again" >&2
+    echo "redis-server could not be installed: put it on the PATH and start again" >&2
     exit 1
   fi
 fi
@@ -64,12 +64,12 @@ cargo --version
 step "docker-compose.yml"
 if docker compose version >/dev/null 2>&1; then
   docker compose --profile sentinel config --quiet
-  echo "read by docker compose"
+  echo "valid, according to docker compose"
 elif command -v docker-compose >/dev/null; then
   docker-compose --profile sentinel config --quiet
-  echo "read by docker-compose"
+  echo "valid, according to docker-compose"
 else
-  echo "not checked: there is neither docker compose nor docker-compose"
+  echo "not checked: neither docker compose nor docker-compose is installed"
 fi
 
 step "cargo fmt --check"
@@ -87,7 +87,7 @@ step "cargo test"
 cargo test --workspace --all-features --no-fail-fast
 
 # Takes ten to twenty seconds after the build, which has its own folder.
-step "threads: schedules, and races that can be planted"
+step "threads: schedules, and the patches of known races"
 tests/threads.sh
 tests/threads/planted.sh --check
 
@@ -99,11 +99,11 @@ cargo run --quiet -p quorlock-sim -- chaos --class "all at once, amnesia" --minu
 step "cargo bench, one case"
 cargo test --quiet --workspace --all-features --bench locks -- --quick uncontended
 
-step "the protocol, by a client in Python"
+step "the protocol, with a client in Python"
 if command -v python3 >/dev/null; then
   tests/protocol/run.sh
 else
-  echo "not run: there is no python3"
+  echo "not run: python3 is missing"
 fi
 
 if [ "${1:-}" = --versions ]; then
@@ -111,4 +111,4 @@ if [ "${1:-}" = --versions ]; then
   tests/versions.sh
 fi
 
-step "all is well"
+step "all checks passed"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks that two builds of quorlock-sim behave alike, as they must after a change of the simulator's structure.
+# Checks that two builds of quorlock-sim behave in the same way, as they must after a refactoring of the simulator.
 #
 #   sim/compare-traces.sh BEFORE AFTER
 #
@@ -17,7 +17,7 @@
 #   RUNS=60      how many runs of each pair of the matrix; 0 leaves the matrix out
 #   CATALOG=     a filter as for `quorlock-sim scenarios`; `none` leaves the catalog out
 #
-# Exits with 0 if all is equal, 1 if something differs, 2 if it could not be compared.
+# Exits with 0 if everything is equal, 1 if something differs, 2 if the comparison failed.
 set -euo pipefail
 
 [ $# -eq 2 ] || { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2; exit 2; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes groups fail over while clients lock names on majorities of them: tests/failovers.sh [--minutes N] [--seed N]
-# [--one-cluster | --long-stops]
+# Makes groups fail over while clients lock names on majorities of them:
+# tests/failovers.sh [--minutes N] [--seed N] [--one-cluster | --long-stops]
 #
 # The groups are a cluster of three primaries and three replicas, a Sentinel group and a server, all real processes on the
 # loopback interface. Clients lock names on a majority of the cluster's shards, and on a majority of the cluster, the

@@ -3,7 +3,7 @@
 #
 # `promtool` checks the alert rules and runs their tests. Then a real Prometheus, which has loaded the rules, scrapes a
 # service whose servers are killed and restarted (tests/examples/observed.rs) for half a minute, on a free port of the
-# loopback interface. Each expression of the rules and the dashboard must return a series. It needs redis-server,
+# loopback interface. Each expression of the rules and the dashboard must return a series. The script needs redis-server,
 # Prometheus with promtool (Debian: apt-get install prometheus), curl and Python 3.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -5,19 +5,19 @@
 # features, the workflow files, and the book. At the end the script names the missing tools, with the command that
 # installs each, and then exits with 2, because something was not checked.
 #
-# With --publish-dry-run it also asks the registry, which needs a network.
+# With --publish-dry-run it also runs `cargo publish --dry-run`, which needs a network.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 case ${1:-} in
   '' | --publish-dry-run) ;;
-  *) echo "unknown: $1 (tests/release.sh [--publish-dry-run])" >&2; exit 64 ;;
+  *) echo "unknown argument: $1; usage: tests/release.sh [--publish-dry-run]" >&2; exit 64 ;;
 esac
 
 step() { printf '\n== %s\n' "$*"; }
 
 missing=()
-# has PROGRAM INSTALL...: whether the program is there; notes how to install it otherwise.
+# has PROGRAM INSTALL...: succeeds if the program is installed; otherwise notes the command that installs it.
 has() {
   local program=$1
   shift
@@ -52,7 +52,7 @@ fi
 step "workflows"
 if has actionlint go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.12; then
   actionlint
-  echo "no complaint"
+  echo "no errors"
 fi
 
 step "the book"

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# What quorlock-sim costs as a dev-dependency, in processor time: tests/slim.sh [ROUNDS] [JOBS]
+# Measures what quorlock-sim costs as a dev-dependency, in processor time: tests/slim.sh [ROUNDS] [JOBS]
 #
-# Makes two packages in a temporary folder: one with `quorlock`, and one with `quorlock-sim` for its tests beside it. Compiles each from
-# nothing by `cargo test --no-run`, in turn, ROUNDS times (2 if nothing is said), and prints the user and system time of each build and
-# the difference of the smallest. The packages have the lock file of this repository. A run takes two to three minutes for each round,
-# and nothing is downloaded that a build of the repository does not have.
+# Creates two packages in a temporary folder: one with `quorlock`, and one that also has `quorlock-sim` for its tests.
+# Compiles both from scratch with `cargo test --no-run`, in turn, ROUNDS times (default: 2), and prints the user and system
+# time of each build, and the difference of the smallest times. The packages use the lock file of this repository, so
+# nothing is downloaded that a build of the repository does not have. Each round takes two to three minutes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 rounds=${1:-2} jobs=${2:-2}
-[[ $rounds =~ ^[1-9][0-9]*$ && $jobs =~ ^[1-9][0-9]*$ ]] || { echo "how many rounds and jobs? tests/slim.sh 2 2" >&2; exit 64; }
+[[ $rounds =~ ^[1-9][0-9]*$ && $jobs =~ ^[1-9][0-9]*$ ]] || { echo "the numbers of rounds and jobs must be at least 1: tests/slim.sh 2 2" >&2; exit 64; }
 
 root=$PWD
 folder=$(mktemp -d)
@@ -62,11 +62,11 @@ async fn no_sale_is_lost(ctx: Context, stock: Rc<KeyValueStore<i64>>) {
 }
 RUST
 
-# As a crate from a registry is compiled: without increments, and with what the profile of the user says.
+# Compiles as for a crate from a registry: not incrementally, and with the profile of the user.
 unset CARGO_PROFILE_DEV_DEBUG CARGO_PROFILE_TEST_DEBUG CARGO_PROFILE_TEST_OPT_LEVEL RUSTFLAGS
 export CARGO_INCREMENTAL=0
 
-# seconds PACKAGE: user and system time of its build.
+# seconds PACKAGE: builds the package, and prints the user and system time of the build.
 seconds() {
   rm -rf "$folder/target"
   TIMEFORMAT='%U %S'

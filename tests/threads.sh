@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Explores the interleavings of the product's threads: tests/threads.sh [options] [TEST]
 #
-#   --schedules N   schedules of each test (default 1000)
-#   --seed N        the first seed (by default fixed, so that every run has the same schedules)
-#   --replay FILE   runs TEST once, with the schedule that a failure has left in FILE
-#   TEST            prefix of the names of the tests to run
+#   --schedules N   run N schedules of each test (default: 1000)
+#   --seed N        start with this seed (default: a fixed seed, so that every run has the same schedules)
+#   --replay FILE   run TEST once, with the schedule that a failure wrote to FILE
+#   TEST            run only the tests whose names begin with TEST
 #
 # A failure writes its schedule to a file in target/shuttle/failures/, and prints the file's name. After a failure of a
 # random schedule, which also prints its seed, SHUTTLE_SEED=N tests/threads.sh TEST runs it again.

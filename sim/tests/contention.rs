@@ -61,7 +61,7 @@ fn holds_of(seed: u64, fault: &str) -> u32 {
 }
 
 /// A is granted one of the two remaining nodes, and B the other one. If both waited for the third node until it timed
-/// out, the lock would be idle in that time, and the next two clients would be in the same position.
+/// out, the lock would be idle during that time, and the next two clients would find the same situation.
 #[test]
 fn a_node_that_is_cut_off_costs_competitors_no_time_out_in_each_round() {
     let cut = r#"faults = [{ kind = "cut", at = "1ms", lasts = "9s", nodes = [2] }]"#;

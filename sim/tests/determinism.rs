@@ -1,4 +1,4 @@
-//! One seed leads to one story: in this process, in another process, and next to other runs.
+//! A seed always produces the same run: in this process, in another process, and beside other runs.
 
 use std::process::Command;
 use std::rc::Rc;

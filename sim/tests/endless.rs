@@ -84,7 +84,7 @@ fn clients_whose_time_hardly_passes_are_found() {
     assert!(stopped(&run).iter().all(|client| *client == 1));
 }
 
-/// The same program is stopped at the same point again, and a run after it is the same as without it.
+/// The same program is stopped at the same point when it runs again, and does not affect a later run.
 #[test]
 fn a_run_after_one_that_was_stopped_is_as_if_there_had_been_none() {
     let alone = run(|_| pending());

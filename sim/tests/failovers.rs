@@ -1,4 +1,4 @@
-//! Failovers of one node, one after another.
+//! Repeated failovers of one node.
 
 #![expect(
     clippy::print_stdout,

@@ -1,4 +1,4 @@
-//! How often the members of a quorum hand out the same token, so that one round trip is enough.
+//! Measures how often the members of a quorum hand out the same token, so that one round trip is enough.
 
 use std::rc::Rc;
 

@@ -1,5 +1,5 @@
-//! Clients that acquire again as soon as they have released. A lock that another client waits for must not be idle,
-//! and each client must get its share.
+//! Clients that acquire again as soon as they have released. The lock must not be idle while another client waits for
+//! it, and each client must get its share.
 
 #![expect(
     clippy::print_stdout,

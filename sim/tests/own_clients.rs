@@ -162,7 +162,7 @@ async fn wait_through(ctx: Context, waits: Arc<Waits>) {
         let waited = ctx.now().since(began);
         match outcome {
             Ok(guard) => {
-                // No other client holds the lock for that long.
+                // No other client holds the lock for so long, so the server was down in the meantime.
                 let was_down = Duration::from_millis(700) < waited;
                 waits
                     .across
@@ -212,7 +212,7 @@ fn a_wait_outlasts_a_restart_of_the_server_that_is_shorter() {
     assert!(40 < count(&waits.across), "{}", count(&waits.across));
 }
 
-/// Writes, starts to read during that hold, stops writing while the server is down, and keeps reading until the end.
+/// Writes, reads during that hold, ends the write hold while the server is down, and keeps reading until the end.
 async fn goes_on_reading(ctx: Context) {
     let owner = ctx.locks().owner();
     let Ok(writing) = owner.write("page").acquire().await else {

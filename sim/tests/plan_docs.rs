@@ -108,7 +108,7 @@ fn every_field() -> Plan {
             checks: 1,
         },
         faults: Vec::new(),
-        // Outages exist only for tests of users, and are not written by hand.
+        // Outages exist only in property tests of users. They are drawn, not written by hand.
         outages: Vec::new(),
         healed_at: Some(SimTime::ZERO),
         progress_within: Some(SimTime::ZERO),

@@ -31,7 +31,7 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line_and_column_and_what_to_do() {
         ),
         (
             "duration = \"fast\"",
-            "1:12: duration: \"fast\" is no span of time: write for example 40us, 250ms or 1.5s",
+            "1:12: duration: \"fast\" is not a duration: write for example 40us, 250ms or 1.5s",
         ),
         ("\nclients = 0", "2:1: clients: 0 is not between 1 and 60"),
         (
@@ -94,7 +94,7 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line_and_column_and_what_to_do() {
         ),
         (
             "[[faults]]\nkind = \"cut\"\nat = \"1s\"\nlasts = \"1s\"\nnodes = []",
-            "1:1: nodes: an empty list is no node: leave `nodes` out for all of them",
+            "1:1: nodes: the list is empty: leave `nodes` out to name all nodes",
         ),
         (
             "lane = \"turmoil\"\n[[faults]]\nkind = \"stop-inside\"\nat = \"1s\"\nlasts = \"1ms\"\nclient = 0\nnth = 1",
@@ -103,7 +103,7 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line_and_column_and_what_to_do() {
         ),
         (
             "lane = \"turmoil\"\n[[faults]]\nkind = \"flush\"\nnode = 0\nafter = { message = \"renew\", from = \"node\" }",
-            "2:1: faults[0]: the lane turmoil does not know what nodes answer; set from = \"client\" in after, or use \
+            "2:1: faults[0]: the lane turmoil does not read what nodes answer; set from = \"client\" in after, or use \
              the lane fast",
         ),
         (
@@ -116,7 +116,7 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line_and_column_and_what_to_do() {
         ),
         (
             "[defaults.pause-clent]\nlasts = \"1s\"",
-            "1:11: `pause-clent` is no kind of fault; did you mean `pause-client`?",
+            "1:11: `pause-clent` is not a kind of fault; did you mean `pause-client`?",
         ),
         (
             "[defaults]\nflush = 3",

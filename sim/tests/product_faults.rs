@@ -1,4 +1,4 @@
-//! The list of one-line faults of the product. Each fault must still apply, and the page must describe each.
+//! Checks that each one-line fault of the product still applies, and that the page describes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

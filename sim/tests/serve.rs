@@ -92,7 +92,7 @@ fn it_tells_what_goes_wrong() {
 fn what_cannot_be_served_is_refused() {
     assert!(refused(&["--fault", "earthquake@1s"]).contains("pause-node@5s..8s"));
     assert!(refused(&["--fault", "flush@1s/1"]).contains("there is no node 1"));
-    assert!(refused(&["--port", "65535", "--nodes", "2"]).contains("there are no 2 ports"));
+    assert!(refused(&["--port", "65535", "--nodes", "2"]).contains("2 nodes need 2 ports"));
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     assert!(refused(&["--port", &port]).contains("choose another --port"));

@@ -48,7 +48,7 @@ async fn contend(ctx: Context, nth: u32, has_won: Arc<AtomicBool>) {
 }
 
 /// Runs a plan in which the contender's first requests to all nodes except the first arrive after the holder has
-/// extended. The replies arrive before the contender continues.
+/// extended its lease. The replies arrive before the contender continues.
 fn stopped_at(nth: u32, seed: u64) -> Run {
     let plan = Plan {
         clients: 2,

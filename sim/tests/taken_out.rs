@@ -1,4 +1,4 @@
-//! Patches that revert fixes of the product, to see that the simulator finds the bugs. Each patch must still apply.
+//! Checks that the patches that revert fixes of the product still apply. With each of them, the simulator finds the bug.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

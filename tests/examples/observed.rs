@@ -35,7 +35,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     work.await.unwrap_or(Ok(()))
 }
 
-/// Never ends by itself.
+/// Runs until the program ends.
 async fn fail_and_work() -> Result<(), Box<dyn std::error::Error>> {
     let mut servers: Vec<Server> = (0..5).map(|_| Server::start()).collect();
     let locks = Locks::builder()
@@ -51,7 +51,7 @@ async fn fail_and_work() -> Result<(), Box<dyn std::error::Error>> {
     tokio::spawn(campaign(locks.clone()));
     for turn in 0_usize.. {
         sleep(Duration::from_secs(2)).await;
-        // Twice a minority, and then a majority.
+        // A minority fails twice, and then a majority.
         let failing = [1, 2, 3][turn % 3];
         let first = turn % servers.len();
         let numbers: Vec<usize> = (first..first + failing)

@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 pub(crate) struct Bank {
     pub(crate) locks: Locks,
-    /// A SQLite file. A service on several hosts has a database server here.
+    /// A SQLite file. A service on several hosts would use a database server instead.
     pub(crate) database: PathBuf,
 }
 
@@ -99,7 +99,7 @@ async fn transfer(
             "a positive amount, between two accounts",
         ));
     }
-    // All of them or none: a transfer in the other direction cannot block this one forever.
+    // Both names are acquired, or none, so that a transfer in the other direction cannot block this one forever.
     let both = bank.locks.all([&transfer.from, &transfer.to]);
     let both = both.map_err(|_| Refusal::Malformed("no names of accounts"))?;
     let guard = both.wait(PATIENCE).acquire().await.map_err(Refusal::Busy)?;

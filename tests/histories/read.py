@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Reads histories of quorlock-sim and judges them: read.py FILE... 
 
-A history is a header and then one JSON object a line (docs/src/simulator.md, "Histories for other checkers"). For each file
-one line is printed: its name and three words, each "ok" or "broken":
+A history is a header, followed by one JSON object on each line (docs/src/simulator.md, "Histories for other checkers"). For
+each file, the script prints one line with its name and three words, each "ok" or "broken":
 
-  overlaps   two holds that exclude each other were believed at once
-  fencing    two holds have one token, a hold that was asked for after another was won has the smaller one, or the store took
-             a smaller token after a larger one
-  terms      a leader that was elected later has the smaller term
+  overlaps   broken if clients believed at the same time in two holds that exclude each other
+  fencing    broken if two holds have the same token, if a hold that was requested after another one was won has the smaller
+             token, or if the store accepted a smaller token after a larger one
+  terms      broken if a leader that was elected later has the smaller term
 
-It needs Python 3.8 and nothing else.
+It needs only Python 3.8.
 """
 
 import json
@@ -18,7 +18,7 @@ from collections import defaultdict
 
 
 def read(path):
-    """The header of a history, and its lines."""
+    """Returns the header of a history, and its lines."""
     with open(path, encoding="utf-8") as file:
         header, *lines = map(json.loads, file)
     if header["format"] != "quorlock-history" or header["format_version"] != 2:
@@ -27,14 +27,14 @@ def read(path):
 
 
 def of(lines, *operations):
-    """The successful lines of these operations, each with its one name."""
+    """Yields the successful lines of these operations, each with its only name."""
     for line in lines:
         if line["operation"] in operations and line["outcome"] == "ok":
             yield line["names"][0], line
 
 
 def together(one, other):
-    """Whether two holds of one name may exist at the same time."""
+    """Returns whether two holds of one name may exist at the same time."""
     return (
         one["hold"] == other["hold"]
         or (one["access"] == "read" and other["access"] == "read")
@@ -46,7 +46,7 @@ def together(one, other):
 def overlaps(lines):
     inside = defaultdict(list)
     for name, use in of(lines, "use", "lead"):
-        # Lines come in the order of `invoke`: those that ended before this one can meet no later one either.
+        # Lines are in the order of `invoke`, so a line that ended before this one began does not overlap a later one either.
         place = inside[name, use["operation"], use["access"] == "alone"]
         place[:] = [other for other in place if use["invoke"] < other["complete"]]
         if not all(together(use, other) for other in place):
@@ -68,7 +68,7 @@ def fencing(lines):
     for own in grants.values():
         if len({grant["token"] for grant in own}) < len(own):
             return True
-        # In the order of tokens: no later one may have been won before an earlier one was requested.
+        # In the order of tokens, no hold may have been won before a hold with a smaller token was requested.
         own.sort(key=lambda grant: grant["token"])
         asked = 0
         for grant in own:

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Compares the simulator's checkers with two others, on histories of all kinds of work: tests/histories/run.sh [HISTORIES]
 #
-# HISTORIES histories (default: 3,000) are written to target/histories: half of them of the three locks within their
-# assumptions, half beyond, also of Redlock as published. Porcupine (Go) and read.py (Python) judge each of them. The
-# script exits with 1 if one of them differs from the header of the file, or if no history has some kind of break. It
-# needs Go and Python 3, and takes about two minutes.
+# HISTORIES histories (default: 3,000) are written to target/histories. In half of them the three locks run within their
+# assumptions, in the other half beyond them, also with Redlock as published. Porcupine (Go) and read.py (Python) judge
+# each history. The script exits with 1 if a verdict differs from the header of the file, or if a kind of break occurs in
+# no history. It needs Go and Python 3, and takes about two minutes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 histories=${1:-3000}
 [[ $histories =~ ^[0-9]+$ && $histories -ge 6 ]] ||
-  { echo "how many histories? At least 6: tests/histories/run.sh 3000" >&2; exit 64; }
+  { echo "the number of histories must be at least 6: tests/histories/run.sh 3000" >&2; exit 64; }
 for program in go python3; do
   command -v "$program" >/dev/null || { echo "$program is missing (Debian: apt-get install golang python3)" >&2; exit 2; }
 done
@@ -19,7 +19,7 @@ cargo build --quiet --profile test -p quorlock-sim
 sim=$PWD/target/debug/quorlock-sim
 folder=$PWD/target/histories
 rm -rf "$folder"
-# explore FOLDER OPTIONS...: breaks outside of the assumptions are wanted, so a break is no failure here.
+# explore FOLDER OPTIONS...: runs a campaign. Breaks beyond the assumptions are expected, so a break is not a failure here.
 explore() {
   local into=$folder/$1 code=0
   shift
@@ -57,6 +57,6 @@ for other in read porcupine; do
 done
 awk '{ n++; o += $2 == "broken"; f += $3 == "broken"; t += $4 == "broken" }
   END { printf "%d histories: overlaps in %d, fencing broken in %d, terms in %d\n", n, o, f, t; exit !(o && f && t) }' "$folder/ours.txt" ||
-  { echo "a kind of break is in none of them: the checkers were not tried" >&2; wrong=1; }
-[ $wrong = 0 ] && echo "three checkers agree on every one"
+  { echo "a kind of break occurs in no history, so the checkers were not tested on it" >&2; wrong=1; }
+[ $wrong = 0 ] && echo "three checkers agree on every history"
 exit $wrong

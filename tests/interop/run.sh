@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Tests the locks against Redisson on the JVM, in both directions: tests/interop/run.sh [part of the names of tests]
+# Tests the locks against Redisson on the JVM, in both directions: tests/interop/run.sh [FILTER]
 #
-# Needs a JDK (17 or newer), Maven, redis-server and cargo. Maven gets the versions of Redisson that are listed in
-# redisson/versions. Servers are started on free ports of the loopback interface, and stopped. At the end the script
-# prints the outcome of each case, by lock and direction.
+# FILTER is a part of the names of tests. The script needs a JDK (17 or newer), Maven, redis-server and cargo. Maven
+# downloads the versions of Redisson that are listed in redisson/versions. Servers are started on free ports of the
+# loopback interface, and stopped. At the end the script prints the outcome of each case, by lock and direction.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 

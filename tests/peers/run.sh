@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Measures Quorlock beside its own bare scripts and beside rslock, rlock, redsync, Redisson and node-redlock: tests/peers/run.sh [--quick] [WORK]..., or --help
+# Measures Quorlock beside its own bare scripts and beside rslock, rlock, redsync, Redisson and node-redlock:
+# tests/peers/run.sh [--quick] [WORK]..., or tests/peers/run.sh --help for all options.
 #
 # Each library runs in a separate program: Rust in ./rust, Go in ./redsync, the JVM in ./redisson, Node.js in
 # ./node-redlock. This script builds them from their registries. If a language is missing, its library is left out, with a
@@ -21,14 +22,14 @@ for argument in "$@"; do
   esac
 done
 
-command -v cargo >/dev/null || fail "there is no cargo on the PATH: install Rust and start again"
-command -v redis-server >/dev/null || fail "there is no redis-server on the PATH: ./test.sh installs one"
+command -v cargo >/dev/null || fail "cargo is not on the PATH: install Rust and start again"
+command -v redis-server >/dev/null || fail "redis-server is not on the PATH: ./test.sh installs it"
 
 left_out=()
-# lacks COMMAND LIBRARY PACKAGE: whether a command is missing, so that the library is left out.
+# lacks COMMAND LIBRARY PACKAGE: succeeds if the command is missing, and notes that the library is left out.
 lacks() {
   command -v "$1" >/dev/null && return 1
-  printf 'left out: %s, because there is no %s (Debian: %s)\n' "$2" "$1" "$3" >&2
+  printf 'left out: %s, because %s is missing (Debian: apt-get install %s)\n' "$2" "$1" "$3" >&2
   left_out+=("$2")
 }
 

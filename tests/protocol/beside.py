@@ -1,7 +1,7 @@
-"""Adds to a counter that nothing but a lock protects: beside.py work STORE ROUNDS PORT..., or beside.py check STORE ROUNDS
+"""Adds to a counter that only a lock protects: beside.py work STORE ROUNDS PORT..., or beside.py check STORE ROUNDS
 
-STORE is the port of a server with the counter, the PORTs are those of the servers of the lock. The other client does the same at
-the same time. Ends with an error if another is inside, or if the token is not larger than the last.
+STORE is the port of the server with the counter, and each PORT is the port of a server of the lock. Another client does the same
+at the same time. Exits with an error if both are inside at once, or if a token is not larger than the one before.
 """
 
 import sys
@@ -34,7 +34,7 @@ def work(store, rounds, ports):
 
 
 def check(store, rounds):
-    """Checks that both have added all their turns, and that they took turns."""
+    """Checks that both clients have added in all of their rounds, and that they took turns."""
     counter, turns = int(store.ask("GET", "counter")), store.ask("LRANGE", "turns", 0, -1)
     changes = sum(before != after for before, after in zip(turns, turns[1:]))
     print(f"the counter is {counter}, with {changes} changes from one client to the other")

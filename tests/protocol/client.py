@@ -1,4 +1,4 @@
-"""A lock on one server, and RedLock on several, by docs/src/protocol.md. The comments cite its rules."""
+"""A lock on one server, and RedLock on several, written from docs/src/protocol.md. The comments cite its rules."""
 
 import concurrent.futures
 import itertools
@@ -13,7 +13,7 @@ from shared import channel
 
 
 def clock():
-    """C4: a clock that never steps, and counts suspended time where the system has one."""
+    """C4: returns the time of a clock that never steps, and that counts suspended time if the system has such a clock."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
@@ -26,12 +26,12 @@ class Member:
 
     def __init__(self, port, timeout):
         self.port, self.timeout, self.node = port, timeout, None
-        self.beats = {}        # C18: name -> (beat, since when it is shown)
-        self.unripe = None     # C19: (nonce, since when it is shown)
+        self.beats = {}        # C18: name -> (beat, when it was first seen)
+        self.unripe = None     # C19: (nonce, when it was first seen)
         self.trusted = None    # the nonce of the ripe marker
 
     def ask(self, what, **fields):
-        """Returns the reply, or None if it is not known whether the request was executed (C5)."""
+        """Returns the reply, or None if the request may or may not have been executed (C5)."""
         try:
             if self.node is None:
                 self.node = Node(Connection(self.port, timeout=self.timeout))
@@ -69,7 +69,7 @@ class Member:
         return check
 
     def _is_trusted(self, watch, reply, now):
-        """C19."""
+        """C19: returns whether the node counts for a majority."""
         if not watch:
             return True
         marker = reply["marker"] if isinstance(reply["marker"], dict) else {}
@@ -95,8 +95,8 @@ class Lost(Exception):
 class Client:
     """Locks on one port, or on a majority of several.
 
-    Leases are seconds. On several nodes there is a margin of the longest lease, and nodes are watched (C17, C19); fresh says
-    that nodes without any marker are new.
+    Leases are in seconds. On several nodes, the margin is the longest lease, and nodes are watched (C17, C19). With fresh,
+    nodes without a marker count as new.
     """
 
     def __init__(self, ports, lease=10.0, longest=60.0, fresh=False):
@@ -115,7 +115,7 @@ class Client:
         return dict(zip(members, self.pool.map(work, members)))
 
     def acquire(self, name, timeout):
-        """C8: ask, subscribe, ask again, sleep."""
+        """C8: tries, subscribes, tries again, and sleeps."""
         until, pause, ears = clock() + timeout, 0.01, None
         try:
             while clock() < until:
@@ -135,7 +135,7 @@ class Client:
                 ears.close()
 
     def give_back(self, name, owner, members):
-        """C5, C7: releases until a node answers, or the claim is over."""
+        """C5, C7: releases the claims. A release without an answer is repeated until the node answers or the claim is over."""
         replies = self.each(lambda member: member.ask("release", name=name, owner=owner), members)
         over = clock() + self.lease + (self.margin or 0) / 1000
         self.orphans += [(name, owner, member, over) for member, reply in replies.items() if reply is None]
@@ -149,7 +149,7 @@ class Client:
 
 
 class Ears:
-    """Receives the messages about one name."""
+    """Subscriptions to the messages about one name."""
 
     def __init__(self, members, name):
         self.connections = []
@@ -185,7 +185,7 @@ class Hold:
 
     @classmethod
     def attempt(cls, client, name):
-        """Runs one round. Returns a hold, or None and how long another owner still has the lock (None if that is not known)."""
+        """Runs one round. Returns a hold, or None and for how long other owners still have the lock (None if unknown)."""
         client.clean_up()
         hold = cls(client, name)
         votes = hold._ask(floor=int(time.time() * 1000), slack=client.slack)  # C10
@@ -193,13 +193,13 @@ class Hold:
         if len(granted) >= client.threshold and hold._agree(granted) and hold.is_held():
             return hold, None
         refused = [reply for _, reply in votes.values() if isinstance(reply, dict) and "refused" in reply]
-        # C13: silence is not a refusal, so a silent member may have granted.
+        # C13: silence is not a refusal. A member that did not answer may have granted the claim.
         client.give_back(name, hold.owner, [m for m, (_, reply) in votes.items() if reply not in refused])
         is_in_the_way = len(refused) > len(votes) - client.threshold
         return None, max(reply["refused"] for reply in refused) / 1000 if is_in_the_way else None
 
     def _ask(self, members=None, **fields):
-        """Requests the claim. A grant counts from before its request was sent (C4, C12): a reply may come late."""
+        """Requests the claim. A term counts from before its request was sent (C4, C12), because the reply may be late."""
         client, sent = self.client, clock()
         number = {} if client.margin is None else {"number": next(self.requests)}
         ask = lambda member: member.acquire(self.name, int(client.lease * 1000), client.watch, client.margin,
@@ -211,7 +211,7 @@ class Hold:
         return votes
 
     def _agree(self, granted):
-        """C15."""
+        """C15: makes a threshold of the members agree on one token."""
         if len(set(granted.values())) == 1:
             self.token = max(granted.values())
             return True
@@ -227,7 +227,7 @@ class Hold:
         return False
 
     def valid_until(self):
-        """C12."""
+        """C12: returns the threshold-th largest term."""
         terms = sorted(self.terms.values(), reverse=True)
         return terms[self.client.threshold - 1] if len(terms) >= self.client.threshold else 0.0
 
@@ -235,7 +235,7 @@ class Hold:
         return clock() < self.valid_until()
 
     def renew(self):
-        """C6, C14. Raises Lost."""
+        """C6, C14: renews the hold. Raises Lost if it is no longer held."""
         client, sent, held = self.client, clock(), list(self.terms)
         number = {} if client.margin is None else {"number": next(self.requests), "margin": client.margin}
         replies = client.each(lambda member: member.ask("renew", name=self.name, owner=self.owner, token=self.token,
@@ -252,7 +252,7 @@ class Hold:
             raise Lost(self.name)
 
     def release(self):
-        """Releases the hold; raises Lost if it was not held until now."""
+        """Releases the hold. Raises Lost if it was no longer held."""
         was_held = self.is_held()
         self.client.give_back(self.name, self.owner, self.client.members)
         if not was_held:

@@ -11,7 +11,7 @@ from shared import MARKER
 
 FILES = pathlib.Path(__file__).resolve().parents[2] / "docs" / "protocol"
 
-# Time passes by ageing all keys.
+# Ages all keys, which stands for time that passes.
 AGE = """
 for _, key in ipairs(redis.call('KEYS', '*')) do
   local left = redis.call('PTTL', key)
@@ -21,7 +21,7 @@ for _, key in ipairs(redis.call('KEYS', '*')) do
   end
 end"""
 
-# Real time that passes shows in TTLs. A sequence that took longer is started again.
+# The bound on the real time of a sequence, which shows in TTLs. A sequence that takes longer is started again.
 FASTER_THAN = 0.9
 
 
@@ -110,7 +110,7 @@ class Bench:
         return found
 
     def same(self, expected, said, field=None):
-        """Whether both are the same, apart from the time that has passed."""
+        """Returns whether both are the same, apart from the time that has passed."""
         if isinstance(expected, dict) and set(expected) == {"clock"}:
             least = self.clock + expected["clock"]
             return isinstance(said, int) and least <= said <= least + self.passed()

@@ -2,7 +2,7 @@
 
 from shared import COUNTER
 
-# The queue: who waits, until when Redisson keeps each place, and until when a waiter of ours is taken to be alive.
+# The queue: the waiters, until when Redisson keeps each place, and until when a waiter of Quorlock counts as alive.
 QUEUE = """
 -- Until when the place of an owner lasts, and whether that is over: a waiter of Redisson's has no entry in `alive` (F7).
 local function place_ends(timeouts, alive, owner, now)
@@ -86,7 +86,7 @@ keep(queue, timeouts, alive, 0)
 return {'anew', text_of(token)}
 """
 
-# KEYS: claim, queue, timeouts, alive. ARGV: owner, channel. Of count 0; others are those of a plain lock (F8).
+# KEYS: claim, queue, timeouts, alive. ARGV: owner, channel. Only for count 0; other counts are released as in a plain lock (F8).
 RELEASE = COUNTER + QUEUE + """
 local claim, queue, timeouts, alive, owner, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1], ARGV[2]
 local held = redis.call('HMGET', claim, 'mode', owner)                         -- L4: raises WRONGTYPE

@@ -1,7 +1,7 @@
-"""Markers: a check as a script around others. The comments name the rules of docs/src/protocol.md."""
+"""Markers: the check, a script around another one. The comments name the rules of docs/src/protocol.md."""
 
-# Around another script or none. KEYS, last: the marker. ARGV, last 7: act, nonce, longest, trusted nonce,
-# whether everything is kept, known nonce, lease. Answers {the other's reply, what the marker says, nonce, process}.
+# Surrounds another script, or none. The last of KEYS: the marker. The last 7 of ARGV: act, nonce, longest, trusted nonce,
+# whether everything is kept, known nonce, lease. Returns {reply of the other script, state of the marker, nonce, process}.
 CHECK = """
 local function execute() %s end
 local marker, last = KEYS[#KEYS], #ARGV

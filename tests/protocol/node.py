@@ -1,6 +1,6 @@
-"""The requests of docs/src/protocol.md to one node. The scripts stand in modules beside this one.
+"""The requests of docs/src/protocol.md to one node. The scripts are in other modules of this folder.
 
-Requests that go together are sent one after another.
+Requests of the same moment are sent one after another.
 """
 
 import fair
@@ -17,7 +17,7 @@ def queue(name):
 
 
 def leases(name):
-    """What the keys of the readers' leases begin with; then comes `owner:rwlock_timeout:n`."""
+    """Returns the prefix of the keys of readers' leases. It is followed by `owner:rwlock_timeout:n`."""
     return f"{name}:" if "{" in name else f"{{{name}}}:"
 
 
@@ -30,7 +30,7 @@ def shared_channel(name):
 
 
 class Node:
-    """One server. Each request is one script, so one atomic step (N1)."""
+    """One server. Each request is one script, and so one atomic step (N1)."""
 
     def __init__(self, connection):
         self.connection = connection
@@ -95,7 +95,7 @@ class Node:
         return self._run(plain.RELEASE, [name], [owner, count, channel(name)])
 
     def inspect(self, name="orders/42"):
-        """O1."""
+        """O1: returns what is stored under a name."""
         keys = [name, key("redisson_lock_token", name), key("redisson_lock_queue", name)]
         found, waiting, token, left, owner, count, readers = self._run(operators.INSPECT, keys, [leases(name)])
         said = {"found": found, "waiting": waiting}

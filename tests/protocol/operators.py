@@ -1,10 +1,10 @@
-"""What operators ask, as scripts. The comments name the rules of docs/src/protocol.md."""
+"""The requests of operators as scripts. The comments name the rules of docs/src/protocol.md."""
 
 from fair import QUEUE
 from read_write import LEASES
 from shared import COUNTER
 
-# What a key is: 'nothing', 'plain', 'read-write', 'no lock' (O4), and the fields of its hash.
+# Returns the kind of a key, 'nothing', 'plain', 'read-write' or 'no lock' (O4), and the fields of its hash.
 KIND = """
 local function whole(text) return string.match(text or '', '^[1-9]%d*$') and #text <= 15 end
 local function kind_of(claim)
@@ -26,8 +26,8 @@ local function kind_of(claim)
 end
 """
 
-# KEYS: claim, counter, queue. ARGV: prefix of the readers' leases. Answers what stands there, how many wait, the counter, the TTL,
-# the owner or writer, its count, how many read.
+# KEYS: claim, counter, queue. ARGV: prefix of the readers' leases. Returns the kind of the key, the number of waiters, the counter,
+# the TTL, the owner or writer, its count, and the number of readers.
 INSPECT = COUNTER + LEASES + KIND + """
 local claim, counter, queue, prefix = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 local stored, wrong = read_counter(counter)

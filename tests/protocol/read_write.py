@@ -2,7 +2,7 @@
 
 from shared import COUNTER
 
-# What the keys of the readers' leases begin with is `prefix`.
+# `prefix` is the beginning of the keys of readers' leases.
 LEASES = """
 local function lease_key(prefix, reader, n) return prefix .. reader .. ':rwlock_timeout:' .. n end
 -- W16: how many keys of leases a count stands for, or nothing for one that no client has.
@@ -45,7 +45,7 @@ end
 local function lives(prefix, reader) return redis.call('EXISTS', lease_key(prefix, reader, 1)) == 1 end
 """
 
-# KEYS: claim, counter. ARGV: owner, count, lease, prefix, the field of a writer that is not in the way.
+# KEYS: claim, counter. ARGV: owner, count, lease, prefix, the field of the writer that this owner may read beside.
 ACQUIRE_READ = COUNTER + LEASES + """
 local claim, counter = KEYS[1], KEYS[2]
 local owner, count, lease, prefix, under = unpack(ARGV)

@@ -1,4 +1,4 @@
-"""A connection to a Redis server: RESP2 over a socket, and nothing else."""
+"""A connection to a Redis server, which speaks RESP2 over a socket."""
 
 import socket
 
@@ -16,7 +16,7 @@ class Connection:
         self.replies = self.socket.makefile("rb")
 
     def ask(self, *words):
-        """Sends a command and returns its reply: int, str, None or a list of these. An error is raised."""
+        """Sends a command and returns its reply: int, str, None or a list of these. Raises ServerError for an error."""
         self.send(*words)
         return self.next()
 
@@ -27,7 +27,7 @@ class Connection:
         self.socket.sendall(b"".join(parts))
 
     def next(self, timeout=None):
-        """Returns the next reply, or message of a subscription. After a time-out the connection is unusable."""
+        """Returns the next reply or message of a subscription. After a time-out, the connection is unusable."""
         if timeout is not None:
             self.socket.settimeout(timeout)
         reply = self._read()

@@ -2,15 +2,15 @@
 # Tests a client in Python, written from docs/src/protocol.md, with the conformance files and with Quorlock:
 # tests/protocol/run.sh [ROUNDS]
 #
-# Starts servers on free ports of the loopback interface, and stops them. Runs every file of docs/protocol on the client.
-# Then that client and Quorlock add ROUNDS times each (default:
-# 200) to one counter, under a lock on one server and under one on a majority of three. It needs Python 3.8 and
-# redis-server, and takes some seconds after the build.
+# Runs every file of docs/protocol on the client. Then the client and Quorlock each add to one counter ROUNDS times
+# (default: 200), under a lock on one server and under a lock on a majority of three. Servers are started on free ports of
+# the loopback interface, and stopped. The script needs Python 3.8 and redis-server, and takes some seconds after the
+# build.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 rounds=${1:-200}
-[[ $rounds =~ ^[0-9]+$ && $rounds -ge 10 ]] || { echo "how many rounds? At least 10: tests/protocol/run.sh 200" >&2; exit 64; }
+[[ $rounds =~ ^[0-9]+$ && $rounds -ge 10 ]] || { echo "the number of rounds must be at least 10: tests/protocol/run.sh 200" >&2; exit 64; }
 for program in python3 redis-server; do
   command -v "$program" >/dev/null || { echo "$program is missing (Debian: apt-get install python3 redis-server)" >&2; exit 2; }
 done
@@ -64,7 +64,7 @@ contest() {
     start
     ports+=("$port")
   done
-  echo "== Quorlock and the client in Python, $rounds turns each, servers of the lock: $1"
+  echo "== Quorlock and the client in Python, $rounds rounds each, servers of the lock: $1"
   timeout 120 python3 beside.py work "$store" "$rounds" "${ports[@]}" &
   python=$!
   timeout 120 "$beside" "$store" "$rounds" "${ports[@]}" &
@@ -75,4 +75,4 @@ contest() {
 }
 contest 1
 contest 3
-echo "the client in Python keeps to the protocol"
+echo "the client in Python follows the protocol"

@@ -5,16 +5,16 @@ MARKER = "quorlock_marker"
 
 
 def key(prefix, name):
-    """K2."""
+    """K2: returns a key of a name."""
     return f"{prefix}:{name}" if "{" in name else f"{prefix}:{{{name}}}"
 
 
 def channel(name):
-    """K4."""
+    """K4: returns the channel of a name."""
     return key("redisson_lock__channel", name)
 
 
-# Tokens. T5: a counter that is none is an error before anything is written.
+# Tokens. T5: a counter that is not a number is an error before anything is written.
 COUNTER = """
 local function read_counter(key)
   local text = redis.call('GET', key)

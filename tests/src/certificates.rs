@@ -64,7 +64,7 @@ impl Authority {
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let key = KeyPair::generate().expect("a key");
-        let issuer = CertifiedIssuer::self_signed(params, key).expect("it signs itself");
+        let issuer = CertifiedIssuer::self_signed(params, key).expect("a self-signed certificate");
         Authority { issuer }
     }
 

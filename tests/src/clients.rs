@@ -27,7 +27,8 @@ pub fn settings() -> LocksBuilder {
     settings.trust_fresh_nodes()
 }
 
-/// Returns a client whose pauses double without a bound, so that only the return of a server ends them.
+/// Returns a client whose pauses double without a bound, so that in practice only a server that can be reached again ends
+/// them.
 ///
 /// # Panics
 /// Panics if the server, the group or the cluster cannot be used.
@@ -60,7 +61,7 @@ pub async fn hand_over(guard: Guard, behind: JoinHandle<(Guard, Instant)>) -> (G
     let token = guard.fencing_token();
     let released = Instant::now();
     guard.release().await.expect("it is held");
-    let (next, served) = behind.await.expect("the waiter goes on");
+    let (next, served) = behind.await.expect("the waiter does not panic");
     assert!(token < next.fencing_token());
     let span = served.saturating_duration_since(released);
     println!("released; the next one served {span:?} after that");

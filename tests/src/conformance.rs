@@ -1,4 +1,4 @@
-//! Runs one sequence of requests on several lock servers, which must all answer alike.
+//! Runs one sequence of requests on several lock servers, which must all give the same answers.
 //!
 //! The specification ([`quorlock_core::node`]) runs first. Each other [`Arm`] must then give the same replies, publish
 //! the same wake-ups and end with the same keys. On a real server, time passes by ageing the keys, not by waiting.

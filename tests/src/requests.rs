@@ -50,7 +50,7 @@ pub fn wall_clock() -> WallMillis {
     WallMillis(millis_of(since_1970.expect("it is after 1970")))
 }
 
-/// Returns the request "the owner with this number holds the name once", with a new token.
+/// Returns a request for a first hold of the name by the owner with this number, with a new token.
 ///
 /// # Panics
 /// Never panics.
@@ -73,7 +73,7 @@ pub fn acquire(name: &Name, number: u64) -> Acquire {
     }
 }
 
-/// Returns the claim "the owner with this number still holds the name".
+/// Returns a claim to renew: the owner with this number still holds the name.
 ///
 /// # Panics
 /// Never panics.

@@ -264,7 +264,7 @@ impl Server {
     /// Panics if the server was killed, or does not resume.
     pub fn resume(&self) {
         self.signal(Signal::CONT);
-        wait_until("the server goes on", || state_of(self.pid()) != Some('T'));
+        wait_until("the server continues", || state_of(self.pid()) != Some('T'));
     }
 
     /// Sends a command on a separate connection of the test.

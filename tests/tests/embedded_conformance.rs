@@ -28,7 +28,7 @@ fn the_embedded_node_agrees_with_the_specification_on_every_sequence() {
         .assert_each_occurred(cases.count as usize / 50);
 }
 
-/// The embedded node gets requests of one moment, which the adapter may send as one call.
+/// The embedded node receives requests of the same moment, which the adapter may send as one call.
 #[test]
 fn requests_of_one_moment_are_executed_by_the_embedded_node_as_if_each_came_by_itself() {
     let (names, now, cases) = (many_names(), wall_clock(), Cases::from_environment());

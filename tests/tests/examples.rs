@@ -44,7 +44,9 @@ fn every_example_tells_without_a_server_what_the_readme_says_of_it() {
         assert!(story.contains(line), "{name}:\n{story}");
         if name == "red_lock" {
             let shown = block(README, "text red_lock");
-            let (shown, _) = shown.split_once("  ...").expect("it goes on");
+            let (shown, _) = shown
+                .split_once("  ...")
+                .expect("dots after the shown lines");
             assert!(masked(&story).starts_with(&masked(shown)), "{story}");
         }
     }

@@ -17,7 +17,7 @@ mod interop {
 use interop::stage::VERSIONS;
 use interop::{cases, cluster, counter, differences, jvm, killed, sentinel, table};
 
-/// The number of tests that run at the same time. They mostly wait, for leases to end and for each other.
+/// The number of tests that run at the same time. Most of their time they wait, for leases to end or for another party.
 const AT_ONCE: usize = 8;
 
 fn main() {

@@ -1,4 +1,4 @@
-//! Every bug story has a test: a function whose name begins with the number of the story.
+//! Checks that every bug story has a test: a function whose name begins with the number of the story.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Plants known races, one after another, and prints which test notices each after how many schedules.
+# Plants known races, one after another, and prints which test notices each race, and after how many schedules.
 #
-#   tests/threads/planted.sh [NAME..]    plants each race of tests/threads/races (or these) in a copy of the sources
-#   tests/threads/planted.sh --check     only checks whether each patch can be applied
+#   tests/threads/planted.sh [NAME..]    plant each race of tests/threads/races, or only these, in a copy of the sources
+#   tests/threads/planted.sh --check     only check that each patch can be applied
 #
-# A race that is not noticed within 10,000 schedules is a failure: of the tests, or of the race. The patches are made
-# against sources without comment lines, so a patch still applies when a comment changes.
+# A race that no test notices within 10,000 schedules is a failure. The patches are made against sources without comment
+# lines, so a patch still applies when a comment changes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 races=tests/threads/races
@@ -27,10 +27,10 @@ check() {
   for patch in "$races"/*.patch; do
     count=$((count + 1))
     if [ -z "$(field Plants "$patch")" ] || [ -z "$(field 'Noticed by' "$patch")" ]; then
-      echo "$patch does not say what it plants, and what notices it" >&2; bad=1
+      echo "$patch does not state what it plants, and which test notices it" >&2; bad=1
     fi
     if ! patch --dry-run --silent --force --fuzz=0 -p1 --directory "$copy" <"$patch" >/dev/null; then
-      echo "$patch does not apply any more: adapt it to the changed code" >&2; bad=1
+      echo "$patch no longer applies: adapt it to the changed code" >&2; bad=1
     fi
   done
   rm -rf "$copy"

@@ -47,7 +47,7 @@ pub(crate) struct Effort {
     pub(crate) seeds: u64,
     /// The number of threads of campaigns; `None` for one per core.
     pub(crate) jobs: Option<usize>,
-    /// Whether the catalog and the tests are run, too.
+    /// Whether the catalog and the tests are run as well.
     pub(crate) are_all_asked: bool,
 }
 

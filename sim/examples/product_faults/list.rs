@@ -48,9 +48,7 @@ pub(crate) fn read() -> Result<Vec<Fault>, Failure> {
 pub(crate) fn choose<'a>(faults: &'a [Fault], names: &[String]) -> Result<Vec<&'a Fault>, Failure> {
     for name in names {
         if !faults.iter().any(|fault| fault.name == *name) {
-            return Err(
-                format!("no fault has the name {name:?}: --list tells which there are").into(),
-            );
+            return Err(format!("no fault has the name {name:?}: see --list").into());
         }
     }
     let is_chosen = |fault: &&Fault| names.is_empty() || names.contains(&fault.name);

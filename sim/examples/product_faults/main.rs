@@ -36,9 +36,9 @@ use tree::{Planted, Tree};
   cargo run --release -p quorlock-sim --example product_faults -- --record
   cargo run --release -p quorlock-sim --example product_faults -- no-drift silent-release --keep-going")]
 struct Arguments {
-    /// Only the faults with these names; by default, all
+    /// Plant only the faults with these names; by default, all
     names: Vec<String>,
-    /// Only list the faults
+    /// List the faults without planting them
     #[arg(long)]
     list: bool,
     /// The number of seeds of each campaign
@@ -50,13 +50,13 @@ struct Arguments {
     /// Continue after the first judge that notices a fault, and report all
     #[arg(long)]
     keep_going: bool,
-    /// Plant nothing, so that nothing may be noticed
+    /// Plant nothing, to check that no judge notices anything
     #[arg(long, conflicts_with = "names")]
     control: bool,
     /// Run only campaigns
     #[arg(long)]
     campaigns_only: bool,
-    /// Write what noticed each fault into the list, and into the page of campaigns
+    /// Write what noticed each fault to the list, and to the page about campaigns
     #[arg(long, conflicts_with = "control")]
     record: bool,
     /// The folder for the build and the results, one line per fault

@@ -29,10 +29,10 @@ use proc_macro::TokenStream;
 /// | `duration = "5s"` | length of a run in simulated time | `2s` |
 /// | `world = Shop::open` | function that creates the shared world of a run | `Default::default` |
 /// | `finally = look` | function that examines `&Shop` at the end of a run | none |
-/// | `properties = ["..", ".."]` | names of properties that other functions state, and that must get their chance | none |
+/// | `properties = ["..", ".."]` | names of properties that other functions state, and that a run must check | none |
 ///
-/// Properties that the function itself states with `always!`, `sometimes!` and `eventually!` are found in it, and
-/// must get their chance in one of the runs. Other attributes, such as `#[ignore]`, are kept on the test.
+/// Properties that the function itself states with `always!`, `sometimes!` and `eventually!` are found in its body. At
+/// least one run must check each of them. Other attributes, such as `#[ignore]`, are kept on the test.
 #[proc_macro_attribute]
 pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
     match expansion::expand(arguments.into(), item.into()) {
@@ -41,14 +41,14 @@ pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
     }
 }
 
-/// Derives nothing: stands in the place of `serde::Serialize` in a build of `quorlock-sim` that writes no files.
+/// Derives nothing. Replaces `serde::Serialize` in a build of `quorlock-sim` that writes no files.
 #[doc(hidden)]
 #[proc_macro_derive(NotWritten, attributes(serde))]
 pub fn not_written(_item: TokenStream) -> TokenStream {
     TokenStream::new()
 }
 
-/// Derives nothing: stands in the place of `serde::Deserialize` in a build of `quorlock-sim` that reads no files.
+/// Derives nothing. Replaces `serde::Deserialize` in a build of `quorlock-sim` that reads no files.
 #[doc(hidden)]
 #[proc_macro_derive(NotRead, attributes(serde))]
 pub fn not_read(_item: TokenStream) -> TokenStream {

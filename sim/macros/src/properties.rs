@@ -1,5 +1,5 @@
-//! Finds the properties that a function states in its tokens. Otherwise, a property that no run reaches would not be
-//! known.
+//! Finds the properties that a function states, by reading its tokens. Otherwise, a property that no run reaches would
+//! stay unknown.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::{Lit, LitStr};

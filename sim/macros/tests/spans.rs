@@ -1,4 +1,4 @@
-//! The compiler underlines the part of a test that is wrong, and no other, with the message of the attribute.
+//! Tests that the compiler underlines only the wrong part of a test, with the message of the attribute.
 
 use std::env;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
-/// The attribute as the compiler loads it: the library that was built last beside this test.
+/// Returns the compiled attribute: the library that was built last beside this test.
 fn library() -> PathBuf {
     let folder = env::current_exe().expect("a step of the test");
     let folder = folder.parent().expect("a step of the test");
@@ -27,7 +27,7 @@ fn library() -> PathBuf {
         .expect("cargo builds the library before its tests")
 }
 
-/// The first error of a source, as the compiler prints it: the message, and the source with the underlined part.
+/// Returns the first error of a source, as the compiler prints it: the message, and the source with the underlined part.
 fn error_of(name: &str, source: &str) -> String {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let path = folder.join(format!("{name}.rs"));
@@ -117,7 +117,7 @@ fn a_wrong_part_is_underlined_with_what_to_write() {
             .last()
             .expect("a step of the test");
         assert_eq!(&shown[place..place + length], underlined, "{error}");
-        // Of two alike it is the second one.
+        // Of two equal arguments, the second one is underlined.
         if name == "twice" {
             assert_eq!(shown.rfind(underlined), Some(place), "{error}");
         }

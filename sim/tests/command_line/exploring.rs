@@ -66,7 +66,7 @@ fn a_failure_is_written_and_the_last_line_replays_it() {
     std::fs::write(file, other).unwrap();
     let refused = sim(&["replay", file]);
     assert_eq!(refused.status.code(), Some(1));
-    assert!(stderr(&refused).contains("made by version 0.0.0"));
+    assert!(stderr(&refused).contains("written by version 0.0.0"));
     std::fs::write(file, "{}").unwrap();
     assert!(stderr(&sim(&["replay", file])).contains("not a failure"));
 }
@@ -180,7 +180,7 @@ fn a_failure_is_shrunk_and_the_small_one_replays() {
     std::fs::write(&good, "clients = 2").unwrap();
     let refused = sim(&["shrink", good.to_str().unwrap(), "-o", small]);
     assert_eq!(refused.status.code(), Some(1));
-    assert!(stderr(&refused).contains("good.toml: it does not fail"));
+    assert!(stderr(&refused).contains("good.toml: this does not fail"));
 }
 
 #[test]

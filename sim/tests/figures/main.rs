@@ -1,5 +1,5 @@
-//! Every figure on the pages that a command prints must come from that command. `docs/results` has the output of the
-//! commands, with the command line, the version and the commit. The pages contain figures from there.
+//! Checks that every figure on the pages is the output of its command. `docs/results` has the output of the commands,
+//! with the command line, the version and the commit. The figures on the pages come from there.
 //!
 //! `cargo test -p quorlock-sim --test figures` runs the quick commands again and compares every digit.
 //! `docs/regenerate.sh` runs all commands again (`QUORLOCK_FIGURES=all`) and writes results and pages.
@@ -56,6 +56,6 @@ fn pages_say_what_commands_print() {
             stale.push(place("not what docs/results says".to_owned()));
         }
     }
-    let help = "docs/regenerate.sh writes what is stale anew";
+    let help = "docs/regenerate.sh updates what is out of date";
     assert!(stale.is_empty(), "{}\n{help}", stale.join("\n"));
 }

@@ -1,5 +1,5 @@
-//! Flawed clients of a cluster. Their adapter is the product's, but its messages are changed. Also, a majority of
-//! shards that trusts promoted replicas.
+//! Flawed clients of a cluster. Their adapter is the product's, but its messages are changed. There is also a majority
+//! of shards whose clients trust promoted replicas.
 
 use std::ops::Range;
 use std::rc::Rc;

@@ -24,8 +24,8 @@ use self::plans::{
     still_at_it, two_names_for_two, unattended,
 };
 
-/// The variants that must break nothing. `SET NX` refuses a claim to its own owner, which then acquires as another
-/// owner. A round that is won too late is noticed when the lock is used.
+/// The variants that must break nothing. With `SET NX`, a node refuses the owner of the claim itself, which then acquires
+/// as another owner. A round that is won too late is noticed when the lock is used.
 const RIGHT: [Variant; 4] = [
     Variant::Product,
     Variant::Published,

@@ -62,7 +62,7 @@ fn a_cut_link_costs_one_time_out_and_is_replaced_when_it_is_healed() {
         assert_eq!(error.execution, Execution::Indeterminate);
         assert!(turmoil::elapsed() - began < PATIENCE + Duration::from_millis(10));
         turmoil::repair(office::CLIENT, office::SERVER);
-        // What was in flight is lost for good, and so is the connection.
+        // What was in flight is lost forever, and the connection with it.
         let reply = acquire(&transport, &name, 1).await.unwrap();
         assert!(matches!(
             reply,

@@ -1,5 +1,5 @@
-//! The production adapter behind sentinels, with failovers that go wrong, in virtual time. Each test is a failure that
-//! some other client has had, or could have.
+//! The production adapter behind sentinels, with failovers that go wrong, in virtual time. Each test reproduces a failure
+//! that other clients have had or could have.
 
 use std::time::Duration;
 

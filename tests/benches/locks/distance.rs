@@ -1,5 +1,5 @@
-//! One caller, a free lock and distant servers: what trust and margin add to an acquire when messages take as long as
-//! between machines.
+//! One caller, a free lock and distant servers: how much time trust and margin add to an acquire when messages take as
+//! long as between machines.
 //!
 //! On the loopback interface of one machine, five servers and the client share its cores, and the extra work of the
 //! scripts is done one after another. Here each server is behind a relay that delays every message.

@@ -182,7 +182,7 @@ fn changes(holds: &[Hold]) -> usize {
         .count()
 }
 
-/// Runs one of the processes: prints when it asked, acquired and began to release.
+/// Runs one of the processes, which prints when it requested and acquired each hold and when it began to release it.
 pub(crate) fn child(arguments: &[String]) {
     let [span, addresses @ ..] = arguments else {
         panic!("for how long, and where");

@@ -1,4 +1,4 @@
-//! Two clients, one of which waits while the other one holds: the share of the time for which the lock is in use.
+//! Two clients that take turns to hold a lock and to wait for it: the share of the time for which the lock is in use.
 //!
 //! A client that has released acquires again only when the other one has the lock, so every hold is a hand-over. The
 //! bare scripts, called by a single client, show how much time a release and an acquire take without a wake-up. Each
@@ -136,7 +136,7 @@ struct Use {
     holds: usize,
 }
 
-/// Lets two clients hand the lock over and back for a while.
+/// Lets two clients hand the lock over to each other for a while.
 async fn in_use(seats: &[Seat], slice: Duration) -> Use {
     let began = Instant::now();
     let (holds, _) = watch::channel(0u64);

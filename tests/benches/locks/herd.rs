@@ -78,7 +78,7 @@ pub(crate) fn calls(servers: &[Server]) -> f64 {
         .sum()
 }
 
-/// Runs one of the processes: prints for how many seconds it has held the lock.
+/// Runs one of the processes, which prints for how many seconds it has held the lock.
 pub(crate) fn child(arguments: &[String]) {
     let [holds, addresses @ ..] = arguments else {
         panic!("how many holds, and where");

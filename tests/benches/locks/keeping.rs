@@ -39,7 +39,7 @@ pub(crate) fn run(options: &Options) -> Vec<Figure> {
     let peak = resident_bytes(part.id()) - memory_before;
     part.go();
     let [held] = part.hear_numbers()[..] else {
-        panic!("how many are held");
+        panic!("no number of held locks");
     };
     let figure = |what: &str, value, target, note: String| Figure {
         case: "keeping",
@@ -89,7 +89,7 @@ fn cpu_seconds(pid: u32) -> f64 {
     (ticks(11) + ticks(12)) / rustix::param::clock_ticks_per_second() as f64
 }
 
-/// Runs the process that holds the locks: prints how many of them are held at the end.
+/// Runs the process that holds the locks, and prints how many of them it still holds at the end.
 pub(crate) fn child(arguments: &[String]) {
     let [locks, lease, address] = arguments else {
         panic!("how many locks, their lease, and where");

@@ -109,9 +109,9 @@ fn main() -> ExitCode {
     };
     if !server::is_installed() {
         eprintln!(
-            "There is no redis-server on the PATH, and these figures are about real servers.\n\
-             Install it (apt-get install redis-server) and run again; \
-             `cargo bench -p quorlock-tests --bench core` needs none."
+            "redis-server is not on the PATH, but these benchmarks need real servers.\n\
+             Install it (apt-get install redis-server) and run again, \
+             or run `cargo bench -p quorlock-tests --bench core`, which needs no server."
         );
         return ExitCode::FAILURE;
     }

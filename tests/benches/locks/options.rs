@@ -3,21 +3,21 @@
 use std::path::PathBuf;
 
 pub(crate) const HELP: &str = "\
-The locks on real Redis servers, beside the bare scripts and the crate rslock.
+Measures the locks on real Redis servers, beside the bare scripts and the crate rslock.
 
 cargo bench -p quorlock-tests --bench locks -- [OPTIONS] [CASE]...
 
   CASE             run only the cases whose names contain one of these words
-  --quick          a fraction of the work: minutes become seconds, and the figures are noisier
-  --threads <N>    worker threads of the clients' runtime; 0, the default: everything on one thread (the clients of a
-                   hand-over have a thread each)
-  --json <FILE>    write the figures to a file, too; '-' prints them instead of the table
+  --quick          do a fraction of the work: minutes become seconds, and the figures are noisier
+  --threads <N>    worker threads of the clients' runtime; with 0, the default, everything runs on one thread (the
+                   clients of a hand-over have a thread each)
+  --json <FILE>    also write the figures to a file as JSON; '-' prints them instead of the table
   --list           list the cases
   --help           print this help
 
-Every figure is a ratio or a count from one run: the contestants take turns in random order. 'noise' is the ratio of
-two identical bare runs; a difference that is not larger means nothing. Exit codes: 0 measured (whether or not targets
-are met), 1 no redis-server or no result, 2 wrong arguments.";
+Every figure is a ratio or a count from one run, in which the contestants take turns in random order. 'noise' is the
+ratio of two identical bare runs; a difference that is not larger means nothing. Exit codes: 0 measured (whether or not
+targets are met), 1 no redis-server or no result, 2 wrong arguments.";
 
 pub(crate) enum Command {
     Run(Options),

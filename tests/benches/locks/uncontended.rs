@@ -9,7 +9,7 @@ use crate::options::Options;
 use crate::progress::Progress;
 use crate::report::{Figure, Spread, Target};
 
-/// How often a contestant acquires before the next one has its turn.
+/// How many times a contestant acquires before the next one has its turn.
 const IN_A_ROW: u64 = 8;
 
 /// The times of one contestant, in microseconds.

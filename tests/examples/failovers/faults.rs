@@ -12,10 +12,10 @@ use rand::rngs::StdRng;
 /// The tags of three shards.
 const TAGS: [&str; 3] = ["quorlock-10213", "quorlock-13404", "quorlock-22561"];
 
-/// The time within which sentinels finally agree.
+/// The bound on the time until sentinels agree on a failover.
 const VOTES: Duration = Duration::from_secs(300);
 
-/// Makes a fault in a shard or elsewhere, mends it, and returns its name.
+/// Causes a fault in a shard or elsewhere, repairs it, and returns its name.
 type Fault = fn(&mut World, usize) -> &'static str;
 
 /// Faults that a majority of groups survives.
@@ -51,7 +51,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Makes a fault, mends it, and leaves the clients alone for a while.
+    /// Causes a fault, repairs it, and lets the clients work without faults for a while.
     pub(crate) fn fault(&mut self) {
         let fault = self.random.random_range(0..self.faults.len());
         let shard = self.random.random_range(0..3);
@@ -149,8 +149,8 @@ impl World {
         "take-overs of two at once"
     }
 
-    /// Stops a primary for less than the cluster takes to notice, or for longer. In either case, its successor has no
-    /// vote yet when it resumes.
+    /// Stops a primary for a time that is shorter or longer than the cluster takes to notice. In either case, its
+    /// successor has no vote yet when it resumes.
     fn stop(&mut self, shard: usize) -> &'static str {
         let millis = self.random.random_range(200..4_000);
         self.stop_for(shard, Duration::from_millis(millis));
@@ -171,7 +171,7 @@ impl World {
         self.cluster.mend();
     }
 
-    /// Moves the slot to the primary of another shard, and after a while to the primary that has none.
+    /// Moves the slot to the primary of another shard, and after a while to the primary without a slot of a shard.
     fn move_slot(&mut self, shard: usize) -> &'static str {
         let [from, to] = [shard, (shard + 1) % 3].map(|shard| self.primary(shard));
         let slot = self.cluster.slot_of(TAGS[shard]);

@@ -35,25 +35,26 @@ const WORKERS: usize = 2;
 
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
 
-/// Locks on majorities of groups while those fail over.
+/// Make groups fail over while clients lock names on majorities of them.
 #[derive(Parser)]
 struct Options {
-    /// How long to run
+    /// How long to run, in minutes
     #[arg(long, default_value_t = 3)]
     minutes: u64,
-    /// The seed, which determines the faults and their order
+    /// The seed of the faults and their order
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Lock names on the cluster itself, which a failover gives to two holders
+    /// Lock names on the cluster itself, where a failover may give one lock to two holders
     #[arg(long)]
     one_cluster: bool,
-    /// Stop primaries for longer than the longest lease, which gives names of a majority to two holders
+    /// Stop primaries for longer than the longest lease, which may give one lock of a majority to two holders
     #[arg(long, conflicts_with = "one_cluster")]
     long_stops: bool,
 }
 
-/// Settings without [`LocksBuilder::trust_fresh_nodes`]: servers come back empty here, and replicas are promoted that
-/// have not even received the marker. One that was taken for a new server would grant names that are held.
+/// Returns settings without [`LocksBuilder::trust_fresh_nodes`]. Here, servers restart without data, and promoted replicas
+/// may not even have received the marker. If a client took such a server for a new one, it would grant names that are
+/// held.
 fn watching() -> LocksBuilder {
     Locks::builder()
         .redis(hasty())
@@ -133,7 +134,7 @@ async fn main() -> ExitCode {
         }
         world
     });
-    let world = world.await.expect("the servers do what they are told");
+    let world = world.await.expect("the servers obey");
     lines.abort();
     println!("\nfaults: {}", world.summary());
     let mut doubles = 0;

@@ -23,7 +23,7 @@ pub(crate) struct Book {
     holds: AtomicU64,
     lost: AtomicU64,
     refused: AtomicU64,
-    /// The number of tokens that were not larger than a token that had been won before they were requested.
+    /// The number of tokens that were not larger than every token that had been won before they were requested.
     backward: AtomicU64,
     /// How often two guards of one name were held at the same time.
     pub(crate) doubles: AtomicU64,

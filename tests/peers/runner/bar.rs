@@ -1,4 +1,4 @@
-//! The bars for Quorlock's figures compared with those of other libraries.
+//! The targets ("bars") for Quorlock's figures, compared with those of other libraries.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::work::Figures;
 /// The figures of each work and library.
 pub(crate) type Results = BTreeMap<&'static str, BTreeMap<Peer, Figures>>;
 
-/// One figure, and its bound.
+/// One figure, and the bound that it must meet.
 pub(crate) struct Bar {
     pub(crate) work: &'static str,
     pub(crate) figure: &'static str,

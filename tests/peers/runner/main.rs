@@ -25,30 +25,30 @@ use crate::work::{Amount, Figures, Kind, Work};
 
 type Failure = Box<dyn std::error::Error>;
 
-/// Measure Quorlock beside rslock, rlock, redsync, Redisson and node-redlock, on real servers and in turns.
+/// Measure Quorlock beside rslock, rlock, redsync, Redisson and node-redlock on real servers, in turn.
 #[derive(Debug, Parser)]
 #[command(
     name = "tests/peers/run.sh",
     after_help = "Examples:
-  tests/peers/run.sh                                   everything, some half an hour
-  tests/peers/run.sh --quick callers                   what has \"callers\" in its name, in minutes
+  tests/peers/run.sh                                   all measurements, in about half an hour
+  tests/peers/run.sh --quick callers                   those with \"callers\" in their names, in minutes
   tests/peers/run.sh --peer quorlock --peer control --peer rslock callers
 
-Exit codes: 0 measured, whether or not bars are met; 1 not measured; 2 wrong arguments."
+Exit codes: 0 measured, whether or not targets are met; 1 not measured; 2 wrong arguments."
 )]
 struct Arguments {
-    /// Only work with one of these in its name; all without
+    /// Measure only the work whose name contains one of these words [default: all]
     work: Vec<String>,
-    /// A fraction of the turns and of their length; the figures are noisier
+    /// Take fewer and shorter turns; the figures are noisier
     #[arg(long)]
     quick: bool,
-    /// Only these libraries; all without
+    /// Measure only this library; may be given several times [default: all]
     #[arg(long = "peer")]
     peers: Vec<Peer>,
-    /// Only say which work there is
+    /// List the work without measuring it
     #[arg(long)]
     list: bool,
-    /// Print a row of JSON for each bar and each figure
+    /// Print one line of JSON for each target and each figure
     #[arg(long)]
     json: bool,
 }
@@ -76,7 +76,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let chosen: Vec<_> = work::ALL.into_iter().filter(is_wanted).collect();
     if chosen.is_empty() {
-        return Err("no work has such a name: see --list".into());
+        return Err("no work has one of these words in its name: see --list".into());
     }
     let results = measure(&chosen, arguments)?;
     report::print(&results, arguments.json);
@@ -107,7 +107,7 @@ fn measure(chosen: &[Work], arguments: &Arguments) -> Result<Results, Failure> {
                 bar.inc(1);
                 match once(*work, peer, arguments.quick, &folder) {
                     Ok(figures) => taken.entry(peer).or_default().push(figures),
-                    // The others are measured all the same.
+                    // The other libraries are still measured.
                     Err(error) => {
                         bar.suspend(|| eprintln!("left out of {}: {error}", work.name));
                         peers.retain(|other| *other != peer);

@@ -1,4 +1,4 @@
-//! The servers, and their own figures about the work.
+//! The servers, and the figures that they report about the work.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -65,7 +65,7 @@ struct Counter {
 }
 
 impl Counting {
-    /// Returns the number of commands since the start, without those that scripts call.
+    /// Returns the number of commands since the count began, without those that scripts call.
     pub(crate) fn commands(self) -> usize {
         let count = |counter: Counter| {
             let _ = counter.stream.shutdown(Shutdown::Both);

@@ -32,7 +32,7 @@ impl Default for Shop {
     }
 }
 
-/// The stock in a store that is asked with the token of the lock, each time.
+/// The stock, in a store that checks the token of the lock in each request.
 struct Fenced(KeyValueClient<u32>);
 
 impl Stock for Fenced {
@@ -48,7 +48,7 @@ impl Stock for Fenced {
     }
 }
 
-/// The bank, behind a network of its own. It takes its time.
+/// The bank, which answers slowly over its own network.
 struct Charges(ServiceClient<u32, ()>, Context);
 
 impl Bank for Charges {
@@ -64,7 +64,7 @@ impl Bank for Charges {
 async fn sell<S: Stock>(ctx: Context, shop: Rc<Shop>, stock: S) {
     let bank = Charges(shop.bank.client(&ctx), ctx.clone());
     let till = Till::new(ctx.locks().clone(), stock, bank);
-    // The page of a failure shows the locks of names that were asked for.
+    // The page of a failure shows the locks of the names that are registered here.
     let _ = ctx.name("lamps");
     loop {
         ctx.sleep(Duration::from_millis(5)).await;
@@ -94,13 +94,13 @@ async fn no_lamp_is_sold_twice(ctx: Context, shop: Rc<Shop>) {
 }
 
 mod broken {
-    //! The same shop with one mistake each: the tests check that it is found.
+    //! Variants of the shop with one mistake each. The tests check that the mistake is found.
 
     use quorlock_sim::property_test::PropertyTest;
 
     use super::*;
 
-    /// The store is asked with the token, and written without.
+    /// Reads with the token, and writes without it.
     struct WriteUnfenced(KeyValueClient<u32>);
 
     impl Stock for WriteUnfenced {
@@ -116,7 +116,7 @@ mod broken {
         }
     }
 
-    /// The store is written with the token, and read without.
+    /// Writes with the token, and reads without it.
     struct ReadUnfenced(KeyValueClient<u32>);
 
     impl Stock for ReadUnfenced {
@@ -177,7 +177,7 @@ mod broken {
 }
 
 mod page {
-    //! The chapter "Test your own code" has its listings from here.
+    //! The chapter "Test your own code" takes its listings from this file.
 
     const PAGE: &str = include_str!("../../../docs/src/testing.md");
     const SOURCES: [&str; 2] = [include_str!("../src/lib.rs"), include_str!("lamps.rs")];
@@ -216,7 +216,7 @@ mod page {
         masked.replace("faults", "fault")
     }
 
-    /// Checks that the page shows a failure as it looks, except for the story in its middle, which is of another seed.
+    /// Checks that the page shows this failure, except for the story in its middle, which belongs to another seed.
     pub(super) fn shows(message: &str) {
         let [shown] = blocks("```text\n")[..] else {
             panic!("one block of text");

@@ -1,4 +1,4 @@
-//! Tests that the commands that a failing test prints do what it states. Each run is a separate process.
+//! Tests the commands that a failing test prints. Each run is a separate process.
 
 #![expect(clippy::print_stdout, reason = "a process tells another what it did")]
 
@@ -119,7 +119,7 @@ fn a_failure_is_repeated_by_its_file_and_by_its_seed() {
     let file = found.word_after("repeat it:     QUORLOCK_REPLAY=");
     assert!(!found.story().is_empty());
 
-    // With the file, the small run happens twice: once to fail, and once more to be drawn.
+    // With the file, the shrunk run happens twice: once to fail, and once more for the page.
     let again = Ran::of("broken", &folder, &[("QUORLOCK_REPLAY", file)]);
     assert!(!again.passed, "{}", again.output);
     assert_eq!(again.story(), found.story());

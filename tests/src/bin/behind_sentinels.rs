@@ -12,17 +12,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let address = arguments.next();
     let address = address.unwrap_or("redis+sentinel://127.0.0.1:26379/mymaster".into());
 
-    // A grant counts when a replica has it, too: that makes a lock that a failover loses rarer.
+    // A grant counts only when a replica also has it, so that a failover loses fewer locks.
     let redis = RedisConfig::default().wait(Wait::replicas(1, Duration::from_millis(100)));
     let locks = Locks::builder().redis(redis).connect(&address).await?;
 
-    // The lease is longer than a failover, so a hold whose claim reached the new primary lives on.
+    // The lease is longer than a failover, so a hold survives if its claim reached the new primary.
     let guard = locks
         .lock("orders/42")
         .lease(Duration::from_secs(60))
         .acquire()
         .await?;
-    // The store refuses a smaller token: what two holders at once would write is told apart by it.
+    // The store refuses writes with a smaller token, in case two clients hold the lock at once.
     println!("held, with token {}", guard.fencing_token());
     guard.release().await?;
     Ok(())

@@ -250,7 +250,7 @@ fn is_same_ttl(expected: Ttl, said: Ttl, passed: Duration) -> bool {
     }
 }
 
-/// The name under which answers of an unknown kind are counted. A new kind must be generated and counted, too.
+/// The name under which answers of an unknown kind are counted. A new kind must be generated and counted as well.
 const UNLISTED: &str = "an answer of a new kind";
 
 /// How often each kind of answer occurred. Sequences in which a kind does not occur prove nothing about it.
@@ -380,10 +380,10 @@ impl Coverage {
         }
     }
 
-    /// Checks that every kind of answer occurred at least `min` times.
+    /// Checks that every kind of answer occurred at least `least` times.
     ///
     /// # Panics
-    /// Panics if one did not, with all counts; and for an answer of an unknown kind.
+    /// Panics if one did not (the message has all counts), or if there was an answer of an unknown kind.
     pub fn assert_each_occurred(&self, least: usize) {
         assert!(!self.0.contains_key(UNLISTED), "{UNLISTED}: give it a name");
         for kind in Coverage::KINDS {

@@ -27,7 +27,7 @@ pub trait Arm: fmt::Debug {
     /// Executes a request.
     fn apply(&mut self, request: &Request) -> Result<Reply, Cause>;
 
-    /// Returns how many clients listen to every channel, according to the replies of the arm.
+    /// Returns the number of listeners of each channel that the replies of the arm state.
     fn told(&self) -> u32 {
         0
     }

@@ -16,8 +16,8 @@ pub(super) struct Timed {
 }
 
 impl Replies {
-    /// Connects to the server on this port of the loopback interface. A call that a signal interrupts is continued,
-    /// because a machine that wakes from sleep interrupts all calls.
+    /// Connects to the server on this port of the loopback interface. Interrupted calls are repeated, because a machine
+    /// that wakes from sleep interrupts all calls.
     pub(super) fn connect(port: u16) -> Self {
         let stream = TcpStream::connect(("127.0.0.1", port)).expect("the server is there");
         stream.set_nodelay(true).expect("an option");

@@ -73,10 +73,10 @@ pub struct Twin {
 pub struct Findings {
     /// The first difference.
     pub difference: Option<String>,
-    /// Number of replies that were the same, byte for byte.
+    /// The number of replies that were the same, byte for byte.
     pub same: u64,
-    /// The number of replies that were given while a millisecond ended and match neither of the two. The keys were the
-    /// same.
+    /// The number of replies that were given while a millisecond ended and that match neither of the two simulated
+    /// replies, although the keys were the same.
     pub between: u64,
     /// How often keys were changed while a millisecond ended, some before its end and some after it. The simulated
     /// server then got the keys of the real one.
@@ -139,7 +139,7 @@ impl Twin {
     pub fn findings(&self) -> Findings {
         self.findings
             .lock()
-            .expect("the comparison goes on")
+            .expect("the comparison has not panicked")
             .clone()
     }
 
@@ -149,7 +149,10 @@ impl Twin {
     /// Returns the first difference.
     pub fn check(&self) -> Result<(), String> {
         // A shrunk sequence must report the difference that it causes itself.
-        let mut findings = self.findings.lock().expect("the comparison goes on");
+        let mut findings = self
+            .findings
+            .lock()
+            .expect("the comparison has not panicked");
         findings.difference.take().map_or(Ok(()), Err)
     }
 }

@@ -1,4 +1,4 @@
-//! The faults of a crate's arrows: files without a floor, arrows that run upwards, and circles.
+//! Finds errors in a crate's arrows: files without a floor, arrows that run upwards, and cycles.
 
 use std::collections::{BTreeMap, BTreeSet};
 

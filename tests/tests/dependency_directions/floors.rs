@@ -222,12 +222,15 @@ const SIMULATOR: Floors = &[
     &["chaos.rs"],
     &["chaos/cell.rs"],
     &["chaos/conductor.rs"],
+    &["chaos/backup.rs", "chaos/server_error.rs"],
+    &["chaos/server_command.rs"],
     &[
         "chaos/clients.rs",
         "chaos/node.rs",
         "chaos/node_servers.rs",
         "chaos/proxies.rs",
         "chaos/report_server.rs",
+        "chaos/sentinel_group.rs",
         "chaos/worker.rs",
     ],
     &[

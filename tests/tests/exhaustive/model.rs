@@ -4,9 +4,9 @@
 //! releases, time advances by a tick, or a fault happens. What a client does between two steps takes no time. A paused
 //! client takes no step while time passes. A client whose round is pending may check it again.
 //!
-//! No client takes over a claim whose claim version does not change. Three things keep the world small without loss.
-//! Untouched nodes are alike, so one stands for all. The run begins with the first request. The run ends when one of
-//! the two clients can never hold anything again.
+//! No client takes over a claim whose claim version does not change. Three rules keep the world small, and no outcome is
+//! lost by them: untouched nodes are alike, so one stands for all; the run begins with the first request; and it ends when
+//! one of the two clients can never hold anything again.
 
 mod search;
 
@@ -33,9 +33,10 @@ pub(crate) const CLIENTS: usize = 2;
 /// A lease, in ticks.
 pub(crate) const LEASE: u8 = 3;
 const TICK: Duration = Duration::from_secs(1);
-/// The two clients are never holders at the same time, according to themselves.
+/// The property that the two clients never believe at the same time that they hold the lock.
 pub(crate) const EXCLUSION: &str = "exclusion";
-/// A client asks while another one holds, and gets some of the members that it needs.
+/// The discovery of a state in which a client requests the lock while the other one holds it, and is granted some of the
+/// members that it needs.
 pub(crate) const CONTENTION: &str = "contention";
 
 /// The variant that is checked, and the bounds of the search.
@@ -326,7 +327,7 @@ impl State {
         }));
     }
 
-    /// Removes what can no longer make a difference, so that states that differ only in that become equal.
+    /// Removes what no longer affects any later step, so that states that differ only in that become equal.
     fn tidy(&mut self, checked: &Checked) {
         for node in 0..NODES {
             let at = self.node_time(node);

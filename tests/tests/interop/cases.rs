@@ -1,4 +1,4 @@
-//! One side has a lock, and the other one wants it.
+//! Cases in which one side holds a lock and the other one wants it.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ pub(crate) const SOON: Duration = Duration::from_secs(1);
 /// A lease that a test waits for.
 const SHORT: Duration = Duration::from_secs(1);
 
-/// Redis counts in milliseconds, on its own clock.
+/// The allowance for TTLs, which Redis counts in milliseconds on its own clock.
 const ROUNDING: Duration = Duration::from_millis(5);
 
 const OK: &str = "ok";
@@ -258,7 +258,7 @@ async fn is_shared(stage: Stage) -> String {
     OK.into()
 }
 
-/// The party that has waited the longest is next, on whichever side.
+/// The party that has waited the longest is served next, whichever side it is on.
 async fn keeps_the_order(stage: Stage) -> String {
     const WAITERS: usize = 6;
     let mut holder = stage.holder().await;

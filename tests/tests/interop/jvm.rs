@@ -36,7 +36,7 @@ type Unanswered = Mutex<BTreeMap<u64, oneshot::Sender<Answer>>>;
 /// The answer to a command: a value, or an error.
 pub(crate) type Answer = Result<String, Exception>;
 
-/// What a call of Redisson threw.
+/// The exception that a call of Redisson threw.
 #[derive(Debug)]
 pub(crate) struct Exception {
     pub(crate) class: String,
@@ -52,7 +52,7 @@ impl Jvm {
         ));
         let folder = folder.join(version);
         let libraries = std::fs::read_to_string(folder.join("classpath"))
-            .expect("run tests/interop/run.sh, which gets Redisson");
+            .expect("run tests/interop/run.sh, which downloads Redisson");
         let errors = tempfile::tempfile().expect("a temporary file");
         let mut process = Command::new("java")
             // The JVM runs only for seconds, so a fast start matters more than later speed.
@@ -124,7 +124,7 @@ impl Drop for Jvm {
 /// Passes answers on until there are no more. A caller that still waits then notices that its sender is gone.
 fn listen(output: ChildStdout, unanswered: &Unanswered) {
     for line in BufReader::new(output).lines().map_while(Result::ok) {
-        let (id, answer) = parse(&line).unwrap_or_else(|| panic!("what does it mean: {line}"));
+        let (id, answer) = parse(&line).unwrap_or_else(|| panic!("not an answer: {line}"));
         if let Some(sender) = unanswered.lock().unwrap().remove(&id) {
             // A caller that no longer waits does not need the answer.
             let _ = sender.send(answer);

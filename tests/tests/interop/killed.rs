@@ -35,7 +35,7 @@ pub(crate) fn trials(version: &'static Version) -> Vec<Trial> {
     trials
 }
 
-/// Runs the other side of these tests.
+/// Holds a lock until this process is killed, if the variable requests that: the other side of these tests.
 pub(crate) fn hold_a_lock_if_asked() {
     let Ok(what) = std::env::var(HOLD) else {
         return;

@@ -42,7 +42,7 @@ pub(crate) enum Watch {
 }
 
 impl Watch {
-    /// Returns whether the party sleeps, as far as the server does not show it.
+    /// Returns whether the party sleeps. It checks only what the server does not show.
     ///
     /// A thread of the JVM that has subscribed tries once more and then goes to sleep. It can miss a message in
     /// between. Our client subscribes before it tries again, and receives all messages.

@@ -95,7 +95,7 @@ async fn a_promoted_replica_votes_again_after_one_longest_lease() {
     cluster.node_mut(dies).kill();
     tokio::task::block_in_place(|| cluster.wait_for_promotion(replica));
     let promoted = Instant::now();
-    // The shard is asked and has the claim, but its vote does not count, so without another shard there is no
+    // The shard receives the request and has the claim, but its vote does not count, so without another shard there is no
     // majority.
     let guard = locks.lock("second").acquire().await.unwrap();
     until_on_all(&cluster, "second", &guard).await;

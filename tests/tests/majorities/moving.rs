@@ -10,7 +10,7 @@ use super::stage::{
 
 server_tests![two_shards_on_one_primary_are_told_and_count_once];
 
-/// The slot of shard 0 is moved to the primary of shard 1, and back.
+/// Moves the slot of shard 0 to the primary of shard 1, and back.
 async fn two_shards_on_one_primary_are_told_and_count_once() {
     let cluster = cluster().await;
     let (ours, theirs) = (shards(&cluster).await, shards(&cluster).await);

@@ -58,7 +58,7 @@ async fn a_promoted_replica_without_the_claim_has_no_vote() {
         node.command::<usize>(&["EXISTS", &key(shard, "held")]) == 0
     };
     // What was granted in the last round is released afterwards.
-    until("what was granted is given back", || free(0) && free(2)).await;
+    until("what was granted is released", || free(0) && free(2)).await;
     assert!(guard.is_held());
 }
 

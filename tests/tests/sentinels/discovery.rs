@@ -1,4 +1,4 @@
-//! Tests how the primary is found, and the errors if none is found.
+//! Tests how a client discovers the primary, and its errors if there is none.
 
 use std::time::{Duration, Instant};
 

@@ -21,7 +21,7 @@ server_tests![
 const LEASE: Duration = Duration::from_secs(60);
 
 /// The bound on a waiter's grant after a sentinel names the new primary. The client reconnects after 200 ms, the waiter
-/// asks within another 100 ms, and the machine may be busy.
+/// tries again within another 100 ms, and the machine may be busy.
 const SOON: Duration = Duration::from_secs(1);
 
 /// Waits until all replicas have everything, because a failover may lose what no replica has.

@@ -22,7 +22,7 @@ const HOLD: &str = "QUORLOCK_TEST_HOLDS_A_LOCK";
 /// How long the lock outlives its holder.
 const LEASE: Duration = Duration::from_secs(2);
 
-/// Runs the other side of these tests.
+/// Holds a lock until this process is killed, if the variable requests that: the other side of these tests.
 pub(crate) fn hold_a_lock_if_asked() {
     let Ok(addresses) = std::env::var(HOLD) else {
         return;

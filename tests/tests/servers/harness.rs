@@ -21,7 +21,7 @@ server_tests![
     a_server_listens_on_a_unix_socket_too,
 ];
 
-/// Runs the other side of the first two tests.
+/// Runs a server until this process is killed, if the variable requests that: the other side of the first two tests.
 pub(crate) fn hold_a_server_if_asked() {
     let Ok(how) = std::env::var(HOLD) else {
         return;

@@ -29,7 +29,9 @@ async fn brief(addresses: impl IntoIterator<Item = String>) -> Locks {
 
 async fn within_bounds(candidacy: &mut Candidacy) -> LeaderEvent {
     let event = timeout(BOUND, candidacy.next()).await;
-    event.expect("something happens").expect("it goes on")
+    event
+        .expect("an event in time")
+        .expect("the campaign continues")
 }
 
 async fn elected(candidacy: &mut Candidacy) -> Leadership {
@@ -154,7 +156,7 @@ async fn candidates_lead_one_after_the_other_with_growing_terms() {
         let owner = leadership.owner_id().to_string();
         let seen = async {
             loop {
-                let view = observer.next().await.expect("it goes on");
+                let view = observer.next().await.expect("the observation continues");
                 if let LeaderView::Led {
                     owner: seen, term, ..
                 } = &view

@@ -51,10 +51,7 @@ async fn a_password_is_rotated_under_load_and_no_hold_is_lost() {
         let (is_over, taken) = (is_over.clone(), taken.clone());
         tokio::spawn(async move {
             while !is_over.load(Ordering::Relaxed) {
-                let guard = lock
-                    .acquire()
-                    .await
-                    .expect("the login is right all the time");
+                let guard = lock.acquire().await.expect("the login is always right");
                 guard.release().await.expect("and so it is here");
                 taken.fetch_add(1, Ordering::Relaxed);
             }
@@ -190,7 +187,7 @@ async fn credentials_that_change_reach_the_connections_that_live() {
     guard.release().await.unwrap();
 }
 
-/// A provider like that of Entra ID. It gives the newest token to a subscriber, and then each later one.
+/// A provider like that of Entra ID. It sends the newest token to a new subscriber, and then each later one.
 struct Tokens(watch::Sender<String>);
 
 impl RedisCredentialsProvider for Tokens {

@@ -67,7 +67,7 @@ async fn a_network_of_one_s_own_carries_requests_and_wake_ups() {
     assert_eq!(server.command::<u32>(&["EXISTS", "a"]), 1);
     let waiter = locks.lock("a");
     let waiting = tokio::spawn(async move { waiter.acquire().await });
-    until("somebody waits", || {
+    until("a client waits", || {
         let channels: Vec<String> = server.command(&["PUBSUB", "CHANNELS"]);
         !channels.is_empty()
     })

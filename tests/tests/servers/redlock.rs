@@ -114,7 +114,7 @@ async fn a_stopped_minority_holds_nothing_up_and_keeps_no_orphan() {
     servers[1].resume();
     // The resumed servers execute the requests that had arrived: claims of the first client. These are then released,
     // or their leases end.
-    until("nobody else's claim is left", || {
+    until("no other client's claim is left", || {
         servers
             .iter()
             .all(|server| claim_of(server, "a").is_none() || is_claimed_by(server, "a", &guard))

@@ -97,7 +97,7 @@ impl<E: fmt::Display> From<E> for Failed {
 
 type Worked = Result<(), Failed>;
 
-/// Runs the work with all the rights, then without each one of the `besides`, or of the base if there are none.
+/// Runs the work with all the rights, and then without each right in `besides`, or in the base if `besides` is empty.
 async fn prove(
     besides: &[&str],
     settings: LocksBuilder,

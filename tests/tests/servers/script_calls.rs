@@ -67,7 +67,10 @@ async fn each_script_asks_of_a_server_what_the_page_says_and_each_call_has_a_rea
     }
     let stored = std::fs::read_to_string(PAGE).unwrap();
     for (line, stored) in page.lines().zip(stored.lines()) {
-        assert_eq!(line, stored, "the page says something else: write it anew");
+        assert_eq!(
+            line, stored,
+            "the page differs: write it again with QUORLOCK_FIGURES=1"
+        );
     }
     assert_eq!(page, stored);
 }
@@ -98,7 +101,7 @@ async fn page(server: &Server) -> String {
         let mut sections = page.split("\n## ");
         let own = sections.find(|section| section.starts_with(&format!("`{script}.lua`")));
         let is_used = own.is_some_and(|own| own.contains(&format!("| `{call}` |")));
-        assert!(is_used, "{script}: {call} has a reason, and is on no path");
+        assert!(is_used, "{script}: {call} has a reason, but is on no path");
     }
     page
 }
@@ -178,7 +181,7 @@ fn shown(words: &str) -> String {
     shown.join(" ")
 }
 
-/// Returns the kinds of the keys and channels of a name, and the marker.
+/// The keys and channels of a name, and the marker, each with its kind on the page.
 const KEYS: [(&str, &str); 10] = [
     ("NAME", "claim"),
     ("redisson_lock_token:{NAME}", "counter"),

@@ -48,7 +48,7 @@ async fn story_06_a_release_whose_reply_is_lost_is_not_called_not_held() {
     until("the client has found that out", || locks.held() == 0).await;
 }
 
-/// Returns a client that asks only when it is woken or has another reason.
+/// Returns a client that tries again only when it is woken or has another reason.
 async fn patient(server: &Server) -> Locks {
     let retry = RetryPolicy::default().poll_cap(LEASE);
     let connected = settings().retry(retry).connect(server.address()).await;
@@ -130,7 +130,7 @@ async fn story_12_waiting_leaves_no_subscriptions_and_no_connections() {
         }
     }
     let channels = || server.command::<Vec<String>>(&["PUBSUB", "CHANNELS"]);
-    until("nobody listens any more", || channels().is_empty()).await;
+    until("no client listens any more", || channels().is_empty()).await;
     let clients: String = server.command(&["CLIENT", "LIST"]);
     // Each client has one connection for requests and one for wake-ups, and the test has its own.
     assert!(clients.lines().count() <= 5, "{clients}");

@@ -1,4 +1,4 @@
-//! Tests wake-ups, also when connections break.
+//! Tests wake-ups, also while connections break.
 
 use std::time::Duration;
 

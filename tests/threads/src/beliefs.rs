@@ -7,8 +7,8 @@ use quorlock::{Guard, OwnerId, Token};
 /// The periods in which holders believed that they held one lock, on one timeline. Two holds at the same moment are a
 /// violation, whatever the holders do at that moment.
 ///
-/// A hold lasts from when it was won to the beginning of the last check that returned "held". A lost hold stays lost,
-/// so the lock was held at that moment, whatever happened before the check returned.
+/// A hold lasts from when it was won to the beginning of the last check that returned "held". Because a lost hold stays
+/// lost, the lock was held when that check began, whatever happened before it returned.
 #[derive(Clone, Default, Debug)]
 pub struct Beliefs(Arc<Mutex<Line>>);
 

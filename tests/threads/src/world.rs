@@ -13,8 +13,8 @@ use shuttle::sync::atomic::{AtomicU64, Ordering};
 
 use quorlock_explore::{Pace, draw};
 
-/// The longest time that a test may take on its own clock. A test that takes longer has lost a wake-up, or left a task
-/// behind.
+/// The longest time that a test may take on its own clock. A test that takes longer has lost a wake-up, or has a task
+/// that does not end.
 const LONGEST: Duration = Duration::from_secs(600);
 
 /// Runs a test under many schedules, each in a separate world.

@@ -1,4 +1,4 @@
-//! Works with a lock of Rust as the runner requests, and prints the result as a line of JSON.
+//! Runs the work of the runner with a Rust library, and prints the result as a line of JSON.
 
 mod bare;
 mod job;

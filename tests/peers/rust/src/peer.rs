@@ -86,7 +86,7 @@ impl Held {
         Ok(())
     }
 
-    /// Extends the lease each third of it, as a user would, if the library does not.
+    /// Extends the lease every third of it, as a user would, if the library does not.
     pub(crate) async fn keep(&mut self) {
         let Held::Rslock(manager, lock, lease) = self else {
             return std::future::pending().await;

@@ -13,11 +13,11 @@ use super::super::mode::Mode;
 use super::super::party::{Party, Released};
 use super::super::stage::{LONG, Stage, WATCHDOG, locks_at, servers, settings};
 
-/// The longest time for which our waiters in the second test sleep before they ask again.
+/// The longest time for which our waiters in the second test sleep before they try again.
 const ASKS_AGAIN: Duration = Duration::from_millis(300);
 
-/// Redisson judges waiters by the clock of the client that asks, so a client whose clock is ahead drops the others.
-/// (To show this, a JVM with a wrong clock would be needed.) Our scripts use the node's clock.
+/// Redisson judges waiters by the clock of the client that sends the request, so a client whose clock is ahead drops the
+/// others. (A test of this would need a JVM with a wrong clock.) Our scripts use the node's clock.
 pub(super) async fn w6_a_waiter_with_a_clock_of_its_own(stage: Stage) {
     let mut holder = stage.jvm(Mode::Fair).await;
     holder.acquire(LONG).await;
@@ -39,8 +39,8 @@ pub(super) async fn w6_a_waiter_with_a_clock_of_its_own(stage: Stage) {
     assert_eq!(second.release().await, Released::Yes);
 }
 
-/// A dead waiter of ours delays those behind it for as long as its place is kept, if another waiter of ours drops it.
-/// Waiters of Redisson wait for their own time-out of 5 minutes, since 3.32 without a pause.
+/// A dead waiter of ours delays the waiters behind it. Another waiter of ours drops it when its place has expired. Waiters
+/// of Redisson wait for their own time-out of 5 minutes, since 3.32 without a pause.
 pub(super) async fn a_waiter_that_is_dead(stage: Stage) {
     let mut holder = stage.jvm(Mode::Fair).await;
     holder.acquire(LONG).await;

@@ -30,7 +30,7 @@ pub(super) async fn w2_an_acquisition_without_an_answer(stage: Stage) {
     let (jvm, lock) = stage.jvm_behind(&network).await;
     network.lose_replies();
     let (acquired, ()) = tokio::join!(jvm.ask("t", format!("acquire {lock} 30000")), async {
-        // The first lost reply may be to something else that Redisson sends.
+        // The first lost reply may belong to another request of Redisson.
         until("it was executed", || stage.count() == Some(1)).await;
         until("the answer is lost", || 0 < network.lost()).await;
         network.cut();

@@ -29,7 +29,7 @@ impl Bench {
         self.server.command::<()>(&[&user[..], rules].concat());
     }
 
-    /// Writes the file as a program does whose file may be read during the write.
+    /// Replaces the file atomically, because it may be read during the write.
     pub(super) fn write(&self, password: &str) {
         let beside = self.path.with_extension("new");
         std::fs::write(&beside, format!("{password}\n")).unwrap();

@@ -149,8 +149,8 @@ fn of_plain_locks() -> Vec<Path> {
     let far = wall_clock().0 + 10_000;
     vec![
         path("acquire", "The name is free", vec![], ask(plain(1))),
-        path("acquire", "The owner has it already", held(), ask(again)),
-        path("acquire", "Another owner has it", held(), ask(plain(2))),
+        path("acquire", "The owner already holds it", held(), ask(again)),
+        path("acquire", "Another owner holds it", held(), ask(plain(2))),
         path(
             "acquire",
             "The same with a clock margin",
@@ -159,7 +159,7 @@ fn of_plain_locks() -> Vec<Path> {
         ),
         path(
             "acquire",
-            "A claim is taken over that has been unchanged for a lease",
+            "A claim that was unchanged for a lease is replaced",
             versions(),
             ask(replacing),
         ),
@@ -171,13 +171,13 @@ fn of_plain_locks() -> Vec<Path> {
         ),
         path(
             "renew",
-            "The counter stays: it has this token, and was written less than half of its time ago",
+            "The counter is not written: it has this token, and less than half of its retention has passed",
             vec![ask(plain(1)), renew(Mode::Plain, 1, far, 5)],
             renew(Mode::Plain, 1, far, 6),
         ),
         path(
             "renew",
-            "The claim is not the owner's",
+            "The claim does not belong to the owner",
             held(),
             renew(Mode::Plain, 2, far, 5),
         ),
@@ -195,7 +195,7 @@ fn of_plain_locks() -> Vec<Path> {
         ),
         path(
             "release",
-            "The claim is not the owner's",
+            "The claim does not belong to the owner",
             held(),
             release(Mode::Plain, 2, 0),
         ),
@@ -219,23 +219,23 @@ fn of_checks(process: u64) -> Vec<Path> {
     vec![
         path(
             "check",
-            "An acquire of a client that trusts the process, and it is that one",
+            "An acquire of a client that trusts this process",
             vec![fresh.clone()],
             Request::Acquire(trusting),
         ),
         path(
             "check",
-            "An acquire that leaves a marker, as there is none",
+            "An acquire that writes a marker, because there is none",
             vec![],
             Request::Acquire(marking),
         ),
         path(
             "check",
-            "A watch ends: the marker is confirmed from now on",
+            "A watch ends, and the marker is confirmed",
             vec![observing],
             confirmation,
         ),
-        path("check", "A marker is looked at", vec![fresh], looking),
+        path("check", "The marker is only read", vec![fresh], looking),
     ]
 }
 
@@ -265,7 +265,7 @@ fn of_batches(process: u64) -> Path {
         requests: acquires.chain(releases).collect(),
         ..path(
             "batch",
-            "Eight acquires of free names, by a client that trusts the process, and eight releases",
+            "Eight acquires of free names by a client that trusts this process, and eight releases",
             vec![],
             fair(1),
         )
@@ -282,13 +282,13 @@ fn of_fair_locks() -> Vec<Path> {
         ),
         path(
             "fair_acquire",
-            "Another owner has it",
+            "Another owner holds it",
             vec![fair(1)],
             fair(2),
         ),
         path(
             "fair_acquire",
-            "It is free, and the owner is the first that waits",
+            "The name is free, and the owner is the first waiter",
             vec![fair(1), fair(2), release(Mode::Fair, 1, 0)],
             fair(2),
         ),
@@ -315,7 +315,7 @@ fn of_fair_locks() -> Vec<Path> {
 
 fn of_read_write_locks() -> Vec<Path> {
     vec![
-        path("read_acquire", "No owner has it", vec![], read(1)),
+        path("read_acquire", "No owner holds it", vec![], read(1)),
         path(
             "read_acquire",
             "Another owner reads",
@@ -336,7 +336,7 @@ fn of_read_write_locks() -> Vec<Path> {
         ),
         path(
             "read_release",
-            "The last reader ends",
+            "The last reader leaves",
             vec![read(1)],
             release(Mode::Read, 1, 0),
         ),
@@ -346,7 +346,7 @@ fn of_read_write_locks() -> Vec<Path> {
             vec![read(1), read(2)],
             release(Mode::Read, 1, 0),
         ),
-        path("write_acquire", "No owner has it", vec![], write(1)),
+        path("write_acquire", "No owner holds it", vec![], write(1)),
         path(
             "write_acquire",
             "Another owner writes",

@@ -48,32 +48,35 @@ const ALL: Reasons = &[
 const ACQUIRE: &[(&str, &str)] = &[
     (
         "EXISTS claim queue",
-        "Usually neither is there, and one look says so: no claim is in the way, and no owner waits for the fair lock of the name.",
+        "Usually neither key exists. One command shows that no claim is in the way, and that no owner waits for the fair lock of the name.",
     ),
     (
         "PTTL claim",
-        "A refusal says for how long the claim stands yet, and a re-entry shortens no TTL.",
+        "A refusal states the remaining TTL of the claim, and a re-entry does not shorten it.",
     ),
     (
         "HMGET claim",
-        "Whose it is, whether it is a lock of another mode, and its claim version. To take it over, whether the claim version names its owner.",
+        "Shows whether the claim belongs to the owner or to a lock of another mode, and its claim version. A take-over also checks that the owner in the claim version has the claim.",
     ),
-    ("GET counter", "The new token is larger."),
+    (
+        "GET counter",
+        "A new token must be larger than the last one, and the token of a re-entry must not be smaller.",
+    ),
     (
         "TIME",
-        "A new token is the client's clock, believed as far as the slack allows by this server's.",
+        "The floor of a new token is the client's clock, limited to the slack around this server's clock.",
     ),
     (
         "DEL claim",
-        "A claim that is taken over goes with all its fields.",
+        "A take-over removes the old claim with all its fields.",
     ),
     (
         "SET counter",
-        "A later hold gets a larger token, also when this claim has expired.",
+        "A later hold gets a larger token, even after this claim has expired.",
     ),
     (
         "HSET claim",
-        "The claim as Redisson keeps it, and its claim version.",
+        "Stores the claim as Redisson does, and its claim version.",
     ),
     (
         "PEXPIRE claim",
@@ -84,236 +87,269 @@ const ACQUIRE: &[(&str, &str)] = &[
 const CHECK: &[(&str, &str)] = &[
     (
         "INFO",
-        "No other command tells a script which process executes it. It is nearly half of what a check costs.",
+        "No other command tells a script which process executes it. It is nearly half of the cost of a check.",
     ),
     (
         "GET marker",
-        "Whether this process was watched for long enough.",
+        "Shows whether this process was watched for long enough.",
     ),
     (
         "SET marker",
-        "A watch begins here, or has ended: all clients read it.",
+        "Records for all clients that a watch has begun or ended.",
     ),
     (
         "PTTL marker",
-        "The marker is kept for seven days, and anew when half of them are over.",
+        "The marker is kept for seven days. Its TTL starts again when less than half of it is left.",
     ),
 ];
 
 const RENEW: &[(&str, &str)] = &[
     (
         "HMGET claim",
-        "Whether it is still the owner's; its count and its claim version.",
+        "Shows whether the claim still belongs to the owner, its count and its claim version.",
     ),
     (
         "GET counter",
-        "The hold's token must not be lower, and the counter is written only if it is.",
+        "The counter must not be smaller than the hold's token, and is written only if it is.",
     ),
     (
         "PTTL claim",
-        "A renewal shortens no TTL, and a claim that has none keeps none.",
+        "A renewal does not shorten a TTL, and a claim without TTL stays without one.",
     ),
-    ("PEXPIRE claim", "This is the renewal."),
+    ("PEXPIRE claim", "Extends the claim: this is the renewal."),
     (
         "SET counter",
-        "It is lower than the hold's token, or half of the time is over for which it is kept.",
+        "The counter is smaller than the hold's token, or half of its retention has passed.",
     ),
     (
         "PTTL counter",
-        "It has the hold's token: whether half of its time is over.",
+        "The counter has the hold's token. Its TTL shows whether half of its retention has passed.",
     ),
 ];
 
 const RELEASE: &[(&str, &str)] = &[
     (
         "HMGET claim",
-        "Whether it is the owner's, and of this mode.",
+        "Shows whether the claim belongs to the owner, and whether it is of this mode.",
     ),
     (
         "PUBLISH channel",
-        "Waiters wake. It is no write: a user who may not is told while nothing has been done.",
+        "Wakes waiters. It is not a write and comes first: a user without the right to publish gets the error while nothing has been done.",
     ),
-    ("DEL claim", "The name is free."),
-    ("HSET claim", "The count of the holds that go on."),
+    ("DEL claim", "Frees the name."),
+    ("HSET claim", "Stores the number of holds that remain."),
 ];
 
 const BATCH: &[(&str, &str)] = &[
     (
         "GET marker",
-        "Whether this process was watched for long enough: once for all requests.",
+        "Shows whether this process was watched for long enough, once for all requests.",
     ),
-    ("INFO", "Which process it is: once for all."),
-    ("TIME", "For all tokens."),
+    ("INFO", "Shows which process it is, once for all requests."),
+    ("TIME", "Limits the floors of all new tokens."),
     (
         "EXISTS claim queue",
-        "Whether all names are free. If not, each is looked at by itself.",
+        "Shows whether all names are free. If not, each name is checked separately.",
     ),
-    ("MGET counter", "All counters."),
+    ("MGET counter", "Reads all counters."),
     (
         "EXISTS counter",
-        "`MGET` says of a counter that is something else that nothing is there.",
+        "`MGET` returns nothing for a missing key, and also for a key of another type. This command tells them apart.",
     ),
     (
         "SET counter",
-        "As alone: no command sets several keys and their TTLs.",
+        "As in a single request: no command sets several keys with their TTLs.",
     ),
-    ("HSET claim", "As alone."),
-    ("PEXPIRE claim", "As alone: no command sets several TTLs."),
-    ("HMGET claim", "As alone: no command reads several hashes."),
+    ("HSET claim", "As in a single request."),
+    (
+        "PEXPIRE claim",
+        "As in a single request: no command sets several TTLs.",
+    ),
+    (
+        "HMGET claim",
+        "As in a single request: no command reads several hashes.",
+    ),
     (
         "PUBLISH channel",
-        "As alone: its reply says how many heard it.",
+        "As in a single request: its reply is the number of clients that receive the message.",
     ),
-    ("DEL claim", "All names that were released, at once."),
+    ("DEL claim", "Deletes the claims of all released names."),
 ];
 
 const FAIR_ACQUIRE: &[(&str, &str)] = &[
     (
         "PTTL claim",
-        "Whether a claim is in the way, and for how long.",
+        "Shows whether a claim is in the way, and for how long.",
     ),
     (
         "HMGET claim",
-        "Whose it is, and whether it is of another mode.",
+        "Shows whether the claim belongs to the owner or to a lock of another mode.",
     ),
     (
         "GET counter",
-        "The new token is larger; one that is no number is told before anything is written.",
+        "The new token must be larger. A counter that is not a number is an error before the first write.",
     ),
-    ("TIME", "Which waiters are dead by now, and for the token."),
+    (
+        "TIME",
+        "Shows which waiters are dead by now, and limits the floor of a new token.",
+    ),
     (
         "LINDEX queue",
-        "Who is first; at the end, whether the queue has to be kept.",
+        "Reads the first waiter; again at the end, to decide how long the queue is kept.",
     ),
     (
         "ZSCORE timeouts",
-        "When Redisson drops the first; whether the owner has a place already.",
+        "Shows when Redisson drops the first waiter, and whether the owner already has a place.",
     ),
     (
         "ZSCORE alive",
-        "Until when a waiter of ours is taken to be alive.",
+        "Shows until when a waiter of Quorlock is considered alive.",
     ),
-    ("RPUSH queue", "A place at the end."),
+    ("RPUSH queue", "Adds the owner at the end of the queue."),
     (
         "ZADD timeouts",
-        "Redisson's clients drop a waiter that has no time here.",
+        "Redisson's clients drop a waiter without an entry here.",
     ),
-    ("ZADD alive", "A waiter that asks no more loses its place."),
+    (
+        "ZADD alive",
+        "A waiter that no longer sends requests loses its place at this time.",
+    ),
     (
         "PTTL queue",
-        "Whether the queue would end before its last waiter.",
+        "Shows whether the queue would expire before its last waiter is dead.",
     ),
-    ("PEXPIRE queue", "No key stays behind."),
-    ("PEXPIRE timeouts", "No key stays behind."),
-    ("PEXPIRE alive", "No key stays behind."),
+    (
+        "PEXPIRE queue",
+        "The queue expires when its last waiter is dead.",
+    ),
+    ("PEXPIRE timeouts", "Expires with the queue."),
+    ("PEXPIRE alive", "Expires with the queue."),
     ("SET counter", "A later hold gets a larger token."),
-    ("HSET claim", "The claim."),
+    ("HSET claim", "Stores the claim."),
     (
         "PEXPIRE claim",
         "A claim without TTL would outlive its owner.",
     ),
-    ("LPOP queue", "The first is served."),
-    ("ZREM timeouts", "It waits no more."),
-    ("ZREM alive", "It waits no more."),
+    (
+        "LPOP queue",
+        "The owner is the first waiter, and leaves the queue.",
+    ),
+    ("ZREM timeouts", "The owner no longer waits."),
+    ("ZREM alive", "The owner no longer waits."),
 ];
 
 const FAIR_RELEASE: &[(&str, &str)] = &[
     (
         "HMGET claim",
-        "Whether it is the owner's, and of this mode.",
+        "Shows whether the claim belongs to the owner, and whether it is of this mode.",
     ),
-    ("TIME", "Which waiters are dead by now."),
-    ("LINDEX queue", "Who is first, before and after."),
+    ("TIME", "Shows which waiters are dead by now."),
+    (
+        "LINDEX queue",
+        "Reads the first waiter, before and after the owner leaves the queue.",
+    ),
     (
         "ZSCORE timeouts",
-        "When Redisson drops the first; whether the owner waits itself.",
+        "Shows when Redisson drops the first waiter, and whether the owner itself waits.",
     ),
     (
         "ZSCORE alive",
-        "Until when the first is taken to be alive; whether it is one of ours.",
+        "Shows until when the first waiter is considered alive, and whether it is a waiter of Quorlock.",
     ),
-    ("ZREM alive", "The owner waits no more."),
-    ("LREM queue", "It gives up its place."),
-    ("ZREM timeouts", "It gives up its place."),
+    ("ZREM alive", "The owner no longer waits."),
+    ("LREM queue", "The owner leaves the queue."),
+    ("ZREM timeouts", "The owner no longer waits."),
     (
         "EXISTS claim",
-        "Whether the next waiter may go on: the owner had a place and no claim.",
+        "Shows whether the name is free for the next waiter: the owner had a place, but no claim.",
     ),
-    ("PUBLISH waiter's channel", "The first waiter alone wakes."),
-    ("DEL claim", "The name is free."),
+    ("PUBLISH waiter's channel", "Wakes only the first waiter."),
+    ("DEL claim", "Frees the name."),
 ];
 
 const READ_ACQUIRE: &[(&str, &str)] = &[
     (
         "PTTL claim",
-        "Whether a claim is in the way, and for how long.",
+        "Shows whether a claim is in the way, and for how long.",
     ),
     (
         "HMGET claim",
-        "Its mode, whether the owner reads already, and whether it is the writer that may read, too.",
+        "Shows the mode, whether the owner already reads, and whether it is the writer, which may also read.",
     ),
-    (
-        "GET counter",
-        "Readers are shown the token of the last writer.",
-    ),
+    ("GET counter", "A reader gets the token of the last writer."),
     (
         "PTTL lease",
-        "Whether the owner's lease is there already: none is shortened.",
+        "Shows whether the owner already has this lease, which is never shortened.",
     ),
     (
         "SET lease",
-        "Each hold of a reader has a lease of its own, as Redisson's have.",
+        "Each hold of a reader has its own lease, as in Redisson.",
     ),
-    ("HSET claim", "The reader, and the mode."),
+    ("HSET claim", "Stores the reader and the mode."),
     (
         "PEXPIRE claim",
-        "It stands for as long as the longest lease.",
+        "The TTL of the hash is the longest lease of its readers.",
     ),
 ];
 
 const READ_RENEW: &[(&str, &str)] = &[
-    ("HMGET claim", "Whether the owner still reads; its count."),
+    (
+        "HMGET claim",
+        "Shows whether the owner still reads, and its count.",
+    ),
     (
         "EXISTS lease",
-        "A reader whose lease has expired is none, though the claim names it.",
+        "A reader whose lease has expired no longer reads, even if the claim still has its field.",
     ),
-    ("PTTL lease", "A renewal shortens no lease."),
-    ("PEXPIRE lease", "This is the renewal."),
-    ("PTTL claim", "A renewal shortens no TTL."),
+    ("PTTL lease", "A renewal does not shorten a lease."),
+    ("PEXPIRE lease", "Extends the lease: this is the renewal."),
+    ("PTTL claim", "A renewal does not shorten a TTL."),
     (
         "PEXPIRE claim",
-        "It stands for as long as the longest lease.",
+        "The TTL of the hash is the longest lease of its readers.",
     ),
 ];
 
 const READ_RELEASE: &[(&str, &str)] = &[
-    ("HMGET claim", "Whether the owner reads; its count."),
-    ("HSCAN claim", "Who else does: at most some thousand looks."),
-    ("EXISTS lease", "One whose lease has expired does not."),
-    ("PUBLISH readers' channel", "Writers wake."),
-    ("DEL lease", "The owner reads no more."),
-    ("HDEL claim", "Others do."),
-    ("DEL claim", "The name is free."),
+    (
+        "HMGET claim",
+        "Shows whether the owner reads, and its count.",
+    ),
+    (
+        "HSCAN claim",
+        "Finds the other readers. The script looks up at most 10,000 of their leases.",
+    ),
+    (
+        "EXISTS lease",
+        "A reader whose lease has expired no longer reads.",
+    ),
+    ("PUBLISH readers' channel", "Wakes waiting writers."),
+    ("DEL lease", "The owner no longer reads."),
+    (
+        "HDEL claim",
+        "Removes the owner's field, because others still read.",
+    ),
+    ("DEL claim", "Frees the name."),
 ];
 
 const WRITE_ACQUIRE: &[(&str, &str)] = &[
     (
         "PTTL claim",
-        "Whether a claim is in the way, and for how long.",
+        "Shows whether a claim is in the way, and for how long.",
     ),
     (
         "HMGET claim",
-        "Its mode, and whether the owner writes already.",
+        "Shows the mode, and whether the owner already writes.",
     ),
-    ("HSCAN claim", "Who reads."),
+    ("HSCAN claim", "Finds the readers."),
     (
         "PTTL lease",
-        "For how long the last of them may: a claim may stand longer than its leases.",
+        "Finds the longest remaining lease of the readers. The TTL of the hash may be longer.",
     ),
-    ("GET counter", "The new token is larger."),
-    ("TIME", "For the token."),
+    ("GET counter", "The new token must be larger."),
+    ("TIME", "Limits the floor of the new token."),
     ("SET counter", "A later hold gets a larger token."),
-    ("HSET claim", "The writer, and the mode."),
+    ("HSET claim", "Stores the writer and the mode."),
     (
         "PEXPIRE claim",
         "A claim without TTL would outlive its owner.",
@@ -321,56 +357,77 @@ const WRITE_ACQUIRE: &[(&str, &str)] = &[
 ];
 
 const WRITE_RENEW: &[(&str, &str)] = &[
-    ("HMGET claim", "Whether it is still the owner's; its count."),
-    ("GET counter", "The hold's token must not be lower."),
-    ("PTTL claim", "A renewal shortens no TTL."),
-    ("PEXPIRE claim", "This is the renewal."),
-    ("SET counter", "It is lower than the hold's token."),
+    (
+        "HMGET claim",
+        "Shows whether the claim still belongs to the owner, and its count.",
+    ),
+    (
+        "GET counter",
+        "The counter must not be smaller than the hold's token.",
+    ),
+    ("PTTL claim", "A renewal does not shorten a TTL."),
+    ("PEXPIRE claim", "Extends the claim: this is the renewal."),
+    (
+        "SET counter",
+        "The counter is smaller than the hold's token.",
+    ),
 ];
 
 const WRITE_RELEASE: &[(&str, &str)] = &[
-    ("HMGET claim", "Whether the owner writes."),
+    ("HMGET claim", "Shows whether the owner writes."),
     (
         "HSCAN claim",
-        "Whether it reads, too, or another does: then the claim stays.",
+        "Finds readers, including the owner itself. If there are any, the claim stays.",
     ),
     (
         "PUBLISH readers' channel",
-        "All wake: readers may enter together.",
+        "Wakes all waiters: readers may enter together.",
     ),
-    ("DEL claim", "The name is free."),
+    ("DEL claim", "Frees the name."),
 ];
 
 const INSPECT: &[(&str, &str)] = &[
-    ("GET counter", "The last token."),
-    ("LLEN queue", "How many wait for the fair lock."),
-    ("PTTL claim", "Whether there is a claim, and for how long."),
+    ("GET counter", "Reads the last token."),
+    ("LLEN queue", "Counts the waiters for the fair lock."),
+    (
+        "PTTL claim",
+        "Shows whether there is a claim, and its remaining TTL.",
+    ),
     (
         "HLEN claim",
-        "Whether it is a hash of a lock's size: a larger one is not read.",
+        "Shows whether the hash has no more fields than a lock. A larger one is not read.",
     ),
     (
         "HMGET claim",
-        "Its mode, and whether it has a claim version.",
+        "Shows the mode, and whether there is a claim version.",
     ),
-    ("HGETALL claim", "The owners and their counts."),
-    ("EXISTS lease", "A reader whose lease has expired is none."),
+    ("HGETALL claim", "Reads the owners and their counts."),
+    (
+        "EXISTS lease",
+        "A reader whose lease has expired is not counted.",
+    ),
 ];
 
 const FORCE_RELEASE: &[(&str, &str)] = &[
-    ("HLEN claim", "Whether there is a claim of a lock's size."),
+    (
+        "HLEN claim",
+        "Shows whether there is a hash with no more fields than a lock.",
+    ),
     (
         "HMGET claim",
-        "Its mode, and whether it has a claim version.",
+        "Shows the mode, and whether there is a claim version.",
     ),
     (
         "HGETALL claim",
-        "Whether each field is one of a lock: nothing else is deleted. The leases of readers.",
+        "Shows whether every field is that of a lock: nothing else is deleted. It also shows which leases readers have.",
     ),
-    ("TIME", "Which waiters of the fair lock are dead by now."),
-    ("LINDEX queue", "Who of them is first."),
-    ("PUBLISH channel", "Waiters wake."),
-    ("PUBLISH readers' channel", "Waiters wake."),
-    ("DEL lease", "The readers read no more."),
-    ("DEL claim", "The name is free."),
+    (
+        "TIME",
+        "Shows which waiters for the fair lock are dead by now.",
+    ),
+    ("LINDEX queue", "Reads the first waiter."),
+    ("PUBLISH channel", "Wakes waiters."),
+    ("PUBLISH readers' channel", "Wakes waiters."),
+    ("DEL lease", "Ends the holds of readers."),
+    ("DEL claim", "Frees the name."),
 ];

@@ -63,7 +63,7 @@ fn each_lost_signal_is_told_once() {
             let told = told.clone();
             threads.push(world.thread(async move {
                 if number == 2 {
-                    // // A task that stops waiting does not take the notification of another task.
+                    // A task that stops waiting does not take the notification of another task.
                     let _ = quorlock_threads::abandon(Box::pin(signal), 1).await;
                     return;
                 }

@@ -26,7 +26,7 @@ async fn turns(world: World, way: Way, many: usize) {
         threads.push(world.thread(async move { work(&beliefs, &lock).await }));
     }
     join(threads).await;
-    // // Each time that votes split repeatedly costs a back-off.
+    // Each time that votes split repeatedly costs a back-off.
     assert_took(&world, 300);
     drop((one, other));
     assert_nothing_left(&world, &nodes).await;
@@ -92,7 +92,8 @@ fn a_leader_that_does_not_come_is_passed_over() {
             let locks = client(&world, &nodes);
             let held = locks.lock("a").acquire().await.unwrap();
             let mut threads = Vec::new();
-            // // One leader returns when it may be passed over, or a little later. The other one returns much later.
+            // One leader is polled again when it may be passed over, or a little later. The other one is polled much
+            // later.
             let back = 100 + 50 * world.draw(5);
             for (polls, span) in [(2, back), (40, 700)] {
                 let (lock, own) = (locks.lock("a"), world.clone());
