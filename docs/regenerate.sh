@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Writes every figure of the documents again, from the output of commands: docs/regenerate.sh [NAME[,NAME]...]
 #
-# Results go to docs/results, and the pages are filled from them. Without a name, all commands run. With names, these and
-# the quick ones run: exhaustive, conformance, matrix (with the page of what still breaks), speed, locks. It needs
-# redis-server, and for speed and locks a machine that does nothing else.
+# Results go to docs/results, and the pages are filled from them. Without a name, all commands run. With names, the named
+# commands and the quick ones run. Names: exhaustive, conformance, matrix (with the page of what still breaks), speed,
+# locks. It needs redis-server, and for speed and locks a machine that does nothing else.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -22,4 +22,4 @@ sim report "$small" --svg -o docs/src/scenarios/q5-published.svg >/dev/null
 rm "$small"
 # Checks that the tests accept what was written.
 cargo test --quiet -p quorlock-sim --test figures --test breaks_page
-printf 'all figures written in %s s\n' $((SECONDS - began))
+printf 'wrote all figures in %s s\n' $((SECONDS - began))

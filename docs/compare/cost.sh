@@ -4,7 +4,7 @@
 # QUORLOCK is a built program (default: target/release/quorlock), ROUNDS the number of runs of each command (default:
 # 200). The commands take turns on one redis-server, so that other load of the machine affects all of them:
 #   true                      a process, and nothing else
-#   quorlock inspect NAME     starts, connects, asks the server once
+#   quorlock inspect NAME     starts, connects, sends one request
 #   quorlock run NAME -- true starts, connects, acquires, starts the guardian and the command, releases
 # It prints the medians in milliseconds, and the memory of wrapper and guardian while a command runs: resident, and with
 # the pages of the program that both share counted once (the proportional set size).
