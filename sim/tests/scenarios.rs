@@ -241,7 +241,10 @@ fn a_scenario_is_told_by_its_id_and_an_unknown_one_is_refused() {
     assert_eq!(other.status.code(), Some(2), "{}", stderr(&other));
     for (arguments, told) in [
         (&["run", "S99"][..], "S99"),
-        (&["run", "S9", "--case", "dance"], "only product, published"),
+        (
+            &["run", "S9", "--case", "dance"],
+            "use one of product, published",
+        ),
         (&["report", "S99", "-o", "page.html"], "S99"),
         (
             &["shrink", "no/such.toml", "-o", "small.json"],
