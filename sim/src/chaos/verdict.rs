@@ -91,6 +91,14 @@ const LEAST_HAND_OVERS: u64 = 10;
 const LEAST_FAULTS: u64 = 4;
 
 impl Observed {
+    /// Returns how often two clients held one name at the same time, in words.
+    pub(crate) fn how_often(&self) -> String {
+        match self.overlaps {
+            1 => "once".to_owned(),
+            overlaps => format!("{overlaps} times"),
+        }
+    }
+
     /// Evaluates the history of a run.
     pub(super) fn of(history: &History) -> Observed {
         let broke = |property| {

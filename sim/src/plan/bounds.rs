@@ -133,8 +133,10 @@ impl Plan {
     #[must_use]
     pub fn progress_bound(&self) -> SimTime {
         let workload = &self.workload;
+        // Counted twice: a waiter may ask just before the name becomes free, and its next attempt may split the votes.
         let waits = workload.poll_cap.plus(workload.backoff_cap);
         let lease = self.longest_lease();
+        // Two leases: nodes keep a claim that is left behind for its lease and for the clock margin, by default another lease.
         let bound = lease.plus(lease).plus(workload.hold_max);
         let bound = bound
             .plus(self.network.call_timeout)

@@ -20,7 +20,7 @@ pub(super) fn table(lines: &[CellRow]) -> String {
     for line in lines {
         let observed = &line.observed;
         let exclusion = match &observed.exclusion {
-            Some(broke) => format!("{} times, after {:.1} s", observed.overlaps, broke.after),
+            Some(broke) => format!("{}, after {:.1} s", observed.how_often(), broke.after),
             None => "held".to_owned(),
         };
         let tokens = match &observed.fencing {

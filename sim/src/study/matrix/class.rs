@@ -47,7 +47,7 @@ pub(super) enum Assumes {
 
 const QUIET: Class = Class {
     id: "quiet",
-    title: "nothing goes wrong",
+    title: "there are no faults",
     kinds: &[],
     bounds: ClassBounds::Inside,
     persistence: Persistence::EveryWrite,
@@ -73,7 +73,7 @@ pub(crate) const STORMS_ONLY: &[Class] = &[BACKUPS, REPLICAS, ELECTIONS, ALL_AT_
 #[cfg(all(unix, feature = "chaos"))]
 const BACKUPS: Class = Class {
     id: "backups, amnesia",
-    title: "nodes are backed up by replication and free their backlogs, and some end and come back with nothing",
+    title: "nodes are backed up by replication and free their backlogs, and some restart without their data",
     kinds: &[Kind::Backup, Kind::FreeBacklog, Kind::CrashNode],
     persistence: Persistence::Memory,
     assumes: Assumes::Trust,
@@ -84,7 +84,7 @@ const BACKUPS: Class = Class {
 #[cfg(all(unix, feature = "chaos"))]
 const REPLICAS: Class = Class {
     id: "replicas",
-    title: "replicas end, stand still, and receive writes late; their primaries go on",
+    title: "replicas restart, pause, and receive writes late; their primaries keep running",
     kinds: &[Kind::CrashNode, Kind::PauseNode, Kind::SlowReplication],
     ..QUIET
 };
@@ -95,7 +95,7 @@ const REPLICAS: Class = Class {
 #[cfg(all(unix, feature = "chaos"))]
 const ALL_AT_ONCE: Class = Class {
     id: "all at once, amnesia",
-    title: "all of it at once, within what our lock on a majority withstands; nodes come back with nothing",
+    title: "all kinds of faults at once, within what the lock of this crate on a majority withstands; nodes restart without their data",
     kinds: &[
         Kind::Cut,
         Kind::Swallow,
@@ -127,7 +127,7 @@ const ALL_AT_ONCE: Class = Class {
 #[cfg(all(unix, feature = "chaos"))]
 const ELECTIONS: Class = Class {
     id: "elections",
-    title: "primaries of Sentinel groups are killed, stopped, or replaced by order; sentinels are killed and stopped",
+    title: "primaries of Sentinel groups are killed, stopped, or replaced on demand; sentinels are killed and stopped",
     kinds: &[
         Kind::CrashNode,
         Kind::CrashNode,
@@ -143,7 +143,7 @@ const ELECTIONS: Class = Class {
 
 const EVERYTHING: Class = Class {
     id: "everything",
-    title: "all of it at once, but for flush and failover; nodes come back with all their data",
+    title: "all kinds of faults at once, except flush and failover; nodes restart with all their data",
     kinds: &Kind::all_but::<26>(&[
         Kind::Flush,
         Kind::SlowReplication,
@@ -168,13 +168,13 @@ pub const CLASSES: &[Class] = &[
     QUIET,
     Class {
         id: "partitions",
-        title: "links are cut, in one direction or both, or lose messages; connections swallow everything until they are replaced",
+        title: "links are cut in one direction or both, or lose messages; connections discard everything until they are replaced",
         kinds: &[Kind::Cut, Kind::Loss, Kind::Swallow],
         ..QUIET
     },
     Class {
         id: "delays",
-        title: "messages come late, twice, out of order or all at once; connections are reset",
+        title: "messages arrive late, twice, out of order, or all at once; connections are reset",
         kinds: &[
             Kind::Delay,
             Kind::HoldBack,
@@ -186,31 +186,31 @@ pub const CLASSES: &[Class] = &[
     },
     Class {
         id: "client pauses",
-        title: "clients stand still, for up to two leases, also in the middle of what they do",
+        title: "clients pause for up to two leases, also in the middle of an operation",
         kinds: &[Kind::PauseClient, Kind::PauseInside],
         ..QUIET
     },
     Class {
         id: "client stops",
-        title: "clients are stopped in the middle of a step, for up to two leases, while everything else goes on",
+        title: "clients are stopped in the middle of a step for up to two leases, while everything else keeps running",
         kinds: &[Kind::StopInside],
         ..QUIET
     },
     Class {
         id: "client crashes",
-        title: "clients end and are started again; what they wait for is cancelled",
+        title: "clients crash and restart; operations are cancelled",
         kinds: &[Kind::CrashClient, Kind::Cancel],
         ..QUIET
     },
     Class {
         id: "suspend",
-        title: "machines of clients are suspended; their monotonic clocks count the time",
+        title: "machines of clients are suspended; their monotonic clocks include that time",
         kinds: &[Kind::SuspendClient],
         ..QUIET
     },
     Class {
         id: "suspend, clock stops",
-        title: "machines of clients are suspended; their monotonic clocks stand still",
+        title: "machines of clients are suspended; their monotonic clocks stop for that time",
         kinds: &[Kind::SuspendClient],
         bounds: ClassBounds::Beyond,
         assumes: Assumes::Counters,
@@ -232,7 +232,7 @@ pub const CLASSES: &[Class] = &[
     },
     Class {
         id: "node pauses",
-        title: "nodes stand still, also behind a request, refuse everything with an error, or forget their scripts",
+        title: "nodes pause, also after receiving a request, refuse every request with an error, or forget their scripts",
         kinds: &[
             Kind::PauseNode,
             Kind::StallNode,
@@ -243,13 +243,13 @@ pub const CLASSES: &[Class] = &[
     },
     Class {
         id: "restarts",
-        title: "nodes end and come back with all their data",
+        title: "nodes restart with all their data",
         kinds: &[Kind::CrashNode],
         ..QUIET
     },
     Class {
         id: "restarts, amnesia",
-        title: "nodes of a minority (the only one, where there is one) end and come back with nothing, at once or later",
+        title: "nodes of a minority (or the only node) restart without their data, at once or later",
         kinds: &[Kind::CrashNode],
         persistence: Persistence::Memory,
         assumes: Assumes::Trust,
@@ -257,21 +257,21 @@ pub const CLASSES: &[Class] = &[
     },
     Class {
         id: "power loss",
-        title: "nodes of a minority (the only one, where there is one) lose power, and with it what they wrote last",
+        title: "nodes of a minority (or the only node) lose power, and with it their last writes",
         kinds: &[Kind::PowerLoss],
         assumes: Assumes::Trust,
         ..QUIET
     },
     Class {
         id: "steps",
-        title: "wall clocks of nodes are set, back by up to a lease, or forward by less than the margin (a lease) in sum",
+        title: "wall clocks of nodes are set back by up to a lease, or forward by less than the margin (a lease) in total",
         kinds: &[Kind::NodeStep],
         assumes: Assumes::Margin,
         ..QUIET
     },
     Class {
         id: "steps beyond the margin",
-        title: "wall clocks of nodes are set by up to four leases, back or forward",
+        title: "wall clocks of nodes are set back or forward by up to four leases",
         kinds: &[Kind::NodeStep],
         bounds: ClassBounds::Beyond,
         assumes: Assumes::Counters,
@@ -287,7 +287,7 @@ pub const CLASSES: &[Class] = &[
     },
     Class {
         id: "flush",
-        title: "nodes are flushed, any of them",
+        title: "any of the nodes are flushed",
         kinds: &[Kind::Flush],
         bounds: ClassBounds::Beyond,
         assumes: Assumes::TooMuch,
@@ -295,7 +295,7 @@ pub const CLASSES: &[Class] = &[
     },
     Class {
         id: "failover",
-        title: "a replica takes the place of its node, asynchronously; clients may be left behind",
+        title: "a replica replaces its node, without the last writes; clients may stay with the old primary",
         kinds: &[Kind::Failover, Kind::SlowReplication],
         bounds: ClassBounds::Beyond,
         assumes: Assumes::TooMuch,
@@ -304,7 +304,7 @@ pub const CLASSES: &[Class] = &[
     EVERYTHING,
     Class {
         id: "everything, amnesia",
-        title: "the same; nodes of a minority (the only one, where there is one) come back with nothing",
+        title: "the same; nodes of a minority (or the only node) restart without their data",
         persistence: Persistence::Memory,
         assumes: Assumes::TooMuch,
         ..EVERYTHING

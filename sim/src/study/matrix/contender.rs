@@ -87,7 +87,7 @@ pub const CONTENDERS: &[Candidate] = &[
     OURS_SINGLE,
     Candidate {
         id: "ours, WAIT 1",
-        title: "the same with one replica, which must have a claim before it counts",
+        title: "the same with one replica, which must confirm a claim before it counts",
         replicas: ReplicaWait::Awaited,
         ..OURS_SINGLE
     },
@@ -111,7 +111,7 @@ pub const CONTENDERS: &[Candidate] = &[
     },
     Candidate {
         id: "published",
-        title: "Redlock as published on three or five nodes, by a holder that looks at its deadline; our tokens",
+        title: "Redlock as published, on three or five nodes, with a holder that checks its deadline, and with the tokens of this crate",
         variant: Variant::Published,
         ..OURS
     },
@@ -143,13 +143,13 @@ pub const CONTENDERS: &[Candidate] = &[
     OURS,
     Candidate {
         id: "ours, a majority of Sentinel groups",
-        title: "the same on three Sentinel groups (a primary, a replica, three sentinels each), through the real client: faults of nodes strike one of them; a tenth of the runs",
+        title: "the same on three Sentinel groups (a primary, a replica, three sentinels each), through the real client: faults of nodes affect one of them; a tenth of the runs",
         deployment: Deployment::Groups,
         ..OURS
     },
     Candidate {
         id: "ours, a majority of shards",
-        title: "the same on the three shards of one Redis Cluster (a primary and a replica each), through the real client: faults of nodes strike one of them; a tenth of the runs",
+        title: "the same on the three shards of one Redis Cluster (a primary and a replica each), through the real client: faults of nodes affect one of them; a tenth of the runs",
         deployment: Deployment::Clusters,
         ..OURS
     },

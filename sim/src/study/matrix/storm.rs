@@ -207,8 +207,8 @@ impl<'a> Bursts<'a> {
             0 => {
                 // A claim lasts for two leases, and two steps forwards in that time could together exceed the margin.
                 // So three leases must pass between them.
-                let two = LEASE.plus(LEASE).plus(LEASE);
-                if last.is_some_and(|last| at < last.plus(two)) {
+                let apart = LEASE.plus(LEASE).plus(LEASE);
+                if last.is_some_and(|last| at < last.plus(apart)) {
                     return None;
                 }
                 *last = Some(at);

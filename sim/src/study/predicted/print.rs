@@ -88,10 +88,9 @@ impl Results {
             let share = matrix.share(&cell.class, &cell.lock);
             let is_claimed = matches!(cell.expected, Expected::Holds { .. });
             let seen = match &observed.exclusion {
-                Some(broke) => format!(
-                    "broke after {:.1} s, {} times",
-                    broke.after, observed.overlaps
-                ),
+                Some(broke) => {
+                    format!("broke after {:.1} s, {}", broke.after, observed.how_often())
+                }
                 None if is_claimed => "**held**".to_owned(),
                 None => "held".to_owned(),
             };
@@ -115,7 +114,7 @@ impl Results {
                 observed.during_holds,
                 match cell.agreement(share) {
                     Agreement::Agrees => "agrees",
-                    Agreement::NotMet => "not met in this time",
+                    Agreement::NotMet => "no break in this time",
                     Agreement::Disagrees => "**disagrees**",
                 },
             );

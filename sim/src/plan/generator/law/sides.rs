@@ -30,6 +30,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     // Each side may be excluded while the other one keeps winning, and both may be excluded during a quarantine.
     plan.not_demanded.push(Property::Progress);
     let lease = plan.workload.lease.as_nanos();
+    // Longer than a lease, so that a reply may still arrive when the claim that it grants has ended.
     plan.network.call_timeout = SimTime::nanos(lease).plus(SimTime::millis(draw.between(0, 400)));
     if draw.chance(400_000) {
         // Requests in flight may be older than the process that they reach. A member has 25 ms to answer.
