@@ -81,7 +81,10 @@ fn options() -> Vec<String> {
     let options = ["--enable-debug-command", "local", "--lua-time-limit", "50"];
     // By default, a replica receives its first data after five seconds, together with other replicas.
     let at_once = ["--repl-diskless-sync-delay", "0"];
-    let options = options.into_iter().chain(at_once).map(str::to_owned);
+    // This thread waits for points in time of the wall clock, and keeps a core busy after that clock is set back.
+    let no_thread = ["--jemalloc-bg-thread", "no"];
+    let options = options.into_iter().chain(at_once).chain(no_thread);
+    let options = options.map(str::to_owned);
     options.collect()
 }
 
