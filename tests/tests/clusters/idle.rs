@@ -10,22 +10,12 @@ use quorlock_tests::server::Server;
 use quorlock_tests::server_tests;
 use quorlock_tests::wait::until;
 
-use super::stage::cluster;
+use super::stage::{cluster, statistic};
 
 server_tests![
     a_slot_that_moved_while_a_client_was_idle_costs_one_redirect,
     a_failover_while_a_client_was_idle_is_learned_from_one_redirect,
 ];
-
-/// Returns a field of a command's statistics, 0 if the node has not executed the command.
-fn statistic(node: &Server, command: &str, field: &str) -> u64 {
-    let text: String = node.command(&["INFO", "commandstats"]);
-    let prefix = format!("cmdstat_{command}:");
-    let line = text.lines().find_map(|line| line.strip_prefix(&prefix));
-    let mut fields = line.unwrap_or_default().split(',');
-    let value = fields.find_map(|each| each.strip_prefix(field)?.strip_prefix('='));
-    value.map_or(0, |value| value.parse().unwrap())
-}
 
 /// Returns how many requests a node has redirected.
 fn redirected(node: &Server) -> u64 {

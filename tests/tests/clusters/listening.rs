@@ -9,12 +9,14 @@ use quorlock_tests::server::Server;
 use quorlock_tests::server_tests;
 use quorlock_tests::wait::{BOUND, until};
 
-use super::stage::{client, cluster, listeners, listens_in_both_ways, release_channel};
+use super::stage::{client, cluster, listeners, listens_in_both_ways, release_channel, statistic};
 
 server_tests![
     a_release_is_heard_in_whichever_way_it_is_published,
     a_release_of_ours_is_published_in_both_ways_and_heard_once,
     listeners_follow_a_slot_that_moves_without_being_asked,
+    listeners_return_with_a_slot_that_was_away_for_a_moment,
+    listeners_return_with_a_slot_that_no_node_served,
     a_user_who_may_not_listen_to_shards_hears_the_rest,
 ];
 
@@ -114,6 +116,51 @@ async fn listeners_follow_a_slot_that_moves_without_being_asked() {
     let (next, _) = waiter.await.unwrap();
     next.release().await.unwrap();
     tokio::task::block_in_place(|| cluster.move_slot(slot, to, from));
+}
+
+/// The node ends the subscription to the shard, and names itself as the owner when the client queries the slot map.
+async fn listeners_return_with_a_slot_that_was_away_for_a_moment() {
+    let cluster = cluster().await;
+    let primary = cluster.primaries()[0];
+    let node = &cluster.nodes()[primary];
+    let name = cluster.name_on(primary, "returns/");
+    let slot = cluster.slot_of(&name).to_string();
+    let transport = RedisTransport::open(&cluster.address(), hasty()).unwrap();
+    let heard = Heard::nothing();
+    let channel = Channel::from(quorlock::Name::new(&name).unwrap());
+    let _subscription = transport.subscribe(&channel, heard.clone());
+    listens_in_both_ways(&cluster, primary, &name).await;
+    let mut pipe = redis::pipe();
+    pipe.atomic();
+    for verb in ["DELSLOTS", "ADDSLOTS"] {
+        pipe.cmd("CLUSTER").arg(verb).arg(&slot).ignore();
+    }
+    pipe.cmd("PUBSUB")
+        .arg("SHARDNUMSUB")
+        .arg(release_channel(&name));
+    let ended: Vec<(String, u32)> = pipe.query(&mut node.connect().unwrap()).unwrap();
+    assert_eq!(ended, [(release_channel(&name), 0)]);
+    listens_in_both_ways(&cluster, primary, &name).await;
+    node.command::<()>(&["SPUBLISH", &release_channel(&name), "0"]);
+    until("it is heard", || heard.wakes().len() == 1).await;
+}
+
+async fn listeners_return_with_a_slot_that_no_node_served() {
+    let cluster = cluster().await;
+    let primary = cluster.primaries()[0];
+    let node = &cluster.nodes()[primary];
+    let name = cluster.name_on(primary, "unserved/");
+    let slot = cluster.slot_of(&name).to_string();
+    let transport = RedisTransport::open(&cluster.address(), hasty()).unwrap();
+    let channel = Channel::from(quorlock::Name::new(&name).unwrap());
+    let _subscription = transport.subscribe(&channel, Heard::nothing());
+    listens_in_both_ways(&cluster, primary, &name).await;
+    let refused = || statistic(node, "ssubscribe", "rejected_calls");
+    let before = refused();
+    node.command::<()>(&["CLUSTER", "DELSLOTS", &slot]);
+    until("the node has refused it twice", || before + 2 <= refused()).await;
+    node.command::<()>(&["CLUSTER", "ADDSLOTS", &slot]);
+    listens_in_both_ways(&cluster, primary, &name).await;
 }
 
 async fn a_user_who_may_not_listen_to_shards_hears_the_rest() {

@@ -65,3 +65,13 @@ pub(crate) async fn listens_in_both_ways(cluster: &Cluster, node: usize, name: &
     })
     .await;
 }
+
+/// Returns a field of a command's statistics, 0 if the node has not executed the command.
+pub(crate) fn statistic(node: &Server, command: &str, field: &str) -> u64 {
+    let text: String = node.command(&["INFO", "commandstats"]);
+    let prefix = format!("cmdstat_{command}:");
+    let line = text.lines().find_map(|line| line.strip_prefix(&prefix));
+    let mut fields = line.unwrap_or_default().split(',');
+    let value = fields.find_map(|each| each.strip_prefix(field)?.strip_prefix('='));
+    value.map_or(0, |value| value.parse().unwrap())
+}

@@ -44,8 +44,8 @@ struct Channels {
     /// Channels whose subscription on the server may differ from what is wanted.
     unsettled: BTreeSet<Channel>,
     last_number: u64,
-    /// Whether the server has ended a subscription by itself, because the slot of the channel has moved.
-    is_parted: bool,
+    /// Channels whose subscriptions the server has ended by itself, because their slot has moved.
+    parted: BTreeSet<Channel>,
     /// The number of the session, if there is one.
     session: Option<u64>,
     is_closed: bool,
@@ -64,6 +64,7 @@ impl Channels {
             !entry.listeners.is_empty()
         });
         self.unsettled = self.channels.keys().cloned().collect();
+        self.parted.clear();
     }
 }
 
@@ -291,10 +292,12 @@ impl Registry {
     /// Records that a subscription has ended. Returns whether the server has ended it by itself.
     pub(crate) fn part(&self, channel: &[u8]) -> bool {
         let mut book = self.lock();
-        let entry = book.channels.get(channel);
+        let known = book.channels.get_key_value(channel);
         // If this client has ended the subscription, the channel was removed, or was added again and not yet requested.
-        let is_wanted = entry.is_some_and(|entry| entry.stage != ChannelStage::Unknown);
-        book.is_parted |= is_wanted;
+        let wanted = known.filter(|(_, entry)| entry.stage != ChannelStage::Unknown);
+        let wanted = wanted.map(|(channel, _)| Arc::clone(channel));
+        let is_wanted = wanted.is_some();
+        book.parted.extend(wanted);
         drop(book);
         if is_wanted {
             self.changed.notify_one();
@@ -302,9 +305,24 @@ impl Registry {
         is_wanted
     }
 
-    /// Returns whether the server has ended a subscription by itself since the last call.
-    pub(crate) fn take_parted(&self) -> bool {
-        std::mem::take(&mut self.lock().is_parted)
+    /// Returns the channels whose subscriptions the server has ended by itself since the last call.
+    pub(crate) fn take_parted(&self) -> BTreeSet<Channel> {
+        std::mem::take(&mut self.lock().parted)
+    }
+
+    /// Returns those channels that are subscribed and have listeners. The caller subscribes to them again.
+    pub(crate) fn renew(&self, mut channels: Vec<Channel>) -> Vec<Channel> {
+        let mut book = self.lock();
+        channels.retain(|channel| {
+            let entry = book.channels.get_mut(channel);
+            let entry = entry.filter(|entry| entry.stage == ChannelStage::Live);
+            let Some(entry) = entry.filter(|entry| !entry.listeners.is_empty()) else {
+                return false;
+            };
+            entry.stage = ChannelStage::Asked;
+            true
+        });
+        channels
     }
 
     /// Whether the channel is subscribed.

@@ -3,6 +3,7 @@
 //! The wake-up connection is a separate one, so that messages cannot delay the replies to calls. The connection's
 //! driver passes messages to the registry; this task subscribes to the channels that the registry requests.
 
+use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -62,6 +63,14 @@ struct Session<'a> {
     link: Connection,
     /// Channels that the server refused; requested again at the next ping.
     refused: Vec<Channel>,
+    /// Channels whose slot the server does not have. They are requested again at the next ping.
+    ///
+    /// The client may find no other node for them: the slot may have come back to the server, or the queried node may
+    /// not know of the change yet. Without the second request, the client would miss what Redisson publishes to the
+    /// shard until the connection ends.
+    unserved: BTreeSet<Channel>,
+    /// Channels of `unserved` that are requested next.
+    due: BTreeSet<Channel>,
     idle_since: Option<Instant>,
     was_confirmed: bool,
 }
@@ -93,6 +102,8 @@ impl<'a> Session<'a> {
             registry,
             link,
             refused: Vec::new(),
+            unserved: BTreeSet::new(),
+            due: BTreeSet::new(),
             idle_since: None,
             was_confirmed: false,
         }
@@ -125,13 +136,13 @@ impl<'a> Session<'a> {
                         return;
                     }
                 }
-                Event::Changed if self.registry.take_parted() => self.look_elsewhere(),
-                Event::Changed => {}
+                Event::Changed => self.look_elsewhere(self.registry.take_parted()),
                 Event::PingIsDue => {
                     if self.has_lingered() {
                         return;
                     }
                     self.registry.recall(std::mem::take(&mut self.refused));
+                    self.due.append(&mut self.unserved);
                     ping_is_due = true;
                 }
             }
@@ -164,17 +175,32 @@ impl<'a> Session<'a> {
         .await
     }
 
-    fn next_request(&self) -> Option<(Purpose, Pending)> {
-        match self.registry.next_order(BATCH)? {
-            Order::Subscribe(channels) => {
-                let pending = self.ask(self.about_all(["SUBSCRIBE", "SSUBSCRIBE"], &channels));
-                Some((Purpose::Join(channels), pending))
-            }
-            Order::Unsubscribe(channels) => {
+    fn next_request(&mut self) -> Option<(Purpose, Pending)> {
+        match self.registry.next_order(BATCH) {
+            Some(Order::Subscribe(channels)) => Some(self.request(channels)),
+            Some(Order::Unsubscribe(channels)) => {
                 let pending = self.ask(self.about_all(["UNSUBSCRIBE", "SUNSUBSCRIBE"], &channels));
                 Some((Purpose::Leave, pending))
             }
+            None => self.next_renewal(),
         }
+    }
+
+    fn request(&self, channels: Vec<Channel>) -> (Purpose, Pending) {
+        let pending = self.ask(self.about_all(["SUBSCRIBE", "SSUBSCRIBE"], &channels));
+        (Purpose::Join(channels), pending)
+    }
+
+    /// Subscribes again to channels whose slot the server did not have.
+    fn next_renewal(&mut self) -> Option<(Purpose, Pending)> {
+        while !self.due.is_empty() {
+            let channels = std::iter::from_fn(|| self.due.pop_first());
+            let channels = self.registry.renew(channels.take(BATCH).collect());
+            if !channels.is_empty() {
+                return Some(self.request(channels));
+            }
+        }
+        None
     }
 
     /// Returns for each channel the commands of the ways in which this client listens.
@@ -220,9 +246,14 @@ impl<'a> Session<'a> {
             // has no permission for it.
             Purpose::Leave => !replies.iter().step_by(self.ways()).any(is_refusal),
             Purpose::Join(channels) => {
-                let mut others = replies.iter().skip(1).step_by(self.ways());
-                if 1 < self.ways() && others.any(is_elsewhere) {
-                    self.look_elsewhere();
+                if 1 < self.ways() {
+                    let others = replies.iter().skip(1).step_by(self.ways());
+                    let unserved = channels
+                        .iter()
+                        .zip(others)
+                        .filter(|(_, reply)| is_unserved(reply));
+                    let unserved = unserved.map(|(channel, _)| Arc::clone(channel));
+                    self.look_elsewhere(unserved.collect());
                 }
                 let answered = channels
                     .into_iter()
@@ -236,9 +267,13 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Requests a look, because the node does not own the slot of a channel. The client still receives messages that
-    /// are published to all nodes.
-    fn look_elsewhere(&self) {
+    /// Requests a look, because the node does not have the slots of these channels. The client still receives messages
+    /// that are published to all nodes.
+    fn look_elsewhere(&mut self, mut channels: BTreeSet<Channel>) {
+        if channels.is_empty() {
+            return;
+        }
+        self.unserved.append(&mut channels);
         let source = self.target.source();
         source.was_wrong(self.link.whence(), Wrong::Channel);
     }
@@ -271,9 +306,12 @@ fn is_logged_out(reply: &Value) -> bool {
     matches!(reply, Value::ServerError(refusal) if error::server(refusal).cause == Cause::NoAuth)
 }
 
-/// Whether another node owns the channel's slot.
-fn is_elsewhere(reply: &Value) -> bool {
-    matches!(reply, Value::ServerError(refusal) if refusal.kind() == Some(ServerErrorKind::Moved))
+/// Whether another node owns the channel's slot, or none does.
+fn is_unserved(reply: &Value) -> bool {
+    matches!(reply, Value::ServerError(refusal) if matches!(
+        refusal.kind(),
+        Some(ServerErrorKind::Moved | ServerErrorKind::ClusterDown)
+    ))
 }
 
 fn about(verb: &str, channel: &Channel) -> Cmd {

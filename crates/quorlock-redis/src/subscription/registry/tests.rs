@@ -164,3 +164,38 @@ fn a_session_is_started_once_and_after_its_end_again() {
             .is_some()
     );
 }
+
+#[test]
+fn only_subscribed_channels_with_listeners_are_subscribed_again() {
+    let registry = Registry::default();
+    let ear = Arc::new(Ear::default());
+    let [live, asked, left, none] = [*b"l", *b"a", *b"e", *b"n"].map(Channel::from);
+    add(&registry, "l", &ear);
+    let number = add(&registry, "e", &Arc::default());
+    order(&registry);
+    registry.confirmed(&[Arc::clone(&live), Arc::clone(&left)]);
+    registry.remove(&left, number);
+    add(&registry, "a", &Arc::default());
+    assert_eq!(order(&registry), ("subscribe", vec![Arc::clone(&asked)]));
+    let all = vec![Arc::clone(&live), asked, left, none];
+    assert_eq!(registry.renew(all.clone()), [Arc::clone(&live)]);
+    assert!(!registry.is_live(&live));
+    assert_eq!(registry.renew(all), []);
+    registry.confirmed(&[live]);
+    assert_eq!(ear.heard(), (2, 0), "the listener checks again");
+}
+
+#[test]
+fn a_subscription_that_the_server_ends_is_reported_once() {
+    let registry = Registry::default();
+    let number = add(&registry, "x", &Arc::default());
+    assert!(!registry.part(b"x"), "it was not requested");
+    order(&registry);
+    registry.confirmed(&[(*b"x").into()]);
+    assert!(registry.part(b"x"));
+    assert_eq!(registry.take_parted(), BTreeSet::from([(*b"x").into()]));
+    assert_eq!(registry.take_parted(), BTreeSet::new());
+    registry.remove(&(*b"x").into(), number);
+    assert_eq!(order(&registry).0, "unsubscribe");
+    assert!(!registry.part(b"x"), "this is the reply");
+}
