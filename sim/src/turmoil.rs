@@ -36,6 +36,8 @@ use crate::world::id::{ClientId, Id, NodeId, ProcessId, Seat, first};
 use crate::world::medium::{Driver, Medium};
 use crate::world::server::Servers;
 use crate::world::slab::Slab;
+#[cfg(all(unix, feature = "chaos"))]
+pub(crate) use cluster::tags;
 use network::TurmoilNetwork;
 use outbox::{Listening, Outbox, Posted};
 use server_host::ServerHost;

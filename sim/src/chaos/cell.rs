@@ -19,6 +19,7 @@ use super::node_servers::NodeServers;
 use super::preload::Preload;
 use super::proxies::Proxies;
 use super::records::Records;
+use super::redis_cluster::RedisCluster;
 use super::report_server::ReportServer;
 use super::sentinel_group::SentinelGroup;
 use super::struck::Effects;
@@ -99,6 +100,15 @@ async fn start_groups(plan: &Plan, scale: u32) -> Result<Vec<SentinelGroup>, Str
     groups.map_err(|error| error.to_string())
 }
 
+/// Starts the cluster, if the nodes of the plan are its shards.
+async fn start_cluster(plan: &Plan, scale: u32) -> Result<Option<RedisCluster>, String> {
+    let Some(rules) = &plan.nodes.cluster else {
+        return Ok(None);
+    };
+    let cluster = RedisCluster::start(plan, rules, scale, &options()).await;
+    cluster.map(Some).map_err(|error| error.to_string())
+}
+
 async fn start_nodes(
     plan: &Plan,
     scale: u32,
@@ -106,7 +116,7 @@ async fn start_nodes(
 ) -> Result<Vec<NodeServers>, String> {
     let preload = preload.filter(|_| has_any(plan, &CLOCKS_OF_NODES));
     let mut nodes = Vec::new();
-    let servers = if plan.nodes.sentinels.is_some() {
+    let servers = if plan.nodes.are_groups() {
         0
     } else {
         many(plan)
@@ -125,11 +135,17 @@ async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result
     let links = Proxies::open(&plan, scale, &ports).await;
     let links = Rc::new(links.map_err(|error| error.to_string())?);
     let groups = start_groups(&plan, scale).await?;
+    let cluster = start_cluster(&plan, scale).await?;
     let ports = ports
         .into_iter()
         .chain(groups.iter().map(SentinelGroup::first_port))
         .collect();
     let sentinels: Vec<Vec<u16>> = groups.iter().map(SentinelGroup::sentinel_ports).collect();
+    let of_cluster = cluster
+        .as_ref()
+        .map(RedisCluster::ports)
+        .unwrap_or_default();
+    let of_cluster = of_cluster.to_vec();
     let names = (0..plan.workload.names.max(1))
         .map(lock_under_test::name)
         .collect();
@@ -145,6 +161,7 @@ async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result
         scale,
         ports: introduced.ports(process.client),
         sentinels: sentinels.clone(),
+        cluster: of_cluster.clone(),
     };
     let reports = ReportServer::open(Records::new(clock::now(), names), introduction).await;
     let reports = Rc::new(reports.map_err(|error| error.to_string())?);
@@ -159,6 +176,7 @@ async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result
         links,
         nodes: nodes.into_iter().map(Mutex::new).collect(),
         groups,
+        cluster,
         ports: RefCell::new(ports),
         seats: seats.into_iter().map(Mutex::new).collect(),
         effects: RefCell::new(Effects::default()),
@@ -249,6 +267,9 @@ async fn end(plan: &Plan, stage: &Testbed) -> Result<Observed, String> {
     for group in &stage.groups {
         group.end().await;
     }
+    if let Some(cluster) = &stage.cluster {
+        cluster.end().await;
+    }
     let mut records = stage.reports.records();
     let (lost_updates, failures) = (records.lost_updates(), records.failures().clone());
     let history = records.end(clock::now());
@@ -290,13 +311,17 @@ async fn look_for_leftovers(plan: &Plan, stage: &Testbed) {
 }
 
 async fn claims(plan: &Plan, stage: &Testbed) -> Vec<(u16, u16)> {
+    let names = plan.workload.names.max(1);
+    if let Some(cluster) = &stage.cluster {
+        return cluster.claims(names).await;
+    }
     let mut claims = Vec::new();
     let ports = stage.ports.borrow().clone();
     for (node, port) in (0u16..).zip(ports) {
         let Ok(mut connection) = Node::connect(port).await else {
             continue;
         };
-        for name in 0..plan.workload.names.max(1) {
+        for name in 0..names {
             let mut exists = redis::cmd("EXISTS");
             exists.arg(lock_under_test::name(name));
             let there: u64 = exists.query_async(&mut connection).await.unwrap_or(0);

@@ -17,6 +17,7 @@ use super::message::ConductorReply;
 use super::node_servers::{NodeServers, Slowness};
 use super::proxies::{Proxies, ends};
 use super::proxy::{Forwarding, Proxy};
+use super::redis_cluster::RedisCluster;
 use super::report_server::ReportServer;
 use super::sentinel_group::SentinelGroup;
 use super::server_command::{say, say_for};
@@ -40,7 +41,9 @@ pub(super) struct Testbed {
     pub(super) nodes: Vec<Mutex<NodeServers>>,
     /// The nodes, if they are Sentinel groups. `nodes` is then empty.
     pub(super) groups: Vec<SentinelGroup>,
-    /// The port of each node's primary.
+    /// The cluster whose shards are the nodes, if there is one. `nodes` is then empty.
+    pub(super) cluster: Option<RedisCluster>,
+    /// The port of each node's primary. Empty if the nodes are the shards of a cluster.
     pub(super) ports: RefCell<Vec<u16>>,
     pub(super) seats: Vec<Mutex<ClientSlot>>,
     pub(super) effects: RefCell<Effects>,
@@ -113,16 +116,21 @@ impl Testbed {
                     self.misroute(clients, *node, *to, lasts).await;
                     Struck::Yes
                 }
-                fault => match self.groups.get(usize::from(*node)) {
-                    Some(_) if replica.is_some() => {
-                        Struck::Lacks("faults of a Sentinel group strike its primary".to_owned())
+                fault => {
+                    let group = self.groups.get(usize::from(*node));
+                    let began = || self.began(index, None);
+                    match (group, &self.cluster) {
+                        (None, None) => {
+                            self.strike_node(index, (*node, *replica), fault, lasts)
+                                .await
+                        }
+                        _ if replica.is_some() => Struck::Lacks(
+                            "faults of groups and shards strike their primaries".to_owned(),
+                        ),
+                        (Some(group), _) => group.strike(fault, lasts, began).await,
+                        (None, Some(cluster)) => cluster.strike(*node, fault, lasts, began).await,
                     }
-                    Some(group) => group.strike(fault, lasts, || self.began(index, None)).await,
-                    None => {
-                        self.strike_node(index, (*node, *replica), fault, lasts)
-                            .await
-                    }
-                },
+                }
             },
             FaultKind::Backup { nodes } => self.back_up(index, nodes).await,
         }
@@ -361,6 +369,9 @@ impl Testbed {
             if let Some(port) = self.ports.borrow_mut().get_mut(place) {
                 *port = primary;
             }
+        }
+        if let Some(cluster) = &self.cluster {
+            cluster.heal().await.map_err(|error| error.to_string())?;
         }
         for seat in &self.seats {
             seat.lock().await.resume();

@@ -7,6 +7,7 @@ pub(crate) fn control_of(class: &str) -> Option<&'static str> {
         // A replica that never takes its primary's place breaks no lock.
         "quiet" | "replicas" => None,
         "elections" => Some("ours, a Sentinel group"),
+        "cluster failovers" => Some("ours, a cluster"),
         // The product's lock without one of the remedies against these faults, or without both.
         "restarts, amnesia" | "backups, amnesia" | "power loss" => Some("ours, neither"),
         // A lock on a single server has no remedy against these faults.
@@ -28,6 +29,7 @@ pub(crate) fn control_of(class: &str) -> Option<&'static str> {
 pub(crate) fn locks_of<'a>(class: &str, usual: &'a [&'a str]) -> &'a [&'a str] {
     match class {
         "elections" => &["ours, a majority of Sentinel groups"],
+        "cluster failovers" => &["ours, a majority of shards"],
         _ => usual,
     }
 }

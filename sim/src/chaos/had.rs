@@ -11,9 +11,8 @@ pub(crate) const fn lacks(kind: Kind) -> Option<&'static str> {
             Some("TCP sends again what is lost, and delivers everything once and in order")
         }
         Kind::IsolatePrimary | Kind::StaleSentinel => {
-            Some("sentinels and servers of a group reach each other directly")
+            Some("the members of a Sentinel group or a cluster reach each other directly")
         }
-        Kind::MigrateSlot | Kind::ClusterFailover => Some("there are no clusters here yet"),
         _ => None,
     }
 }
@@ -54,14 +53,18 @@ pub(crate) fn lacks_plan(plan: &Plan) -> Option<String> {
             "lock: the queues of several nodes have no common order; use single for a fair lock"
                 .to_owned(),
         ),
-        _ if plan.nodes.cluster.is_some() => {
-            Some("nodes.cluster: chaos has no clusters; leave it out".to_owned())
-        }
         _ if plan.nodes.sentinels.is_some() && !plan.variant.has_product_clients() => Some(
             "variant: only the clients of the product find the primary of a Sentinel group".to_owned(),
         ),
         _ if plan.nodes.sentinels.is_some() && plan.faults.iter().any(is_link) => Some(
             "nodes.sentinels: clients reach the servers of a Sentinel group directly; leave out faults of links"
+                .to_owned(),
+        ),
+        _ if plan.nodes.cluster.is_some() && !plan.variant.has_product_clients() => Some(
+            "variant: only the clients of the product find the owners of the slots of a cluster".to_owned(),
+        ),
+        _ if plan.nodes.cluster.is_some() && plan.faults.iter().any(is_link) => Some(
+            "nodes.cluster: clients reach the nodes of a cluster directly; leave out faults of links"
                 .to_owned(),
         ),
         _ if !plan.variant.has_product_clients() && !Plain::HAD.contains(&plan.variant) => {
@@ -106,8 +109,16 @@ mod tests {
             said(|plan| plan.nodes.sentinels = Some(Sentinels::default())),
             ""
         );
-        let cut = |plan: &mut Plan| {
-            plan.nodes.sentinels = Some(Sentinels::default());
+        assert_eq!(
+            said(|plan| plan.nodes.cluster = Some(Cluster::default())),
+            ""
+        );
+        let without_product = |plan: &mut Plan| {
+            plan.nodes.cluster = Some(Cluster::default());
+            plan.variant = Variant::SetNx;
+        };
+        assert_eq!(said(without_product), "variant");
+        let add_cut = |plan: &mut Plan| {
             plan.faults.push(Fault {
                 when: Trigger::At(SimTime::ZERO),
                 lasts: SimTime::millis(1),
@@ -119,10 +130,24 @@ mod tests {
                 },
             });
         };
-        assert_eq!(said(cut), "nodes.sentinels");
-        assert_eq!(
-            said(|plan| plan.nodes.cluster = Some(Cluster::default())),
-            "nodes.cluster"
-        );
+        let said = |change: &dyn Fn(&mut Plan)| {
+            let mut plan = Plan::default();
+            add_cut(&mut plan);
+            change(&mut plan);
+            lacks_plan(&plan).map(|why| why.split(':').next().unwrap_or_default().to_owned())
+        };
+        let of_groups = said(&|plan| plan.nodes.sentinels = Some(Sentinels::default()));
+        assert_eq!(of_groups.as_deref(), Some("nodes.sentinels"));
+        let of_cluster = said(&|plan| plan.nodes.cluster = Some(Cluster::default()));
+        assert_eq!(of_cluster.as_deref(), Some("nodes.cluster"));
+        assert_eq!(said(&|_| {}), None);
+    }
+
+    #[test]
+    fn faults_of_a_cluster_are_possible_unless_they_cut_its_nodes_apart() {
+        for kind in Kind::OF_CLUSTERS {
+            assert_eq!(lacks(kind), None, "{kind:?}");
+        }
+        assert!(lacks(Kind::IsolatePrimary).is_some());
     }
 }

@@ -63,6 +63,11 @@ impl LockUnderTest {
                     .connect(addresses.first().cloned().unwrap_or_default())
                     .await
             }
+            LockKind::Redlock if plan.nodes.cluster.is_some() => {
+                let address = addresses.first().cloned().unwrap_or_default();
+                let shards = usize::from(plan.nodes.count);
+                builder.majority_of_shards(address, shards).await
+            }
             LockKind::Redlock => builder.quorum(addresses).await,
             LockKind::Multi => return Err("a lock of several names is not available".to_owned()),
         };
@@ -137,16 +142,18 @@ pub(super) fn name(index: u16) -> String {
     format!("lock-{index}")
 }
 
-/// Returns the addresses of the nodes: of servers, or of Sentinel groups, whose primary the client finds by itself.
+/// Returns the addresses of the nodes: of servers, or of Sentinel groups, whose primary the client finds by itself. A
+/// cluster has one address for all of its shards.
 fn addresses(settings: &WorkerSettings) -> Vec<String> {
     let server = |port: &u16| format!("redis://127.0.0.1:{port}/");
-    let group = |sentinels: &Vec<u16>| {
-        let hosts: Vec<String> = sentinels
-            .iter()
-            .map(|port| format!("127.0.0.1:{port}"))
-            .collect();
-        format!("redis+sentinel://{}/{PRIMARY}", hosts.join(","))
+    let hosts = |ports: &[u16]| {
+        let hosts = ports.iter().map(|port| format!("127.0.0.1:{port}"));
+        hosts.collect::<Vec<String>>().join(",")
     };
+    if !settings.cluster.is_empty() {
+        return vec![format!("redis+cluster://{}", hosts(&settings.cluster))];
+    }
+    let group = |sentinels: &Vec<u16>| format!("redis+sentinel://{}/{PRIMARY}", hosts(sentinels));
     let servers = settings.ports.iter().map(server);
     servers
         .chain(settings.sentinels.iter().map(group))

@@ -12,10 +12,13 @@ pub(super) struct WorkerSettings {
     pub(super) plan: Plan,
     /// The factor by which the times of the plan are multiplied.
     pub(super) scale: u32,
-    /// The port under which this client reaches each node. Empty if the nodes are Sentinel groups.
+    /// The port under which this client reaches each node. Empty if the nodes are Sentinel groups or shards
+    /// of a cluster.
     pub(super) ports: Vec<u16>,
-    /// The ports of the sentinels of each node. Empty if the nodes are single servers.
+    /// The ports of the sentinels of each node. Empty if the nodes are no such groups.
     pub(super) sentinels: Vec<Vec<u16>>,
+    /// The ports of the servers of the cluster whose shards are the nodes. Empty if there is no cluster.
+    pub(super) cluster: Vec<u16>,
 }
 
 /// The sentinels' name for the primary of their group.

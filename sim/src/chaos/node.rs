@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
-use redis::RedisResult;
 use redis::aio::MultiplexedConnection;
+use redis::{Cmd, FromRedisValue, RedisResult};
 use tempfile::TempDir;
 
 use super::clock;
@@ -52,6 +52,19 @@ impl Node {
         let options = ["--sentinel".to_owned()];
         let lines = lines.join("\n") + "\n";
         Node::start_with(Persistence::Memory, &options, Some(lines), None).await
+    }
+
+    /// Starts a node of a cluster, which knows no other node and owns no slot yet.
+    pub(super) async fn start_in_cluster(
+        persistence: Persistence,
+        options: &[String],
+    ) -> io::Result<Node> {
+        // The usual port for the other nodes, 10,000 above, may be a port that the system uses for outgoing
+        // connections.
+        let bus = free_port()?.to_string();
+        let own = ["--cluster-enabled", "yes", "--cluster-port", &bus].map(str::to_owned);
+        let options = [&own, options].concat();
+        Node::start_with(persistence, &options, None, None).await
     }
 
     async fn start_with(
@@ -115,6 +128,14 @@ impl Node {
         client
             .get_multiplexed_async_connection_with_config(&config)
             .await
+    }
+
+    /// Sends a command to a server. Returns `None` if the server is down, or answers with an error.
+    pub(super) async fn ask<T: FromRedisValue>(port: u16, words: &[&str]) -> Option<T> {
+        let mut connection = Node::connect(port).await.ok()?;
+        let mut command = Cmd::new();
+        command.arg(words);
+        command.query_async(&mut connection).await.ok()
     }
 
     /// Makes the server a replica or a primary, now and after restarts.

@@ -6,12 +6,12 @@
 use std::io;
 use std::time::Duration;
 
-use redis::{Cmd, FromRedisValue};
 use tokio::sync::Mutex;
 
 use super::clock;
 use super::message::PRIMARY;
 use super::node::{Follows, Node};
+use super::replication;
 use super::struck::{Struck, done};
 use crate::plan::fault::NodeFault;
 use crate::plan::{Plan, Sentinels};
@@ -112,7 +112,7 @@ impl SentinelGroup {
                 let Some(primary) = self.primary_of(&servers).await else {
                     return Struck::PassedOver;
                 };
-                cut_off(&servers).await;
+                replication::cut(&ports_of(&servers)).await;
                 clock::sleep(self.lag).await;
                 began();
                 let struck = match servers.get_mut(primary) {
@@ -159,7 +159,7 @@ impl SentinelGroup {
             let port = ports.get(number % ports.len().max(1)).copied()?;
             number += 1;
             // A sentinel refuses while another failover is in progress.
-            let _ = ask::<redis::Value>(port, &["SENTINEL", "FAILOVER", PRIMARY]).await;
+            let _ = Node::ask::<redis::Value>(port, &["SENTINEL", "FAILOVER", PRIMARY]).await;
             let look = async || {
                 clock::sleep(BETWEEN_LOOKS).await;
                 self.named().await.filter(|named| *named != before)
@@ -178,8 +178,8 @@ impl SentinelGroup {
                 server.restart_as_primary();
                 server.restart().await?;
             }
-            let _ = ask::<redis::Value>(server.port(), &["CONFIG", "SET", "masterauth", ""]).await;
         }
+        replication::mend(&ports_of(servers)).await;
         self.settle(servers).await
     }
 
@@ -211,7 +211,7 @@ impl SentinelGroup {
         let words = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", PRIMARY];
         let mut named = Vec::new();
         for port in &self.sentinel_ports {
-            let told = ask::<(String, u16)>(*port, &words).await;
+            let told = Node::ask::<(String, u16)>(*port, &words).await;
             named.extend(told.map(|(_, port)| port));
         }
         let votes = |port: u16| named.iter().filter(|named| **named == port).count();
@@ -230,7 +230,7 @@ impl SentinelGroup {
         let look = async || {
             clock::sleep(BETWEEN_LOOKS).await;
             let port = self.named().await?;
-            let info: String = ask(port, &["INFO", "replication"]).await?;
+            let info: String = Node::ask(port, &["INFO", "replication"]).await?;
             let replicas = servers.len().checked_sub(1)?;
             let is_followed =
                 info.contains("role:master") && info.matches("state=online").count() == replicas;
@@ -251,12 +251,8 @@ impl SentinelGroup {
     }
 }
 
-/// Makes replicas lose their primary, and keeps them from finding it again: their login fails.
-async fn cut_off(servers: &[Node]) {
-    for server in servers {
-        let _ = ask::<redis::Value>(server.port(), &["CONFIG", "SET", "masterauth", "none"]).await;
-        let _ = ask::<redis::Value>(server.port(), &["CLIENT", "KILL", "TYPE", "master"]).await;
-    }
+fn ports_of(servers: &[Node]) -> Vec<u16> {
+    servers.iter().map(Node::port).collect()
 }
 
 async fn strike_sentinel(
@@ -280,11 +276,11 @@ async fn strike_sentinel(
 /// Checks that a sentinel considers the primary up, and knows these numbers of replicas that follow it and of other
 /// sentinels.
 async fn knows_all(sentinel: u16, replicas: usize, sentinels: usize) -> Option<()> {
-    let state: Vec<String> = ask(sentinel, &["SENTINEL", "MASTER", PRIMARY]).await?;
+    let state: Vec<String> = Node::ask(sentinel, &["SENTINEL", "MASTER", PRIMARY]).await?;
     let fits = has(&state, "flags", "master")
         && has(&state, "num-slaves", &replicas.to_string())
         && has(&state, "num-other-sentinels", &sentinels.to_string());
-    let told: Vec<Vec<String>> = ask(sentinel, &["SENTINEL", "REPLICAS", PRIMARY]).await?;
+    let told: Vec<Vec<String>> = Node::ask(sentinel, &["SENTINEL", "REPLICAS", PRIMARY]).await?;
     let fit = told.iter().filter(|replica| {
         has(replica, "flags", "slave") && has(replica, "master-link-status", "ok")
     });
@@ -295,14 +291,6 @@ async fn knows_all(sentinel: u16, replicas: usize, sentinels: usize) -> Option<(
 fn has(fields: &[String], field: &str, value: &str) -> bool {
     let mut pairs = fields.chunks_exact(2);
     pairs.any(|pair| pair == [field, value])
-}
-
-/// Sends a command. Returns `None` if the server is down, or answers with an error.
-async fn ask<T: FromRedisValue>(port: u16, words: &[&str]) -> Option<T> {
-    let mut connection = Node::connect(port).await.ok()?;
-    let mut command = Cmd::new();
-    command.arg(words);
-    command.query_async(&mut connection).await.ok()
 }
 
 /// Options with which a primary and its replicas check their connection often.
@@ -343,5 +331,5 @@ async fn hasten(sentinel: u16) {
         "tilt-period",
         "1000",
     ];
-    let _ = ask::<redis::Value>(sentinel, &words).await;
+    let _ = Node::ask::<redis::Value>(sentinel, &words).await;
 }

@@ -34,6 +34,7 @@ DEBUG SLEEP, links that hold back, delay, drop, close or redirect, and wrong wal
 machine before they check whether a guard is held. Exclusion is broken if two clients believe at the same time that they hold one
 name, and fencing if a token is not larger than those before it. No process outlives the command, even if the command is killed.
 With --class elections, the nodes are Sentinel groups, whose real sentinels elect another primary when one is killed or stopped.
+With --class \"cluster failovers\", the nodes are the shards of one real Redis Cluster, which promotes replicas and whose slots are moved.
 
 With --class, two locks run side by side: RedLock of this crate, and a control that must break in the same time. Exit codes: 0 as
 expected, 1 wrong arguments or no servers, 2 a claim is broken, 4 nothing was shown: the control held, or there were too few holds.";

@@ -31,7 +31,7 @@ pub(super) fn transports(plan: &Plan, config: RedisConfig) -> Vec<RedisTransport
 }
 
 /// Returns the hash tags under which shards store names, as the adapter chooses them.
-pub(super) fn tags(plan: &Plan) -> Vec<String> {
+pub(crate) fn tags(plan: &Plan) -> Vec<String> {
     if plan.nodes.cluster.is_none() || plan.is_one_cluster() {
         return Vec::new();
     }

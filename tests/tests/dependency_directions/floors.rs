@@ -229,8 +229,11 @@ const SIMULATOR: Floors = &[
         "chaos/node.rs",
         "chaos/node_servers.rs",
         "chaos/proxies.rs",
+        "chaos/redis_cluster.rs",
+        "chaos/replication.rs",
         "chaos/report_server.rs",
         "chaos/sentinel_group.rs",
+        "chaos/slot_move.rs",
         "chaos/worker.rs",
     ],
     &[

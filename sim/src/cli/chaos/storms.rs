@@ -80,7 +80,8 @@ impl Storms {
             };
             let locks: Vec<&Candidate> = locks().filter(is_asked).collect();
             if let Some(lock) = locks.iter().find(|lock| !lock.meets(class)) {
-                let why = "elections strike locks on Sentinel groups, and all other classes strike locks on servers";
+                let why = "elections strike locks on Sentinel groups, cluster failovers strike locks on clusters, and all other classes \
+                           strike locks on servers";
                 let why = format!("{}, {}: {why}; choose another lock", class.id, lock.id);
                 return Err(CliError::Other(why));
             }
@@ -159,7 +160,10 @@ pub(super) fn side_by_side(cells: &[Asked], scale: u32) -> Result<Vec<Observed>,
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+    use crate::plan::fault::{FaultKind, NodeFault};
     use crate::plan::file;
 
     fn storms(class: &str, lock: &[&str]) -> Storms {
@@ -220,8 +224,61 @@ mod tests {
     }
 
     #[test]
+    fn cluster_failovers_strike_one_shard_of_a_majority_and_of_a_control() {
+        let asked = storms("cluster failovers", &[]).asked(&["ours"]).unwrap();
+        let locks: Vec<(&str, Expected)> = asked
+            .iter()
+            .map(|asked| (asked.lock.as_str(), asked.expected))
+            .collect();
+        let holds = Expected::Holds { order: true };
+        assert_eq!(
+            locks,
+            [
+                ("ours, a cluster", Expected::Breaks),
+                ("ours, a majority of shards", holds)
+            ]
+        );
+        let mut kinds = BTreeSet::new();
+        for seed in 0..20 {
+            for asked in &asked {
+                let storms = storms("cluster failovers", &[&asked.lock]);
+                let plan = storms.simulated(asked, 20).nth(seed).unwrap();
+                assert_eq!((plan.nodes.count, plan.nodes.replicas), (3, 1));
+                assert!(4 < plan.faults.len(), "{}", plan.faults.len());
+                let mut owner = 0;
+                for fault in &plan.faults {
+                    kinds.insert(fault.kind().name());
+                    let FaultKind::Node { node, fault, .. } = &fault.what else {
+                        panic!("{fault:?}");
+                    };
+                    assert_eq!(*node, 0);
+                    if let NodeFault::MigrateSlot { to, .. } = fault {
+                        // Each move leaves the shard with the faults, or comes back.
+                        assert_ne!(*to == 0, owner == 0);
+                        owner = *to;
+                    } else {
+                        assert_eq!(owner, 0);
+                    }
+                }
+            }
+        }
+        let all = [
+            "cluster-failover",
+            "crash-node",
+            "migrate-slot",
+            "pause-node",
+        ];
+        assert_eq!(kinds, BTreeSet::from(all));
+    }
+
+    #[test]
     fn a_class_refuses_a_lock_that_it_cannot_strike() {
-        for (class, lock) in [("elections", "ours"), ("delays", "ours, a Sentinel group")] {
+        for (class, lock) in [
+            ("elections", "ours"),
+            ("delays", "ours, a Sentinel group"),
+            ("cluster failovers", "ours"),
+            ("elections", "ours, a majority of shards"),
+        ] {
             let refused = storms(class, &[lock]).asked(&[]).map(|asked| asked.len());
             let why = refused.err().map(|error| error.to_string());
             assert!(why.is_some_and(|why| why.contains("choose another lock")));

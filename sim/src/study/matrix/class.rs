@@ -66,7 +66,8 @@ const HANDOVERS: [Kind; 2] = [Kind::IsolatePrimary, Kind::ClusterFailover];
 
 /// The classes that only storms have: for runs on real servers, and for the same storms in the simulator.
 #[cfg(all(unix, feature = "chaos"))]
-pub(crate) const STORMS_ONLY: &[Class] = &[BACKUPS, REPLICAS, ELECTIONS, ALL_AT_ONCE];
+pub(crate) const STORMS_ONLY: &[Class] =
+    &[BACKUPS, REPLICAS, ELECTIONS, CLUSTER_FAILOVERS, ALL_AT_ONCE];
 
 /// Servers that look like another process although they lose nothing, between restarts after which they have lost
 /// everything.
@@ -136,6 +137,23 @@ const ELECTIONS: Class = Class {
         Kind::SentinelFailover,
         Kind::CrashSentinel,
         Kind::PauseSentinel,
+    ],
+    assumes: Assumes::Trust,
+    ..QUIET
+};
+
+/// What makes the nodes of a real cluster elect another primary, and moves of the slots of names that are held and
+/// waited for.
+#[cfg(all(unix, feature = "chaos"))]
+const CLUSTER_FAILOVERS: Class = Class {
+    id: "cluster failovers",
+    title: "primaries of shards are killed, stopped, or replaced by order; slots of names are moved to another shard and back",
+    kinds: &[
+        Kind::ClusterFailover,
+        Kind::CrashNode,
+        Kind::MigrateSlot,
+        Kind::ClusterFailover,
+        Kind::PauseNode,
     ],
     assumes: Assumes::Trust,
     ..QUIET
@@ -322,6 +340,13 @@ impl Class {
     pub(super) fn needs_sentinels(&self) -> bool {
         let mut kinds = self.kinds.iter();
         kinds.any(|kind| Kind::OF_GROUPS.contains(kind))
+    }
+
+    /// Returns whether the faults of the class need a cluster.
+    #[cfg(all(unix, feature = "chaos"))]
+    pub(super) fn needs_a_cluster(&self) -> bool {
+        let mut kinds = self.kinds.iter();
+        kinds.any(|kind| Kind::OF_CLUSTERS.contains(kind))
     }
 
     /// Returns whether sentinels may promote a replica because of the class.

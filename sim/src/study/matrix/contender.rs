@@ -241,16 +241,17 @@ impl Candidate {
         }
     }
 
-    /// Returns whether the lock can run on real servers. Locks on clusters or several names cannot.
+    /// Returns whether the lock can run on real servers. Locks on several names cannot.
     pub(crate) fn is_had(&self) -> bool {
-        self.deployment != Deployment::Clusters && self.lock != LockKind::Multi
+        self.lock != LockKind::Multi
     }
 
     /// Returns whether a storm of a class can strike the lock on real servers. A lock on Sentinel groups has faults
-    /// that lead to elections, and no others.
+    /// that lead to elections, and no others; a lock on a cluster has failovers and moved slots.
     #[cfg(all(unix, feature = "chaos"))]
     pub(crate) fn meets(&self, class: &Class) -> bool {
         class.needs_sentinels() == (self.deployment == Deployment::Groups)
+            && class.needs_a_cluster() == (self.deployment == Deployment::Clusters)
     }
 
     /// Returns how many runs this lock gets, given the number of runs per lock. Runs over sockets take about thirty

@@ -7,9 +7,9 @@
 use super::class::{Class, ClassBounds};
 use super::contender::Candidate;
 use crate::plan::draw::{Draw, Purpose};
-use crate::plan::fault::{Fault, FaultKind, Kind, NodeFault, Trigger};
+use crate::plan::fault::{Fault, FaultKind, Handover, Kind, NodeFault, Trigger};
 use crate::plan::time::{ClockStep, SimTime};
-use crate::plan::{Network, Plan, Sentinels, Watchdog, Workload, WorkloadKind};
+use crate::plan::{Cluster, Coverage, Network, Plan, Sentinels, Watchdog, Workload, WorkloadKind};
 
 /// The length of a lease, in the time of the plan.
 const LEASE: SimTime = SimTime::millis(150);
@@ -72,7 +72,7 @@ impl Candidate {
             ..Plan::default()
         };
         self.dress(&mut plan, class, MAJORITY);
-        if plan.nodes.sentinels.is_some() {
+        if plan.nodes.are_groups() {
             make_elections_matter(&mut plan);
             plan.faults = Bursts::new(class, &plan, storm).one_after_another();
         } else {
@@ -85,10 +85,26 @@ impl Candidate {
 /// Makes holds and leases longer than an election, and replicas lag. Otherwise, a claim has ended or has reached the
 /// replica before that is promoted, and a failover loses nothing.
 fn make_elections_matter(plan: &mut Plan) {
+    if plan.nodes.cluster.is_some() {
+        // A replica of a cluster waits for up to a second before it asks for votes, and a node that has just begun
+        // answers after two. So elections and holds are longer than those of a Sentinel group.
+        plan.workload.lease = SimTime::millis(500);
+        plan.workload.hold_min = SimTime::millis(250);
+        plan.workload.hold_max = SimTime::millis(500);
+        plan.nodes.replication_lag = SimTime::millis(200);
+        plan.nodes.cluster = Some(Cluster {
+            node_timeout: SimTime::millis(100),
+            election: SimTime::millis(80),
+            // The shards without a fault go on.
+            coverage: Coverage::Partial,
+            ..Cluster::default()
+        });
+        return;
+    }
+    plan.nodes.replication_lag = SimTime::millis(80);
     plan.workload.lease = SimTime::millis(300);
     plan.workload.hold_min = SimTime::millis(120);
     plan.workload.hold_max = SimTime::millis(300);
-    plan.nodes.replication_lag = SimTime::millis(80);
     plan.nodes.sentinels = Some(Sentinels {
         down_after: SimTime::millis(50),
         election: SimTime::millis(60),
@@ -102,6 +118,8 @@ struct Bursts<'a> {
     plan: &'a Plan,
     kinds: Vec<Kind>,
     draw: Draw,
+    /// The number of faults that were drawn.
+    drawn: usize,
     /// How far the clock of each node is ahead, in milliseconds, and when it was last set forwards.
     ahead: Vec<(i64, Option<SimTime>)>,
 }
@@ -118,6 +136,7 @@ impl<'a> Bursts<'a> {
             plan,
             kinds: kinds.collect(),
             draw: Draw::new(storm.seed, Purpose::Storms, 0),
+            drawn: 0,
             ahead: vec![(0, None); usize::from(plan.nodes.count)],
         }
     }
@@ -145,8 +164,9 @@ impl<'a> Bursts<'a> {
         faults
     }
 
-    /// Draws faults of Sentinel groups, each after the one before is over, with pauses in which the group recovers.
-    /// Faults of sentinels overlap with the fault that follows.
+    /// Draws faults of Sentinel groups or of a cluster, each after the one before is over, with pauses in which the
+    /// group recovers. Faults of sentinels overlap with the fault that follows. A slot that is moved away from the
+    /// shard with the faults is moved back next.
     fn one_after_another(mut self) -> Vec<Fault> {
         let mut faults = Vec::new();
         let last = self.plan.duration.minus(self.plan.duration.min(LEASE));
@@ -156,28 +176,99 @@ impl<'a> Bursts<'a> {
                 return faults;
             };
             let kind = fault.kind();
-            if kind != Kind::SentinelFailover {
-                // About half of the faults are too short for an election.
-                fault.lasts = SimTime::millis(self.draw.between(10, 200));
+            // About half of the faults are too short for an election.
+            let length = match kind {
+                Kind::SentinelFailover | Kind::ClusterFailover => None,
+                _ if self.plan.nodes.cluster.is_some() => Some((80, 350)),
+                _ => Some((10, 200)),
+            };
+            if let Some((min, max)) = length {
+                fault.lasts = SimTime::millis(self.draw.between(min, max));
             }
             fault.lasts = fault.lasts.min(self.plan.duration.minus(at));
-            at = match kind {
-                Kind::CrashSentinel | Kind::PauseSentinel => {
-                    at.plus(SimTime::millis(self.draw.between(0, 50)))
-                }
-                _ => at
-                    .plus(fault.lasts)
-                    .plus(SimTime::millis(self.draw.between(100, 400))),
-            };
+            let back = self.send_away(&mut fault);
+            at = at.plus(self.pause_after(&fault));
             faults.push(fault);
+            if let Some(mut back) = back.filter(|_| at < last) {
+                back.when = Trigger::At(at);
+                back.lasts = back.lasts.min(self.plan.duration.minus(at));
+                at = at.plus(self.pause_after(&back));
+                faults.push(back);
+            }
         }
         faults
     }
 
+    /// Returns the time from the beginning of a fault to the beginning of the next one.
+    fn pause_after(&mut self, fault: &Fault) -> SimTime {
+        let (min, max) = match fault.kind() {
+            Kind::CrashSentinel | Kind::PauseSentinel => {
+                return SimTime::millis(self.draw.between(0, 50));
+            }
+            // A real cluster needs about four seconds, half of them before the fault begins.
+            _ if self.plan.nodes.cluster.is_some() => (350, 550),
+            _ => (100, 400),
+        };
+        fault
+            .lasts
+            .plus(SimTime::millis(self.draw.between(min, max)))
+    }
+
+    /// Makes a fault that moves a slot move it from the shard with the faults to another one, without a gap that is
+    /// longer than the fault. Returns the fault that moves it back.
+    fn send_away(&mut self, fault: &mut Fault) -> Option<Fault> {
+        let lasts = fault.lasts;
+        let others = u64::from(self.plan.nodes.count).saturating_sub(1).max(1);
+        let FaultKind::Node {
+            node,
+            fault: NodeFault::MigrateSlot { to, gap, .. },
+            ..
+        } = &mut fault.what
+        else {
+            return None;
+        };
+        *gap = (*gap).min(SimTime::nanos(lasts.as_nanos() / 2));
+        let home = *node;
+        *to = u16::try_from(self.draw.between(1, others)).unwrap_or(1);
+        let mut back = fault.clone();
+        if let FaultKind::Node {
+            fault: NodeFault::MigrateSlot { to, gap, .. },
+            ..
+        } = &mut back.what
+        {
+            *to = home;
+            *gap = SimTime::ZERO;
+        }
+        Some(back)
+    }
+
     fn one(&mut self, at: SimTime) -> Option<Fault> {
-        let kind = self.kinds.get(self.draw.index(self.kinds.len())).copied()?;
+        let index = match self.plan.nodes.cluster {
+            // A minute has about a dozen faults of a cluster, so the kinds take turns.
+            Some(_) => (self.plan.seed as usize + self.drawn) % self.kinds.len().max(1),
+            None => self.draw.index(self.kinds.len()),
+        };
+        let kind = self.kinds.get(index).copied()?;
+        self.drawn += 1;
         let mut fault = self.class.fault(kind, self.plan, &mut self.draw);
+        if let FaultKind::Node {
+            fault: NodeFault::ClusterFailover { how },
+            ..
+        } = &mut fault.what
+        {
+            // A manual failover loses nothing. So only one in three is manual.
+            *how = match self.draw.between(0, 2) {
+                0 => Handover::Manual,
+                _ => Handover::Takeover,
+            };
+        }
         fault.when = Trigger::At(at);
+        if self.plan.is_one_cluster()
+            && let FaultKind::Node { node, .. } = &mut fault.what
+        {
+            // When the run begins, shard 0 owns the slots of all names.
+            *node = 0;
+        }
         if let FaultKind::Node {
             node, fault: what, ..
         } = &mut fault.what
