@@ -91,7 +91,7 @@ fn make_elections_matter(plan: &mut Plan) {
         plan.workload.lease = SimTime::millis(500);
         plan.workload.hold_min = SimTime::millis(250);
         plan.workload.hold_max = SimTime::millis(500);
-        plan.nodes.replication_lag = SimTime::millis(200);
+        plan.nodes.replication_lag = SimTime::millis(300);
         plan.nodes.cluster = Some(Cluster {
             node_timeout: SimTime::millis(100),
             election: SimTime::millis(80),
@@ -205,7 +205,7 @@ impl<'a> Bursts<'a> {
             Kind::CrashSentinel | Kind::PauseSentinel => {
                 return SimTime::millis(self.draw.between(0, 50));
             }
-            // A real cluster needs about four seconds, half of them before the fault begins.
+            // A real cluster needs about five seconds, three of them before the fault begins.
             _ if self.plan.nodes.cluster.is_some() => (350, 550),
             _ => (100, 400),
         };
