@@ -1,15 +1,23 @@
 //! The controls: for each class of faults, a lock that must break. If it does not break, the runs of the class show
 //! nothing.
 
+use crate::study::matrix::StormWork;
+
 /// Returns the lock that must break under a class of faults, by its name in the matrix.
-pub(crate) fn control_of(class: &str) -> Option<&'static str> {
+pub(crate) fn control_of(class: &str, work: StormWork) -> Option<&'static str> {
     match class {
         // A replica that never takes its primary's place breaks no lock.
         "quiet" | "replicas" => None,
         "elections" => Some("ours, a Sentinel group"),
         "cluster failovers" => Some("ours, a cluster"),
-        // The product's lock without one of the remedies against these faults, or without both.
-        "restarts, amnesia" | "backups, amnesia" | "power loss" => Some("ours, neither"),
+        // The product's lock without one of the remedies against these faults, or without both. A fair lock needs one
+        // node.
+        "restarts, amnesia" | "backups, amnesia" | "power loss" => match work {
+            StormWork::Fair => Some("ours, one node"),
+            _ => Some("ours, neither"),
+        },
+        // Only the product's clients read and write, so the control lacks the rule between the two.
+        _ if work == StormWork::ReadWrite => Some("ours, one node, writers beside readers"),
         // A lock on a single server has no remedy against these faults.
         "steps"
         | "steps beyond the margin"
@@ -25,11 +33,13 @@ pub(crate) fn control_of(class: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns the locks that run under a class in addition to its control, unless the class has no such list of its own.
-pub(crate) fn locks_of<'a>(class: &str, usual: &'a [&'a str]) -> &'a [&'a str] {
-    match class {
-        "elections" => &["ours, a majority of Sentinel groups"],
-        "cluster failovers" => &["ours, a majority of shards"],
+/// Returns the locks that run under a class in addition to its control, unless the class or the work has no such list
+/// of its own.
+pub(crate) fn locks_of<'a>(class: &str, work: StormWork, usual: &'a [&'a str]) -> &'a [&'a str] {
+    match (class, work) {
+        ("elections", _) => &["ours, a majority of Sentinel groups"],
+        ("cluster failovers", _) => &["ours, a majority of shards"],
+        (_, StormWork::Fair) => &["ours, one watched node"],
         _ => usual,
     }
 }

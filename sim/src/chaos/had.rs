@@ -2,6 +2,7 @@
 
 use super::plain::Plain;
 use crate::plan::fault::{Fault, FaultKind, Kind, Trigger};
+use crate::plan::variant::Variant;
 use crate::plan::{LockKind, Plan, WorkloadKind};
 
 /// Returns the reason why a kind of fault is impossible on real servers, or `None` if it is possible.
@@ -36,6 +37,8 @@ pub(crate) fn lacks_plan(plan: &Plan) -> Option<String> {
         WorkloadKind::LongWork,
         WorkloadKind::Fair,
         WorkloadKind::ReadWrite,
+        WorkloadKind::Overlapping,
+        WorkloadKind::Leading,
     ];
     let kind = plan.workload.kind;
     match plan.lock {
@@ -47,7 +50,7 @@ pub(crate) fn lacks_plan(plan: &Plan) -> Option<String> {
             ))
         }
         LockKind::Multi => {
-            Some("lock: chaos has no lock of several names; use single or redlock".to_owned())
+            Some("lock: chaos has no lock whose names are on different nodes; use single or redlock".to_owned())
         }
         LockKind::Redlock if kind == WorkloadKind::Fair => Some(
             "lock: the queues of several nodes have no common order; use single for a fair lock"
@@ -67,14 +70,26 @@ pub(crate) fn lacks_plan(plan: &Plan) -> Option<String> {
             "nodes.cluster: clients reach the nodes of a cluster directly; leave out faults of links"
                 .to_owned(),
         ),
-        _ if !plan.variant.has_product_clients() && !Plain::HAD.contains(&plan.variant) => {
-            let had: Vec<&str> = Plain::HAD.iter().map(|variant| variant.name()).collect();
-            let had = had.join(", ");
-            Some(format!("variant: chaos has only product, {had}"))
+        _ if !OURS.contains(&plan.variant) && !Plain::HAD.contains(&plan.variant) => {
+            let had = OURS.iter().chain(&Plain::HAD);
+            let had: Vec<&str> = had.map(|variant| variant.name()).collect();
+            Some(format!("variant: chaos has only {}", had.join(", ")))
         }
+        _ if plan.variant == Variant::WriterBesideReaders && kind != WorkloadKind::ReadWrite => {
+            Some("variant: readers and writers are in work of kind read-write only".to_owned())
+        }
+        _ if Plain::HAD.contains(&plan.variant) && Plain::LACKS.contains(&kind) => Some(format!(
+            "variant: {} has no work of kind {}",
+            plan.variant,
+            kind.name()
+        )),
         _ => None,
     }
 }
+
+/// The variants with the product's clients. Servers run the product's own scripts, so flaws of nodes are not available,
+/// except that a writer which does not exclude readers can be had by locking another name.
+const OURS: [Variant; 2] = [Variant::Product, Variant::WriterBesideReaders];
 
 fn is_link(fault: &Fault) -> bool {
     matches!(fault.what, FaultKind::Link { .. })
@@ -85,7 +100,6 @@ mod tests {
     use super::*;
     use crate::plan::fault::{Direction, LinkFault};
     use crate::plan::time::SimTime;
-    use crate::plan::variant::Variant;
     use crate::plan::{Cluster, Sentinels};
 
     #[test]
@@ -104,6 +118,28 @@ mod tests {
             "workload.kind"
         );
         assert_eq!(said(|plan| plan.workload.kind = WorkloadKind::Fair), "lock");
+        // A flaw of nodes needs nodes that have it.
+        assert_eq!(
+            said(|plan| plan.variant = Variant::ZombieReaders),
+            "variant"
+        );
+        let beside = |plan: &mut Plan| plan.variant = Variant::WriterBesideReaders;
+        assert_eq!(said(beside), "variant");
+        let beside_readers = |plan: &mut Plan| {
+            plan.variant = Variant::WriterBesideReaders;
+            plan.workload.kind = WorkloadKind::ReadWrite;
+        };
+        assert_eq!(said(beside_readers), "");
+        let without_modes = |plan: &mut Plan| {
+            plan.variant = Variant::SetNx;
+            plan.workload.kind = WorkloadKind::ReadWrite;
+        };
+        assert_eq!(said(without_modes), "variant");
+        for kind in [WorkloadKind::Leading, WorkloadKind::Overlapping] {
+            let mut plan = Plan::default();
+            plan.workload.kind = kind;
+            assert_eq!(lacks_plan(&plan), None, "{kind:?}");
+        }
         assert_eq!(said(|plan| plan.lock = LockKind::Multi), "lock");
         assert_eq!(
             said(|plan| plan.nodes.sentinels = Some(Sentinels::default())),

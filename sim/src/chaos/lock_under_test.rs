@@ -3,28 +3,40 @@
 use std::time::Duration;
 
 use quorlock::transport::{RedisConfig, Wait};
-use quorlock::{Locks, LocksBuilder, RetryPolicy};
+use quorlock::{Candidacy, LeaderEvent, Leadership, Locks, LocksBuilder, RetryPolicy};
 use quorlock_core::owner::OwnerId;
 
-use super::message::{PRIMARY, WorkerSettings};
+use super::message::{HoldKind, PRIMARY, WonName, WorkerSettings};
 use super::plain::{Plain, PlainGuard};
 use crate::history::Access;
 use crate::plan::draw::Draw;
 use crate::plan::time::SimTime;
-use crate::plan::variant::Variant;
+use crate::plan::variant::Flaw;
 use crate::plan::{LockKind, Plan, Watchdog};
 
 /// A lock under test on real servers.
 #[derive(Debug)]
 pub(super) enum LockUnderTest {
-    Product(Locks),
+    Product { locks: Locks, writers: WriterNames },
     Plain(Plain),
 }
 
-/// A request of a client to the lock under test.
+/// The names that writers lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum WriterNames {
+    /// The names that readers lock.
+    Shared,
+    /// Names of their own, so that readers and writers do not exclude each other.
+    OfTheirOwn,
+}
+
+/// A request of a client to the lock under test.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct LockRequest {
-    pub(super) name: u16,
+    /// What the client asks for.
+    pub(super) kind: HoldKind,
+    /// The names, which are acquired together.
+    pub(super) names: Vec<u16>,
     pub(super) access: Access,
     pub(super) watchdog: Watchdog,
     /// The order in which waiters are served.
@@ -42,7 +54,12 @@ pub(super) enum QueueOrder {
 #[derive(Debug)]
 pub(super) enum Guard {
     Product(quorlock::Guard),
-    Plain(PlainGuard),
+    Leader {
+        leadership: Leadership,
+        candidacy: Box<Candidacy>,
+    },
+    /// A guard for each name.
+    Plain(Vec<PlainGuard>),
 }
 
 impl LockUnderTest {
@@ -53,7 +70,7 @@ impl LockUnderTest {
     ) -> Result<LockUnderTest, String> {
         let plan = &settings.plan;
         let addresses = addresses(settings);
-        if plan.variant != Variant::Product {
+        if !plan.variant.has_product_clients() {
             return Plain::new(settings, draw).map(LockUnderTest::Plain);
         }
         let builder = builder(plan, settings);
@@ -71,25 +88,26 @@ impl LockUnderTest {
             LockKind::Redlock => builder.quorum(addresses).await,
             LockKind::Multi => return Err("a lock of several names is not available".to_owned()),
         };
-        made.map(LockUnderTest::Product)
+        let writers = match plan.variant.has(Flaw::WriterJoinsReaders) {
+            true => WriterNames::OfTheirOwn,
+            false => WriterNames::Shared,
+        };
+        made.map(|locks| LockUnderTest::Product { locks, writers })
             .map_err(|error| error.to_string())
     }
 
-    /// Waits until the lock is acquired.
+    /// Waits until the lock is acquired, or until the client leads.
     pub(super) async fn acquire(
         &self,
-        wanted: LockRequest,
+        wanted: &LockRequest,
         lease: Duration,
     ) -> Result<Guard, String> {
-        let name = name(wanted.name);
         match self {
-            LockUnderTest::Product(locks) => {
-                let lock = match wanted.access {
-                    Access::Alone if wanted.queue == QueueOrder::Fair => locks.fair(name),
-                    Access::Alone => locks.lock(name),
-                    Access::Read => locks.read(name),
-                    Access::Write => locks.write(name),
-                };
+            LockUnderTest::Product { locks, .. } if wanted.kind == HoldKind::Leadership => {
+                lead(locks, wanted, lease).await
+            }
+            LockUnderTest::Product { locks, writers } => {
+                let lock = product_lock(locks, *writers, wanted)?;
                 let lock = match wanted.watchdog {
                     Watchdog::On => lock,
                     Watchdog::Off => lock.lease(lease),
@@ -97,7 +115,59 @@ impl LockUnderTest {
                 let guard = lock.acquire().await;
                 guard.map(Guard::Product).map_err(|error| error.to_string())
             }
-            LockUnderTest::Plain(plain) => Ok(Guard::Plain(plain.acquire(&name, lease).await)),
+            LockUnderTest::Plain(plain) => {
+                // All clients acquire in the same order, so that none of them waits for another in a circle.
+                let mut names = wanted.names.clone();
+                names.sort_unstable();
+                let mut guards = Vec::new();
+                for index in names {
+                    guards.push(plain.acquire(&name(index), lease).await);
+                }
+                Ok(Guard::Plain(guards))
+            }
+        }
+    }
+}
+
+fn product_lock(
+    locks: &Locks,
+    writers: WriterNames,
+    wanted: &LockRequest,
+) -> Result<quorlock::Lock, String> {
+    let name = match wanted.names.as_slice() {
+        [only] => name(*only),
+        several => {
+            let lock = locks.all(several.iter().map(|index| name(*index)));
+            return lock.map_err(|error| error.to_string());
+        }
+    };
+    Ok(match wanted.access {
+        Access::Alone if wanted.queue == QueueOrder::Fair => locks.fair(name),
+        Access::Alone => locks.lock(name),
+        Access::Read => locks.read(name),
+        Access::Write if writers == WriterNames::OfTheirOwn => {
+            locks.write(format!("{name}-writers"))
+        }
+        Access::Write => locks.write(name),
+    })
+}
+
+/// Campaigns until elected.
+async fn lead(locks: &Locks, wanted: &LockRequest, lease: Duration) -> Result<Guard, String> {
+    let name = wanted.names.first().map(|index| name(*index));
+    let candidate = locks.leader(name.unwrap_or_default()).lease(lease);
+    let mut candidacy = Box::new(candidate.campaign());
+    loop {
+        match candidacy.next().await {
+            Some(LeaderEvent::Elected { leadership, .. }) => {
+                return Ok(Guard::Leader {
+                    leadership,
+                    candidacy,
+                });
+            }
+            Some(LeaderEvent::Failed { error, .. }) => return Err(error.to_string()),
+            Some(_) => {}
+            None => return Err("the candidacy is over".to_owned()),
         }
     }
 }
@@ -106,33 +176,56 @@ impl Guard {
     pub(super) fn is_held(&self) -> bool {
         match self {
             Guard::Product(guard) => guard.is_held(),
-            Guard::Plain(guard) => guard.is_held(),
+            Guard::Leader { leadership, .. } => leadership.is_leading(),
+            Guard::Plain(guards) => guards.iter().all(PlainGuard::is_held),
         }
     }
 
-    pub(super) fn owner(&self) -> OwnerId {
+    /// Returns the identity of the hold. A lock without one for all its names has one for the first name.
+    pub(super) fn owner(&self) -> Option<OwnerId> {
         match self {
-            Guard::Product(guard) => guard.owner_id(),
-            Guard::Plain(guard) => guard.owner(),
+            Guard::Product(guard) => Some(guard.owner_id()),
+            Guard::Leader { leadership, .. } => Some(leadership.owner_id()),
+            Guard::Plain(guards) => guards.first().map(PlainGuard::owner),
         }
     }
 
-    /// Returns the fencing token, or 0 if the lock has none.
-    pub(super) fn token(&self) -> u64 {
-        match self {
-            Guard::Product(guard) => guard.fencing_token().0,
-            Guard::Plain(guard) => guard.token(),
-        }
+    /// Returns the names of a request, each with its fencing token, or with 0 if the lock has none.
+    pub(super) fn tokens(&self, wanted: &LockRequest) -> Vec<WonName> {
+        let token = |index: u16| match self {
+            Guard::Product(guard) if wanted.names.len() == 1 => guard.fencing_token().0,
+            Guard::Product(guard) => {
+                let token = guard.fencing_token_of(name(index));
+                token.map_or(0, |token| token.0)
+            }
+            Guard::Leader { leadership, .. } => leadership.term().0,
+            Guard::Plain(guards) => {
+                let guard = guards.iter().find(|guard| guard.name() == name(index));
+                guard.map_or(0, PlainGuard::token)
+            }
+        };
+        let names = wanted.names.iter();
+        names
+            .map(|index| WonName {
+                name: *index,
+                token: token(*index),
+            })
+            .collect()
     }
 
     pub(super) async fn release(self, subject: &LockUnderTest) -> Result<(), String> {
         match (self, subject) {
             (Guard::Product(guard), _) => guard.release().await.map_err(|error| error.to_string()),
-            (Guard::Plain(guard), LockUnderTest::Plain(plain)) => {
-                plain.release(&guard).await;
+            (Guard::Leader { candidacy, .. }, _) => {
+                candidacy.resign().await.map_err(|error| error.to_string())
+            }
+            (Guard::Plain(guards), LockUnderTest::Plain(plain)) => {
+                for guard in guards {
+                    plain.release(&guard).await;
+                }
                 Ok(())
             }
-            (Guard::Plain(_), LockUnderTest::Product(_)) => Ok(()),
+            (Guard::Plain(_), LockUnderTest::Product { .. }) => Ok(()),
         }
     }
 }

@@ -34,12 +34,12 @@ pub(super) enum ClientReport {
     Won {
         /// The number of the hold, counted by the client.
         hold: u32,
-        name: u16,
+        kind: HoldKind,
+        /// The names that were won together.
+        names: Vec<WonName>,
         owner: String,
         invoked: u64,
         won: u64,
-        /// The fencing token, or 0 if the lock has none.
-        token: u64,
         access: Access,
         believed: Option<u64>,
     },
@@ -60,6 +60,24 @@ pub(super) enum ClientReport {
     },
     /// An operation failed.
     Failed(String),
+}
+
+/// What a client holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum HoldKind {
+    /// A lock.
+    Lock,
+    /// The leadership of a name.
+    Leadership,
+}
+
+/// One name of a hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct WonName {
+    pub(super) name: u16,
+    /// The fencing token of the name, or the term of the leader. 0 if the lock has no tokens.
+    pub(super) token: u64,
 }
 
 /// A message from the command to a client.

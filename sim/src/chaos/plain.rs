@@ -52,6 +52,10 @@ impl PlainGuard {
         clock::own() < self.valid_until
     }
 
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     pub(super) fn owner(&self) -> OwnerId {
         self.owner
     }
@@ -103,10 +107,12 @@ impl Plain {
         Variant::CounterTokens,
     ];
 
+    /// The work that needs more than exclusion.
+    pub(super) const LACKS: [WorkloadKind; 2] = [WorkloadKind::ReadWrite, WorkloadKind::Fair];
+
     pub(super) fn new(settings: &WorkerSettings, draw: &mut Draw) -> Result<Plain, String> {
         let plan = &settings.plan;
-        let needs_modes = [WorkloadKind::ReadWrite, WorkloadKind::Fair];
-        if !Plain::HAD.contains(&plan.variant) || needs_modes.contains(&plan.workload.kind) {
+        if !Plain::HAD.contains(&plan.variant) || Plain::LACKS.contains(&plan.workload.kind) {
             return Err(format!(
                 "the variant {} is not available here",
                 plan.variant

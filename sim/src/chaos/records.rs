@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::message::{ClientReport, ConductorReply};
+use super::message::{ClientReport, ConductorReply, HoldKind, WonName};
 use crate::history::{
-    Accepted, Access, Began, Grant, History, HoldId, Leftover, NameId, Process, Section, Written,
+    Accepted, Access, Began, Grant, History, HoldId, Leftover, NameId, Process, Reign, Section,
+    Written,
 };
 
 /// The store of one name.
@@ -18,14 +19,23 @@ struct Stored {
     count: u64,
 }
 
+/// The entries of a hold in the history: one for each name.
+#[derive(Clone, Debug, Default)]
+struct OpenHold {
+    /// The indices of the sections.
+    sections: Vec<usize>,
+    /// The indices of the terms of leaders.
+    reigns: Vec<usize>,
+}
+
 /// The history so far, and the store that the clients use.
 #[derive(Debug, Default)]
 pub(super) struct Records {
     history: History,
     /// When the run began, which is time 0 of the history.
     began: u64,
-    /// The holds that processes have not left, each with its index among the sections.
-    open: BTreeMap<(Process, u32), usize>,
+    /// The holds that processes have not left, each with its entries in the history.
+    open: BTreeMap<(Process, u32), OpenHold>,
     stores: Vec<Stored>,
     /// The errors of operations, with the number of occurrences of each.
     failures: BTreeMap<String, u64>,
@@ -66,17 +76,12 @@ impl Records {
             }
             ClientReport::Believed { hold, at } => {
                 let at = self.moment(at);
-                if let Some(section) = self.section(process, hold) {
-                    section.believed = section.believed.max(Some(at));
-                }
+                self.believed(process, hold, at);
                 None
             }
             ClientReport::Left { hold, at } => {
                 let at = self.moment(at);
-                if let Some(section) = self.section(process, hold) {
-                    section.left = at;
-                }
-                self.open.remove(&(process, hold));
+                self.left((process, hold), |_| at);
                 None
             }
             ClientReport::Read { name, token, .. } => Some(self.read(name, token, now)),
@@ -113,11 +118,11 @@ impl Records {
     fn won(&mut self, process: Process, said: &ClientReport) {
         let ClientReport::Won {
             hold,
-            name,
+            kind,
+            names,
             owner,
             invoked,
             won,
-            token,
             access,
             believed,
         } = said
@@ -128,45 +133,113 @@ impl Records {
         let believed = believed.map(|at| self.moment(at));
         let number = HoldId(self.history.holds);
         self.history.holds += 1;
-        let place = self.history.sections.len();
-        self.history.sections.push(Section {
-            process,
-            hold: number,
-            name: NameId(*name),
-            won,
-            entered: won,
-            believed,
-            left: u64::MAX,
-            access: *access,
-            under: HoldId::NONE,
-        });
-        self.open.insert((process, *hold), place);
-        // A lock without tokens makes no promise about them.
-        if let Ok(owner) = owner.parse()
-            && *token != 0
-        {
-            self.history.grants.push(Grant {
-                hold: number,
+        let mut entries = OpenHold::default();
+        for WonName { name, token } in names.iter().copied() {
+            let name = NameId(name);
+            // A lock without tokens has no terms, so its leaders are judged as holders of a lock.
+            if *kind == HoldKind::Leadership && token != 0 {
+                entries.reigns.push(self.history.reigns.len());
+                self.history.reigns.push(Reign {
+                    hold: number,
+                    process,
+                    name,
+                    term: token,
+                    elected: won,
+                    believed,
+                    ended: u64::MAX,
+                });
+                continue;
+            }
+            entries.sections.push(self.history.sections.len());
+            self.history.sections.push(Section {
                 process,
-                owner,
-                name: NameId(*name),
-                invoked,
+                hold: number,
+                name,
                 won,
-                token: *token,
+                entered: won,
+                believed,
+                left: u64::MAX,
                 access: *access,
+                under: HoldId::NONE,
             });
+            // A lock without tokens makes no promise about them.
+            if let Ok(owner) = owner.parse()
+                && token != 0
+            {
+                self.history.grants.push(Grant {
+                    hold: number,
+                    process,
+                    owner,
+                    name,
+                    invoked,
+                    won,
+                    token,
+                    access: *access,
+                });
+            }
+        }
+        self.open.insert((process, *hold), entries);
+    }
+
+    /// Records a check that found a hold held.
+    fn believed(&mut self, process: Process, hold: u32, at: u64) {
+        let Some(entries) = self.open.get(&(process, hold)) else {
+            return;
+        };
+        for index in &entries.sections {
+            if let Some(section) = self.history.sections.get_mut(*index) {
+                section.believed = section.believed.max(Some(at));
+            }
+        }
+        for index in &entries.reigns {
+            if let Some(reign) = self.history.reigns.get_mut(*index) {
+                reign.believed = reign.believed.max(Some(at));
+            }
         }
     }
 
-    fn section(&mut self, process: Process, hold: u32) -> Option<&mut Section> {
-        let place = self.open.get(&(process, hold))?;
-        self.history.sections.get_mut(*place)
+    /// Ends a hold. `at` returns the time of its end, given when it was last believed.
+    fn left(&mut self, hold: (Process, u32), at: impl Fn(Option<u64>) -> u64) {
+        let Some(entries) = self.open.remove(&hold) else {
+            return;
+        };
+        for index in entries.sections {
+            if let Some(section) = self.history.sections.get_mut(index) {
+                section.left = at(section.believed);
+            }
+        }
+        for index in entries.reigns {
+            if let Some(reign) = self.history.reigns.get_mut(index) {
+                reign.ended = at(reign.believed);
+            }
+        }
+    }
+
+    /// Returns the process, the name and the beginning of every hold that is not left.
+    fn inside(&self) -> impl Iterator<Item = (Process, NameId, u64)> + '_ {
+        self.open.values().flat_map(|entries| {
+            let sections = entries.sections.iter();
+            let sections = sections.filter_map(|index| self.history.sections.get(*index));
+            let reigns = entries.reigns.iter();
+            let reigns = reigns.filter_map(|index| self.history.reigns.get(*index));
+            sections
+                .map(|section| (section.process, section.name, section.won))
+                .chain(reigns.map(|reign| (reign.process, reign.name, reign.elected)))
+        })
     }
 
     fn hold_of(&self, process: Process, hold: u32) -> HoldId {
-        let place = self.open.get(&(process, hold));
-        let section = place.and_then(|place| self.history.sections.get(*place));
-        section.map_or(HoldId::NONE, |section| section.hold)
+        let entries = self.open.get(&(process, hold));
+        let of_section = |entries: &OpenHold| {
+            let section = self.history.sections.get(*entries.sections.first()?)?;
+            Some(section.hold)
+        };
+        let of_reign = |entries: &OpenHold| {
+            let reign = self.history.reigns.get(*entries.reigns.first()?)?;
+            Some(reign.hold)
+        };
+        let hold = entries.and_then(|entries| of_section(entries).or_else(|| of_reign(entries)));
+        hold.unwrap_or(HoldId::NONE)
     }
 
     /// Reads from the store. A read with a token raises the largest token, like a write.
@@ -201,12 +274,8 @@ impl Records {
     pub(super) fn gone(&mut self, process: Process, now: u64) {
         let now = self.moment(now);
         let holds: Vec<(Process, u32)> = self.open.keys().copied().collect();
-        for key in holds.into_iter().filter(|(whose, _)| *whose == process) {
-            if let Some(place) = self.open.remove(&key)
-                && let Some(section) = self.history.sections.get_mut(place)
-            {
-                section.left = now.max(section.believed.unwrap_or(0));
-            }
+        for hold in holds.into_iter().filter(|(whose, _)| *whose == process) {
+            self.left(hold, |believed| now.max(believed.unwrap_or(0)));
         }
     }
 
@@ -224,12 +293,11 @@ impl Records {
 
     /// Returns the client that entered the section of a name, or of any name, last and is still inside.
     pub(super) fn holder(&self, name: Option<u16>) -> Option<u16> {
-        let open = self.open.values();
-        let sections = open.filter_map(|place| self.history.sections.get(*place));
-        let inside = sections.filter(|section| name.is_none_or(|name| section.name.0 == name));
+        let inside = self.inside();
         inside
-            .max_by_key(|section| section.won)
-            .map(|section| section.process.client)
+            .filter(|(_, of, _)| name.is_none_or(|name| of.0 == name))
+            .max_by_key(|(_, _, won)| *won)
+            .map(|(process, ..)| process.client)
     }
 
     /// Returns how many holds were won so far.
@@ -259,7 +327,7 @@ impl Records {
 
 /// Returns how often a name passed from one process to another.
 pub(super) fn hand_overs(history: &History) -> u64 {
-    let mut stays: Vec<&Section> = history.sections.iter().collect();
+    let mut stays: Vec<Section> = history.stays().collect();
     stays.sort_by_key(|section| (section.name, section.won));
     let pairs = stays.iter().zip(stays.iter().skip(1));
     let passes = pairs.filter(|(a, b)| a.name == b.name && a.process != b.process);
@@ -268,8 +336,9 @@ pub(super) fn hand_overs(history: &History) -> u64 {
 
 /// Returns how many faults began while a lock was held.
 pub(super) fn during_holds(history: &History) -> u64 {
+    let stays: Vec<Section> = history.stays().collect();
     let is_inside = |at: u64| {
-        let mut stays = history.sections.iter();
+        let mut stays = stays.iter();
         stays.any(|section| section.won <= at && at <= section.left)
     };
     let began = history.began.iter();
@@ -279,11 +348,11 @@ pub(super) fn during_holds(history: &History) -> u64 {
 /// Returns how often two processes were inside a section at the same time, whatever they believed. A process that is
 /// stopped inside stays there until it resumes.
 pub(super) fn beside_each_other(history: &History) -> u64 {
-    let mut stays: Vec<&Section> = history.sections.iter().collect();
+    let mut stays: Vec<Section> = history.stays().collect();
     stays.sort_by_key(|section| (section.name, section.entered));
     let mut longest: Option<&Section> = None;
     let mut met = 0;
-    for stay in stays {
+    for stay in &stays {
         let other = longest.filter(|other| other.name == stay.name);
         let readers = |other: &Section| other.access == Access::Read && stay.access == Access::Read;
         met += u64::from(other.is_some_and(|other| stay.entered < other.left && !readers(other)));

@@ -107,14 +107,21 @@ impl Observed {
                 story: violation.to_string(),
             })
         };
-        let exclusion = broke(Property::Exclusion).or_else(|| broke(Property::ReadWrite));
+        let first = |properties: &[Property]| {
+            let breaks = properties.iter().filter_map(|property| broke(*property));
+            breaks.min_by(|a, b| a.after.total_cmp(&b.after))
+        };
         Observed {
             holds: u64::from(history.holds),
             hand_overs: hand_overs(history),
             during_holds: during_holds(history),
             overlaps: overlaps(history),
-            exclusion,
-            fencing: broke(Property::Fencing),
+            exclusion: first(&[
+                Property::Exclusion,
+                Property::ReadWrite,
+                Property::Leadership,
+            ]),
+            fencing: first(&[Property::Fencing, Property::Terms]),
             usage: broke(Property::Usage),
             orphans: broke(Property::Orphans),
             met_inside: beside_each_other(history),
@@ -139,22 +146,27 @@ impl Observed {
     }
 }
 
-/// Returns the number of holds that began while another client believed that it held the name.
+/// Returns the number of holds that began while another client believed that it held the name in a way that excludes
+/// them. Readers do not exclude each other.
 fn overlaps(history: &History) -> u64 {
-    let stays = history.sections.iter();
-    let mut stays: Vec<(&Section, u64)> = stays
-        .filter(|stay| stay.access != Access::Read)
-        .filter_map(|stay| Some((stay, stay.believed?)))
+    let stays = history.stays();
+    let mut stays: Vec<(Section, u64)> = stays
+        .filter_map(|stay| {
+            let believed = stay.believed?;
+            Some((stay, believed))
+        })
         .collect();
     stays.sort_by_key(|(stay, _)| (stay.name, stay.won));
-    let mut longest: Option<(&Section, u64)> = None;
+    let (mut name, mut writers, mut readers) = (None, 0, 0);
     let mut overlaps = 0;
     for (stay, believed) in stays {
-        let other = longest.filter(|(other, _)| other.name == stay.name);
-        overlaps += u64::from(other.is_some_and(|(_, until)| stay.won < until));
-        if other.is_none_or(|(_, until)| until < believed) {
-            longest = Some((stay, believed));
+        if name != Some(stay.name) {
+            (name, writers, readers) = (Some(stay.name), 0, 0);
         }
+        let reads = stay.access == Access::Read;
+        overlaps += u64::from(stay.won < writers || (!reads && stay.won < readers));
+        let until = if reads { &mut readers } else { &mut writers };
+        *until = believed.max(*until);
     }
     overlaps
 }

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use super::clock;
 use super::lock_under_test::{Guard, LockRequest, LockUnderTest, QueueOrder};
-use super::message::{ClientReport, ConductorReply, WorkerSettings};
+use super::message::{ClientReport, ConductorReply, HoldKind, WonName, WorkerSettings};
 use crate::history::{Access, Process};
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::time::SimTime;
@@ -117,7 +117,7 @@ struct Worker {
 struct Won {
     guard: Guard,
     hold: u32,
-    name: u16,
+    names: Vec<WonName>,
 }
 
 impl Worker {
@@ -184,29 +184,10 @@ impl Worker {
 
     /// Acquires a lock, works, and releases the lock. Returns `None` if the command has ended.
     async fn turn(&mut self, subject: &LockUnderTest) -> Option<()> {
-        let workload = self.settings.plan.workload.clone();
-        let names = u64::from(workload.names.max(1));
-        let wanted = LockRequest {
-            name: u16::try_from(self.draw.between(0, names - 1)).unwrap_or(0),
-            access: match workload.kind {
-                WorkloadKind::ReadWrite if self.draw.chance(600_000) => Access::Read,
-                WorkloadKind::ReadWrite => Access::Write,
-                _ => Access::Alone,
-            },
-            queue: match workload.kind {
-                WorkloadKind::Fair => QueueOrder::Fair,
-                _ => QueueOrder::Any,
-            },
-            // If the plan has a watchdog, half of the holds use it.
-            watchdog: match workload.watchdog {
-                Watchdog::On if self.draw.chance(500_000) => Watchdog::On,
-                _ if workload.kind == WorkloadKind::LongWork => Watchdog::On,
-                _ => Watchdog::Off,
-            },
-        };
+        let wanted = self.wanted();
         let lease = self.longer(self.settings.plan.lease_of(self.settings.process.client));
         let invoked = clock::now();
-        let guard = self.cancellable(subject.acquire(wanted, lease)).await;
+        let guard = self.cancellable(subject.acquire(&wanted, lease)).await;
         let won = clock::now();
         let guard = match guard {
             None => return Some(()),
@@ -223,22 +204,22 @@ impl Worker {
         // time.
         let asked = clock::now();
         let believed = guard.is_held().then_some(asked);
+        let names = guard.tokens(&wanted);
         let said = ClientReport::Won {
             hold,
-            name: wanted.name,
-            owner: guard.owner().to_string(),
+            kind: wanted.kind,
+            names: names.clone(),
+            owner: guard
+                .owner()
+                .map(|owner| owner.to_string())
+                .unwrap_or_default(),
             invoked,
             won,
-            token: guard.token(),
             access: wanted.access,
             believed,
         };
         self.counter.say(&said).await.ok()?;
-        let won = Won {
-            guard,
-            hold,
-            name: wanted.name,
-        };
+        let won = Won { guard, hold, names };
         if believed.is_some() {
             self.inside(&won, wanted.access).await?;
         }
@@ -253,15 +234,64 @@ impl Worker {
         Some(())
     }
 
+    /// Draws what to ask for next.
+    fn wanted(&mut self) -> LockRequest {
+        let workload = self.settings.plan.workload.clone();
+        LockRequest {
+            kind: match workload.kind {
+                WorkloadKind::Leading => HoldKind::Leadership,
+                _ => HoldKind::Lock,
+            },
+            names: self.names(),
+            access: match workload.kind {
+                WorkloadKind::ReadWrite if self.draw.chance(600_000) => Access::Read,
+                WorkloadKind::ReadWrite => Access::Write,
+                _ => Access::Alone,
+            },
+            queue: match workload.kind {
+                WorkloadKind::Fair => QueueOrder::Fair,
+                _ => QueueOrder::Any,
+            },
+            // If the plan has a watchdog, half of the holds use it.
+            watchdog: match workload.watchdog {
+                Watchdog::On if self.draw.chance(500_000) => Watchdog::On,
+                _ if workload.kind == WorkloadKind::LongWork => Watchdog::On,
+                _ => Watchdog::Off,
+            },
+        }
+    }
+
+    /// Draws one name, or several of them in any order.
+    fn names(&mut self) -> Vec<u16> {
+        let workload = &self.settings.plan.workload;
+        let (kind, many) = (workload.kind, workload.names.max(1));
+        let first = self.draw.index(usize::from(many));
+        let first = u16::try_from(first).unwrap_or(0);
+        if kind != WorkloadKind::Overlapping {
+            return vec![first];
+        }
+        let size = 1 + self.draw.index(usize::from(many));
+        let around = (0..many).map(|offset| (first + offset) % many);
+        let mut names: Vec<u16> = around.take(size).collect();
+        if self.draw.chance(500_000) {
+            names.reverse();
+        }
+        names
+    }
+
     /// Reads, works, and writes the result, unless the lock is lost.
     async fn inside(&mut self, won: &Won, access: Access) -> Option<()> {
-        let token = won.guard.token();
-        let (hold, name) = (won.hold, won.name);
-        let reads = access != Access::Read;
-        let stands = match reads {
-            true => self.ask(ClientReport::Read { hold, name, token }).await?,
-            false => ConductorReply::Refused,
-        };
+        let hold = won.hold;
+        let mut stands = Vec::new();
+        for WonName { name, token } in won.names.iter().copied() {
+            if access == Access::Read {
+                break;
+            }
+            let read = self.ask(ClientReport::Read { hold, name, token }).await?;
+            if let ConductorReply::Stands { at, count } = read {
+                stands.push((WonName { name, token }, at, count));
+            }
+        }
         let span = self.stay();
         let checks = u32::from(self.settings.plan.workload.checks).max(2) * 2;
         for _ in 0..checks {
@@ -276,12 +306,12 @@ impl Worker {
                 .await
                 .ok()?;
         }
-        if let ConductorReply::Stands { at, count } = stands {
+        for (WonName { name, token }, read_at, count) in stands {
             let write = ClientReport::Write {
                 hold,
                 name,
                 token,
-                read_at: at,
+                read_at,
                 count: count + 1,
             };
             self.ask(write).await?;

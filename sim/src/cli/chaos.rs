@@ -17,6 +17,7 @@ use crate::chaos::cell::Observed;
 use crate::chaos::{had, worker};
 use crate::history::Process;
 use crate::plan::file;
+use crate::study::matrix::StormWork;
 use crate::study::predicted::Expected;
 
 /// The part of `chaos --help` below the options.
@@ -24,6 +25,7 @@ pub(super) const HELP: &str = "\
 Examples:
   quorlock-sim chaos plan.toml --scale 10
   quorlock-sim chaos --class \"restarts, amnesia\" --minutes 5 --seed 7
+  quorlock-sim chaos --class \"restarts, amnesia\" --workload leading --seed 7
   quorlock-sim chaos --class \"client pauses\" --lock published --json
   quorlock-sim chaos --class flush --lock ours --plan > storm.toml && quorlock-sim run storm.toml
   quorlock-sim chaos compare --minutes 1
@@ -58,6 +60,9 @@ pub(super) struct Chaos {
     /// a lock that must break in the same time.
     #[arg(long, requires = "class", value_parser = PossibleValuesParser::new(locks().map(|lock| lock.id)))]
     lock: Vec<String>,
+    /// The work of the clients in the storm.
+    #[arg(long, requires = "class", value_enum, default_value_t)]
+    workload: StormWork,
     /// How long each storm lasts, in minutes.
     #[arg(long, default_value_t = 1.0, value_parser = storms::minutes)]
     minutes: f64,
@@ -142,6 +147,7 @@ impl Chaos {
         let Some(path) = &self.file else {
             let storms = Storms {
                 class: self.class.clone(),
+                work: self.workload,
                 lock: self.lock.clone(),
                 minutes: self.minutes,
                 scale: self.scale,

@@ -6,6 +6,8 @@ mod examples;
 mod print;
 #[cfg(all(unix, feature = "chaos"))]
 mod storm;
+#[cfg(all(unix, feature = "chaos"))]
+mod work;
 
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -16,7 +18,7 @@ pub use class::{CLASSES, Class};
 pub use contender::{CONTENDERS, Candidate};
 pub use examples::Example;
 #[cfg(all(unix, feature = "chaos"))]
-pub(crate) use {class::STORMS_ONLY, storm::Storm};
+pub(crate) use {class::STORMS_ONLY, contender::STORM_LOCKS, storm::Storm, work::StormWork};
 
 use crate::checker::{Property, check_one};
 use crate::plan::Plan;

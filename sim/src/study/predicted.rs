@@ -9,7 +9,7 @@ use std::rc::Rc;
 use serde::{Deserialize, Serialize};
 
 use crate::chaos::cell::Observed;
-use crate::checker::{Property, check_one};
+use crate::checker::{Property, check_one, overlaps};
 use crate::plan::Plan;
 use crate::simulation::run;
 pub(crate) use print::PrintedMatrix;
@@ -79,10 +79,11 @@ impl Simulated {
         let mut simulated = Simulated::default();
         for plan in plans {
             let run = run(&Rc::new(plan));
-            let breaks = |property| u64::from(check_one(property, &run.history).is_some());
+            let breaks = |property| check_one(property, &run.history).is_some();
             simulated.runs += 1;
-            simulated.exclusion += breaks(Property::Exclusion);
-            simulated.fencing += breaks(Property::Fencing);
+            simulated.exclusion += u64::from(overlaps(&run.history));
+            let is_order_broken = breaks(Property::Fencing) || breaks(Property::Terms);
+            simulated.fencing += u64::from(is_order_broken);
         }
         simulated
     }

@@ -20,11 +20,11 @@ fn records() -> Records {
 fn hold(records: &mut Records, client: u16, token: u64, (won, believed, left): (u64, u64, u64)) {
     let said = ClientReport::Won {
         hold: 1,
-        name: 0,
+        kind: HoldKind::Lock,
+        names: vec![WonName { name: 0, token }],
         owner: format!("00000000-0000-4000-8000-0000000000{client:02}:1"),
         invoked: BEGAN + won - 5,
         won: BEGAN + won,
-        token,
         access: Access::Alone,
         believed: Some(BEGAN + won),
     };
@@ -94,11 +94,11 @@ fn a_write_that_replaces_what_was_not_read_is_noticed_and_counted() {
     let mut records = records();
     let won = |client: u16, token: u64| ClientReport::Won {
         hold: 1,
-        name: 0,
+        kind: HoldKind::Lock,
+        names: vec![WonName { name: 0, token }],
         owner: format!("00000000-0000-4000-8000-0000000000{client:02}:1"),
         invoked: BEGAN,
         won: BEGAN + token,
-        token,
         access: Access::Alone,
         believed: None,
     };
@@ -149,11 +149,11 @@ fn a_process_that_is_gone_is_inside_no_more_and_a_fault_counts_while_one_is() {
     let mut records = records();
     let won = ClientReport::Won {
         hold: 1,
-        name: 1,
+        kind: HoldKind::Lock,
+        names: vec![WonName { name: 1, token: 0 }],
         owner: String::new(),
         invoked: BEGAN,
         won: BEGAN + 10,
-        token: 0,
         access: Access::Alone,
         believed: Some(BEGAN + 10),
     };
@@ -174,4 +174,128 @@ fn a_claim_that_stays_is_noticed() {
     let mut records = records();
     records.left_over(2, 0);
     assert!(observed(&mut records).orphans.is_some());
+}
+
+/// Records a hold of several names, or of one as leader, that was believed from the beginning to the end.
+fn held(
+    records: &mut Records,
+    client: u16,
+    (kind, access): (HoldKind, Access),
+    names: &[(u16, u64)],
+    (won, left): (u64, u64),
+) {
+    let names = names.iter();
+    let said = ClientReport::Won {
+        hold: 1,
+        kind,
+        names: names
+            .map(|(name, token)| WonName {
+                name: *name,
+                token: *token,
+            })
+            .collect(),
+        owner: format!("00000000-0000-4000-8000-0000000000{client:02}:1"),
+        invoked: BEGAN + won - 5,
+        won: BEGAN + won,
+        access,
+        believed: Some(BEGAN + won),
+    };
+    records.hear(process(client), said, BEGAN + won);
+    let at = BEGAN + left;
+    records.hear(process(client), ClientReport::Believed { hold: 1, at }, at);
+    records.hear(process(client), ClientReport::Left { hold: 1, at }, at);
+}
+
+#[test]
+fn every_name_of_a_hold_of_several_excludes_the_others() {
+    let several = (HoldKind::Lock, Access::Alone);
+    for (second, overlaps) in [(0, 1), (1, 1)] {
+        let mut records = records();
+        held(&mut records, 0, several, &[(0, 5), (1, 5)], (10, 40));
+        held(&mut records, 1, several, &[(second, 6)], (30, 50));
+        let observed = observed(&mut records);
+        assert_eq!((observed.holds, observed.overlaps), (2, overlaps));
+        assert!(observed.exclusion.is_some());
+    }
+    let mut records = records();
+    held(&mut records, 0, several, &[(0, 5)], (10, 40));
+    held(&mut records, 1, several, &[(1, 6)], (30, 50));
+    assert_eq!(observed(&mut records).exclusion, None);
+}
+
+#[test]
+fn leaders_at_the_same_time_and_terms_that_do_not_grow_are_noticed() {
+    let leads = (HoldKind::Leadership, Access::Alone);
+    let of = |second: u64, won: u64| {
+        let mut records = records();
+        held(&mut records, 0, leads, &[(0, 5)], (10, 40));
+        held(&mut records, 1, leads, &[(0, second)], (won, 60));
+        let observed = observed(&mut records);
+        assert_eq!((observed.hand_overs, observed.holds), (1, 2));
+        (observed.exclusion.is_some(), observed.fencing.is_some())
+    };
+    assert_eq!(of(6, 41), (false, false));
+    assert_eq!(of(6, 30), (true, false));
+    assert_eq!(of(5, 41), (false, true));
+}
+
+#[test]
+fn a_leader_without_terms_is_judged_by_exclusion_alone() {
+    let leads = (HoldKind::Leadership, Access::Alone);
+    let mut records = records();
+    held(&mut records, 0, leads, &[(0, 0)], (10, 40));
+    held(&mut records, 1, leads, &[(0, 0)], (30, 60));
+    let observed = observed(&mut records);
+    assert_eq!(observed.fencing, None);
+    assert!(observed.exclusion.is_some());
+}
+
+#[test]
+fn a_fault_strikes_a_leader_until_its_process_is_gone() {
+    let mut records = records();
+    let said = ClientReport::Won {
+        hold: 1,
+        kind: HoldKind::Leadership,
+        names: vec![WonName { name: 1, token: 7 }],
+        owner: String::new(),
+        invoked: BEGAN,
+        won: BEGAN + 10,
+        access: Access::Alone,
+        believed: Some(BEGAN + 10),
+    };
+    records.hear(process(3), said, BEGAN + 10);
+    assert_eq!(records.holder(Some(1)), Some(3));
+    records.began(0, None, BEGAN + 20);
+    records.gone(process(3), BEGAN + 30);
+    assert_eq!(records.holder(None), None);
+    records.began(1, None, BEGAN + 40);
+    assert_eq!(observed(&mut records).during_holds, 1);
+}
+
+#[test]
+fn readers_meet_and_break_nothing_and_a_writer_beside_them_is_noticed() {
+    let of = |first: Access, second: Access| {
+        let mut records = records();
+        held(
+            &mut records,
+            0,
+            (HoldKind::Lock, first),
+            &[(0, 5)],
+            (10, 40),
+        );
+        held(
+            &mut records,
+            1,
+            (HoldKind::Lock, second),
+            &[(0, 6)],
+            (30, 50),
+        );
+        let observed = observed(&mut records);
+        assert_eq!(observed.overlaps != 0, observed.exclusion.is_some());
+        observed.overlaps
+    };
+    assert_eq!(of(Access::Read, Access::Read), 0);
+    assert_eq!(of(Access::Read, Access::Write), 1);
+    assert_eq!(of(Access::Write, Access::Read), 1);
+    assert_eq!(of(Access::Write, Access::Write), 1);
 }

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use clap::Args;
 use clap::builder::PossibleValuesParser;
+use clap::{Args, ValueEnum};
 
 use super::super::{CliError, complain, say, write_file};
 use super::storms::{Asked, Storms, classes, locks};
+use crate::study::matrix::StormWork;
 use crate::study::predicted::{Compared, PrintedMatrix, Results, Simulated};
 
 /// Compare the simulator's predictions with real servers, class by class.
@@ -25,6 +26,9 @@ pub(super) struct Compare {
     /// the control of the class.
     #[arg(long, value_parser = PossibleValuesParser::new(locks().map(|lock| lock.id)))]
     lock: Vec<String>,
+    /// The work of the clients.
+    #[arg(long, value_enum, default_value_t)]
+    workload: StormWork,
     /// How long each class runs, in minutes. Rare breaks need half an hour.
     #[arg(long, default_value_t = 30.0, value_parser = super::storms::minutes)]
     minutes: f64,
@@ -51,6 +55,7 @@ impl Compare {
         for class in classes().filter(|class| named(class.id)) {
             let storms = Storms {
                 class: vec![class.id.to_owned()],
+                work: self.workload,
                 lock: self.lock.clone(),
                 minutes: self.minutes,
                 scale: SCALE,
@@ -102,8 +107,11 @@ impl Compare {
     }
 
     fn keep(&self, results: &mut Results, matrix: &PrintedMatrix) -> Result<(), CliError> {
-        let ids: Vec<&str> = classes().map(|class| class.id).collect();
-        results.print(matrix, &ids);
+        let works = StormWork::value_variants().iter();
+        let labels = works.flat_map(|work| classes().map(|class| work.label(class.id)));
+        let labels: Vec<String> = labels.collect();
+        let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+        results.print(matrix, &labels);
         results.command = format!(
             "quorlock-sim chaos compare --minutes {} --seed {}",
             self.minutes, self.seed

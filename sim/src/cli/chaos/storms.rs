@@ -10,13 +10,16 @@ use crate::chaos::had;
 use crate::plan::Plan;
 use crate::plan::fault::Kind;
 use crate::plan::time::SimTime;
-use crate::study::matrix::{CLASSES, CONTENDERS, Candidate, Class, STORMS_ONLY, Storm};
+use crate::study::matrix::{
+    CLASSES, CONTENDERS, Candidate, Class, STORM_LOCKS, STORMS_ONLY, Storm, StormWork,
+};
 use crate::study::predicted::Expected;
 use crate::study::progress::{self, Counting};
 
 /// The options that select storms.
 pub(super) struct Storms {
     pub(super) class: Vec<String>,
+    pub(super) work: StormWork,
     /// The locks. If empty, a default set and the control of the class.
     pub(super) lock: Vec<String>,
     pub(super) minutes: f64,
@@ -40,7 +43,8 @@ pub(super) fn classes() -> impl Iterator<Item = &'static Class> {
 
 /// Returns the locks that run on real servers.
 pub(super) fn locks() -> impl Iterator<Item = &'static Candidate> {
-    CONTENDERS.iter().filter(|lock| lock.is_had())
+    let all = CONTENDERS.iter().chain(STORM_LOCKS);
+    all.filter(|lock| lock.is_had())
 }
 
 /// Parses the length of a storm, in minutes.
@@ -73,8 +77,8 @@ impl Storms {
             }
             let is_asked = |lock: &&Candidate| match self.lock.is_empty() {
                 true => {
-                    locks_of(class.id, usual).contains(&lock.id)
-                        || Some(lock.id) == control_of(class.id)
+                    locks_of(class.id, self.work, usual).contains(&lock.id)
+                        || Some(lock.id) == control_of(class.id, self.work)
                 }
                 false => self.lock.iter().any(|id| id == lock.id),
             };
@@ -85,6 +89,14 @@ impl Storms {
                 let why = format!("{}, {}: {why}; choose another lock", class.id, lock.id);
                 return Err(CliError::Other(why));
             }
+            if let Some(lock) = locks.iter().find(|lock| !lock.does(self.work)) {
+                let (class, work) = (class.id, self.work);
+                let why = format!(
+                    "{class}, {}: this lock does no work of kind {work}; choose another lock",
+                    lock.id
+                );
+                return Err(CliError::Other(why));
+            }
             asked.extend(locks.into_iter().map(|lock| self.of(lock, class)));
         }
         Ok(asked)
@@ -93,9 +105,9 @@ impl Storms {
     fn of(&self, lock: &Candidate, class: &Class) -> Asked {
         Asked {
             lock: lock.id.to_owned(),
-            class: class.id.to_owned(),
+            class: self.work.label(class.id),
             plan: lock.storm(class, self.storm(self.seed)),
-            expected: match control_of(class.id) == Some(lock.id) {
+            expected: match control_of(class.id, self.work) == Some(lock.id) {
                 true => Expected::Breaks,
                 false if lock.keeps_exclusion(class) => Expected::Holds {
                     order: lock.keeps_order(class),
@@ -109,6 +121,7 @@ impl Storms {
         let seconds = self.minutes * 60.0 / f64::from(self.scale);
         Storm {
             seed,
+            work: self.work,
             lasts: SimTime::from(Duration::from_secs_f64(seconds)),
             has,
         }
@@ -116,8 +129,8 @@ impl Storms {
 
     /// Returns `many` storms of the same class and lock for the simulator, with consecutive seeds.
     pub(super) fn simulated(&self, asked: &Asked, many: u64) -> impl Iterator<Item = Plan> {
-        let class = classes().find(|class| class.id == asked.class);
-        let lock = CONTENDERS.iter().find(|lock| lock.id == asked.lock);
+        let class = classes().find(|class| self.work.label(class.id) == asked.class);
+        let lock = locks().find(|lock| lock.id == asked.lock);
         let pair = class.zip(lock);
         let seeds = self.seed..self.seed.saturating_add(many);
         seeds.filter_map(move |seed| {
@@ -160,15 +173,17 @@ pub(super) fn side_by_side(cells: &[Asked], scale: u32) -> Result<Vec<Observed>,
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
     use crate::plan::fault::{FaultKind, NodeFault};
     use crate::plan::file;
+    use crate::study::predicted::Simulated;
 
     fn storms(class: &str, lock: &[&str]) -> Storms {
         Storms {
             class: vec![class.to_owned()],
+            work: StormWork::Plain,
             lock: lock.iter().map(|id| (*id).to_owned()).collect(),
             minutes: 1.0,
             scale: 10,
@@ -176,22 +191,79 @@ mod tests {
         }
     }
 
+    fn storms_of(work: StormWork, class: &str, lock: &[&str]) -> Storms {
+        Storms {
+            work,
+            ..storms(class, lock)
+        }
+    }
+
     #[test]
     fn every_storm_is_a_plan_that_real_machines_and_the_simulator_can_run() {
-        let mut many = 0;
-        for class in classes().filter(|class| class.is_had(has)) {
-            for lock in locks().filter(|lock| lock.meets(class)) {
-                let asked = storms(class.id, &[lock.id]).asked(&[]).unwrap();
-                for asked in &asked {
-                    let place = format!("{}, {}", class.id, lock.id);
-                    let checked = file::check(&asked.plan);
-                    assert!(checked.is_ok(), "{place}: {checked:?}");
-                    assert_eq!(had::lacks_plan(&asked.plan), None, "{place}");
-                    many += 1;
+        let mut many = BTreeMap::new();
+        for work in StormWork::ALL {
+            for class in classes().filter(|class| class.is_had(has)) {
+                for lock in locks().filter(|lock| lock.meets(class) && lock.does(work)) {
+                    let asked = storms_of(work, class.id, &[lock.id]).asked(&[]).unwrap();
+                    for asked in &asked {
+                        let place = format!("{}, {}", asked.class, lock.id);
+                        let checked = file::check(&asked.plan);
+                        assert!(checked.is_ok(), "{place}: {checked:?}");
+                        assert_eq!(had::lacks_plan(&asked.plan), None, "{place}");
+                        *many.entry(work.to_string()).or_insert(0) += 1;
+                    }
                 }
             }
         }
-        assert!(100 < many, "{many}");
+        assert_eq!(many.len(), StormWork::ALL.len());
+        assert!(many.values().all(|many| 60 < *many), "{many:?}");
+    }
+
+    #[test]
+    fn every_work_has_a_lock_that_must_hold_and_a_control_that_must_break() {
+        let usual = ["ours"];
+        for work in StormWork::ALL {
+            for class in ["restarts, amnesia", "client pauses", "steps"] {
+                let asked = storms_of(work, class, &[]).asked(&usual).unwrap();
+                let expected: Vec<Expected> = asked.iter().map(|asked| asked.expected).collect();
+                let place = work.label(class);
+                assert_eq!(expected.len(), 2, "{place}");
+                assert!(expected.contains(&Expected::Breaks), "{place}");
+                let holds = Expected::Holds { order: true };
+                assert!(expected.contains(&holds), "{place}");
+            }
+        }
+    }
+
+    /// The control breaks and the lock holds in the simulator, too, so that the comparison with real servers says
+    /// something.
+    #[test]
+    fn simulated_storms_of_every_work_break_the_control_and_not_the_lock() {
+        for work in StormWork::ALL {
+            let storms = storms_of(work, "restarts, amnesia", &[]);
+            for asked in storms.asked(&["ours"]).unwrap() {
+                let simulated = Simulated::of(storms.simulated(&asked, 3));
+                let (place, broke) = (format!("{}, {}", asked.class, asked.lock), simulated);
+                match asked.expected {
+                    Expected::Breaks => assert!(0 < broke.exclusion, "{place}"),
+                    _ => assert_eq!((broke.exclusion, broke.fencing), (0, 0), "{place}"),
+                }
+                assert_eq!(simulated.runs, 3, "{place}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_lock_refuses_work_that_it_cannot_do() {
+        for (work, lock) in [
+            (StormWork::Fair, "ours"),
+            (StormWork::ReadWrite, "SET NX, DEL"),
+            (StormWork::Plain, "ours, one node, writers beside readers"),
+        ] {
+            let refused = storms_of(work, "delays", &[lock]).asked(&[]);
+            let why = refused.err().map(|error| error.to_string());
+            assert!(why.is_some_and(|why| why.contains("choose another lock")));
+        }
     }
 
     #[test]

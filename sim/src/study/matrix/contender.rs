@@ -13,8 +13,8 @@ pub struct Candidate {
     pub id: &'static str,
     /// A description of the lock.
     pub title: &'static str,
-    lock: LockKind,
-    variant: Variant,
+    pub(super) lock: LockKind,
+    pub(super) variant: Variant,
     trust: Trust,
     margin: Margin,
     replicas: ReplicaWait,
@@ -152,6 +152,23 @@ pub const CONTENDERS: &[Candidate] = &[
         title: "the same on the three shards of one Redis Cluster (a primary and a replica each), through the real client: faults of nodes affect one of them; a tenth of the runs",
         deployment: Deployment::Clusters,
         ..OURS
+    },
+];
+
+/// The locks that only storms have: for work that the other locks cannot do.
+#[cfg(all(unix, feature = "chaos"))]
+pub(crate) const STORM_LOCKS: &[Candidate] = &[
+    Candidate {
+        id: "ours, one watched node",
+        title: "the lock of this crate on one node, with trust and margin",
+        lock: LockKind::Single,
+        ..OURS
+    },
+    Candidate {
+        id: "ours, one node, writers beside readers",
+        title: "the same without trust and margin; writers do not keep readers out, and readers do not keep writers out",
+        variant: Variant::WriterBesideReaders,
+        ..OURS_SINGLE
     },
 ];
 

@@ -6,10 +6,11 @@
 
 use super::class::{Class, ClassBounds};
 use super::contender::Candidate;
+use super::work::StormWork;
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::fault::{Fault, FaultKind, Handover, Kind, NodeFault, Trigger};
 use crate::plan::time::{ClockStep, SimTime};
-use crate::plan::{Cluster, Coverage, Network, Plan, Sentinels, Watchdog, Workload, WorkloadKind};
+use crate::plan::{Cluster, Coverage, Network, Plan, Sentinels, Watchdog, Workload};
 
 /// The length of a lease, in the time of the plan.
 const LEASE: SimTime = SimTime::millis(150);
@@ -23,6 +24,8 @@ const MAJORITY: u16 = 3;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Storm {
     pub(crate) seed: u64,
+    /// The work of the clients.
+    pub(crate) work: StormWork,
     /// How long the storm lasts, in the time of the plan.
     pub(crate) lasts: SimTime,
     /// Returns whether a kind of fault is supported.
@@ -42,8 +45,8 @@ impl Class {
 }
 
 impl Candidate {
-    /// Returns the plan of a storm. The clients and the work are the same for all locks. The faults are the same for
-    /// locks with the same servers.
+    /// Returns the plan of a storm. The clients are the same for all locks, and so is the work of those that can do
+    /// it. The faults are the same for locks with the same servers.
     pub(crate) fn storm(&self, class: &Class, storm: Storm) -> Plan {
         let mut plan = Plan {
             seed: storm.seed,
@@ -57,7 +60,6 @@ impl Candidate {
                 connect_timeout: SimTime::millis(30),
             },
             workload: Workload {
-                kind: WorkloadKind::RaisedUpdates,
                 names: 2,
                 lease: LEASE,
                 watchdog: Watchdog::On,
@@ -71,6 +73,7 @@ impl Candidate {
             },
             ..Plan::default()
         };
+        self.put_to(storm.work, &mut plan.workload);
         self.dress(&mut plan, class, MAJORITY);
         if plan.nodes.are_groups() {
             make_elections_matter(&mut plan);
