@@ -11,7 +11,7 @@ pub(crate) fn control_of(class: &str, work: StormWork) -> Option<&'static str> {
         "elections" => Some("ours, a Sentinel group"),
         "cluster failovers" => Some("ours, a cluster"),
         // The product's lock without one of the remedies against these faults, or without both. A fair lock needs one
-        // node.
+        // node, which has no remedies in plans, so that it breaks itself.
         "restarts, amnesia" | "backups, amnesia" | "power loss" => match work {
             StormWork::Fair => Some("ours, one node"),
             _ => Some("ours, neither"),
@@ -39,7 +39,7 @@ pub(crate) fn locks_of<'a>(class: &str, work: StormWork, usual: &'a [&'a str]) -
     match (class, work) {
         ("elections", _) => &["ours, a majority of Sentinel groups"],
         ("cluster failovers", _) => &["ours, a majority of shards"],
-        (_, StormWork::Fair) => &["ours, one watched node"],
+        (_, StormWork::Fair) => &["ours, one node"],
         _ => usual,
     }
 }
