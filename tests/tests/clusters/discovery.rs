@@ -195,9 +195,12 @@ async fn one_node_that_announces_an_unused_port_does_no_harm_to_the_others() {
     };
     announce(&unused);
     let asked = &cluster.nodes()[other];
-    until("the other nodes have the wrong port", || {
-        let nodes: String = asked.command(&["CLUSTER", "NODES"]);
-        nodes.contains(&format!(":{unused}@"))
+    // All of them, because the client queries another node when it cannot reach this one.
+    until("all nodes have the wrong port", || {
+        cluster.nodes().iter().all(|node| {
+            let nodes: String = node.command(&["CLUSTER", "NODES"]);
+            nodes.contains(&format!(":{unused}@"))
+        })
     })
     .await;
     let transport = RedisTransport::open(&cluster.address_by(&[asked]), hasty()).unwrap();
