@@ -10,7 +10,6 @@ mod clients;
 mod clock;
 mod cluster_view;
 mod conductor;
-pub(crate) mod control;
 mod footprint;
 mod guardian;
 pub(crate) mod had;

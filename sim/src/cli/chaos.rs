@@ -1,6 +1,7 @@
 //! The command `chaos`.
 
 mod compare;
+mod control;
 mod storms;
 mod table;
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::CliError;
+use super::control::{control_of, locks_of};
 use crate::chaos::cell::{self, Observed};
-use crate::chaos::control::{control_of, locks_of};
 use crate::chaos::had;
 use crate::plan::Plan;
 use crate::plan::fault::Kind;

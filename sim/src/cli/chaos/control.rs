@@ -4,7 +4,7 @@
 use crate::study::matrix::StormWork;
 
 /// Returns the lock that must break under a class of faults, by its name in the matrix.
-pub(crate) fn control_of(class: &str, work: StormWork) -> Option<&'static str> {
+pub(super) fn control_of(class: &str, work: StormWork) -> Option<&'static str> {
     match class {
         // A replica that never takes its primary's place breaks no lock.
         "quiet" | "replicas" => None,
@@ -35,7 +35,7 @@ pub(crate) fn control_of(class: &str, work: StormWork) -> Option<&'static str> {
 
 /// Returns the locks that run under a class in addition to its control, unless the class or the work has no such list
 /// of its own.
-pub(crate) fn locks_of<'a>(class: &str, work: StormWork, usual: &'a [&'a str]) -> &'a [&'a str] {
+pub(super) fn locks_of<'a>(class: &str, work: StormWork, usual: &'a [&'a str]) -> &'a [&'a str] {
     match (class, work) {
         ("elections", _) => &["ours, a majority of Sentinel groups"],
         ("cluster failovers", _) => &["ours, a majority of shards"],
