@@ -30,10 +30,12 @@ step "packages"
 # Each crate is compiled from its package, which detects a missing file.
 cargo package --quiet --workspace --allow-dirty --exclude quorlock-tests --exclude quorlock-explore --exclude quorlock-shop --exclude quorlock-threads
 for package in target/package/*.crate; do
+  # The list is complete before it is searched: `grep -q` ends at the first match, and `tar` would fail at a closed pipe.
+  files=$(tar -tzf "$package")
   for licence in LICENSE-MIT LICENSE-APACHE README.md; do
-    tar -tzf "$package" | grep -q "/$licence$" || { echo "$package has no $licence" >&2; exit 1; }
+    grep -q "/$licence$" <<<"$files" || { echo "$package has no $licence" >&2; exit 1; }
   done
-  printf '%s: %s files, %s bytes\n' "$(basename "$package")" "$(tar -tzf "$package" | wc -l)" "$(stat -c %s "$package")"
+  printf '%s: %s files, %s bytes\n' "$(basename "$package")" "$(wc -l <<<"$files")" "$(stat -c %s "$package")"
 done
 if [ "${1:-}" = --publish-dry-run ]; then
   cargo publish --quiet --workspace --dry-run
