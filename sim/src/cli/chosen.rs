@@ -102,10 +102,11 @@ pub(super) fn warn_of_old_keys(path: &Path) {
     }
 }
 
+/// Returns whether a file has a scenario: a plan has neither an identifier nor cases.
 fn is_scenario(path: &Path) -> bool {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let table: Result<toml::Table, _> = toml::from_str(&text);
-    table.is_ok_and(|table| scenario::has_header(&table))
+    table.is_ok_and(|table| table.contains_key("id") || table.contains_key("case"))
 }
 
 fn one_case<'a>(scenario: &'a Scenario, name: Option<&str>) -> Result<&'a Case, CliError> {

@@ -16,7 +16,6 @@ use crate::plan::Plan;
 
 pub use catalog::{built_in, find};
 pub use figure::{Figure, Interval, Measure, Measured};
-pub(crate) use file::has_header;
 pub use file::{ScenarioError, parse, read};
 pub use judge::{CaseVerdict, Depth, Judged};
 

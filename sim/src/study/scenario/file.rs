@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use toml::Spanned;
 use toml::de::DeValue;
-use toml::{Spanned, Table};
 
 use super::{Case, Expect, Figure, Least, Scenario};
 use crate::checker::Property;
@@ -101,11 +101,6 @@ struct CaseHeader {
 enum Word {
     Holds,
     Breaks,
-}
-
-/// Returns whether a table has a header, which makes it a scenario.
-pub(crate) fn has_header(table: &Table) -> bool {
-    table.contains_key("id") || table.contains_key("case")
 }
 
 /// Reads a scenario from a file.

@@ -8,10 +8,9 @@ use serde::Serialize;
 use super::figure::{Interval, Measured};
 use super::{Case, Expect};
 use crate::checker::{Property, check_one};
-use crate::plan::Lane;
 use crate::plan::fault::Fault;
+use crate::plan::{Lacks, Lane};
 use crate::simulation::run;
-use crate::turmoil::Lacks;
 
 /// Whether the result of a case is as expected.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
