@@ -124,13 +124,20 @@ impl Acquisition {
 
     /// Prepares for contention: this client has had the lock, and this many other clients want it.
     ///
-    /// The first round already uses first-member order, so that one of the competitors passes. The next `others`
-    /// releases are left to the other clients, so that each of them can acquire the lock first.
+    /// The next `others` releases are left to the other clients, so that each of them can acquire the lock first. When
+    /// this client's turn comes it usually asks alone, so its rounds stay parallel.
     ///
     /// A server notifies its subscribers in a fixed order. Without this rule the first two of ten clients would
     /// alternate as holders, and the other eight would starve.
     pub fn expect_crowd(&mut self, others: u32) {
         self.deference = others;
+    }
+
+    /// Begins in first-member order, because other clients want the lock and a member does not answer.
+    ///
+    /// Suppose 3 is cut off from all clients, A gets 1, and B gets 2. Both would wait for 3 until it times out, and the
+    /// lock would be idle during that time. If both ask 1 before the others, only one of them waits, and it has won.
+    pub fn expect_collision(&mut self) {
         if 1 < self.members.len() {
             self.contention.handle_outrun();
         }

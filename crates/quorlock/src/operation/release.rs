@@ -15,6 +15,7 @@ use crate::operation::inquiry::Inquiry;
 use crate::shared::client::Client;
 use crate::shared::hold::{Hold, requests};
 use crate::shared::keeper::{CleanUp, late};
+use crate::shared::rests::Grants;
 use crate::shared::wake_ups::HeardBefore;
 use crate::telemetry;
 
@@ -26,6 +27,7 @@ pub(crate) struct Releasing {
     began: Time,
     /// The largest number of other clients that a node notified of the release.
     told: u32,
+    grants: Grants,
     /// Wake-ups that resting subscriptions had received before the release; `None` if no subscriptions rest.
     heard_before: Option<HeardBefore>,
     inquiry: Inquiry,
@@ -60,6 +62,12 @@ impl Releasing {
             Vec::new()
         };
         let claimed = hold.claimed();
+        let mut members = hold.layout.members.all();
+        let grants = if members.all(|member| hold.counts(member)) {
+            Grants::All
+        } else {
+            Grants::Some
+        };
         let heard_before = match count {
             0 => client.keeper.rests().releasing(&hold.layout.key),
             _ => None,
@@ -80,6 +88,7 @@ impl Releasing {
             count,
             began: now,
             told: 0,
+            grants,
             heard_before,
             inquiry,
         }))
@@ -130,7 +139,8 @@ impl Releasing {
                     let now = runtime.now();
                     let took = now.since(self.began);
                     let key = &self.hold.layout.key;
-                    keeper.rests().released(now, key, took, self.told);
+                    let shown = (self.told, self.grants);
+                    keeper.rests().released(now, key, took, shown);
                 }
                 Ok(())
             }

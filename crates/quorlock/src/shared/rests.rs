@@ -43,8 +43,18 @@ struct Rest {
     released: Vec<(MemberId, u64)>,
     /// How many other clients were listening at the last release.
     told: u32,
+    grants: Grants,
     passes_until: Option<Time>,
     until: Time,
+}
+
+/// The members that granted the lock, as far as they had answered at its release.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Grants {
+    /// Every member.
+    All,
+    /// A threshold, but not every member. The others may be unreachable.
+    Some,
 }
 
 /// What an acquisition starts with.
@@ -55,6 +65,8 @@ pub(crate) struct Remembered {
     released: Vec<(MemberId, u64)>,
     /// How many other clients were listening at the last release.
     told: u32,
+    /// The members that granted the lock that was released.
+    grants: Grants,
     /// Until when the acquisition lets other clients pass.
     passes_until: Option<Time>,
 }
@@ -72,6 +84,9 @@ impl Remembered {
         });
         if CONTENTION <= self.told {
             machine.expect_crowd(self.told);
+            if self.grants == Grants::Some {
+                machine.expect_collision();
+            }
         }
         if let Some(until) = self.passes_until.filter(|until| now < *until) {
             machine.let_pass(until);
@@ -121,13 +136,21 @@ impl Rests {
         }
     }
 
-    /// Records a release that took this long, and the number of other clients that were notified.
-    pub(crate) fn released(&self, now: Time, key: &Arc<str>, took: Duration, told: u32) {
+    /// Records a release that took this long, the number of other clients that were notified, and which members had
+    /// granted the lock.
+    pub(crate) fn released(
+        &self,
+        now: Time,
+        key: &Arc<str>,
+        took: Duration,
+        (told, grants): (u32, Grants),
+    ) {
         if told == 0 && !self.is_used.load(Ordering::Acquire) {
             return;
         }
         self.change(now, key, |rest| {
             rest.told = told;
+            rest.grants = grants;
             rest.passes_until = match told {
                 0 => None,
                 _ => rest.courtesy.handle_release(now, took),
@@ -149,6 +172,7 @@ impl Rests {
             courtesy: Courtesy::default(),
             released: Vec::new(),
             told: 0,
+            grants: Grants::All,
             passes_until: None,
             until: now,
         });
@@ -171,6 +195,7 @@ impl Rests {
             ears: rest.ears.take(),
             released: std::mem::take(&mut rest.released),
             told: rest.told,
+            grants: rest.grants,
             passes_until: rest.passes_until.take(),
         })
     }

@@ -144,23 +144,36 @@ fn one_that_has_had_the_lock_comes_after_those_that_have_not() {
         wake_three(&mut a, now);
         assert_eq!(*a.step(), Step::Sleep(ms(now + 4)), "four rounds");
         a.handle_timeout(ms(now + 4));
-        assert_eq!(*a.step(), Step::Ask(Order::FirstMember));
+        assert_eq!(*a.step(), Step::Ask(Order::Parallel));
         a.handle_loss(ms(now + 6), ms(now + 5), all.clone(), 0);
     }
     wake_three(&mut a, 400);
-    assert_eq!(*a.step(), Step::Ask(Order::FirstMember), "it is its turn");
+    assert_eq!(*a.step(), Step::Ask(Order::Parallel), "it is its turn");
 }
 
+/// In its turn a client usually asks alone. Another round trip before the others are asked would be for nothing.
 #[test]
-fn a_crowd_that_is_expected_asks_the_first_member_from_the_beginning() {
+fn a_crowd_that_is_expected_asks_all_members_together() {
     let mut a = five();
     a.handle_listening();
     a.expect_crowd(2);
     a.let_pass(ms(4));
     a.handle_timeout(ms(4));
+    assert_eq!(*a.step(), Step::Ask(Order::Parallel));
+}
+
+#[test]
+fn a_collision_that_is_expected_asks_the_first_member_from_the_beginning() {
+    let mut a = five();
+    a.handle_listening();
+    a.expect_crowd(2);
+    a.expect_collision();
+    a.let_pass(ms(4));
+    a.handle_timeout(ms(4));
     assert_eq!(*a.step(), Step::Ask(Order::FirstMember));
     let mut alone = waiting(1);
     alone.expect_crowd(2);
+    alone.expect_collision();
     alone.let_pass(ms(4));
     alone.handle_timeout(ms(500));
     assert_eq!(*alone.step(), Step::Ask(Order::Parallel), "one member");
