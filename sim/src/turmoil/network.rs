@@ -5,12 +5,14 @@
 //! direction. If a message is never delivered, its connection is useless, because turmoil's TCP does not retransmit.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use turmoil::{Protocol, Segment, Sim};
 
-use super::{Order, STEP, client, client_host, due, node_host, server_host, sockets, step_of};
+use super::{
+    Order, SERVERS, STEP, client, client_host, due, node_at, server_host, sockets, step_of,
+};
 use crate::plan::Plan;
 use crate::plan::draw::{Draw, Purpose};
 use crate::world::id::{ClientId, Id, NodeId, first};
@@ -28,7 +30,34 @@ pub(super) struct TurmoilNetwork {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum TurmoilHost {
     Client(ClientId),
-    Node(NodeId),
+    Servers,
+}
+
+/// The ends of a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct MessageEnds {
+    client: ClientId,
+    node: NodeId,
+    is_to_node: bool,
+}
+
+impl MessageEnds {
+    /// Returns the ends of a message between these addresses; `None` if no client and server have them.
+    fn of(hosts: &BTreeMap<IpAddr, TurmoilHost>, from: SocketAddr, to: SocketAddr) -> Option<Self> {
+        match (hosts.get(&from.ip())?, hosts.get(&to.ip())?) {
+            (TurmoilHost::Client(client), TurmoilHost::Servers) => Some(MessageEnds {
+                client: *client,
+                node: node_at(to.port()),
+                is_to_node: true,
+            }),
+            (TurmoilHost::Servers, TurmoilHost::Client(client)) => Some(MessageEnds {
+                client: *client,
+                node: node_at(from.port()),
+                is_to_node: false,
+            }),
+            _ => None,
+        }
+    }
 }
 
 /// A message on a link, and when it arrives. `None` means that it never arrives.
@@ -54,16 +83,12 @@ impl TurmoilNetwork {
             .tcp_capacity(1 << 16)
             .build();
         let mut hosts = BTreeMap::new();
-        for id in first::<NodeId>(nodes) {
-            sim.host(node_host(id), move || server_host::run(id));
-            hosts.insert(sim.lookup(node_host(id)), TurmoilHost::Node(id));
-        }
+        sim.host(SERVERS, move || server_host::run(nodes));
+        hosts.insert(sim.lookup(SERVERS), TurmoilHost::Servers);
         for id in first::<ClientId>(plan.clients) {
             sim.host(client_host(id), move || client::run(id));
             hosts.insert(sim.lookup(client_host(id)), TurmoilHost::Client(id));
-            for node in first(nodes) {
-                sim.hold(client_host(id), node_host(node));
-            }
+            sim.hold(client_host(id), SERVERS);
         }
         with(|world| {
             for (ip, host) in &hosts {
@@ -145,9 +170,9 @@ impl TurmoilNetwork {
                     .into_iter()
                     .map(|(index, sent)| {
                         let (from, to) = sent.pair();
-                        let ends = hosts.get(&from.ip()).zip(hosts.get(&to.ip()));
-                        let (from, to) = ends.expect("BUG: a message of no host");
-                        let message = with(|world| hand_over(world, *from, *to, sent.protocol()));
+                        let ends =
+                            MessageEnds::of(hosts, from, to).expect("BUG: a message of no host");
+                        let message = with(|world| hand_over(world, ends, sent.protocol()));
                         (index, message)
                     })
                     .collect();
@@ -189,22 +214,16 @@ impl Driver for TurmoilNetwork {
     }
 }
 
-/// Passes a message from one host to another through the world's link.
-fn hand_over(
-    world: &mut World,
-    from: TurmoilHost,
-    to: TurmoilHost,
-    protocol: &Protocol,
-) -> InFlightMessage {
-    let (client, node) = match (from, to) {
-        (TurmoilHost::Client(client), TurmoilHost::Node(node))
-        | (TurmoilHost::Node(node), TurmoilHost::Client(client)) => (client, node),
-        _ => unreachable!("BUG: clients speak to nodes only"),
-    };
+/// Passes a message through the world's link.
+fn hand_over(world: &mut World, ends: MessageEnds, protocol: &Protocol) -> InFlightMessage {
+    let MessageEnds {
+        client,
+        node,
+        is_to_node,
+    } = ends;
     world.note(u64::from(client.get()) << 16 | u64::from(node.get()) | digest(protocol) << 32);
     // The message was sent in the previous step.
     let departs = world.now().saturating_sub(STEP);
-    let is_to_node = matches!(to, TurmoilHost::Node(_));
     let link = world.links.get_mut(client, node);
     let link = link.expect("BUG: no such link");
     let passage = if is_to_node {

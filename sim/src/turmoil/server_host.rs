@@ -1,4 +1,4 @@
-//! The host of a node: the sockets of a simulated server.
+//! The host of all servers: the sockets of each simulated server.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -8,13 +8,14 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::task::JoinSet;
 use turmoil::net::{TcpListener, TcpStream};
 
 use super::operator::receive;
-use super::{PORT, contains, find_sockets, poll_time, sockets};
+use super::{contains, find_sockets, listening_port, poll_time, sockets};
 use crate::plan::Plan;
 use crate::plan::draw::{Draw, Purpose, stream};
-use crate::world::id::{ClientId, NodeId};
+use crate::world::id::{ClientId, NodeId, first};
 use crate::world::redis::RedisServer;
 use crate::world::{World, with};
 use redis_sim::{Server, SessionId, Watch};
@@ -102,8 +103,21 @@ impl ClientConnection {
     }
 }
 
-/// Runs the host.
-pub(super) async fn run(node: NodeId) -> turmoil::Result {
+/// Runs the host of this many servers.
+pub(super) async fn run(nodes: u16) -> turmoil::Result {
+    let mut servers = JoinSet::new();
+    for node in first::<NodeId>(nodes) {
+        servers.spawn_local(listen(node));
+    }
+    // A server listens until the run is over, so one that ends has failed.
+    while let Some(ended) = servers.join_next().await {
+        ended??;
+    }
+    Ok(())
+}
+
+/// Accepts the connections of one server, and listens again after it was down.
+async fn listen(node: NodeId) -> std::io::Result<()> {
     loop {
         let up = |cx: &mut Context<'_>| with(|world| is_listening(world, node, cx));
         poll_fn(|cx| {
@@ -114,7 +128,7 @@ pub(super) async fn run(node: NodeId) -> turmoil::Result {
             }
         })
         .await;
-        let listener = TcpListener::bind(("0.0.0.0", PORT)).await?;
+        let listener = TcpListener::bind(("0.0.0.0", listening_port(node))).await?;
         while let Some((stream, from)) = accept(node, &listener).await? {
             if let Some(session) = with(|world| admit(world, node, from)) {
                 tokio::task::spawn_local(serve(node, session, stream));

@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use turmoil::net::TcpStream;
 
 use super::swaps::Swaps;
-use super::{PORT, find_sockets, node_host, poll_running, poll_time, sockets, step_of};
+use super::{SERVERS, find_sockets, listening_port, poll_running, poll_time, sockets, step_of};
 use crate::world::id::{ClientId, Id, NodeId, Seat};
 use crate::world::link::Passage;
 use crate::world::slab::Key;
@@ -33,7 +33,7 @@ impl Connect for SimStreams {
             // A paused process connects after its pause.
             poll_fn(|cx| with(|world| poll_running(world, client, cx))).await;
             let node = with(|world| destination.node(world, client));
-            let connected = TcpStream::connect((node_host(node), PORT)).await;
+            let connected = TcpStream::connect((SERVERS, listening_port(node))).await;
             come_back(client, node).await;
             let key = with(|world| plug_in(world, client, node));
             Ok(Box::new(SimStream {
