@@ -29,6 +29,7 @@ mod sentinel_group;
 mod server_command;
 mod server_error;
 mod slot_move;
+mod start;
 mod struck;
 mod verdict;
 pub(crate) mod worker;

@@ -22,6 +22,7 @@ use super::records::Records;
 use super::redis_cluster::RedisCluster;
 use super::report_server::ReportServer;
 use super::sentinel_group::SentinelGroup;
+use super::start;
 use super::struck::Effects;
 #[cfg(test)]
 pub(crate) use super::verdict::Break;
@@ -30,7 +31,7 @@ use crate::plan::fault::Kind;
 use crate::plan::time::SimTime;
 use crate::plan::{LockKind, Plan};
 
-/// The longest time that processes may take to start or to end.
+/// The longest time that clients may take to end.
 const BOUND: Duration = Duration::from_secs(30);
 
 /// Runs a plan on real servers. All times of the plan are multiplied by `scale`. `tick` is called every second.
@@ -182,16 +183,7 @@ async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result
         effects: RefCell::new(Effects::default()),
         footprints: RefCell::default(),
     });
-    let all = usize::from(plan.clients);
-    let is_first_held =
-        async || (reports.present() == all && 0 < reports.records().holds()).then_some(());
-    if clock::wait_for(BOUND, is_first_held).await.is_none() {
-        let failures = format!("{:?}", reports.records().failures());
-        return Err(format!(
-            "clients did not start: {} of {all} are connected; {failures}",
-            reports.present()
-        ));
-    }
+    start::wait(&stage).await?;
     let began = clock::now();
     spawn_local(look_at_lengths(Rc::clone(&stage)));
     spawn_local(look_at_footprints(Rc::clone(&stage)));

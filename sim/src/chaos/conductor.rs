@@ -218,9 +218,7 @@ impl Testbed {
         let Some(port) = member.promote(replica).await else {
             return Struck::Lacks("the replica does not answer".to_owned());
         };
-        if let Some(place) = self.ports.borrow_mut().get_mut(usize::from(number)) {
-            *place = port;
-        }
+        self.primary_is(usize::from(number), port);
         let clients = 0..u16::try_from(self.seats.len()).unwrap_or(u16::MAX);
         let (stay, go): (Vec<u16>, Vec<u16>) =
             clients.partition(|client| left_behind.contains(client));
@@ -357,6 +355,30 @@ impl Testbed {
         Struck::Yes
     }
 
+    /// Waits until each Sentinel group and the cluster agree on their primaries.
+    pub(super) async fn agree(&self, bound: Duration) -> Result<(), String> {
+        for (place, group) in self.groups.iter().enumerate() {
+            let primary = group
+                .agree(bound)
+                .await
+                .map_err(|error| error.to_string())?;
+            self.primary_is(place, primary);
+        }
+        match &self.cluster {
+            Some(cluster) => cluster
+                .agree(bound)
+                .await
+                .map_err(|error| error.to_string()),
+            None => Ok(()),
+        }
+    }
+
+    fn primary_is(&self, place: usize, port: u16) {
+        if let Some(known) = self.ports.borrow_mut().get_mut(place) {
+            *known = port;
+        }
+    }
+
     /// Reverts all faults, as far as possible.
     pub(super) async fn heal(&self) -> Result<(), String> {
         self.links.heal();
@@ -366,9 +388,7 @@ impl Testbed {
         }
         for (place, group) in self.groups.iter().enumerate() {
             let primary = group.heal().await.map_err(|error| error.to_string())?;
-            if let Some(port) = self.ports.borrow_mut().get_mut(place) {
-                *port = primary;
-            }
+            self.primary_is(place, primary);
         }
         if let Some(cluster) = &self.cluster {
             cluster.heal().await.map_err(|error| error.to_string())?;

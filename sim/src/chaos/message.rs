@@ -30,6 +30,8 @@ pub(super) const PRIMARY: &str = "mymaster";
 pub(super) enum ClientReport {
     /// The first message of a process: its identity.
     Hello(Process),
+    /// The client is connected to the lock, and begins to work.
+    Ready,
     /// A hold was won.
     Won {
         /// The number of the hold, counted by the client.

@@ -1,6 +1,6 @@
 //! The history of a run on real processes, built from the messages of its clients.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::message::{ClientReport, ConductorReply, HoldKind, WonName};
 use crate::history::{
@@ -39,6 +39,10 @@ pub(super) struct Records {
     stores: Vec<Stored>,
     /// The errors of operations, with the number of occurrences of each.
     failures: BTreeMap<String, u64>,
+    /// The last error of each client.
+    last_failures: BTreeMap<u16, String>,
+    /// The clients that were connected to the lock at least once.
+    ready: BTreeSet<u16>,
 }
 
 impl Records {
@@ -70,6 +74,10 @@ impl Records {
         let now = self.moment(now);
         match said {
             ClientReport::Hello(_) => None,
+            ClientReport::Ready => {
+                self.ready.insert(process.client);
+                None
+            }
             ClientReport::Won { .. } => {
                 self.won(process, &said);
                 None
@@ -109,6 +117,7 @@ impl Records {
                 })
             }
             ClientReport::Failed(what) => {
+                self.last_failures.insert(process.client, what.clone());
                 *self.failures.entry(what).or_default() += 1;
                 None
             }
@@ -303,6 +312,19 @@ impl Records {
     /// Returns how many holds were won so far.
     pub(super) fn holds(&self) -> u32 {
         self.history.holds
+    }
+
+    /// Returns the clients below `clients` that were never connected to the lock.
+    pub(super) fn absent(&self, clients: u16) -> Vec<u16> {
+        let clients = 0..clients;
+        clients
+            .filter(|client| !self.ready.contains(client))
+            .collect()
+    }
+
+    /// Returns the last error that a client reported.
+    pub(super) fn last_failure(&self, client: u16) -> Option<&str> {
+        self.last_failures.get(&client).map(String::as_str)
     }
 
     /// Returns how many writes of the unfenced counter were overwritten without having been read.

@@ -157,6 +157,9 @@ impl Worker {
         let Some(subject) = self.connect().await else {
             return;
         };
+        if self.counter.say(&ClientReport::Ready).await.is_err() {
+            return;
+        }
         while !self.is_over() {
             let (min, max) = (
                 self.settings.plan.workload.think_min,
