@@ -10,6 +10,7 @@ mod clients;
 mod clock;
 mod cluster_view;
 mod conductor;
+mod eviction;
 mod footprint;
 mod guardian;
 pub(crate) mod had;

@@ -10,9 +10,9 @@ use tokio::task::spawn_local;
 use super::backup;
 use super::clients::ClientSlot;
 use super::clock;
+use super::eviction;
 use super::footprint::Footprints;
 use super::had;
-use super::lock_under_test;
 use super::message::ConductorReply;
 use super::node_servers::{NodeServers, Slowness};
 use super::proxies::{Proxies, ends};
@@ -298,6 +298,10 @@ impl Testbed {
         let Some(mut member) = place.and_then(|node| node.try_lock().ok()) else {
             return Struck::PassedOver;
         };
+        if let NodeFault::Evict { name } = fault {
+            let port = member.server(replica).port();
+            return eviction::evict(port, *name, || self.began(index, None)).await;
+        }
         self.began(index, None);
         if let NodeFault::Failover {
             replica,
@@ -327,10 +331,6 @@ impl Testbed {
                 return done(node.lose_power_for(self.longer(*loses), lasts).await);
             }
             NodeFault::Flush => say(port, &[redis::cmd("FLUSHALL")]).await,
-            NodeFault::Evict { name } => {
-                let mut delete = redis::cmd("DEL");
-                say(port, &[delete.arg(lock_under_test::name(*name)).clone()]).await;
-            }
             NodeFault::ForgetScripts => {
                 say(port, &[redis::cmd("SCRIPT").arg("FLUSH").clone()]).await;
             }

@@ -32,8 +32,8 @@ Examples:
   quorlock-sim chaos compare --minutes 1
 
 The command starts redis-server processes on free ports of the loopback interface, clients (this program, started again), and a proxy
-for each pair of them. It injects the faults: SIGSTOP and SIGCONT, SIGKILL and a restart, truncated append-only files, FLUSHALL, DEL,
-DEBUG SLEEP, links that hold back, delay, drop, close or redirect, and wrong wall clocks of servers. Clients read the clock of the
+for each pair of them. It injects the faults: SIGSTOP and SIGCONT, SIGKILL and a restart, truncated append-only files, FLUSHALL,
+maxmemory and keys that exceed it, DEBUG SLEEP, links that hold back, delay, drop, close or redirect, and wrong wall clocks of servers. Clients read the clock of the
 machine before they check whether a guard is held. Exclusion is broken if two clients believe at the same time that they hold one
 name, and fencing if a token is not larger than those before it. No process outlives the command, even if the command is killed.
 With --class elections, the nodes are Sentinel groups, whose real sentinels elect another primary when one is killed or stopped.
