@@ -27,6 +27,8 @@ use super::struck::Effects;
 #[cfg(test)]
 pub(crate) use super::verdict::Break;
 pub(crate) use super::verdict::Observed;
+#[cfg(test)]
+pub(crate) use super::waits::WaitCounts;
 use crate::plan::fault::Kind;
 use crate::plan::time::SimTime;
 use crate::plan::{LockKind, Plan};
@@ -264,12 +266,15 @@ async fn end(plan: &Plan, stage: &Testbed) -> Result<Observed, String> {
     }
     let mut records = stage.reports.records();
     let (lost_updates, failures) = (records.lost_updates(), records.failures().clone());
+    let (waits, overrun) = (records.wait_counts(), records.overrun());
     let history = records.end(clock::now());
     let effects = stage.effects.borrow().clone();
     Ok(Observed {
         faults: effects.struck,
         passed_over: effects.passed_over,
         lacking: effects.lacking,
+        waits,
+        overrun,
         lost_updates,
         failures,
         complaints,

@@ -270,6 +270,19 @@ impl Testbed {
             clock::sleep(lasts).await;
             return done(seat.restart().await);
         }
+        let from = clock::now();
+        let struck = self.disturb(&mut seat, fault, lasts).await;
+        let until = match fault {
+            // The rate stays as it is, and so the client measures its waits by it from now on.
+            ClientFault::Rate { .. } => u64::MAX,
+            _ => clock::now(),
+        };
+        self.reports.records().disturbed(client, from, until);
+        struck
+    }
+
+    /// Stops the process of a client for a while, or sets its clock.
+    async fn disturb(&self, seat: &mut ClientSlot, fault: ClientFault, lasts: Duration) -> Struck {
         match fault {
             ClientFault::Suspend { clock } => return set(seat.suspend(lasts, clock).await),
             ClientFault::Rate { rate_ppm } => {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::waits::BoundedWait;
 use crate::history::{Access, Process};
 use crate::plan::Plan;
 
@@ -60,6 +61,8 @@ pub(super) enum ClientReport {
         /// The unfenced counter that was read, plus one.
         count: u64,
     },
+    /// A wait with a bound has ended.
+    Waited(BoundedWait),
     /// An operation failed.
     Failed(String),
 }

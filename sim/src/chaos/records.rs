@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::message::{ClientReport, ConductorReply, HoldKind, WonName};
+use super::verdict::Break;
+use super::waits::{WaitCounts, Waits};
 use crate::history::{
     Accepted, Access, Began, Grant, History, HoldId, Leftover, NameId, Process, Reign, Section,
     Written,
@@ -37,6 +39,7 @@ pub(super) struct Records {
     /// The holds that processes have not left, each with its entries in the history.
     open: BTreeMap<(Process, u32), OpenHold>,
     stores: Vec<Stored>,
+    waits: Waits,
     /// The errors of operations, with the number of occurrences of each.
     failures: BTreeMap<String, u64>,
     /// The last error of each client.
@@ -115,6 +118,10 @@ impl Records {
                     Accepted::Yes => ConductorReply::Taken,
                     Accepted::No => ConductorReply::Refused,
                 })
+            }
+            ClientReport::Waited(wait) => {
+                self.waits.add(process, wait);
+                None
             }
             ClientReport::Failed(what) => {
                 self.last_failures.insert(process.client, what.clone());
@@ -312,6 +319,21 @@ impl Records {
     /// Returns how many holds were won so far.
     pub(super) fn holds(&self) -> u32 {
         self.history.holds
+    }
+
+    /// Records that the process of a client was stopped, or its clock set, within this time.
+    pub(super) fn disturbed(&mut self, client: u16, from: u64, until: u64) {
+        self.waits.disturbed(client, from, until);
+    }
+
+    /// Returns the numbers of waits with a bound, or `None` if there were none.
+    pub(super) fn wait_counts(&self) -> Option<WaitCounts> {
+        self.waits.counts()
+    }
+
+    /// Returns the first wait from which a client returned too late.
+    pub(super) fn overrun(&self) -> Option<Break> {
+        self.waits.overrun(self.began)
     }
 
     /// Returns the clients below `clients` that were never connected to the lock.

@@ -35,7 +35,8 @@ The command starts redis-server processes on free ports of the loopback interfac
 for each pair of them. It injects the faults: SIGSTOP and SIGCONT, SIGKILL and a restart, truncated append-only files, FLUSHALL,
 maxmemory and keys that exceed it, DEBUG SLEEP, links that hold back, delay, drop, close or redirect, and wrong wall clocks of servers. Clients read the clock of the
 machine before they check whether a guard is held. Exclusion is broken if two clients believe at the same time that they hold one
-name, and fencing if a token is not larger than those before it. No process outlives the command, even if the command is killed.
+name, and fencing if a token is not larger than those before it. A wait with a bound is overrun if a client comes back from it later
+than the bound and the measured lateness of the machine allow. No process outlives the command, even if the command is killed.
 With --class elections, the nodes are Sentinel groups, whose real sentinels elect another primary when one is killed or stopped.
 With --class \"cluster failovers\", the nodes are the shards of one real Redis Cluster, which promotes replicas and whose slots are moved.
 

@@ -56,12 +56,20 @@ fn notes(observed: &Observed) -> Vec<String> {
         &observed.fencing,
         &observed.usage,
         &observed.orphans,
+        &observed.overrun,
     ];
     let mut notes: Vec<String> = broke
         .into_iter()
         .flatten()
         .map(|broke| broke.story.clone())
         .collect();
+    if let Some(waits) = observed.waits {
+        let (judged, ran_out, excused) = (waits.judged, waits.ran_out, waits.excused);
+        notes.push(format!(
+            "{judged} waits with a bound, {ran_out} ran out; not judged: {excused} of clients that were stopped or had their \
+             clock set"
+        ));
+    }
     let lacking = observed.lacking.iter();
     notes.extend(lacking.map(|(what, times)| format!("{times} faults were not available: {what}")));
     let complaints = observed.complaints.iter();
