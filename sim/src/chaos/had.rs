@@ -49,9 +49,9 @@ pub(crate) fn lacks_plan(plan: &Plan) -> Option<String> {
                 "workload.kind: chaos has no work of kind {kind}, only {kinds}"
             ))
         }
-        LockKind::Multi => {
-            Some("lock: chaos has no lock whose names are on different nodes; use single or redlock".to_owned())
-        }
+        LockKind::Multi if !plan.variant.has_product_clients() => Some(
+            "variant: only the clients of the product lock names on different nodes together".to_owned(),
+        ),
         LockKind::Redlock if kind == WorkloadKind::Fair => Some(
             "lock: the queues of several nodes have no common order; use single for a fair lock"
                 .to_owned(),
@@ -140,7 +140,12 @@ mod tests {
             plan.workload.kind = kind;
             assert_eq!(lacks_plan(&plan), None, "{kind:?}");
         }
-        assert_eq!(said(|plan| plan.lock = LockKind::Multi), "lock");
+        assert_eq!(said(|plan| plan.lock = LockKind::Multi), "");
+        let simple_on_several = |plan: &mut Plan| {
+            plan.lock = LockKind::Multi;
+            plan.variant = Variant::SetNx;
+        };
+        assert_eq!(said(simple_on_several), "variant");
         assert_eq!(
             said(|plan| plan.nodes.sentinels = Some(Sentinels::default())),
             ""

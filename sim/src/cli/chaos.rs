@@ -40,7 +40,8 @@ than the bound and the measured lateness of the machine allow. No process outliv
 With --class elections, the nodes are Sentinel groups, whose real sentinels elect another primary when one is killed or stopped.
 With --class \"cluster failovers\", the nodes are the shards of one real Redis Cluster, which promotes replicas and whose slots are moved.
 
-With --class, two locks run side by side: RedLock of this crate, and a control that must break in the same time. Exit codes: 0 as
+With --class, two locks run side by side: RedLock of this crate, and a control that must break in the same time. With --workload several,
+a third lock runs, too: \"ours, MultiLock\", whose names are on two servers. Exit codes: 0 as
 expected, 1 wrong arguments or no servers, 2 a claim is broken, 4 nothing was shown: the control held, or there were too few holds.";
 
 /// Run a plan on real servers.
