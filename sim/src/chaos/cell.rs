@@ -14,6 +14,7 @@ use super::conductor::Testbed;
 use super::footprint::Footprint;
 use super::lock_under_test;
 use super::message::{ConductorReply, WorkerSettings};
+use super::monitor;
 use super::node::Node;
 use super::node_servers::NodeServers;
 use super::preload::Preload;
@@ -31,7 +32,7 @@ pub(crate) use super::verdict::Observed;
 pub(crate) use super::waits::WaitCounts;
 use crate::plan::fault::Kind;
 use crate::plan::time::SimTime;
-use crate::plan::{LockKind, Plan};
+use crate::plan::{LockKind, Plan, WorkloadKind};
 
 /// The longest time that clients may take to end.
 const BOUND: Duration = Duration::from_secs(30);
@@ -65,6 +66,11 @@ const CLOCKS_OF_NODES: [Kind; 2] = [Kind::NodeRate, Kind::NodeStep];
 
 /// The faults that need clocks of clients.
 const CLOCKS_OF_CLIENTS: [Kind; 3] = [Kind::ClientRate, Kind::ClientStep, Kind::SuspendClient];
+
+/// Returns whether the servers report the queues of fair locks. After a failover, another server has the queues.
+fn are_queues_followed(plan: &Plan) -> bool {
+    plan.workload.kind == WorkloadKind::Fair && !has_any(plan, &[Kind::Failover])
+}
 
 fn has_any(plan: &Plan, kinds: &[Kind]) -> bool {
     let mut faults = plan.faults.iter();
@@ -134,13 +140,14 @@ async fn start_nodes(
 async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result<Observed, String> {
     let (preload, why) = preload(&plan);
     let mut nodes = start_nodes(&plan, scale, preload.as_ref()).await?;
-    let ports: Vec<u16> = nodes.iter_mut().map(|node| node.primary().port()).collect();
-    let links = Proxies::open(&plan, scale, &ports).await;
+    let servers: Vec<u16> = nodes.iter_mut().map(|node| node.primary().port()).collect();
+    let links = Proxies::open(&plan, scale, &servers).await;
     let links = Rc::new(links.map_err(|error| error.to_string())?);
     let groups = start_groups(&plan, scale).await?;
     let cluster = start_cluster(&plan, scale).await?;
-    let ports = ports
-        .into_iter()
+    let ports = servers
+        .iter()
+        .copied()
         .chain(groups.iter().map(SentinelGroup::first_port))
         .collect();
     let sentinels: Vec<Vec<u16>> = groups.iter().map(SentinelGroup::sentinel_ports).collect();
@@ -168,6 +175,12 @@ async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result
     };
     let reports = ReportServer::open(Records::new(clock::now(), names), introduction).await;
     let reports = Rc::new(reports.map_err(|error| error.to_string())?);
+    if are_queues_followed(&plan) {
+        for (node, port) in (0u16..).zip(&servers) {
+            let followed = monitor::follow(node, *port, Rc::clone(&reports)).await;
+            followed.map_err(|error| error.to_string())?;
+        }
+    }
     let preload = preload.filter(|_| has_any(&plan, &CLOCKS_OF_CLIENTS));
     let seats: std::io::Result<Vec<ClientSlot>> = (0..plan.clients)
         .map(|client| ClientSlot::start(client, reports.port(), preload.as_ref()))
@@ -267,6 +280,7 @@ async fn end(plan: &Plan, stage: &Testbed) -> Result<Observed, String> {
     let mut records = stage.reports.records();
     let (lost_updates, failures) = (records.lost_updates(), records.failures().clone());
     let (waits, overrun) = (records.wait_counts(), records.overrun());
+    let queued = records.queues().ordered();
     let history = records.end(clock::now());
     let effects = stage.effects.borrow().clone();
     Ok(Observed {
@@ -275,6 +289,7 @@ async fn end(plan: &Plan, stage: &Testbed) -> Result<Observed, String> {
         lacking: effects.lacking,
         waits,
         overrun,
+        queued,
         lost_updates,
         failures,
         complaints,

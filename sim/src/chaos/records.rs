@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use quorlock_core::owner::{ClientId, OwnerId};
+
 use super::message::{ClientReport, ConductorReply, HoldKind, WonName};
+use super::queue_log::QueueLog;
 use super::verdict::Break;
 use super::waits::{WaitCounts, Waits};
 use crate::history::{
@@ -40,6 +43,7 @@ pub(super) struct Records {
     open: BTreeMap<(Process, u32), OpenHold>,
     stores: Vec<Stored>,
     waits: Waits,
+    queues: QueueLog,
     /// The errors of operations, with the number of occurrences of each.
     failures: BTreeMap<String, u64>,
     /// The last error of each client.
@@ -336,6 +340,17 @@ impl Records {
         self.waits.overrun(self.began)
     }
 
+    /// Handles a line of a server's report of its commands, which arrived at `now`.
+    pub(super) fn reported(&mut self, node: u16, now: u64, line: &str) {
+        let at = self.moment(now);
+        self.queues.hear(node, at, line);
+    }
+
+    /// Returns the queues of fair locks, as servers have reported them.
+    pub(super) fn queues(&mut self) -> &mut QueueLog {
+        &mut self.queues
+    }
+
     /// Returns the clients below `clients` that were never connected to the lock.
     pub(super) fn absent(&self, clients: u16) -> Vec<u16> {
         let clients = 0..clients;
@@ -365,6 +380,13 @@ impl Records {
     /// Returns the history of a run that ended at this time.
     pub(super) fn end(&mut self, now: u64) -> History {
         self.history.progress_due = self.moment(now);
+        let grants = self.history.grants.iter();
+        // A client has one identity for all of its owners.
+        let processes: BTreeMap<ClientId, Process> = grants
+            .map(|grant| (grant.owner.client, grant.process))
+            .collect();
+        let process_of = |owner: OwnerId| processes.get(&owner.client).copied();
+        self.history.turns = self.queues.answers(process_of);
         std::mem::take(&mut self.history)
     }
 }

@@ -160,9 +160,9 @@ impl Expected {
                 4,
                 "the control did not break, so nothing was shown".to_owned(),
             )),
-            _ if observed.overrun.is_some() => {
-                let overrun = observed.overrun.as_ref();
-                overrun.map(|broke| (2, broke.story.clone()))
+            _ if observed.overrun.is_some() || observed.fairness.is_some() => {
+                let broke = observed.overrun.as_ref().or(observed.fairness.as_ref());
+                broke.map(|broke| (2, broke.story.clone()))
             }
             _ => {
                 let vacuous = observed.vacuous(planned_faults)?;

@@ -57,6 +57,7 @@ fn notes(observed: &Observed) -> Vec<String> {
         &observed.usage,
         &observed.orphans,
         &observed.overrun,
+        &observed.fairness,
     ];
     let mut notes: Vec<String> = broke
         .into_iter()
@@ -68,6 +69,11 @@ fn notes(observed: &Observed) -> Vec<String> {
         notes.push(format!(
             "{judged} waits with a bound, {ran_out} ran out; not judged: {excused} of clients that were stopped or had their \
              clock set"
+        ));
+    }
+    if let Some(queued) = observed.queued {
+        notes.push(format!(
+            "{queued} grants of a fair lock while others waited in the queue"
         ));
     }
     let lacking = observed.lacking.iter();
