@@ -137,14 +137,14 @@ async fn start_nodes(
     Ok(nodes)
 }
 
-async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result<Observed, String> {
-    let (preload, why) = preload(&plan);
-    let mut nodes = start_nodes(&plan, scale, preload.as_ref()).await?;
+/// Starts the servers and clients of a run, and the proxies between them.
+async fn set_up(plan: &Plan, scale: u32, preload: Option<Preload>) -> Result<Testbed, String> {
+    let mut nodes = start_nodes(plan, scale, preload.as_ref()).await?;
     let servers: Vec<u16> = nodes.iter_mut().map(|node| node.primary().port()).collect();
-    let links = Proxies::open(&plan, scale, &servers).await;
+    let links = Proxies::open(plan, scale, &servers).await;
     let links = Rc::new(links.map_err(|error| error.to_string())?);
-    let groups = start_groups(&plan, scale).await?;
-    let cluster = start_cluster(&plan, scale).await?;
+    let groups = start_groups(plan, scale).await?;
+    let cluster = start_cluster(plan, scale).await?;
     let ports = servers
         .iter()
         .copied()
@@ -175,20 +175,20 @@ async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result
     };
     let reports = ReportServer::open(Records::new(clock::now(), names), introduction).await;
     let reports = Rc::new(reports.map_err(|error| error.to_string())?);
-    if are_queues_followed(&plan) {
+    if are_queues_followed(plan) {
         for (node, port) in (0u16..).zip(&servers) {
             let followed = monitor::follow(node, *port, Rc::clone(&reports)).await;
             followed.map_err(|error| error.to_string())?;
         }
     }
-    let preload = preload.filter(|_| has_any(&plan, &CLOCKS_OF_CLIENTS));
+    let preload = preload.filter(|_| has_any(plan, &CLOCKS_OF_CLIENTS));
     let seats: std::io::Result<Vec<ClientSlot>> = (0..plan.clients)
         .map(|client| ClientSlot::start(client, reports.port(), preload.as_ref()))
         .collect();
     let seats = seats.map_err(|error| error.to_string())?;
-    let stage = Rc::new(Testbed {
+    Ok(Testbed {
         scale,
-        reports: Rc::clone(&reports),
+        reports,
         links,
         nodes: nodes.into_iter().map(Mutex::new).collect(),
         groups,
@@ -197,7 +197,12 @@ async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result
         seats: seats.into_iter().map(Mutex::new).collect(),
         effects: RefCell::new(Effects::default()),
         footprints: RefCell::default(),
-    });
+    })
+}
+
+async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result<Observed, String> {
+    let (preload, why) = preload(&plan);
+    let stage = Rc::new(set_up(&plan, scale, preload).await?);
     start::wait(&stage).await?;
     let began = clock::now();
     spawn_local(look_at_lengths(Rc::clone(&stage)));

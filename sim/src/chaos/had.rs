@@ -140,12 +140,6 @@ mod tests {
             plan.workload.kind = kind;
             assert_eq!(lacks_plan(&plan), None, "{kind:?}");
         }
-        assert_eq!(said(|plan| plan.lock = LockKind::Multi), "");
-        let simple_on_several = |plan: &mut Plan| {
-            plan.lock = LockKind::Multi;
-            plan.variant = Variant::SetNx;
-        };
-        assert_eq!(said(simple_on_several), "variant");
         assert_eq!(
             said(|plan| plan.nodes.sentinels = Some(Sentinels::default())),
             ""
@@ -182,6 +176,20 @@ mod tests {
         let of_cluster = said(&|plan| plan.nodes.cluster = Some(Cluster::default()));
         assert_eq!(of_cluster.as_deref(), Some("nodes.cluster"));
         assert_eq!(said(&|_| {}), None);
+    }
+
+    #[test]
+    fn only_the_product_locks_names_on_different_nodes() {
+        let plan = Plan {
+            lock: LockKind::Multi,
+            ..Plan::default()
+        };
+        assert_eq!(lacks_plan(&plan), None);
+        let simple = Plan {
+            variant: Variant::SetNx,
+            ..plan
+        };
+        assert!(lacks_plan(&simple).is_some_and(|why| why.starts_with("variant")));
     }
 
     #[test]

@@ -56,6 +56,9 @@ pub(crate) struct WaitCounts {
     pub(crate) ran_out: u64,
     /// The number of waits that were not judged, because the process was stopped or its clock was set.
     pub(crate) excused: u64,
+    /// How long after its bound the latest client returned, in milliseconds.
+    #[serde(default)]
+    pub(crate) latest_ms: u64,
 }
 
 /// The waits of a run.
@@ -112,10 +115,13 @@ impl Waits {
         let has_run_out = |(_, wait): &&(Process, BoundedWait)| {
             wait.end == WaitEnd::GivenUp && wait.due() <= wait.ended
         };
+        let latest = self.judged();
+        let latest = latest.map(|(_, wait)| wait.ended.saturating_sub(wait.due()));
         (!self.waits.is_empty()).then(|| WaitCounts {
             judged,
             ran_out: self.judged().filter(has_run_out).count() as u64,
             excused: self.waits.len() as u64 - judged,
+            latest_ms: latest.max().unwrap_or(0) / 1_000_000,
         })
     }
 
@@ -202,8 +208,8 @@ mod tests {
         assert_eq!(waits.overrun(0), None);
         let counts = WaitCounts {
             judged: 0,
-            ran_out: 0,
             excused: 1,
+            ..WaitCounts::default()
         };
         assert_eq!(waits.counts(), Some(counts));
     }
@@ -229,14 +235,19 @@ mod tests {
     fn waits_that_ran_out_are_counted() {
         let mut waits = Waits::default();
         assert_eq!(waits.counts(), None);
-        waits.add(process(0), wait(1));
+        waits.add(process(0), wait(20_000_000));
         let won = BoundedWait {
             ended: 10 * SECOND + 1,
             end: WaitEnd::Won,
             ..wait(0)
         };
         waits.add(process(0), won);
-        let counts = waits.counts().map(|counts| (counts.judged, counts.ran_out));
-        assert_eq!(counts, Some((2, 1)));
+        let counts = WaitCounts {
+            judged: 2,
+            ran_out: 1,
+            excused: 0,
+            latest_ms: 20,
+        };
+        assert_eq!(waits.counts(), Some(counts));
     }
 }

@@ -45,7 +45,8 @@ pub(super) fn table(lines: &[CellRow]) -> String {
         }
     }
     text.push_str(
-        "\n\npassed: hand-overs from one process to another; inside: faults while a lock was held",
+        "\n\npassed: hand-overs from one process to another; inside: faults while a lock was held; \
+         disturbed: the client was stopped or its clock set",
     );
     text
 }
@@ -65,10 +66,11 @@ fn notes(observed: &Observed) -> Vec<String> {
         .map(|broke| broke.story.clone())
         .collect();
     if let Some(waits) = observed.waits {
-        let (judged, ran_out, excused) = (waits.judged, waits.ran_out, waits.excused);
+        let (judged, ran_out, latest) = (waits.judged, waits.ran_out, waits.latest_ms);
         notes.push(format!(
-            "{judged} waits with a bound, {ran_out} ran out; not judged: {excused} of clients that were stopped or had their \
-             clock set"
+            "{judged} waits with a bound: {ran_out} ran out, the latest client returned {latest} ms after its bound; {} more were \
+             disturbed",
+            waits.excused
         ));
     }
     if let Some(queued) = observed.queued {
