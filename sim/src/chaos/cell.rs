@@ -14,6 +14,7 @@ use super::conductor::Testbed;
 use super::footprint::Footprint;
 use super::lock_under_test;
 use super::message::{ConductorReply, WorkerSettings};
+use super::monitor;
 use super::node::Node;
 use super::node_servers::NodeServers;
 use super::preload::Preload;
@@ -22,15 +23,18 @@ use super::records::Records;
 use super::redis_cluster::RedisCluster;
 use super::report_server::ReportServer;
 use super::sentinel_group::SentinelGroup;
+use super::start;
 use super::struck::Effects;
 #[cfg(test)]
 pub(crate) use super::verdict::Break;
 pub(crate) use super::verdict::Observed;
+#[cfg(test)]
+pub(crate) use super::waits::WaitCounts;
 use crate::plan::fault::Kind;
 use crate::plan::time::SimTime;
-use crate::plan::{LockKind, Plan};
+use crate::plan::{LockKind, Plan, WorkloadKind};
 
-/// The longest time that processes may take to start or to end.
+/// The longest time that clients may take to end.
 const BOUND: Duration = Duration::from_secs(30);
 
 /// Runs a plan on real servers. All times of the plan are multiplied by `scale`. `tick` is called every second.
@@ -62,6 +66,11 @@ const CLOCKS_OF_NODES: [Kind; 2] = [Kind::NodeRate, Kind::NodeStep];
 
 /// The faults that need clocks of clients.
 const CLOCKS_OF_CLIENTS: [Kind; 3] = [Kind::ClientRate, Kind::ClientStep, Kind::SuspendClient];
+
+/// Returns whether the servers report the queues of fair locks. After a failover, another server has the queues.
+fn are_queues_followed(plan: &Plan) -> bool {
+    plan.workload.kind == WorkloadKind::Fair && !has_any(plan, &[Kind::Failover])
+}
 
 fn has_any(plan: &Plan, kinds: &[Kind]) -> bool {
     let mut faults = plan.faults.iter();
@@ -128,16 +137,17 @@ async fn start_nodes(
     Ok(nodes)
 }
 
-async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result<Observed, String> {
-    let (preload, why) = preload(&plan);
-    let mut nodes = start_nodes(&plan, scale, preload.as_ref()).await?;
-    let ports: Vec<u16> = nodes.iter_mut().map(|node| node.primary().port()).collect();
-    let links = Proxies::open(&plan, scale, &ports).await;
+/// Starts the servers and clients of a run, and the proxies between them.
+async fn set_up(plan: &Plan, scale: u32, preload: Option<Preload>) -> Result<Testbed, String> {
+    let mut nodes = start_nodes(plan, scale, preload.as_ref()).await?;
+    let servers: Vec<u16> = nodes.iter_mut().map(|node| node.primary().port()).collect();
+    let links = Proxies::open(plan, scale, &servers).await;
     let links = Rc::new(links.map_err(|error| error.to_string())?);
-    let groups = start_groups(&plan, scale).await?;
-    let cluster = start_cluster(&plan, scale).await?;
-    let ports = ports
-        .into_iter()
+    let groups = start_groups(plan, scale).await?;
+    let cluster = start_cluster(plan, scale).await?;
+    let ports = servers
+        .iter()
+        .copied()
         .chain(groups.iter().map(SentinelGroup::first_port))
         .collect();
     let sentinels: Vec<Vec<u16>> = groups.iter().map(SentinelGroup::sentinel_ports).collect();
@@ -165,14 +175,20 @@ async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result
     };
     let reports = ReportServer::open(Records::new(clock::now(), names), introduction).await;
     let reports = Rc::new(reports.map_err(|error| error.to_string())?);
-    let preload = preload.filter(|_| has_any(&plan, &CLOCKS_OF_CLIENTS));
+    if are_queues_followed(plan) {
+        for (node, port) in (0u16..).zip(&servers) {
+            let followed = monitor::follow(node, *port, Rc::clone(&reports)).await;
+            followed.map_err(|error| error.to_string())?;
+        }
+    }
+    let preload = preload.filter(|_| has_any(plan, &CLOCKS_OF_CLIENTS));
     let seats: std::io::Result<Vec<ClientSlot>> = (0..plan.clients)
         .map(|client| ClientSlot::start(client, reports.port(), preload.as_ref()))
         .collect();
     let seats = seats.map_err(|error| error.to_string())?;
-    let stage = Rc::new(Testbed {
+    Ok(Testbed {
         scale,
-        reports: Rc::clone(&reports),
+        reports,
         links,
         nodes: nodes.into_iter().map(Mutex::new).collect(),
         groups,
@@ -181,17 +197,13 @@ async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result
         seats: seats.into_iter().map(Mutex::new).collect(),
         effects: RefCell::new(Effects::default()),
         footprints: RefCell::default(),
-    });
-    let all = usize::from(plan.clients);
-    let is_first_held =
-        async || (reports.present() == all && 0 < reports.records().holds()).then_some(());
-    if clock::wait_for(BOUND, is_first_held).await.is_none() {
-        let failures = format!("{:?}", reports.records().failures());
-        return Err(format!(
-            "clients did not start: {} of {all} are connected; {failures}",
-            reports.present()
-        ));
-    }
+    })
+}
+
+async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result<Observed, String> {
+    let (preload, why) = preload(&plan);
+    let stage = Rc::new(set_up(&plan, scale, preload).await?);
+    start::wait(&stage).await?;
     let began = clock::now();
     spawn_local(look_at_lengths(Rc::clone(&stage)));
     spawn_local(look_at_footprints(Rc::clone(&stage)));
@@ -272,12 +284,17 @@ async fn end(plan: &Plan, stage: &Testbed) -> Result<Observed, String> {
     }
     let mut records = stage.reports.records();
     let (lost_updates, failures) = (records.lost_updates(), records.failures().clone());
+    let (waits, overrun) = (records.wait_counts(), records.overrun());
+    let queued = records.queues().ordered();
     let history = records.end(clock::now());
     let effects = stage.effects.borrow().clone();
     Ok(Observed {
         faults: effects.struck,
         passed_over: effects.passed_over,
         lacking: effects.lacking,
+        waits,
+        overrun,
+        queued,
         lost_updates,
         failures,
         complaints,

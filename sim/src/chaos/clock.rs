@@ -34,6 +34,11 @@ fn nanos(clock: ClockId) -> u64 {
     seconds.unwrap_or(0) * 1_000_000_000 + nanos.unwrap_or(0)
 }
 
+/// Blocks the thread.
+pub(super) fn sleep_in_thread(span: Duration) {
+    std::thread::sleep(span);
+}
+
 pub(super) async fn sleep(span: Duration) {
     tokio::time::sleep(span).await;
 }

@@ -10,9 +10,9 @@ use tokio::task::spawn_local;
 use super::backup;
 use super::clients::ClientSlot;
 use super::clock;
+use super::eviction;
 use super::footprint::Footprints;
 use super::had;
-use super::lock_under_test;
 use super::message::ConductorReply;
 use super::node_servers::{NodeServers, Slowness};
 use super::proxies::{Proxies, ends};
@@ -218,9 +218,7 @@ impl Testbed {
         let Some(port) = member.promote(replica).await else {
             return Struck::Lacks("the replica does not answer".to_owned());
         };
-        if let Some(place) = self.ports.borrow_mut().get_mut(usize::from(number)) {
-            *place = port;
-        }
+        self.primary_is(usize::from(number), port);
         let clients = 0..u16::try_from(self.seats.len()).unwrap_or(u16::MAX);
         let (stay, go): (Vec<u16>, Vec<u16>) =
             clients.partition(|client| left_behind.contains(client));
@@ -272,6 +270,19 @@ impl Testbed {
             clock::sleep(lasts).await;
             return done(seat.restart().await);
         }
+        let from = clock::now();
+        let struck = self.disturb(&mut seat, fault, lasts).await;
+        let until = match fault {
+            // The rate stays as it is, and so the client measures its waits by it from now on.
+            ClientFault::Rate { .. } => u64::MAX,
+            _ => clock::now(),
+        };
+        self.reports.records().disturbed(client, from, until);
+        struck
+    }
+
+    /// Stops the process of a client for a while, or sets its clock.
+    async fn disturb(&self, seat: &mut ClientSlot, fault: ClientFault, lasts: Duration) -> Struck {
         match fault {
             ClientFault::Suspend { clock } => return set(seat.suspend(lasts, clock).await),
             ClientFault::Rate { rate_ppm } => {
@@ -300,6 +311,10 @@ impl Testbed {
         let Some(mut member) = place.and_then(|node| node.try_lock().ok()) else {
             return Struck::PassedOver;
         };
+        if let NodeFault::Evict { name } = fault {
+            let port = member.server(replica).port();
+            return eviction::evict(port, *name, || self.began(index, None)).await;
+        }
         self.began(index, None);
         if let NodeFault::Failover {
             replica,
@@ -329,10 +344,6 @@ impl Testbed {
                 return done(node.lose_power_for(self.longer(*loses), lasts).await);
             }
             NodeFault::Flush => say(port, &[redis::cmd("FLUSHALL")]).await,
-            NodeFault::Evict { name } => {
-                let mut delete = redis::cmd("DEL");
-                say(port, &[delete.arg(lock_under_test::name(*name)).clone()]).await;
-            }
             NodeFault::ForgetScripts => {
                 say(port, &[redis::cmd("SCRIPT").arg("FLUSH").clone()]).await;
             }
@@ -357,6 +368,30 @@ impl Testbed {
         Struck::Yes
     }
 
+    /// Waits until each Sentinel group and the cluster agree on their primaries.
+    pub(super) async fn agree(&self, bound: Duration) -> Result<(), String> {
+        for (place, group) in self.groups.iter().enumerate() {
+            let primary = group
+                .agree(bound)
+                .await
+                .map_err(|error| error.to_string())?;
+            self.primary_is(place, primary);
+        }
+        match &self.cluster {
+            Some(cluster) => cluster
+                .agree(bound)
+                .await
+                .map_err(|error| error.to_string()),
+            None => Ok(()),
+        }
+    }
+
+    fn primary_is(&self, place: usize, port: u16) {
+        if let Some(known) = self.ports.borrow_mut().get_mut(place) {
+            *known = port;
+        }
+    }
+
     /// Reverts all faults, as far as possible.
     pub(super) async fn heal(&self) -> Result<(), String> {
         self.links.heal();
@@ -366,9 +401,7 @@ impl Testbed {
         }
         for (place, group) in self.groups.iter().enumerate() {
             let primary = group.heal().await.map_err(|error| error.to_string())?;
-            if let Some(port) = self.ports.borrow_mut().get_mut(place) {
-                *port = primary;
-            }
+            self.primary_is(place, primary);
         }
         if let Some(cluster) = &self.cluster {
             cluster.heal().await.map_err(|error| error.to_string())?;

@@ -49,9 +49,9 @@ pub(crate) fn lacks_plan(plan: &Plan) -> Option<String> {
                 "workload.kind: chaos has no work of kind {kind}, only {kinds}"
             ))
         }
-        LockKind::Multi => {
-            Some("lock: chaos has no lock whose names are on different nodes; use single or redlock".to_owned())
-        }
+        LockKind::Multi if !plan.variant.has_product_clients() => Some(
+            "variant: only the clients of the product lock names on different nodes together".to_owned(),
+        ),
         LockKind::Redlock if kind == WorkloadKind::Fair => Some(
             "lock: the queues of several nodes have no common order; use single for a fair lock"
                 .to_owned(),
@@ -140,7 +140,6 @@ mod tests {
             plan.workload.kind = kind;
             assert_eq!(lacks_plan(&plan), None, "{kind:?}");
         }
-        assert_eq!(said(|plan| plan.lock = LockKind::Multi), "lock");
         assert_eq!(
             said(|plan| plan.nodes.sentinels = Some(Sentinels::default())),
             ""
@@ -177,6 +176,20 @@ mod tests {
         let of_cluster = said(&|plan| plan.nodes.cluster = Some(Cluster::default()));
         assert_eq!(of_cluster.as_deref(), Some("nodes.cluster"));
         assert_eq!(said(&|_| {}), None);
+    }
+
+    #[test]
+    fn only_the_product_locks_names_on_different_nodes() {
+        let plan = Plan {
+            lock: LockKind::Multi,
+            ..Plan::default()
+        };
+        assert_eq!(lacks_plan(&plan), None);
+        let simple = Plan {
+            variant: Variant::SetNx,
+            ..plan
+        };
+        assert!(lacks_plan(&simple).is_some_and(|why| why.starts_with("variant")));
     }
 
     #[test]

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use quorlock::transport::{RedisConfig, Wait};
-use quorlock::{Candidacy, LeaderEvent, Leadership, Locks, LocksBuilder, RetryPolicy};
+use quorlock::{
+    AcquireError, Candidacy, ConfigError, LeaderEvent, Leadership, Locks, LocksBuilder, RetryPolicy,
+};
 use quorlock_core::owner::OwnerId;
 
 use super::message::{HoldKind, PRIMARY, WonName, WorkerSettings};
@@ -17,7 +20,11 @@ use crate::plan::{LockKind, Plan, Watchdog};
 /// A lock under test on real servers.
 #[derive(Debug)]
 pub(super) enum LockUnderTest {
-    Product { locks: Locks, writers: WriterNames },
+    Product {
+        /// One client for all nodes, or one client for each node if names are on different nodes.
+        locks: Vec<Locks>,
+        writers: WriterNames,
+    },
     Plain(Plain),
 }
 
@@ -41,6 +48,32 @@ pub(super) struct LockRequest {
     pub(super) watchdog: Watchdog,
     /// The order in which waiters are served.
     pub(super) queue: QueueOrder,
+    /// How long the client is willing to wait. `None` if there is no bound.
+    pub(super) wait: Option<Duration>,
+}
+
+/// The reason why a lock was not acquired.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum NotAcquired {
+    /// Others held the lock until the end of the wait.
+    Contended,
+    /// The error of the lock.
+    Failed(String),
+}
+
+impl From<ConfigError> for NotAcquired {
+    fn from(error: ConfigError) -> Self {
+        NotAcquired::Failed(error.to_string())
+    }
+}
+
+impl From<AcquireError> for NotAcquired {
+    fn from(error: AcquireError) -> Self {
+        match error {
+            AcquireError::Contended { .. } => NotAcquired::Contended,
+            error => NotAcquired::Failed(error.to_string()),
+        }
+    }
 }
 
 /// The order in which waiters are served.
@@ -73,26 +106,26 @@ impl LockUnderTest {
         if !plan.variant.has_product_clients() {
             return Plain::new(settings, draw).map(LockUnderTest::Plain);
         }
-        let builder = builder(plan, settings);
+        let first = addresses.first().cloned().unwrap_or_default();
+        let builder = || builder(plan, settings);
         let made = match plan.lock {
-            LockKind::Single => {
-                builder
-                    .connect(addresses.first().cloned().unwrap_or_default())
-                    .await
-            }
+            LockKind::Single => vec![builder().connect(first).await],
             LockKind::Redlock if plan.nodes.cluster.is_some() => {
-                let address = addresses.first().cloned().unwrap_or_default();
                 let shards = usize::from(plan.nodes.count);
-                builder.majority_of_shards(address, shards).await
+                vec![builder().majority_of_shards(first, shards).await]
             }
-            LockKind::Redlock => builder.quorum(addresses).await,
-            LockKind::Multi => return Err("a lock of several names is not available".to_owned()),
+            LockKind::Redlock => vec![builder().quorum(addresses).await],
+            LockKind::Multi => {
+                join_all(addresses.into_iter().map(|node| builder().connect(node))).await
+            }
         };
         let writers = match plan.variant.has(Flaw::WriterJoinsReaders) {
             true => WriterNames::OfTheirOwn,
             false => WriterNames::Shared,
         };
-        made.map(|locks| LockUnderTest::Product { locks, writers })
+        let locks = made.into_iter().collect::<Result<Vec<Locks>, _>>();
+        locks
+            .map(|locks| LockUnderTest::Product { locks, writers })
             .map_err(|error| error.to_string())
     }
 
@@ -101,10 +134,11 @@ impl LockUnderTest {
         &self,
         wanted: &LockRequest,
         lease: Duration,
-    ) -> Result<Guard, String> {
+    ) -> Result<Guard, NotAcquired> {
         match self {
             LockUnderTest::Product { locks, .. } if wanted.kind == HoldKind::Leadership => {
-                lead(locks, wanted, lease).await
+                let led = lead(locks, wanted, lease).await;
+                led.map_err(NotAcquired::Failed)
             }
             LockUnderTest::Product { locks, writers } => {
                 let lock = product_lock(locks, *writers, wanted)?;
@@ -112,8 +146,11 @@ impl LockUnderTest {
                     Watchdog::On => lock,
                     Watchdog::Off => lock.lease(lease),
                 };
-                let guard = lock.acquire().await;
-                guard.map(Guard::Product).map_err(|error| error.to_string())
+                let lock = match wanted.wait {
+                    Some(bound) => lock.wait(bound),
+                    None => lock,
+                };
+                Ok(Guard::Product(lock.acquire().await?))
             }
             LockUnderTest::Plain(plain) => {
                 // All clients acquire in the same order, so that none of them waits for another in a circle.
@@ -130,17 +167,32 @@ impl LockUnderTest {
 }
 
 fn product_lock(
-    locks: &Locks,
+    locks: &[Locks],
     writers: WriterNames,
     wanted: &LockRequest,
-) -> Result<quorlock::Lock, String> {
-    let name = match wanted.names.as_slice() {
-        [only] => name(*only),
-        several => {
-            let lock = locks.all(several.iter().map(|index| name(*index)));
-            return lock.map_err(|error| error.to_string());
+) -> Result<quorlock::Lock, ConfigError> {
+    match (locks, wanted.names.as_slice()) {
+        (_, [only]) => part(locks, writers, wanted, *only),
+        ([locks], several) => locks.all(several.iter().map(|index| name(*index))),
+        // The names are on different nodes.
+        (_, several) => {
+            let parts = several.iter();
+            let parts = parts.map(|index| part(locks, writers, wanted, *index));
+            quorlock::Lock::all(parts.collect::<Result<Vec<_>, _>>()?)
         }
-    };
+    }
+}
+
+/// Returns the lock of one name, at the node of the name.
+fn part(
+    locks: &[Locks],
+    writers: WriterNames,
+    wanted: &LockRequest,
+    index: u16,
+) -> Result<quorlock::Lock, ConfigError> {
+    let place = usize::from(index) % locks.len().max(1);
+    let locks = locks.get(place).ok_or(ConfigError::NoNames)?;
+    let name = name(index);
     Ok(match wanted.access {
         Access::Alone if wanted.queue == QueueOrder::Fair => locks.fair(name),
         Access::Alone => locks.lock(name),
@@ -153,8 +205,9 @@ fn product_lock(
 }
 
 /// Campaigns until elected.
-async fn lead(locks: &Locks, wanted: &LockRequest, lease: Duration) -> Result<Guard, String> {
+async fn lead(locks: &[Locks], wanted: &LockRequest, lease: Duration) -> Result<Guard, String> {
     let name = wanted.names.first().map(|index| name(*index));
+    let locks = locks.first().ok_or("a leader needs a node")?;
     let candidate = locks.leader(name.unwrap_or_default()).lease(lease);
     let mut candidacy = Box::new(candidate.campaign());
     loop {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::waits::BoundedWait;
 use crate::history::{Access, Process};
 use crate::plan::Plan;
 
@@ -30,6 +31,8 @@ pub(super) const PRIMARY: &str = "mymaster";
 pub(super) enum ClientReport {
     /// The first message of a process: its identity.
     Hello(Process),
+    /// The client is connected to the lock, and begins to work.
+    Ready,
     /// A hold was won.
     Won {
         /// The number of the hold, counted by the client.
@@ -58,6 +61,8 @@ pub(super) enum ClientReport {
         /// The unfenced counter that was read, plus one.
         count: u64,
     },
+    /// A wait with a bound has ended.
+    Waited(BoundedWait),
     /// An operation failed.
     Failed(String),
 }

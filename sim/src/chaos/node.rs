@@ -15,8 +15,8 @@ use super::guardian::{Folder, Guardian};
 use super::preload::{Preload, ProcessClocks};
 use crate::plan::Persistence;
 
-/// The longest time that a server may take to start.
-const BOUND: Duration = Duration::from_secs(10);
+/// The longest time that a server may take to start, on a loaded machine.
+const BOUND: Duration = Duration::from_secs(60);
 
 /// The name of a server's configuration file in its folder.
 const CONFIGURATION: &str = "server.conf";

@@ -1,8 +1,13 @@
 //! The history of a run on real processes, built from the messages of its clients.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use quorlock_core::owner::{ClientId, OwnerId};
 
 use super::message::{ClientReport, ConductorReply, HoldKind, WonName};
+use super::queue_log::QueueLog;
+use super::verdict::Break;
+use super::waits::{WaitCounts, Waits};
 use crate::history::{
     Accepted, Access, Began, Grant, History, HoldId, Leftover, NameId, Process, Reign, Section,
     Written,
@@ -37,8 +42,14 @@ pub(super) struct Records {
     /// The holds that processes have not left, each with its entries in the history.
     open: BTreeMap<(Process, u32), OpenHold>,
     stores: Vec<Stored>,
+    waits: Waits,
+    queues: QueueLog,
     /// The errors of operations, with the number of occurrences of each.
     failures: BTreeMap<String, u64>,
+    /// The last error of each client.
+    last_failures: BTreeMap<u16, String>,
+    /// The clients that were connected to the lock at least once.
+    ready: BTreeSet<u16>,
 }
 
 impl Records {
@@ -70,6 +81,10 @@ impl Records {
         let now = self.moment(now);
         match said {
             ClientReport::Hello(_) => None,
+            ClientReport::Ready => {
+                self.ready.insert(process.client);
+                None
+            }
             ClientReport::Won { .. } => {
                 self.won(process, &said);
                 None
@@ -108,7 +123,12 @@ impl Records {
                     Accepted::No => ConductorReply::Refused,
                 })
             }
+            ClientReport::Waited(wait) => {
+                self.waits.add(process, wait);
+                None
+            }
             ClientReport::Failed(what) => {
+                self.last_failures.insert(process.client, what.clone());
                 *self.failures.entry(what).or_default() += 1;
                 None
             }
@@ -305,6 +325,45 @@ impl Records {
         self.history.holds
     }
 
+    /// Records that the process of a client was stopped, or its clock set, within this time.
+    pub(super) fn disturbed(&mut self, client: u16, from: u64, until: u64) {
+        self.waits.disturbed(client, from, until);
+    }
+
+    /// Returns the numbers of waits with a bound, or `None` if there were none.
+    pub(super) fn wait_counts(&self) -> Option<WaitCounts> {
+        self.waits.counts()
+    }
+
+    /// Returns the first wait from which a client returned too late.
+    pub(super) fn overrun(&self) -> Option<Break> {
+        self.waits.overrun(self.began)
+    }
+
+    /// Handles a line of a server's report of its commands, which arrived at `now`.
+    pub(super) fn reported(&mut self, node: u16, now: u64, line: &str) {
+        let at = self.moment(now);
+        self.queues.hear(node, at, line);
+    }
+
+    /// Returns the queues of fair locks, as servers have reported them.
+    pub(super) fn queues(&mut self) -> &mut QueueLog {
+        &mut self.queues
+    }
+
+    /// Returns the clients below `clients` that were never connected to the lock.
+    pub(super) fn absent(&self, clients: u16) -> Vec<u16> {
+        let clients = 0..clients;
+        clients
+            .filter(|client| !self.ready.contains(client))
+            .collect()
+    }
+
+    /// Returns the last error that a client reported.
+    pub(super) fn last_failure(&self, client: u16) -> Option<&str> {
+        self.last_failures.get(&client).map(String::as_str)
+    }
+
     /// Returns how many writes of the unfenced counter were overwritten without having been read.
     pub(super) fn lost_updates(&self) -> u64 {
         let stores = self.stores.iter();
@@ -321,6 +380,13 @@ impl Records {
     /// Returns the history of a run that ended at this time.
     pub(super) fn end(&mut self, now: u64) -> History {
         self.history.progress_due = self.moment(now);
+        let grants = self.history.grants.iter();
+        // A client has one identity for all of its owners.
+        let processes: BTreeMap<ClientId, Process> = grants
+            .map(|grant| (grant.owner.client, grant.process))
+            .collect();
+        let process_of = |owner: OwnerId| processes.get(&owner.client).copied();
+        self.history.turns = self.queues.answers(process_of);
         std::mem::take(&mut self.history)
     }
 }

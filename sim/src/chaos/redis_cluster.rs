@@ -14,6 +14,7 @@ use super::lock_under_test;
 use super::node::Node;
 use super::replication;
 use super::slot_move::SlotMove;
+use super::start;
 use super::struck::{Struck, done};
 use crate::plan::fault::{Handover, NodeFault};
 use crate::plan::{Cluster, Coverage, Plan};
@@ -22,7 +23,7 @@ use crate::turmoil::tags;
 /// The number of slots of a cluster.
 const SLOTS: u16 = 16_384;
 
-/// The longest time that a cluster may take until its nodes agree.
+/// The longest time that a cluster may take after a fault until its nodes agree.
 const SETTLED: Duration = Duration::from_secs(30);
 
 /// The longest time that a promotion by order may take. A replica gives up after five seconds.
@@ -100,7 +101,7 @@ impl RedisCluster {
             let id = id.unwrap_or_default();
             order(*port, &["CLUSTER", "REPLICATE", &id]).await?;
         }
-        self.settle().await.map(|_| ())
+        self.agree(start::BOUND).await
     }
 
     /// Returns the shard that owns each slot when the run begins: equal parts, but shard 0 owns the slots of all names
@@ -154,7 +155,7 @@ impl RedisCluster {
             clock::sleep(BETWEEN_LOOKS).await;
             all_known.then_some(())
         };
-        let known = clock::wait_for(SETTLED, all_known).await;
+        let known = clock::wait_for(start::BOUND, all_known).await;
         known.ok_or_else(|| io::Error::other("the nodes of a cluster do not find each other"))
     }
 
@@ -200,7 +201,7 @@ impl RedisCluster {
                     return Struck::PassedOver;
                 };
                 began();
-                return done(planned.run().await.and(self.settle().await));
+                return done(planned.run().await.and(self.agree(SETTLED).await));
             }
             _ => {
                 let why = "a cluster has only faults that lead to failovers, and moved slots";
@@ -285,7 +286,7 @@ impl RedisCluster {
             }
         }
         replication::mend(&self.ports).await;
-        self.settle().await
+        self.agree(SETTLED).await
     }
 
     /// Reverts all faults.
@@ -318,7 +319,7 @@ impl RedisCluster {
     }
 
     /// Waits until all servers serve every slot and agree on the owners, and every replica follows its primary.
-    async fn settle(&self) -> io::Result<()> {
+    pub(super) async fn agree(&self, bound: Duration) -> io::Result<()> {
         let look = async || {
             clock::sleep(BETWEEN_LOOKS).await;
             let mut agreed = None;
@@ -341,7 +342,7 @@ impl RedisCluster {
                 agreed.len() == self.ports.len() && primaries.count() == usize::from(self.shards);
             is_whole.then_some(())
         };
-        let settled = clock::wait_for(SETTLED, look).await;
+        let settled = clock::wait_for(bound, look).await;
         settled.ok_or_else(|| io::Error::other("the nodes of a cluster do not agree"))
     }
 }

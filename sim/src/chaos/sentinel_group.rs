@@ -12,11 +12,12 @@ use super::clock;
 use super::message::PRIMARY;
 use super::node::{Follows, Node};
 use super::replication;
+use super::start;
 use super::struck::{Struck, done};
 use crate::plan::fault::NodeFault;
 use crate::plan::{Plan, Sentinels};
 
-/// The longest time that a group may take until its members agree on a primary.
+/// The longest time that a group may take after a fault until its members agree on a primary.
 const SETTLED: Duration = Duration::from_secs(30);
 
 /// The longest time that sentinels may take to carry out an order. Then the replicas are connected again, because
@@ -75,8 +76,13 @@ impl SentinelGroup {
             sentinels: started.into_iter().map(Mutex::new).collect(),
             lag: plan.nodes.replication_lag.as_duration() * scale,
         };
-        group.settle(&group.servers.lock().await).await?;
+        group.agree(start::BOUND).await?;
         Ok(group)
+    }
+
+    /// Waits until all members agree on a primary. Returns its port.
+    pub(super) async fn agree(&self, bound: Duration) -> io::Result<u16> {
+        self.settle(&self.servers.lock().await, bound).await
     }
 
     /// Returns the port of the server that was the primary when the run began.
@@ -180,7 +186,7 @@ impl SentinelGroup {
             }
         }
         replication::mend(&ports_of(servers)).await;
-        self.settle(servers).await
+        self.settle(servers, SETTLED).await
     }
 
     /// Reverts all faults. Returns the port of the primary.
@@ -226,7 +232,7 @@ impl SentinelGroup {
     }
 
     /// Waits until the sentinels agree on a primary, and every other server follows it. Returns the primary's port.
-    async fn settle(&self, servers: &[Node]) -> io::Result<u16> {
+    async fn settle(&self, servers: &[Node], bound: Duration) -> io::Result<u16> {
         let look = async || {
             clock::sleep(BETWEEN_LOOKS).await;
             let port = self.named().await?;
@@ -246,7 +252,7 @@ impl SentinelGroup {
             }
             Some(port)
         };
-        let settled = clock::wait_for(SETTLED, look).await;
+        let settled = clock::wait_for(bound, look).await;
         settled.ok_or_else(|| io::Error::other("the members of a Sentinel group do not agree"))
     }
 }

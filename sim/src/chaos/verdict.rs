@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::records::{beside_each_other, during_holds, hand_overs};
+use super::waits::WaitCounts;
 use crate::checker::{Property, check_one};
 use crate::history::{Access, History, Section};
 
@@ -40,6 +41,19 @@ pub(crate) struct Observed {
     /// The first claim that was left after all clients had ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) orphans: Option<Break>,
+    /// The numbers of waits with a bound. `None` if the lock under test has no such waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) waits: Option<WaitCounts>,
+    /// The first wait from which a client returned too late.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) overrun: Option<Break>,
+    /// How many grants of a fair lock could be judged, because another owner waited in the queue. `None` if servers did
+    /// not report their queues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) queued: Option<u64>,
+    /// The first grant of a fair lock to an owner that was not the first in the queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) fairness: Option<Break>,
     /// How often two clients were inside a section at the same time, whatever they believed.
     pub(crate) met_inside: u64,
     /// The number of writes of an unfenced counter that were overwritten before they were read.
@@ -73,6 +87,8 @@ pub(crate) enum Vacuous {
     Holds,
     HandOvers,
     Faults,
+    Waits,
+    Queue,
 }
 
 impl Vacuous {
@@ -81,6 +97,8 @@ impl Vacuous {
             Vacuous::Holds => "too few holds",
             Vacuous::HandOvers => "too few hand-overs",
             Vacuous::Faults => "too few faults during a hold",
+            Vacuous::Queue => "too few grants of a fair lock while others waited",
+            Vacuous::Waits => "too few waits with a bound",
         }
     }
 }
@@ -89,6 +107,8 @@ impl Vacuous {
 const LEAST_HOLDS: u64 = 20;
 const LEAST_HAND_OVERS: u64 = 10;
 const LEAST_FAULTS: u64 = 4;
+const LEAST_WAITS: u64 = 10;
+const LEAST_QUEUED: u64 = 10;
 
 impl Observed {
     /// Returns how often two clients held one name at the same time, in words.
@@ -124,6 +144,7 @@ impl Observed {
             fencing: first(&[Property::Fencing, Property::Terms]),
             usage: broke(Property::Usage),
             orphans: broke(Property::Orphans),
+            fairness: broke(Property::Fairness),
             met_inside: beside_each_other(history),
             ..Observed::default()
         }
@@ -138,6 +159,14 @@ impl Observed {
         }
         if self.hand_overs < min(LEAST_HAND_OVERS) {
             return Some(Vacuous::HandOvers);
+        }
+        // Where faults set the clocks of all clients, hardly any wait can be judged.
+        let has_too_few = |waits: &WaitCounts| waits.judged + waits.excused < min(LEAST_WAITS);
+        if self.waits.as_ref().is_some_and(has_too_few) {
+            return Some(Vacuous::Waits);
+        }
+        if self.queued.is_some_and(|queued| queued < min(LEAST_QUEUED)) {
+            return Some(Vacuous::Queue);
         }
         let planned = u64::try_from(planned_faults).unwrap_or(u64::MAX);
         // A plan with few faults cannot reach the usual bound.

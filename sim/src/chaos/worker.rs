@@ -13,12 +13,17 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 
 use super::clock;
-use super::lock_under_test::{Guard, LockRequest, LockUnderTest, QueueOrder};
+use super::lateness::Lateness;
+use super::lock_under_test::{Guard, LockRequest, LockUnderTest, NotAcquired, QueueOrder};
 use super::message::{ClientReport, ConductorReply, HoldKind, WonName, WorkerSettings};
+use super::waits::{BoundedWait, WaitEnd};
 use crate::history::{Access, Process};
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::time::SimTime;
-use crate::plan::{Watchdog, WorkloadKind};
+use crate::plan::{LockKind, Watchdog, WorkloadKind};
+
+/// The shortest and the longest bound of a wait, in the time of the plan.
+const BOUNDS: (SimTime, SimTime) = (SimTime::millis(10), SimTime::millis(300));
 
 /// Runs the client until the command stops it or ends.
 ///
@@ -109,6 +114,7 @@ struct Worker {
     ordered: watch::Receiver<Orders>,
     draw: Draw,
     holds: u32,
+    lateness: Lateness,
     /// Recent error texts. They are kept so that each one is reported only a few times.
     told: VecDeque<String>,
 }
@@ -136,6 +142,7 @@ impl Worker {
             answered,
             ordered,
             holds: 0,
+            lateness: Lateness::measure(),
             told: VecDeque::new(),
         }
     }
@@ -157,6 +164,9 @@ impl Worker {
         let Some(subject) = self.connect().await else {
             return;
         };
+        if self.counter.say(&ClientReport::Ready).await.is_err() {
+            return;
+        }
         while !self.is_over() {
             let (min, max) = (
                 self.settings.plan.workload.think_min,
@@ -189,10 +199,18 @@ impl Worker {
         let invoked = clock::now();
         let guard = self.cancellable(subject.acquire(&wanted, lease)).await;
         let won = clock::now();
+        let end = match &guard {
+            None => WaitEnd::Dropped,
+            Some(Err(_)) => WaitEnd::GivenUp,
+            Some(Ok(_)) => WaitEnd::Won,
+        };
+        self.waited(&wanted, (invoked, won), end).await?;
         let guard = match guard {
             None => return Some(()),
-            Some(Err(error)) => {
-                self.failed(error).await?;
+            Some(Err(why)) => {
+                if let NotAcquired::Failed(error) = why {
+                    self.failed(error).await?;
+                }
                 clock::sleep(Duration::from_millis(20)).await;
                 return Some(());
             }
@@ -234,6 +252,35 @@ impl Worker {
         Some(())
     }
 
+    /// Reports how a wait ended, if it had a bound.
+    async fn waited(
+        &mut self,
+        wanted: &LockRequest,
+        (invoked, ended): (u64, u64),
+        end: WaitEnd,
+    ) -> Option<()> {
+        let Some(bound) = wanted.wait else {
+            return Some(());
+        };
+        let waited = ClientReport::Waited(BoundedWait {
+            invoked,
+            bound: u64::try_from(bound.as_nanos()).unwrap_or(u64::MAX),
+            ended,
+            end,
+            late: self.lateness.since(invoked),
+        });
+        self.counter.say(&waited).await.ok()
+    }
+
+    /// Draws how long to wait at most: half of the waits have a bound. The simple locks and leaders have none.
+    fn bound(&mut self) -> Option<Duration> {
+        let plan = &self.settings.plan;
+        let has_none =
+            !plan.variant.has_product_clients() || plan.workload.kind == WorkloadKind::Leading;
+        let is_drawn = !has_none && self.draw.chance(500_000);
+        is_drawn.then(|| self.between(BOUNDS.0, BOUNDS.1))
+    }
+
     /// Draws what to ask for next.
     fn wanted(&mut self) -> LockRequest {
         let workload = self.settings.plan.workload.clone();
@@ -258,13 +305,18 @@ impl Worker {
                 _ if workload.kind == WorkloadKind::LongWork => Watchdog::On,
                 _ => Watchdog::Off,
             },
+            wait: self.bound(),
         }
     }
 
-    /// Draws one name, or several of them in any order.
+    /// Draws one name, or several of them in any order. A lock that has its names on several nodes takes all of them,
+    /// unless the work is to take several in any order.
     fn names(&mut self) -> Vec<u16> {
-        let workload = &self.settings.plan.workload;
-        let (kind, many) = (workload.kind, workload.names.max(1));
+        let plan = &self.settings.plan;
+        let (kind, many) = (plan.workload.kind, plan.workload.names.max(1));
+        if plan.lock == LockKind::Multi && kind != WorkloadKind::Overlapping {
+            return (0..many.max(2)).collect();
+        }
         let first = self.draw.index(usize::from(many));
         let first = u16::try_from(first).unwrap_or(0);
         if kind != WorkloadKind::Overlapping {

@@ -32,15 +32,18 @@ Examples:
   quorlock-sim chaos compare --minutes 1
 
 The command starts redis-server processes on free ports of the loopback interface, clients (this program, started again), and a proxy
-for each pair of them. It injects the faults: SIGSTOP and SIGCONT, SIGKILL and a restart, truncated append-only files, FLUSHALL, DEL,
-DEBUG SLEEP, links that hold back, delay, drop, close or redirect, and wrong wall clocks of servers. Clients read the clock of the
-machine before they check whether a guard is held. Exclusion is broken if two clients believe at the same time that they hold one
-name, and fencing if a token is not larger than those before it. No process outlives the command, even if the command is killed.
+for each pair of them. It injects the faults: SIGSTOP and SIGCONT, SIGKILL and a restart, truncated append-only files, FLUSHALL,
+maxmemory that new keys exceed, DEBUG SLEEP, links that hold back, delay, drop, close or redirect, and wrong wall clocks of servers.
+Clients read the clock of the machine before they check whether a guard is held. Exclusion is broken if two clients believe at the same
+time that they hold one name, and fencing if a token is not larger than those before it. A wait with a bound is overrun if a client
+comes back later than the bound and the measured lateness of the machine allow. The order of a fair lock is broken if a server grants
+a name to an owner that is behind another one in its queue. No process outlives the command, even if the command is killed.
 With --class elections, the nodes are Sentinel groups, whose real sentinels elect another primary when one is killed or stopped.
 With --class \"cluster failovers\", the nodes are the shards of one real Redis Cluster, which promotes replicas and whose slots are moved.
 
-With --class, two locks run side by side: RedLock of this crate, and a control that must break in the same time. Exit codes: 0 as
-expected, 1 wrong arguments or no servers, 2 a claim is broken, 4 nothing was shown: the control held, or there were too few holds.";
+With --class, two locks run side by side: RedLock of this crate, and a control that must break in the same time. With --workload
+several, a third lock runs, too: \"ours, MultiLock\", whose names are on two servers. Exit codes: 0 as expected, 1 wrong arguments or
+no servers, 2 a claim is broken, 4 nothing was shown: the control held, or there were too few holds.";
 
 /// Run a plan on real servers.
 #[derive(Debug, Args)]

@@ -155,10 +155,15 @@ impl Expected {
             Expected::Holds { order } if broke(order).is_some() => {
                 broke(order).map(|story| (2, story))
             }
+            // The control is judged by exclusion alone.
             Expected::Breaks if observed.exclusion.is_none() => Some((
                 4,
                 "the control did not break, so nothing was shown".to_owned(),
             )),
+            _ if observed.overrun.is_some() || observed.fairness.is_some() => {
+                let broke = observed.overrun.as_ref().or(observed.fairness.as_ref());
+                broke.map(|broke| (2, broke.story.clone()))
+            }
             _ => {
                 let vacuous = observed.vacuous(planned_faults)?;
                 Some((4, format!("{}, so nothing was shown", vacuous.what())))
@@ -236,6 +241,34 @@ mod tests {
             less(&mut cell.observed);
             assert_eq!(code(&cell), Some(4));
         }
+    }
+
+    #[test]
+    fn a_wait_that_is_overrun_is_wrong_whatever_else_is_expected() {
+        let mut cell = compared(0, false);
+        cell.observed.overrun = Some(Break {
+            after: 2.5,
+            story: "client 3 returned too late".to_owned(),
+        });
+        for expected in [Expected::Holds { order: true }, Expected::Anything] {
+            cell.expected = expected;
+            let wrong = cell.wrong(60);
+            assert_eq!(wrong, Some((2, "client 3 returned too late".to_owned())));
+        }
+    }
+
+    #[test]
+    fn waits_that_are_too_few_show_nothing() {
+        let mut cell = compared(0, false);
+        let counts = |judged, excused| crate::chaos::cell::WaitCounts {
+            judged,
+            excused,
+            ..Default::default()
+        };
+        cell.observed.waits = Some(counts(9, 0));
+        assert_eq!(cell.wrong(60).map(|(code, _)| code), Some(4));
+        cell.observed.waits = Some(counts(9, 1));
+        assert_eq!(cell.wrong(60), None);
     }
 
     #[test]

@@ -46,6 +46,14 @@ fn main() {
             a_fault_that_cannot_be_had_is_named_with_its_reason,
         ),
         trial(
+            "a_server_without_memory_evicts_the_claim_that_the_plan_names",
+            a_server_without_memory_evicts_the_claim_that_the_plan_names,
+        ),
+        trial(
+            "names_on_different_nodes_are_locked_together",
+            names_on_different_nodes_are_locked_together,
+        ),
+        trial(
             "sentinels_replace_a_killed_primary_and_clients_find_the_next_one",
             sentinels_replace_a_killed_primary_and_clients_find_the_next_one,
         ),
@@ -138,7 +146,79 @@ fn a_plan_runs_on_real_servers_and_leaves_nothing_behind() {
     let number = |key: &str| observed.get(key).and_then(serde_json::Value::as_u64);
     assert_eq!(number("faults"), Some(4), "{observed}");
     assert!(Some(5) <= number("holds"), "{observed}");
+    let waits = observed
+        .get("waits")
+        .expect("half of the waits have a bound");
+    let judged = waits.get("judged").and_then(serde_json::Value::as_u64);
+    assert!(Some(1) <= judged, "{observed}");
 }
+
+/// Both nodes have one of the names, and each restarts once without breaking anything: they keep their data.
+fn names_on_different_nodes_are_locked_together() {
+    let plan = PLAN.replace("count = 3", "count = 2");
+    let plan = plan.replace("\"memory\"", "\"every-write\"");
+    let plan = plan.replace("clients = 3", "clients = 3\nlock = \"multi\"");
+    let plan = plan.replace("[workload]", "[workload]\nnames = 2");
+    let observed = runs_well(&plan);
+    let number = |key: &str| observed.get(key).and_then(serde_json::Value::as_u64);
+    assert!(Some(5) <= number("holds"), "{observed}");
+    assert!(Some(1) <= number("hand_overs"), "{observed}");
+}
+
+/// Only an eviction by the server counts as a fault here.
+fn a_server_without_memory_evicts_the_claim_that_the_plan_names() {
+    let marked = Marked::new();
+    let plan = tempfile::NamedTempFile::with_suffix(".toml").expect("a file");
+    std::fs::write(plan.path(), EVICTIONS).expect("it can be written to");
+    let path = plan.path().to_str().expect("a path");
+    let output = marked
+        .command(&["chaos", path, "--json"])
+        .output()
+        .expect("it runs");
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("JSON: {}", text(&output)));
+    let observed = told.get("observed").expect("what was observed");
+    let number = |key: &str| observed.get(key).and_then(serde_json::Value::as_u64);
+    assert!(Some(1) <= number("faults"), "{observed}");
+    assert!(Some(1) <= number("overlaps"), "{observed}");
+    for never in ["lacking", "complaints", "orphans", "overrun"] {
+        assert!(observed.get(never).is_none(), "{never}: {observed}");
+    }
+    assert_eq!(marked.processes().len(), 0);
+    assert_eq!(marked.folders(), 0);
+}
+
+const EVICTIONS: &str = r#"
+lock = "single"
+duration = "600ms"
+clients = 3
+not_demanded = ["exclusion"]
+
+[nodes]
+count = 1
+
+[network]
+min = "10us"
+max = "100us"
+call_timeout = "30ms"
+connect_timeout = "30ms"
+
+[workload]
+lease = "150ms"
+hold_min = "30ms"
+hold_max = "80ms"
+think_min = "0ms"
+think_max = "1ms"
+poll_cap = "10ms"
+
+[[faults]]
+kind = "evict"
+node = 0
+name = 0
+at = "50ms"
+every = "50ms"
+times = 10
+"#;
 
 /// Runs a plan that breaks nothing, and returns what was observed.
 fn runs_well(plan: &str) -> serde_json::Value {
@@ -162,6 +242,7 @@ fn runs_well(plan: &str) -> serde_json::Value {
         "fencing",
         "usage",
         "orphans",
+        "overrun",
         "lacking",
         "complaints",
     ] {

@@ -43,3 +43,9 @@ pub(super) fn locks_of<'a>(class: &str, work: StormWork, usual: &'a [&'a str]) -
         _ => usual,
     }
 }
+
+/// Returns whether a lock also runs under a class because of the work: several names may lie on different nodes.
+pub(super) fn is_of_work(class: &str, work: StormWork, lock: &str) -> bool {
+    let has_own_nodes = ["elections", "cluster failovers"].contains(&class);
+    work == StormWork::Several && !has_own_nodes && lock == "ours, MultiLock"
+}

@@ -45,7 +45,8 @@ pub(super) fn table(lines: &[CellRow]) -> String {
         }
     }
     text.push_str(
-        "\n\npassed: hand-overs from one process to another; inside: faults while a lock was held",
+        "\n\npassed: hand-overs from one process to another; inside: faults while a lock was held; \
+         disturbed: the client was stopped or its clock set",
     );
     text
 }
@@ -56,12 +57,27 @@ fn notes(observed: &Observed) -> Vec<String> {
         &observed.fencing,
         &observed.usage,
         &observed.orphans,
+        &observed.overrun,
+        &observed.fairness,
     ];
     let mut notes: Vec<String> = broke
         .into_iter()
         .flatten()
         .map(|broke| broke.story.clone())
         .collect();
+    if let Some(waits) = observed.waits {
+        let (judged, ran_out, latest) = (waits.judged, waits.ran_out, waits.latest_ms);
+        notes.push(format!(
+            "{judged} waits with a bound: {ran_out} ran out, the latest client returned {latest} ms after its bound; {} more were \
+             disturbed",
+            waits.excused
+        ));
+    }
+    if let Some(queued) = observed.queued {
+        notes.push(format!(
+            "{queued} grants of a fair lock while others waited in the queue"
+        ));
+    }
     let lacking = observed.lacking.iter();
     notes.extend(lacking.map(|(what, times)| format!("{times} faults were not available: {what}")));
     let complaints = observed.complaints.iter();

@@ -250,11 +250,6 @@ impl Candidate {
         }
     }
 
-    /// Returns whether the lock can run on real servers. Locks on several names cannot.
-    pub(crate) fn is_had(&self) -> bool {
-        self.lock != LockKind::Multi
-    }
-
     /// Returns whether a storm of a class can strike the lock on real servers. A lock on Sentinel groups has faults
     /// that lead to elections, and no others; a lock on a cluster has failovers and moved slots.
     #[cfg(all(unix, feature = "chaos"))]

@@ -65,7 +65,9 @@ impl Candidate {
             // exclusion is demanded of them.
             StormWork::Fair => self.lock == LockKind::Single && !self.is_beside_readers(),
             StormWork::ReadWrite => self.variant.has_product_clients(),
-            StormWork::Plain | StormWork::Several | StormWork::Leading => !self.is_beside_readers(),
+            StormWork::Plain | StormWork::Several => !self.is_beside_readers(),
+            // A leader holds one name.
+            StormWork::Leading => self.lock != LockKind::Multi && !self.is_beside_readers(),
         }
     }
 

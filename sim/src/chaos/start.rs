@@ -1,0 +1,91 @@
+//! The start of a run: the nodes agree on their primaries, and every client can work.
+
+use std::time::Duration;
+
+use super::clock;
+use super::conductor::Testbed;
+use super::records::Records;
+
+/// The longest time that the nodes, and then the clients, may take to start. Some storms side by side take longer than
+/// a minute for it on a machine that other programs use, too.
+pub(super) const BOUND: Duration = Duration::from_secs(180);
+
+/// Waits until every client is connected to the lock, a client has held it, and the nodes agree on their primaries.
+///
+/// # Errors
+/// Returns the clients that are not ready, each with its last error, or the reason why the nodes do not agree.
+pub(super) async fn wait(stage: &Testbed) -> Result<(), String> {
+    let clients = u16::try_from(stage.seats.len()).unwrap_or(u16::MAX);
+    let can_begin = async || {
+        let records = stage.reports.records();
+        (records.absent(clients).is_empty() && 0 < records.holds()).then_some(())
+    };
+    if clock::wait_for(BOUND, can_begin).await.is_none() {
+        return Err(why(&stage.reports.records(), clients));
+    }
+    // While the clients started, a loaded machine may have led to an election.
+    stage.agree(BOUND).await
+}
+
+/// Describes what is missing for the run to begin.
+fn why(records: &Records, clients: u16) -> String {
+    let seconds = BOUND.as_secs();
+    let absent = records.absent(clients);
+    let last = |client: u16| match records.last_failure(client) {
+        Some(error) => format!("client {client} (its last error: {error})"),
+        None => format!("client {client} (it reported no error)"),
+    };
+    let said = |clients: Vec<u16>| {
+        let said: Vec<String> = clients.into_iter().map(last).collect();
+        said.join(", ")
+    };
+    if absent.is_empty() {
+        let all = said((0..clients).collect());
+        return format!("no client acquired the lock within {seconds} s: {all}");
+    }
+    let many = absent.len();
+    let absent = said(absent);
+    format!("{many} of {clients} clients did not connect to the lock within {seconds} s: {absent}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::message::ClientReport;
+    use super::*;
+    use crate::history::Process;
+
+    #[test]
+    fn clients_that_do_not_start_are_named_with_their_last_error() {
+        let mut records = Records::new(0, vec!["lock-0".to_owned()]);
+        let mut hear = |client, said| {
+            let process = Process {
+                client,
+                restarts: 0,
+            };
+            records.hear(process, said, 1);
+        };
+        hear(0, ClientReport::Ready);
+        hear(1, ClientReport::Failed("refused".to_owned()));
+        hear(1, ClientReport::Failed("timed out".to_owned()));
+        let told = why(&records, 3);
+        assert!(told.starts_with("2 of 3 clients"), "{told}");
+        assert!(
+            told.contains("client 1 (its last error: timed out)"),
+            "{told}"
+        );
+        assert!(told.contains("client 2 (it reported no error)"), "{told}");
+        assert!(!told.contains("client 0"), "{told}");
+    }
+
+    #[test]
+    fn clients_that_are_ready_and_win_nothing_are_named_too() {
+        let mut records = Records::new(0, vec!["lock-0".to_owned()]);
+        let process = Process {
+            client: 0,
+            restarts: 0,
+        };
+        records.hear(process, ClientReport::Ready, 1);
+        let told = why(&records, 1);
+        assert!(told.starts_with("no client acquired the lock"), "{told}");
+    }
+}
