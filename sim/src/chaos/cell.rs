@@ -8,6 +8,7 @@ use futures_util::future::try_join_all;
 use tokio::sync::Mutex;
 use tokio::task::{LocalSet, spawn_local};
 
+use super::beside::{OtherClients, SharedWith};
 use super::clients::ClientSlot;
 use super::clock;
 use super::conductor::Testbed;
@@ -33,20 +34,22 @@ use crate::plan::{LockKind, Plan};
 /// The longest time that processes may take to start or to end.
 const BOUND: Duration = Duration::from_secs(30);
 
-/// Runs a plan on real servers. All times of the plan are multiplied by `scale`. `tick` is called every second.
+/// Runs a plan on real servers. All times of the plan are multiplied by `scale`. With `beside`, every second client is
+/// one of another library. `tick` is called every second.
 ///
 /// # Errors
 /// Returns the reason why the plan could not run, for example a missing `redis-server` or no free port.
 pub(crate) fn run(
     plan: &Plan,
     scale: u32,
+    beside: Option<OtherClients>,
     tick: impl Fn(u64) + 'static,
 ) -> Result<Observed, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let runtime = runtime.map_err(|error| error.to_string())?;
-    LocalSet::new().block_on(&runtime, observe(plan.clone(), scale, tick))
+    LocalSet::new().block_on(&runtime, observe(plan.clone(), scale, beside, tick))
 }
 
 /// Returns the number of nodes that a plan needs.
@@ -128,7 +131,12 @@ async fn start_nodes(
     Ok(nodes)
 }
 
-async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result<Observed, String> {
+async fn observe(
+    plan: Plan,
+    scale: u32,
+    beside: Option<OtherClients>,
+    tick: impl Fn(u64) + 'static,
+) -> Result<Observed, String> {
     let (preload, why) = preload(&plan);
     let mut nodes = start_nodes(&plan, scale, preload.as_ref()).await?;
     let ports: Vec<u16> = nodes.iter_mut().map(|node| node.primary().port()).collect();
@@ -167,7 +175,7 @@ async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result
     let reports = Rc::new(reports.map_err(|error| error.to_string())?);
     let preload = preload.filter(|_| has_any(&plan, &CLOCKS_OF_CLIENTS));
     let seats: std::io::Result<Vec<ClientSlot>> = (0..plan.clients)
-        .map(|client| ClientSlot::start(client, reports.port(), preload.as_ref()))
+        .map(|client| ClientSlot::start(client, reports.port(), preload.as_ref(), beside.as_ref()))
         .collect();
     let seats = seats.map_err(|error| error.to_string())?;
     let stage = Rc::new(Testbed {
@@ -179,6 +187,7 @@ async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result
         cluster,
         ports: RefCell::new(ports),
         seats: seats.into_iter().map(Mutex::new).collect(),
+        beside,
         effects: RefCell::new(Effects::default()),
         footprints: RefCell::default(),
     });
@@ -273,6 +282,7 @@ async fn end(plan: &Plan, stage: &Testbed) -> Result<Observed, String> {
     let mut records = stage.reports.records();
     let (lost_updates, failures) = (records.lost_updates(), records.failures().clone());
     let history = records.end(clock::now());
+    let beside = stage.beside.as_ref().map(|_| SharedWith::of(&history));
     let effects = stage.effects.borrow().clone();
     Ok(Observed {
         faults: effects.struck,
@@ -281,6 +291,7 @@ async fn end(plan: &Plan, stage: &Testbed) -> Result<Observed, String> {
         lost_updates,
         failures,
         complaints,
+        beside,
         most_memory_kib: most.memory,
         most_descriptors: most.descriptors,
         ..Observed::of(&history)

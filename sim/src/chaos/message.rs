@@ -58,6 +58,8 @@ pub(super) enum ClientReport {
         /// The unfenced counter that was read, plus one.
         count: u64,
     },
+    /// A question for the time, from a client that cannot read the clock itself.
+    Now,
     /// An operation failed.
     Failed(String),
 }
@@ -90,6 +92,8 @@ pub(super) enum ConductorReply {
     Taken,
     /// The store has seen a larger token.
     Refused,
+    /// The time at which the question for it was answered.
+    Now { at: u64 },
     /// The client must drop the operation that it waits for.
     Cancel,
     /// The client must release what it holds, and end.

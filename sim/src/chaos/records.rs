@@ -67,6 +67,7 @@ impl Records {
         said: ClientReport,
         now: u64,
     ) -> Option<ConductorReply> {
+        let asked = now;
         let now = self.moment(now);
         match said {
             ClientReport::Hello(_) => None,
@@ -108,6 +109,7 @@ impl Records {
                     Accepted::No => ConductorReply::Refused,
                 })
             }
+            ClientReport::Now => Some(ConductorReply::Now { at: asked }),
             ClientReport::Failed(what) => {
                 *self.failures.entry(what).or_default() += 1;
                 None

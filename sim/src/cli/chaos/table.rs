@@ -63,6 +63,11 @@ fn notes(observed: &Observed) -> Vec<String> {
         .map(|broke| broke.story.clone())
         .collect();
     let lacking = observed.lacking.iter();
+    notes.extend(
+        observed
+            .beside
+            .map(|beside| beside.sentence(observed.holds)),
+    );
     notes.extend(lacking.map(|(what, times)| format!("{times} faults were not available: {what}")));
     let complaints = observed.complaints.iter();
     notes.extend(complaints.map(|said| format!("unexpected: {said}")));
