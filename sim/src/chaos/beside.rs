@@ -76,7 +76,7 @@ impl SharedWith {
     pub(crate) fn sentence(&self, holds: u64) -> String {
         let ours = holds.saturating_sub(self.holds);
         format!(
-            "{ours} holds of this crate's clients, {} of Redisson's; {} hand-overs to Redisson, {} back",
+            "{ours} holds of this crate's clients, {} of Redisson's (odd numbers); {} hand-overs to Redisson, {} back",
             self.holds, self.to_them, self.to_us
         )
     }
