@@ -123,7 +123,8 @@ final class Reports {
     void failed(String action, Throwable error) {
         var text = action + ": " + error.getClass().getSimpleName() + " " + error.getMessage();
         // Addresses, identities and times differ each time.
-        var kind = "Redisson, " + text.replaceAll("[0-9a-f]{8}-[0-9a-f-]{27}|[0-9]|\\s+", " ").replaceAll(" +", " ");
+        var same = text.replaceAll("@[0-9a-f]+.*", "").replaceAll("[0-9a-f]{8}-[0-9a-f-]{27}|[0-9]|\\s+", " ");
+        var kind = "Redisson, " + same.replaceAll(" +", " ");
         kind = kind.substring(0, Math.min(kind.length(), 160));
         var times = told.merge(kind, 1, Integer::sum);
         if (times == 1 || times % 10 == 0) {
