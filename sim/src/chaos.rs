@@ -5,6 +5,7 @@
 //! from what the clients report. All times in a history are readings of the same clock, the clock of the machine.
 
 mod backup;
+pub(crate) mod beside;
 pub(crate) mod cell;
 mod clients;
 mod clock;
@@ -27,6 +28,7 @@ mod proxy;
 mod queue_log;
 mod records;
 mod redis_cluster;
+pub(crate) mod redisson;
 mod replication;
 mod report_server;
 mod sentinel_group;

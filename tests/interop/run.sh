@@ -3,7 +3,8 @@
 #
 # FILTER is a part of the names of tests. The script needs a JDK (17 or newer), Maven, redis-server and cargo. Maven
 # downloads the versions of Redisson that are listed in redisson/versions. Servers are started on free ports of the
-# loopback interface, and stopped. At the end the script prints the outcome of each case, by lock and direction.
+# loopback interface, and stopped. The script prints the outcome of each case, by lock and direction. Without FILTER it
+# also runs a storm of pauses on real servers, with clients of both libraries.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -40,3 +41,8 @@ done
 step "cargo test --test interop"
 cd ../..
 QUORLOCK_REQUIRE_REDISSON=1 cargo test --workspace --all-features --test interop -- "$@"
+
+if [ $# = 0 ]; then
+  step "a storm in which every second client is Redisson's, and its control"
+  cargo run --quiet -p quorlock-sim -- chaos --class "client pauses" --beside redisson --minutes 0.7 --seed 7
+fi

@@ -8,6 +8,7 @@ use futures_util::future::try_join_all;
 use tokio::sync::Mutex;
 use tokio::task::{LocalSet, spawn_local};
 
+use super::beside::{OtherClients, SharedWith};
 use super::clients::ClientSlot;
 use super::clock;
 use super::conductor::Testbed;
@@ -37,20 +38,22 @@ use crate::plan::{LockKind, Plan, WorkloadKind};
 /// The longest time that clients may take to end.
 const BOUND: Duration = Duration::from_secs(30);
 
-/// Runs a plan on real servers. All times of the plan are multiplied by `scale`. `tick` is called every second.
+/// Runs a plan on real servers. All times of the plan are multiplied by `scale`. With `beside`, every second client is
+/// one of another library. `tick` is called every second.
 ///
 /// # Errors
 /// Returns the reason why the plan could not run, for example a missing `redis-server` or no free port.
 pub(crate) fn run(
     plan: &Plan,
     scale: u32,
+    beside: Option<OtherClients>,
     tick: impl Fn(u64) + 'static,
 ) -> Result<Observed, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let runtime = runtime.map_err(|error| error.to_string())?;
-    LocalSet::new().block_on(&runtime, observe(plan.clone(), scale, tick))
+    LocalSet::new().block_on(&runtime, observe(plan.clone(), scale, beside, tick))
 }
 
 /// Returns the number of nodes that a plan needs.
@@ -138,7 +141,12 @@ async fn start_nodes(
 }
 
 /// Starts the servers and clients of a run, and the proxies between them.
-async fn set_up(plan: &Plan, scale: u32, preload: Option<Preload>) -> Result<Testbed, String> {
+async fn set_up(
+    plan: &Plan,
+    scale: u32,
+    beside: Option<OtherClients>,
+    preload: Option<Preload>,
+) -> Result<Testbed, String> {
     let mut nodes = start_nodes(plan, scale, preload.as_ref()).await?;
     let servers: Vec<u16> = nodes.iter_mut().map(|node| node.primary().port()).collect();
     let links = Proxies::open(plan, scale, &servers).await;
@@ -183,7 +191,7 @@ async fn set_up(plan: &Plan, scale: u32, preload: Option<Preload>) -> Result<Tes
     }
     let preload = preload.filter(|_| has_any(plan, &CLOCKS_OF_CLIENTS));
     let seats: std::io::Result<Vec<ClientSlot>> = (0..plan.clients)
-        .map(|client| ClientSlot::start(client, reports.port(), preload.as_ref()))
+        .map(|client| ClientSlot::start(client, reports.port(), preload.as_ref(), beside.as_ref()))
         .collect();
     let seats = seats.map_err(|error| error.to_string())?;
     Ok(Testbed {
@@ -195,14 +203,20 @@ async fn set_up(plan: &Plan, scale: u32, preload: Option<Preload>) -> Result<Tes
         cluster,
         ports: RefCell::new(ports),
         seats: seats.into_iter().map(Mutex::new).collect(),
+        beside,
         effects: RefCell::new(Effects::default()),
         footprints: RefCell::default(),
     })
 }
 
-async fn observe(plan: Plan, scale: u32, tick: impl Fn(u64) + 'static) -> Result<Observed, String> {
+async fn observe(
+    plan: Plan,
+    scale: u32,
+    beside: Option<OtherClients>,
+    tick: impl Fn(u64) + 'static,
+) -> Result<Observed, String> {
     let (preload, why) = preload(&plan);
-    let stage = Rc::new(set_up(&plan, scale, preload).await?);
+    let stage = Rc::new(set_up(&plan, scale, beside, preload).await?);
     start::wait(&stage).await?;
     let began = clock::now();
     spawn_local(look_at_lengths(Rc::clone(&stage)));
@@ -287,6 +301,7 @@ async fn end(plan: &Plan, stage: &Testbed) -> Result<Observed, String> {
     let (waits, overrun) = (records.wait_counts(), records.overrun());
     let queued = records.queues().ordered();
     let history = records.end(clock::now());
+    let beside = stage.beside.as_ref().map(|_| SharedWith::of(&history));
     let effects = stage.effects.borrow().clone();
     Ok(Observed {
         faults: effects.struck,
@@ -298,6 +313,7 @@ async fn end(plan: &Plan, stage: &Testbed) -> Result<Observed, String> {
         lost_updates,
         failures,
         complaints,
+        beside,
         most_memory_kib: most.memory,
         most_descriptors: most.descriptors,
         ..Observed::of(&history)

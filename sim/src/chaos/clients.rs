@@ -1,15 +1,19 @@
-//! The clients. Each one is a separate process that runs this program.
+//! The clients. Each one is a separate process that runs this program, or the program of another library.
 
 use std::io;
 use std::time::Duration;
 
 use tempfile::TempDir;
 
+use super::beside::{OtherClients, is_other};
 use super::clock;
 use super::guardian::{Folder, Guardian, state_of};
 use super::preload::{Preload, ProcessClocks};
 use crate::history::Process;
 use crate::plan::fault::Suspended;
+
+/// The reason why clocks cannot be changed where the library of clocks is missing.
+pub(super) const NO_LIBRARY: &str = "clocks of processes: no library could be compiled";
 
 /// The place of one client, in which one process after another runs.
 #[derive(Debug)]
@@ -18,6 +22,8 @@ pub(super) struct ClientSlot {
     /// The port of the server to which the client reports.
     report_port: u16,
     running: Option<Guardian>,
+    /// The other library, if the client is one of its clients.
+    other: Option<OtherClients>,
     /// The clocks of the client's machine, if the run can change them.
     clocks: Option<ProcessClocks>,
     dir: TempDir,
@@ -28,6 +34,7 @@ impl ClientSlot {
         client: u16,
         report_port: u16,
         preload: Option<&Preload>,
+        beside: Option<&OtherClients>,
     ) -> io::Result<ClientSlot> {
         let process = Process {
             client,
@@ -36,11 +43,14 @@ impl ClientSlot {
         let dir = tempfile::Builder::new()
             .prefix("quorlock-chaos-")
             .tempdir()?;
+        let other = beside.filter(|_| is_other(client)).cloned();
+        let preload = preload.filter(|_| other.is_none());
         let clocks = preload.map(|preload| preload.install(dir.path()));
         let mut slot = ClientSlot {
             process,
             report_port,
             running: None,
+            other,
             clocks: clocks.transpose()?,
             dir,
         };
@@ -49,15 +59,19 @@ impl ClientSlot {
     }
 
     fn launch(&mut self) -> io::Result<()> {
-        let program = std::env::current_exe()?.display().to_string();
         let Process { client, restarts } = self.process;
-        let command = [
-            program,
-            "chaos-client".to_owned(),
-            self.report_port.to_string(),
-            client.to_string(),
-            restarts.to_string(),
-        ];
+        let mut command = match &self.other {
+            Some(other) => other.command.to_vec(),
+            None => {
+                let program = std::env::current_exe()?.display().to_string();
+                vec![program, "chaos-client".to_owned()]
+            }
+        };
+        command.push(self.report_port.to_string());
+        command.extend([client.to_string(), restarts.to_string()]);
+        if let Some(other) = &self.other {
+            command.push(other.names.suffix().to_owned());
+        }
         let variables = self.clocks.as_ref().map(ProcessClocks::variables);
         let variables = variables.unwrap_or_default();
         self.running = Some(Guardian::start(self.dir.path(), &command, &variables)?);
@@ -82,6 +96,14 @@ impl ClientSlot {
     /// Returns the clocks of the client's machine, if the run can change them.
     pub(super) fn clocks(&mut self) -> Option<&mut ProcessClocks> {
         self.clocks.as_mut()
+    }
+
+    /// Returns the reason why the clocks of the client's machine cannot be changed, if they cannot.
+    pub(super) fn lacks_clocks(&self) -> &'static str {
+        match self.other {
+            Some(_) => "clocks of a JVM: the library of clocks is not loaded into it",
+            None => NO_LIBRARY,
+        }
     }
 
     /// Suspends the client's machine: stops the process, and lets its clocks stand still meanwhile. Returns `None` if

@@ -8,7 +8,8 @@ use tokio::sync::Mutex;
 use tokio::task::spawn_local;
 
 use super::backup;
-use super::clients::ClientSlot;
+use super::beside::OtherClients;
+use super::clients::{ClientSlot, NO_LIBRARY};
 use super::clock;
 use super::eviction;
 use super::footprint::Footprints;
@@ -46,6 +47,8 @@ pub(super) struct Testbed {
     /// The port of each node's primary. Empty if the nodes are the shards of a cluster.
     pub(super) ports: RefCell<Vec<u16>>,
     pub(super) seats: Vec<Mutex<ClientSlot>>,
+    /// The other library whose clients are every second one, if there is one.
+    pub(super) beside: Option<OtherClients>,
     pub(super) effects: RefCell<Effects>,
     pub(super) footprints: RefCell<Footprints>,
 }
@@ -283,14 +286,16 @@ impl Testbed {
 
     /// Stops the process of a client for a while, or sets its clock.
     async fn disturb(&self, seat: &mut ClientSlot, fault: ClientFault, lasts: Duration) -> Struck {
+        let lacks = seat.lacks_clocks();
         match fault {
-            ClientFault::Suspend { clock } => return set(seat.suspend(lasts, clock).await),
+            ClientFault::Suspend { clock } => return set(seat.suspend(lasts, clock).await, lacks),
             ClientFault::Rate { rate_ppm } => {
-                return set(seat.clocks().map(|clocks| clocks.run_at(rate_ppm)));
+                let clocks = seat.clocks();
+                return set(clocks.map(|clocks| clocks.run_at(rate_ppm)), lacks);
             }
             ClientFault::Step { by } => {
                 let by = by.as_nanos().saturating_mul(i64::from(self.scale));
-                return set(seat.clocks().map(|clocks| clocks.step(by)));
+                return set(seat.clocks().map(|clocks| clocks.step(by)), lacks);
             }
             _ => {}
         }
@@ -357,11 +362,12 @@ impl Testbed {
             }
             NodeFault::FreeBacklog => return done(backup::free_backlog(port).await),
             NodeFault::Rate { rate_ppm } => {
-                return set(node.clock().map(|clock| clock.run_wall_at(*rate_ppm)));
+                let clock = node.clock();
+                return set(clock.map(|clock| clock.run_wall_at(*rate_ppm)), NO_LIBRARY);
             }
             NodeFault::Step { by } => {
                 let by = by.as_nanos().saturating_mul(i64::from(self.scale));
-                return set(node.clock().map(|clock| clock.step(by)));
+                return set(node.clock().map(|clock| clock.step(by)), NO_LIBRARY);
             }
             _ => return Struck::Lacks("a fault of nodes".to_owned()),
         }
@@ -413,10 +419,10 @@ impl Testbed {
     }
 }
 
-/// Returns whether a clock was set, which takes the library of clocks.
-fn set(set: Option<std::io::Result<()>>) -> Struck {
+/// Returns whether a clock was set, or why the clock cannot be set.
+fn set(set: Option<std::io::Result<()>>, lacks: &str) -> Struck {
     match set {
         Some(result) => done(result),
-        None => Struck::Lacks("clocks of processes: no library could be compiled".to_owned()),
+        None => Struck::Lacks(lacks.to_owned()),
     }
 }

@@ -63,6 +63,8 @@ pub(super) enum ClientReport {
     },
     /// A wait with a bound has ended.
     Waited(BoundedWait),
+    /// A question for the time, from a client that cannot read the clock itself.
+    Now,
     /// An operation failed.
     Failed(String),
 }
@@ -95,6 +97,8 @@ pub(super) enum ConductorReply {
     Taken,
     /// The store has seen a larger token.
     Refused,
+    /// The time at which the question for it was answered.
+    Now { at: u64 },
     /// The client must drop the operation that it waits for.
     Cancel,
     /// The client must release what it holds, and end.

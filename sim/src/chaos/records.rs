@@ -78,6 +78,7 @@ impl Records {
         said: ClientReport,
         now: u64,
     ) -> Option<ConductorReply> {
+        let asked = now;
         let now = self.moment(now);
         match said {
             ClientReport::Hello(_) => None,
@@ -127,6 +128,7 @@ impl Records {
                 self.waits.add(process, wait);
                 None
             }
+            ClientReport::Now => Some(ConductorReply::Now { at: asked }),
             ClientReport::Failed(what) => {
                 self.last_failures.insert(process.client, what.clone());
                 *self.failures.entry(what).or_default() += 1;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::beside::SharedWith;
 use super::records::{beside_each_other, during_holds, hand_overs};
 use super::waits::WaitCounts;
 use crate::checker::{Property, check_one};
@@ -27,6 +28,9 @@ pub(crate) struct Observed {
     /// The number of faults that were impossible, for each reason why they were.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) lacking: BTreeMap<String, u64>,
+    /// How the names were shared with the clients of another library, if there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) beside: Option<SharedWith>,
     /// How often two clients believed that they held the lock at the same time.
     pub(crate) overlaps: u64,
     /// The first violation of exclusion.
@@ -86,6 +90,8 @@ pub(crate) struct Break {
 pub(crate) enum Vacuous {
     Holds,
     HandOvers,
+    /// One of two libraries had few holds, or few names passed between the two in one of the directions.
+    Beside,
     Faults,
     Waits,
     Queue,
@@ -96,6 +102,7 @@ impl Vacuous {
         match self {
             Vacuous::Holds => "too few holds",
             Vacuous::HandOvers => "too few hand-overs",
+            Vacuous::Beside => "too few holds of one library, or too few hand-overs to it",
             Vacuous::Faults => "too few faults during a hold",
             Vacuous::Queue => "too few grants of a fair lock while others waited",
             Vacuous::Waits => "too few waits with a bound",
@@ -109,6 +116,8 @@ const LEAST_HAND_OVERS: u64 = 10;
 const LEAST_FAULTS: u64 = 4;
 const LEAST_WAITS: u64 = 10;
 const LEAST_QUEUED: u64 = 10;
+// The holds of each library and the hand-overs in each direction, if there are two libraries.
+const LEAST_BESIDE: u64 = 10;
 
 impl Observed {
     /// Returns how often two clients held one name at the same time, in words.
@@ -167,6 +176,14 @@ impl Observed {
         }
         if self.queued.is_some_and(|queued| queued < min(LEAST_QUEUED)) {
             return Some(Vacuous::Queue);
+        }
+        let least = self.beside.map(|beside| {
+            let ours = self.holds.saturating_sub(beside.holds);
+            let holds = beside.holds.min(ours);
+            holds.min(beside.to_them).min(beside.to_us)
+        });
+        if least.is_some_and(|least| least < min(LEAST_BESIDE)) {
+            return Some(Vacuous::Beside);
         }
         let planned = u64::try_from(planned_faults).unwrap_or(u64::MAX);
         // A plan with few faults cannot reach the usual bound.

@@ -1,5 +1,6 @@
 //! The command `chaos`.
 
+mod beside;
 mod compare;
 mod control;
 mod storms;
@@ -11,6 +12,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
+use self::beside::{APART, Library};
 use self::storms::{Asked, Storms, classes, locks};
 use self::table::{CellRow, table};
 use super::{CliError, Form, InLane, chosen, complain, say, say_json};
@@ -28,6 +30,7 @@ Examples:
   quorlock-sim chaos --class \"restarts, amnesia\" --minutes 5 --seed 7
   quorlock-sim chaos --class \"restarts, amnesia\" --workload leading --seed 7
   quorlock-sim chaos --class \"client pauses\" --lock published --json
+  quorlock-sim chaos --class \"client crashes\" --beside redisson --seed 7
   quorlock-sim chaos --class flush --lock ours --plan > storm.toml && quorlock-sim run storm.toml
   quorlock-sim chaos compare --minutes 1
 
@@ -40,6 +43,7 @@ comes back later than the bound and the measured lateness of the machine allow. 
 a name to an owner that is behind another one in its queue. No process outlives the command, even if the command is killed.
 With --class elections, the nodes are Sentinel groups, whose real sentinels elect another primary when one is killed or stopped.
 With --class \"cluster failovers\", the nodes are the shards of one real Redis Cluster, which promotes replicas and whose slots are moved.
+With --beside redisson, every second client is a JVM with Redisson's locks. Maven builds its program into target/chaos-redisson.
 
 With --class, two locks run side by side: RedLock of this crate, and a control that must break in the same time. With --workload
 several, a third lock runs, too: \"ours, MultiLock\", whose names are on two servers. Exit codes: 0 as expected, 1 wrong arguments or
@@ -62,11 +66,15 @@ pub(super) struct Chaos {
     class: Vec<String>,
     /// Run only this lock; may be given several times. By default, RedLock of this crate and the control of the class,
     /// a lock that must break in the same time.
-    #[arg(long, requires = "class", value_parser = PossibleValuesParser::new(locks().map(|lock| lock.id)))]
+    #[arg(long, requires = "class", value_parser = PossibleValuesParser::new(lock_ids()))]
     lock: Vec<String>,
     /// The work of the clients in the storm.
     #[arg(long, requires = "class", value_enum, default_value_t)]
     workload: StormWork,
+    /// Make every second client one of this library, on the same names. The lock is the one on one node, where both
+    /// exclude each other; in the control, the other library's clients lock other names.
+    #[arg(long, requires = "class", value_enum)]
+    beside: Option<Library>,
     /// How long each storm lasts, in minutes.
     #[arg(long, default_value_t = 1.0, value_parser = storms::minutes)]
     minutes: f64,
@@ -98,6 +106,11 @@ struct CellReport<'a> {
     expected: Expected,
     wrong: Option<&'a str>,
     observed: &'a Observed,
+}
+
+/// Returns the ids of the locks that a storm can have.
+fn lock_ids() -> impl Iterator<Item = &'static str> {
+    locks().map(|lock| lock.id).chain([APART])
 }
 
 impl Chaos {
@@ -152,6 +165,7 @@ impl Chaos {
             let storms = Storms {
                 class: self.class.clone(),
                 work: self.workload,
+                beside: self.beside,
                 lock: self.lock.clone(),
                 minutes: self.minutes,
                 scale: self.scale,
@@ -174,6 +188,7 @@ impl Chaos {
                 false => Expected::Anything,
             },
             plan,
+            beside: None,
         }])
     }
 }

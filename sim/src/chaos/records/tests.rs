@@ -1,7 +1,8 @@
 //! Tests with possible reports of clients, in which violations must be found.
 
 use super::*;
-use crate::chaos::verdict::Observed;
+use crate::chaos::beside::SharedWith;
+use crate::chaos::verdict::{Observed, Vacuous};
 
 const BEGAN: u64 = 1_000;
 
@@ -298,4 +299,43 @@ fn readers_meet_and_break_nothing_and_a_writer_beside_them_is_noticed() {
     assert_eq!(of(Access::Read, Access::Write), 1);
     assert_eq!(of(Access::Write, Access::Read), 1);
     assert_eq!(of(Access::Write, Access::Write), 1);
+}
+
+#[test]
+fn a_client_that_cannot_read_the_clock_is_told_the_time_of_its_question() {
+    let told = records().hear(process(1), ClientReport::Now, BEGAN + 30);
+    let at = BEGAN + 30;
+    assert!(matches!(told, Some(ConductorReply::Now { at: told }) if told == at));
+}
+
+#[test]
+fn a_run_with_two_libraries_needs_hand_overs_in_both_directions() {
+    let shared = SharedWith {
+        holds: 50,
+        to_them: 10,
+        to_us: 10,
+        overlaps: 0,
+    };
+    let vacuous = |beside| {
+        let observed = Observed {
+            seconds: 60,
+            holds: 100,
+            hand_overs: 80,
+            during_holds: 30,
+            beside: Some(beside),
+            ..Observed::default()
+        };
+        observed.vacuous(60)
+    };
+    assert_eq!(vacuous(shared), None);
+    for less in [
+        |shared: &mut SharedWith| shared.holds = 9,
+        |shared: &mut SharedWith| shared.holds = 91,
+        |shared: &mut SharedWith| shared.to_them = 9,
+        |shared: &mut SharedWith| shared.to_us = 9,
+    ] {
+        let mut shared = shared;
+        less(&mut shared);
+        assert_eq!(vacuous(shared), Some(Vacuous::Beside));
+    }
 }

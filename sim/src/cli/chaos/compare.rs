@@ -8,7 +8,9 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 
 use super::super::{CliError, complain, say, write_file};
-use super::storms::{Asked, Storms, classes, locks};
+use super::beside::{self, Library};
+use super::lock_ids;
+use super::storms::{Asked, Storms, classes};
 use crate::study::matrix::StormWork;
 use crate::study::predicted::{Compared, PrintedMatrix, Results, Simulated};
 
@@ -24,11 +26,14 @@ pub(super) struct Compare {
     class: Vec<String>,
     /// Run only this lock; may be given several times. By default, the lock on one server, the lock on a majority, and
     /// the control of the class.
-    #[arg(long, value_parser = PossibleValuesParser::new(locks().map(|lock| lock.id)))]
+    #[arg(long, value_parser = PossibleValuesParser::new(lock_ids()))]
     lock: Vec<String>,
     /// The work of the clients.
     #[arg(long, value_enum, default_value_t)]
     workload: StormWork,
+    /// Make every second client one of this library, on the same names.
+    #[arg(long, value_enum)]
+    beside: Option<Library>,
     /// How long each class runs, in minutes. Rare breaks need half an hour.
     #[arg(long, default_value_t = 30.0, value_parser = super::storms::minutes)]
     minutes: f64,
@@ -56,6 +61,7 @@ impl Compare {
             let storms = Storms {
                 class: vec![class.id.to_owned()],
                 work: self.workload,
+                beside: self.beside,
                 lock: self.lock.clone(),
                 minutes: self.minutes,
                 scale: SCALE,
@@ -107,9 +113,12 @@ impl Compare {
     }
 
     fn keep(&self, results: &mut Results, matrix: &PrintedMatrix) -> Result<(), CliError> {
-        let works = StormWork::value_variants().iter();
-        let labels = works.flat_map(|work| classes().map(|class| work.label(class.id)));
-        let labels: Vec<String> = labels.collect();
+        let mut labels = Vec::new();
+        for beside in [None, Some(Library::Redisson)] {
+            for work in StormWork::value_variants() {
+                labels.extend(classes().map(|class| beside::label(beside, *work, class.id)));
+            }
+        }
         let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
         results.print(matrix, &labels);
         results.command = format!(

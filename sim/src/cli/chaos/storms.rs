@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::CliError;
+use super::beside::{self, APART, Library};
 use super::control::{control_of, is_of_work, locks_of};
+use crate::chaos::beside::NamesOfOthers;
 use crate::chaos::cell::{self, Observed};
 use crate::chaos::had;
 use crate::plan::Plan;
@@ -20,6 +22,8 @@ use crate::study::progress::{self, Counting};
 pub(super) struct Storms {
     pub(super) class: Vec<String>,
     pub(super) work: StormWork,
+    /// The library of every second client, if that is not this crate.
+    pub(super) beside: Option<Library>,
     /// The locks. If empty, a default set and the control of the class.
     pub(super) lock: Vec<String>,
     pub(super) minutes: f64,
@@ -34,6 +38,8 @@ pub(super) struct Asked {
     pub(super) class: String,
     pub(super) plan: Plan,
     pub(super) expected: Expected,
+    /// The names of the other library's clients, if every second client is one of them.
+    pub(super) beside: Option<NamesOfOthers>,
 }
 
 /// Returns the classes of the matrix, and those that only storms have.
@@ -74,6 +80,14 @@ impl Storms {
                 let why = format!("{}: {}", class.id, why.unwrap_or_default());
                 return Err(CliError::Other(why));
             }
+            if let Some(library) = self.beside {
+                asked.extend(beside::asked(self, class, library)?);
+                continue;
+            }
+            if self.lock.iter().any(|id| id == APART) {
+                let why = format!("{}, {APART}: this lock needs --beside", class.id);
+                return Err(CliError::Other(why));
+            }
             let is_asked = |lock: &&Candidate| match self.lock.is_empty() {
                 true => {
                     locks_of(class.id, self.work, usual).contains(&lock.id)
@@ -105,7 +119,8 @@ impl Storms {
     fn of(&self, lock: &Candidate, class: &Class) -> Asked {
         Asked {
             lock: lock.id.to_owned(),
-            class: self.work.label(class.id),
+            class: self.label(class.id),
+            beside: None,
             plan: lock.storm(class, self.storm(self.seed)),
             expected: match control_of(class.id, self.work) == Some(lock.id) {
                 true => Expected::Breaks,
@@ -117,7 +132,12 @@ impl Storms {
         }
     }
 
-    fn storm(&self, seed: u64) -> Storm {
+    /// Returns the name of a class with this work in tables.
+    pub(super) fn label(&self, class: &str) -> String {
+        beside::label(self.beside, self.work, class)
+    }
+
+    pub(super) fn storm(&self, seed: u64) -> Storm {
         let seconds = self.minutes * 60.0 / f64::from(self.scale);
         Storm {
             seed,
@@ -127,9 +147,10 @@ impl Storms {
         }
     }
 
-    /// Returns `many` storms of the same class and lock for the simulator, with consecutive seeds.
+    /// Returns `many` storms of the same class and lock for the simulator, with consecutive seeds. The
+    /// simulator has only the clients of this crate, and no control of another library.
     pub(super) fn simulated(&self, asked: &Asked, many: u64) -> impl Iterator<Item = Plan> {
-        let class = classes().find(|class| self.work.label(class.id) == asked.class);
+        let class = classes().find(|class| self.label(class.id) == asked.class);
         let lock = locks().find(|lock| lock.id == asked.lock);
         let pair = class.zip(lock);
         let seeds = self.seed..self.seed.saturating_add(many);
@@ -147,6 +168,7 @@ impl Storms {
 
 /// Runs plans on real servers, all at the same time, with a progress bar on the terminal.
 pub(super) fn side_by_side(cells: &[Asked], scale: u32) -> Result<Vec<Observed>, CliError> {
+    let command = beside::prepare(cells)?;
     let seconds = |asked: &Asked| (asked.plan.duration.as_duration() * scale).as_secs();
     let bar = Arc::new(progress::bar(
         cells.iter().map(seconds).max().unwrap_or(0),
@@ -158,7 +180,9 @@ pub(super) fn side_by_side(cells: &[Asked], scale: u32) -> Result<Vec<Observed>,
     let observed = std::thread::scope(|scope| {
         let run = |asked: &Asked| {
             let (plan, bar) = (asked.plan.clone(), Arc::clone(&bar));
-            scope.spawn(move || cell::run(&plan, scale, move |second| bar.set_position(second)))
+            let others = beside::clients(asked, command.as_deref());
+            let tick = move |second| bar.set_position(second);
+            scope.spawn(move || cell::run(&plan, scale, others, tick))
         };
         let running: Vec<_> = cells.iter().map(run).collect();
         let ended = running.into_iter().map(|cell| {
@@ -184,6 +208,7 @@ mod tests {
         Storms {
             class: vec![class.to_owned()],
             work: StormWork::Plain,
+            beside: None,
             lock: lock.iter().map(|id| (*id).to_owned()).collect(),
             minutes: 1.0,
             scale: 10,

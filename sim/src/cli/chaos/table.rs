@@ -79,6 +79,11 @@ fn notes(observed: &Observed) -> Vec<String> {
         ));
     }
     let lacking = observed.lacking.iter();
+    notes.extend(
+        observed
+            .beside
+            .map(|beside| beside.sentence(observed.holds)),
+    );
     notes.extend(lacking.map(|(what, times)| format!("{times} faults were not available: {what}")));
     let complaints = observed.complaints.iter();
     notes.extend(complaints.map(|said| format!("unexpected: {said}")));

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{Agreement, Compared, Expected, Results};
+use super::{Agreement, Compared, Expected, Results, Simulated};
+use crate::chaos::cell::Observed;
 
 /// The shares of the matrix, as its tables print them, by class and lock.
 #[derive(Clone, Debug, Default)]
@@ -96,7 +97,7 @@ impl Results {
             };
             let _ = write!(
                 text,
-                "\n| {} | {}{} | {} | {} of {} | {seen} | {} | {} | {} | {}, {} | {} |",
+                "\n| {} | {}{} | {} | {} | {seen} | {} | {} | {} | {}, {} | {} |",
                 cell.class,
                 cell.lock,
                 if cell.expected == Expected::Breaks {
@@ -105,11 +106,10 @@ impl Results {
                     ""
                 },
                 share.unwrap_or(""),
-                simulated.exclusion,
-                simulated.runs,
+                in_simulation(*simulated),
                 minutes(observed.seconds),
                 observed.holds,
-                observed.hand_overs,
+                hand_overs(observed),
                 observed.faults,
                 observed.during_holds,
                 match cell.agreement(share) {
@@ -141,6 +141,26 @@ impl Results {
                 .to_owned(),
             false => text.trim_end().to_owned(),
         }
+    }
+}
+
+/// Formats the number of simulated storms that broke exclusion. Empty if there are none.
+fn in_simulation(simulated: Simulated) -> String {
+    match simulated.runs {
+        0 => String::new(),
+        runs => format!("{} of {runs}", simulated.exclusion),
+    }
+}
+
+/// Formats the hand-overs, and among them those between two libraries.
+fn hand_overs(observed: &Observed) -> String {
+    let all = observed.hand_overs;
+    match observed.beside {
+        Some(beside) => format!(
+            "{all} ({} to Redisson, {} back)",
+            beside.to_them, beside.to_us
+        ),
+        None => all.to_string(),
     }
 }
 
