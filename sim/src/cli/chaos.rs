@@ -125,6 +125,7 @@ impl Chaos {
             }
             return Ok(0);
         }
+        beside::prepare(&asked)?;
         let mut lines = Vec::new();
         let mut code = 0;
         // The locks of one class run side by side. The classes run one after another.

@@ -55,18 +55,10 @@ impl Compare {
     pub(super) fn run(self) -> Result<u8, CliError> {
         let matrix = read_matrix(&self.matrix)?;
         let mut results = Results::read(&self.results).map_err(CliError::Other)?;
-        let named = |class: &str| self.class.is_empty() || self.class.iter().any(|id| id == class);
         let mut code = 0;
-        for class in classes().filter(|class| named(class.id)) {
-            let storms = Storms {
-                class: vec![class.id.to_owned()],
-                work: self.workload,
-                beside: self.beside,
-                lock: self.lock.clone(),
-                minutes: self.minutes,
-                scale: SCALE,
-                seed: self.seed,
-            };
+        self.prepare()?;
+        for class in classes().filter(|class| self.has(class.id)) {
+            let storms = self.storms(class.id);
             // Classes that real machines do not support are left out, unless they are named.
             let asked = match storms.asked(&["ours", "ours, one node"]) {
                 Ok(asked) => asked,
@@ -104,6 +96,31 @@ impl Compare {
         say(&figure("table"));
         say(&format!("\n{}", figure("disagreements")));
         Ok(code)
+    }
+
+    /// Returns whether a class is compared.
+    fn has(&self, class: &str) -> bool {
+        self.class.is_empty() || self.class.iter().any(|id| id == class)
+    }
+
+    fn storms(&self, class: &str) -> Storms {
+        Storms {
+            class: vec![class.to_owned()],
+            work: self.workload,
+            beside: self.beside,
+            lock: self.lock.clone(),
+            minutes: self.minutes,
+            scale: SCALE,
+            seed: self.seed,
+        }
+    }
+
+    /// Builds the other library's program before the first class runs, so that the error names every class.
+    fn prepare(&self) -> Result<(), CliError> {
+        let named = classes().filter(|class| self.has(class.id));
+        let asked = named.filter_map(|class| self.storms(class.id).asked(&[]).ok());
+        let asked: Vec<Asked> = asked.flatten().collect();
+        beside::prepare(&asked).map(drop)
     }
 
     fn is_there(&self, results: &Results, asked: &Asked) -> bool {
