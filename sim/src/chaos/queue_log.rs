@@ -67,9 +67,8 @@ impl QueueLog {
     pub(super) fn hear(&mut self, node: u16, at: u64, line: &str) {
         let queues = self.nodes.entry(node).or_default();
         let Some(called) = parse(line) else {
-            match loss(line) {
-                Some(start) => queues.begin_again(start),
-                None => return,
+            if removes_all(line) {
+                queues.begin_again(QueueStart::Empty);
             }
             return;
         };
@@ -173,16 +172,10 @@ fn parse(line: &str) -> Option<Called<'_>> {
     })
 }
 
-/// Returns how queues begin after a command that removes keys: of all names, or those that the server evicts because
-/// other keys exceed its memory.
-fn loss(line: &str) -> Option<QueueStart> {
-    let (_, words) = line.split_once("] ")?;
-    if words.starts_with("\"FLUSHALL\"") {
-        return Some(QueueStart::Empty);
-    }
-    words
-        .starts_with("\"SET\" \"filler:")
-        .then_some(QueueStart::Unknown)
+/// Returns whether a command removes all keys.
+fn removes_all(line: &str) -> bool {
+    line.split_once("] ")
+        .is_some_and(|(_, words)| words.starts_with("\"FLUSHALL\""))
 }
 
 fn name_of(key: &str, prefix: &str) -> Option<NameId> {
