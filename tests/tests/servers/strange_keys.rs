@@ -18,6 +18,7 @@ server_tests![
     a_lock_of_a_stranger_is_shown_and_freed_by_force,
     no_count_that_another_program_writes_holds_up_the_server,
     a_queue_behind_a_dead_waiter_of_a_jvm_is_shown_and_moved_on_by_force,
+    a_queue_whose_times_were_evicted_blocks_no_waiter,
 ];
 
 async fn a_key_of_another_type_is_named_and_stays() {
@@ -265,6 +266,28 @@ async fn a_queue_behind_a_dead_waiter_of_a_jvm_is_shown_and_moved_on_by_force() 
     locks.force_release("a").await.unwrap();
     let guard = tokio::time::timeout(Duration::from_secs(3), waiting);
     guard.await.unwrap().unwrap().release().await.unwrap();
+    let keys: Vec<String> = server.command(&["KEYS", "*"]);
+    assert_eq!(keys, [token_key(&name("a"))]);
+}
+
+/// A server at its memory limit evicted the keys that show until when each waiter counts as alive, and kept the queue.
+async fn a_queue_whose_times_were_evicted_blocks_no_waiter() {
+    let server = Server::start();
+    let locks = settings().connect(server.address()).await.unwrap();
+    server.command::<()>(&["RPUSH", "redisson_lock_queue:{a}", "0f:7", "1e:3"]);
+    let guard = locks.fair("a").try_acquire().await.unwrap();
+    guard.expect("no waiter is alive").release().await.unwrap();
+    // A waiter that is alive keeps its place behind one whose time was evicted.
+    let holder = locks.fair("a").acquire().await.unwrap();
+    let waiting = locks.fair("a");
+    let waiting = tokio::spawn(async move { waiting.acquire().await.unwrap() });
+    while server.command::<usize>(&["LLEN", "redisson_lock_queue:{a}"]) < 1 {
+        tokio::task::yield_now().await;
+    }
+    server.command::<()>(&["LPUSH", "redisson_lock_queue:{a}", "0f:7"]);
+    holder.release().await.unwrap();
+    let guard = tokio::time::timeout(Duration::from_secs(3), waiting).await;
+    guard.unwrap().unwrap().release().await.unwrap();
     let keys: Vec<String> = server.command(&["KEYS", "*"]);
     assert_eq!(keys, [token_key(&name("a"))]);
 }

@@ -17,15 +17,17 @@ local function keep_theirs(queue, timeouts, alive, head)
 end
 
 -- Drops dead waiters at the head of the queue. Waiters of Quorlock are judged by `alive`. Those of Redisson, which have
--- no entry there, are judged by `timeouts`, as Redisson does. Returns the first of the rest, whether any were dropped,
--- and until when the first one counts as alive (nil if it has no entry).
+-- no entry there, are judged by `timeouts`, as Redisson does. A waiter without an entry in either is dead: a server at its
+-- memory limit may evict these two keys and keep the queue, and the waiters in it would block it for ever. A waiter that
+-- is still there queues again when it asks again. Returns the first of the rest, whether any were dropped, and until when
+-- the first one counts as alive (nil if there is none).
 local function first_waiting(queue, timeouts, alive, now)
   local call = redis.call
   local head, dropped, last = call('LINDEX', queue, 0), false, nil
   while head do
     local theirs, ours = call('ZSCORE', timeouts, head), call('ZSCORE', alive, head)
     last = tonumber(ours or theirs or nil)
-    if not (last and (last < now or not ours and last <= now)) then break end
+    if last and (now < last or ours and last == now) then break end
     drop_first(queue, timeouts, alive, head)
     dropped = true
     head = call('LINDEX', queue, 0)
