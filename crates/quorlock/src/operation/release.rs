@@ -15,7 +15,7 @@ use crate::operation::inquiry::Inquiry;
 use crate::shared::client::Client;
 use crate::shared::hold::{Hold, requests};
 use crate::shared::keeper::{CleanUp, late};
-use crate::shared::rests::Grants;
+use crate::shared::rests::Answers;
 use crate::shared::wake_ups::HeardBefore;
 use crate::telemetry;
 
@@ -27,7 +27,7 @@ pub(crate) struct Releasing {
     began: Time,
     /// The largest number of other clients that a node notified of the release.
     told: u32,
-    grants: Grants,
+    answers: Answers,
     /// Wake-ups that resting subscriptions had received before the release; `None` if no subscriptions rest.
     heard_before: Option<HeardBefore>,
     inquiry: Inquiry,
@@ -62,11 +62,12 @@ impl Releasing {
             Vec::new()
         };
         let claimed = hold.claimed();
-        let mut members = hold.layout.members.all();
-        let grants = if members.all(|member| hold.counts(member)) {
-            Grants::All
+        // A member that refused has answered, and leaves no claim.
+        let mut left = claimed.iter();
+        let answers = if orphans.is_empty() && left.all(|member| hold.counts(*member)) {
+            Answers::All
         } else {
-            Grants::Some
+            Answers::Some
         };
         let heard_before = match count {
             0 => client.keeper.rests().releasing(&hold.layout.key),
@@ -88,7 +89,7 @@ impl Releasing {
             count,
             began: now,
             told: 0,
-            grants,
+            answers,
             heard_before,
             inquiry,
         }))
@@ -139,7 +140,7 @@ impl Releasing {
                     let now = runtime.now();
                     let took = now.since(self.began);
                     let key = &self.hold.layout.key;
-                    let shown = (self.told, self.grants);
+                    let shown = (self.told, self.answers);
                     keeper.rests().released(now, key, took, shown);
                 }
                 Ok(())

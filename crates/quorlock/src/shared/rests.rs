@@ -43,14 +43,14 @@ struct Rest {
     released: Vec<(MemberId, u64)>,
     /// How many other clients were listening at the last release.
     told: u32,
-    grants: Grants,
+    answers: Answers,
     passes_until: Option<Time>,
     until: Time,
 }
 
-/// The members that granted the lock, as far as they had answered at its release.
+/// The members that had answered the acquire by the release.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Grants {
+pub(crate) enum Answers {
     /// Every member.
     All,
     /// A threshold, but not every member. The others may be unreachable.
@@ -65,8 +65,8 @@ pub(crate) struct Remembered {
     released: Vec<(MemberId, u64)>,
     /// How many other clients were listening at the last release.
     told: u32,
-    /// The members that granted the lock that was released.
-    grants: Grants,
+    /// The members that had answered by the last release.
+    answers: Answers,
     /// Until when the acquisition lets other clients pass.
     passes_until: Option<Time>,
 }
@@ -84,7 +84,7 @@ impl Remembered {
         });
         if CONTENTION <= self.told {
             machine.expect_crowd(self.told);
-            if self.grants == Grants::Some {
+            if self.answers == Answers::Some {
                 machine.expect_collision();
             }
         }
@@ -137,20 +137,20 @@ impl Rests {
     }
 
     /// Records a release that took this long, the number of other clients that were notified, and which members had
-    /// granted the lock.
+    /// answered the acquire.
     pub(crate) fn released(
         &self,
         now: Time,
         key: &Arc<str>,
         took: Duration,
-        (told, grants): (u32, Grants),
+        (told, answers): (u32, Answers),
     ) {
         if told == 0 && !self.is_used.load(Ordering::Acquire) {
             return;
         }
         self.change(now, key, |rest| {
             rest.told = told;
-            rest.grants = grants;
+            rest.answers = answers;
             rest.passes_until = match told {
                 0 => None,
                 _ => rest.courtesy.handle_release(now, took),
@@ -172,7 +172,7 @@ impl Rests {
             courtesy: Courtesy::default(),
             released: Vec::new(),
             told: 0,
-            grants: Grants::All,
+            answers: Answers::All,
             passes_until: None,
             until: now,
         });
@@ -195,7 +195,7 @@ impl Rests {
             ears: rest.ears.take(),
             released: std::mem::take(&mut rest.released),
             told: rest.told,
-            grants: rest.grants,
+            answers: rest.answers,
             passes_until: rest.passes_until.take(),
         })
     }
