@@ -19,6 +19,7 @@ mod lateness;
 mod lock_under_test;
 mod message;
 mod monitor;
+pub(crate) mod network;
 mod node;
 mod node_servers;
 mod plain;

@@ -16,6 +16,7 @@ use super::footprint::Footprint;
 use super::lock_under_test;
 use super::message::{ConductorReply, WorkerSettings};
 use super::monitor;
+use super::network::Network;
 use super::node::Node;
 use super::node_servers::NodeServers;
 use super::preload::Preload;
@@ -39,7 +40,8 @@ use crate::plan::{LockKind, Plan, WorkloadKind};
 const BOUND: Duration = Duration::from_secs(30);
 
 /// Runs a plan on real servers. All times of the plan are multiplied by `scale`. With `beside`, every second client is
-/// one of another library. `tick` is called every second.
+/// one of another library. `tick` is called every second. The calling thread must end after the run, because it stays in
+/// the network of the run.
 ///
 /// # Errors
 /// Returns the reason why the plan could not run, for example a missing `redis-server` or no free port.
@@ -49,11 +51,16 @@ pub(crate) fn run(
     beside: Option<OtherClients>,
     tick: impl Fn(u64) + 'static,
 ) -> Result<Observed, String> {
+    let network = Network::enter()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let runtime = runtime.map_err(|error| error.to_string())?;
-    LocalSet::new().block_on(&runtime, observe(plan.clone(), scale, beside, tick))
+    let observed = LocalSet::new().block_on(&runtime, observe(plan.clone(), scale, beside, tick));
+    Ok(Observed {
+        network: Some(network),
+        ..observed?
+    })
 }
 
 /// Returns the number of nodes that a plan needs.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::beside::SharedWith;
+use super::network::Network;
 use super::records::{beside_each_other, during_holds, hand_overs};
 use super::waits::WaitCounts;
 use crate::checker::{Property, check_one};
@@ -28,6 +29,9 @@ pub(crate) struct Observed {
     /// The number of faults that were impossible, for each reason why they were.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) lacking: BTreeMap<String, u64>,
+    /// The network of the processes; `None` in results of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) network: Option<Network>,
     /// How the names were shared with the clients of another library, if there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) beside: Option<SharedWith>,

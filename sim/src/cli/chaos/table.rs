@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::chaos::cell::Observed;
+use crate::chaos::network::Network;
 
 /// The observation of one lock under one class.
 pub(super) struct CellRow {
@@ -13,8 +14,13 @@ pub(super) struct CellRow {
 
 /// Formats a line for each lock, and below it the faults that were not available and what went wrong.
 pub(super) fn table(lines: &[CellRow]) -> String {
+    let width = |of: fn(&CellRow) -> &str, least: usize| {
+        let widths = lines.iter().map(|line| of(line).len());
+        widths.max().unwrap_or(0).max(least)
+    };
+    let (class, lock) = (width(|line| &line.class, 24), width(|line| &line.lock, 18));
     let mut text = format!(
-        "{:<24} {:<18} {:>5} {:>6} {:>6} {:>6} {:>6}  {:<22} {}",
+        "{:<class$} {:<lock$} {:>5} {:>6} {:>6} {:>6} {:>6}  {:<22} {}",
         "class", "lock", "s", "holds", "passed", "faults", "inside", "exclusion", "tokens"
     );
     for line in lines {
@@ -29,7 +35,7 @@ pub(super) fn table(lines: &[CellRow]) -> String {
         };
         let _ = write!(
             text,
-            "\n{:<24} {:<18} {:>5} {:>6} {:>6} {:>6} {:>6}  {:<22} {}",
+            "\n{:<class$} {:<lock$} {:>5} {:>6} {:>6} {:>6} {:>6}  {:<22} {}",
             line.class,
             line.lock,
             observed.seconds,
@@ -85,6 +91,9 @@ fn notes(observed: &Observed) -> Vec<String> {
             .map(|beside| beside.sentence(observed.holds)),
     );
     notes.extend(lacking.map(|(what, times)| format!("{times} faults were not available: {what}")));
+    if let Some(Network::Shared(why)) = &observed.network {
+        notes.push(format!("no network namespace: {why}"));
+    }
     let complaints = observed.complaints.iter();
     notes.extend(complaints.map(|said| format!("unexpected: {said}")));
     notes
