@@ -62,9 +62,7 @@ impl Releasing {
             Vec::new()
         };
         let claimed = hold.claimed();
-        // A member that refused has answered, and leaves no claim.
-        let mut left = claimed.iter();
-        let answers = if orphans.is_empty() && left.all(|member| hold.counts(*member)) {
+        let answers = if orphans.is_empty() && !hold.has_unanswered() {
             Answers::All
         } else {
             Answers::Some

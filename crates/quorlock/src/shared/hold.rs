@@ -311,7 +311,11 @@ impl Hold {
             if has_left_nothing {
                 return false;
             }
-            state.claims.set(member, ClaimState::Claimed);
+            let left = match answer {
+                Answer::Failed(_) => ClaimState::Unanswered,
+                _ => ClaimState::Claimed,
+            };
+            state.claims.set(member, left);
             state.renewal.status(now) != Status::Held
         })
     }
@@ -328,6 +332,11 @@ impl Hold {
     /// Whether a finished request may have left a claim on the member.
     pub(crate) fn may_stand_on(&self, member: MemberId) -> bool {
         self.state.lock().claims.may_stand_on(member)
+    }
+
+    /// Whether a member did not answer an acquire that has ended.
+    pub(crate) fn has_unanswered(&self) -> bool {
+        self.state.lock().claims.has_unanswered()
     }
 
     /// Whether to send a renewal or re-entry to the member.

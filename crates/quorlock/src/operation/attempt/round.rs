@@ -199,10 +199,12 @@ impl RunningRound {
         // An unanswered acquire passes to the hold, and its own answer decides whether it left a claim.
         let is_late = |member| late.iter().any(|late| late.member == member);
         let claims = layout.members.all().map(|member| {
-            if self.round.may_hold(member) && !is_late(member) {
-                ClaimState::Claimed
-            } else {
+            if is_late(member) || !self.round.may_hold(member) {
                 ClaimState::Absent
+            } else if self.round.is_mute(member) {
+                ClaimState::Unanswered
+            } else {
+                ClaimState::Claimed
             }
         });
         Won {

@@ -10,6 +10,8 @@ pub(crate) enum ClaimState {
     Absent,
     /// The member may have a claim, or a place in a queue.
     Claimed,
+    /// The member may have a claim: the reply to the acquire did not come, or was lost.
+    Unanswered,
 }
 
 /// The claim state of each member.
@@ -30,6 +32,13 @@ impl Claims {
 
     /// Whether a finished request may have left a claim on the member.
     pub(super) fn may_stand_on(&self, member: MemberId) -> bool {
-        member.get(&self.0) == Some(&ClaimState::Claimed)
+        member
+            .get(&self.0)
+            .is_some_and(|state| *state != ClaimState::Absent)
+    }
+
+    /// Whether a member did not answer an acquire that has ended.
+    pub(super) fn has_unanswered(&self) -> bool {
+        self.0.contains(&ClaimState::Unanswered)
     }
 }
