@@ -13,8 +13,13 @@ pub(super) struct CellRow {
 
 /// Formats a line for each lock, and below it the faults that were not available and what went wrong.
 pub(super) fn table(lines: &[CellRow]) -> String {
+    let width = |of: fn(&CellRow) -> &str, least: usize| {
+        let widths = lines.iter().map(|line| of(line).len());
+        widths.max().unwrap_or(0).max(least)
+    };
+    let (class, lock) = (width(|line| &line.class, 24), width(|line| &line.lock, 18));
     let mut text = format!(
-        "{:<24} {:<18} {:>5} {:>6} {:>6} {:>6} {:>6}  {:<22} {}",
+        "{:<class$} {:<lock$} {:>5} {:>6} {:>6} {:>6} {:>6}  {:<22} {}",
         "class", "lock", "s", "holds", "passed", "faults", "inside", "exclusion", "tokens"
     );
     for line in lines {
@@ -29,7 +34,7 @@ pub(super) fn table(lines: &[CellRow]) -> String {
         };
         let _ = write!(
             text,
-            "\n{:<24} {:<18} {:>5} {:>6} {:>6} {:>6} {:>6}  {:<22} {}",
+            "\n{:<class$} {:<lock$} {:>5} {:>6} {:>6} {:>6} {:>6}  {:<22} {}",
             line.class,
             line.lock,
             observed.seconds,
