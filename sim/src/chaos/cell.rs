@@ -8,7 +8,7 @@ use futures_util::future::try_join_all;
 use tokio::sync::Mutex;
 use tokio::task::{LocalSet, spawn_local};
 
-use super::beside::{OtherClients, SharedWith};
+use super::beside::{OtherClients, SharedWith, is_other};
 use super::clients::ClientSlot;
 use super::clock;
 use super::conductor::Testbed;
@@ -192,8 +192,7 @@ async fn observe(
         footprints: RefCell::default(),
     });
     let all = usize::from(plan.clients);
-    let is_first_held =
-        async || (reports.present() == all && 0 < reports.records().holds()).then_some(());
+    let is_first_held = async || (reports.present() == all && has_begun(&stage)).then_some(());
     if clock::wait_for(BOUND, is_first_held).await.is_none() {
         let failures = format!("{:?}", reports.records().failures());
         return Err(format!(
@@ -219,6 +218,12 @@ async fn observe(
         observed.lacking.insert(why, 1);
     }
     Ok(observed)
+}
+
+/// Returns whether a client of each library has had a hold.
+fn has_begun(stage: &Testbed) -> bool {
+    let records = stage.reports.records();
+    0 < records.holds() && (stage.beside.is_none() || records.has_won(is_other))
 }
 
 /// Keeps recording the length of the servers' append-only files, so that a power cut can restore an earlier length.
