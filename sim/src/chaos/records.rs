@@ -366,6 +366,12 @@ impl Records {
         self.last_failures.get(&client).map(String::as_str)
     }
 
+    /// Returns whether a client with one of these numbers has won a hold so far.
+    pub(super) fn has_won(&self, is_one: impl Fn(u16) -> bool) -> bool {
+        let mut stays = self.history.stays();
+        stays.any(|stay| is_one(stay.process.client))
+    }
+
     /// Returns how many writes of the unfenced counter were overwritten without having been read.
     pub(super) fn lost_updates(&self) -> u64 {
         let stores = self.stores.iter();

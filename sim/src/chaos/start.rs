@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::beside::is_other;
 use super::clock;
 use super::conductor::Testbed;
 use super::records::Records;
@@ -10,7 +11,8 @@ use super::records::Records;
 /// a minute for it on a machine that other programs use, too.
 pub(super) const BOUND: Duration = Duration::from_secs(180);
 
-/// Waits until every client is connected to the lock, a client has held it, and the nodes agree on their primaries.
+/// Waits until every client is connected to the lock, a client of each library has held it, and the nodes agree on their
+/// primaries.
 ///
 /// # Errors
 /// Returns the clients that are not ready, each with its last error, or the reason why the nodes do not agree.
@@ -18,7 +20,9 @@ pub(super) async fn wait(stage: &Testbed) -> Result<(), String> {
     let clients = u16::try_from(stage.seats.len()).unwrap_or(u16::MAX);
     let can_begin = async || {
         let records = stage.reports.records();
-        (records.absent(clients).is_empty() && 0 < records.holds()).then_some(())
+        let has_held = 0 < records.holds();
+        let have_others_held = stage.beside.is_none() || records.has_won(is_other);
+        (records.absent(clients).is_empty() && has_held && have_others_held).then_some(())
     };
     if clock::wait_for(BOUND, can_begin).await.is_none() {
         return Err(why(&stage.reports.records(), clients));
