@@ -174,7 +174,7 @@ async fn set_up(
         .map(RedisCluster::ports)
         .unwrap_or_default();
     let of_cluster = of_cluster.to_vec();
-    let names = (0..plan.workload.names.max(1))
+    let names = (0..lock_under_test::names(plan))
         .map(lock_under_test::name)
         .collect();
     // Clients do not need to know the faults.
@@ -354,7 +354,7 @@ async fn look_for_leftovers(plan: &Plan, stage: &Testbed) {
 }
 
 async fn claims(plan: &Plan, stage: &Testbed) -> Vec<(u16, u16)> {
-    let names = plan.workload.names.max(1);
+    let names = lock_under_test::names(plan);
     if let Some(cluster) = &stage.cluster {
         return cluster.claims(names).await;
     }
