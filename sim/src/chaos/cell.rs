@@ -30,6 +30,7 @@ use super::struck::Effects;
 #[cfg(test)]
 pub(crate) use super::verdict::Break;
 pub(crate) use super::verdict::Observed;
+use super::verdict::since;
 #[cfg(test)]
 pub(crate) use super::waits::WaitCounts;
 use crate::plan::fault::Kind;
@@ -229,6 +230,7 @@ async fn observe(
     let stage = Rc::new(set_up(&plan, scale, beside, preload).await?);
     start::wait(&stage).await?;
     let began = clock::now();
+    stage.reports.records().begin_run(began);
     spawn_local(look_at_lengths(Rc::clone(&stage)));
     spawn_local(look_at_footprints(Rc::clone(&stage)));
     let conducting = spawn_local(Rc::clone(&stage).conduct(plan.faults.clone(), began));
@@ -311,7 +313,9 @@ async fn end(plan: &Plan, stage: &Testbed) -> Result<Observed, String> {
     let (waits, overrun) = (records.wait_counts(), records.overrun());
     let queued = records.queues().ordered();
     let history = records.end(clock::now());
-    let beside = stage.beside.as_ref().map(|_| SharedWith::of(&history));
+    let run_began = records.run_began();
+    let counted = since(&history, run_began);
+    let beside = stage.beside.as_ref().map(|_| SharedWith::of(&counted));
     let effects = stage.effects.borrow().clone();
     Ok(Observed {
         faults: effects.struck,
@@ -326,7 +330,7 @@ async fn end(plan: &Plan, stage: &Testbed) -> Result<Observed, String> {
         beside,
         most_memory_kib: most.memory,
         most_descriptors: most.descriptors,
-        ..Observed::of(&history)
+        ..Observed::of(&history, run_began)
     })
 }
 
