@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use quorlock_core::message::{ReleaseReply, Reply};
+use quorlock_core::quorum::MemberId;
 use quorlock_core::release::Confirmation;
 use quorlock_core::renewal::Status;
 use quorlock_core::time::Time;
@@ -56,15 +57,16 @@ impl Releasing {
                 return Err(ReleaseError::NotHeld { names });
             }
         }
-        let orphans = if count == 0 {
-            hear_late(&client, &hold)
-        } else {
-            Vec::new()
+        let LateAnswers { orphans, answered } = match count {
+            0 => hear_late(&client, &hold),
+            _ => LateAnswers::default(),
         };
         let claimed = hold.claimed();
-        // A member that refused has answered, and leaves no claim.
+        // A member that refused has answered, and leaves no claim. One whose grant is read only now does not count,
+        // because the hold is over.
+        let has_answered = |member| hold.counts(member) || answered.contains(&member);
         let mut left = claimed.iter();
-        let answers = if orphans.is_empty() && left.all(|member| hold.counts(*member)) {
+        let answers = if orphans.is_empty() && left.all(|member| has_answered(*member)) {
             Answers::All
         } else {
             Answers::Some
@@ -184,15 +186,27 @@ impl Releasing {
     }
 }
 
+/// The acquires of a hold that were not answered when its round was won.
+#[derive(Default)]
+struct LateAnswers {
+    /// Members that still have not answered.
+    orphans: Vec<CleanUp>,
+    /// Members whose answer was read at the release.
+    answered: Vec<MemberId>,
+}
+
 /// Reads the answers that were missing when the round was won. Members that still have not answered are sent a
 /// release behind the acquire; the keeper waits for their answers.
-fn hear_late(client: &Client, hold: &Arc<Hold>) -> Vec<CleanUp> {
+fn hear_late(client: &Client, hold: &Arc<Hold>) -> LateAnswers {
     let clock = &*client.runtime;
-    let mut orphans = Vec::new();
+    let (mut orphans, mut answered) = (Vec::new(), Vec::new());
     for mut late in hold.take_late() {
         if let Poll::Ready(received) = late.poll(clock) {
             let (asked, sent) = late.asked(hold);
             late::answered(&asked, sent, &received);
+            if received.result.is_ok() {
+                answered.push(late.member);
+            }
             continue;
         }
         let now = clock.now();
@@ -204,7 +218,7 @@ fn hear_late(client: &Client, hold: &Arc<Hold>) -> Vec<CleanUp> {
         }
         orphans.push(orphan);
     }
-    orphans
+    LateAnswers { orphans, answered }
 }
 
 impl Future for Releasing {
