@@ -30,6 +30,7 @@ use super::struck::Effects;
 #[cfg(test)]
 pub(crate) use super::verdict::Break;
 pub(crate) use super::verdict::Observed;
+use super::verdict::since;
 #[cfg(test)]
 pub(crate) use super::waits::WaitCounts;
 use crate::plan::fault::Kind;
@@ -174,7 +175,7 @@ async fn set_up(
         .map(RedisCluster::ports)
         .unwrap_or_default();
     let of_cluster = of_cluster.to_vec();
-    let names = (0..plan.workload.names.max(1))
+    let names = (0..lock_under_test::names(plan))
         .map(lock_under_test::name)
         .collect();
     // Clients do not need to know the faults.
@@ -229,6 +230,7 @@ async fn observe(
     let stage = Rc::new(set_up(&plan, scale, beside, preload).await?);
     start::wait(&stage).await?;
     let began = clock::now();
+    stage.reports.records().begin_run(began);
     spawn_local(look_at_lengths(Rc::clone(&stage)));
     spawn_local(look_at_footprints(Rc::clone(&stage)));
     let conducting = spawn_local(Rc::clone(&stage).conduct(plan.faults.clone(), began));
@@ -311,7 +313,9 @@ async fn end(plan: &Plan, stage: &Testbed) -> Result<Observed, String> {
     let (waits, overrun) = (records.wait_counts(), records.overrun());
     let queued = records.queues().ordered();
     let history = records.end(clock::now());
-    let beside = stage.beside.as_ref().map(|_| SharedWith::of(&history));
+    let run_began = records.run_began();
+    let counted = since(&history, run_began);
+    let beside = stage.beside.as_ref().map(|_| SharedWith::of(&counted));
     let effects = stage.effects.borrow().clone();
     Ok(Observed {
         faults: effects.struck,
@@ -326,7 +330,7 @@ async fn end(plan: &Plan, stage: &Testbed) -> Result<Observed, String> {
         beside,
         most_memory_kib: most.memory,
         most_descriptors: most.descriptors,
-        ..Observed::of(&history)
+        ..Observed::of(&history, run_began)
     })
 }
 
@@ -354,7 +358,7 @@ async fn look_for_leftovers(plan: &Plan, stage: &Testbed) {
 }
 
 async fn claims(plan: &Plan, stage: &Testbed) -> Vec<(u16, u16)> {
-    let names = plan.workload.names.max(1);
+    let names = lock_under_test::names(plan);
     if let Some(cluster) = &stage.cluster {
         return cluster.claims(names).await;
     }

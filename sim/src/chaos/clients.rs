@@ -10,7 +10,7 @@ use super::clock;
 use super::guardian::{Folder, Guardian, state_of};
 use super::preload::{Preload, ProcessClocks};
 use crate::history::Process;
-use crate::plan::fault::Suspended;
+use crate::plan::fault::{ClientFault, Suspended};
 
 /// The reason why clocks cannot be changed where the library of clocks is missing.
 pub(super) const NO_LIBRARY: &str = "clocks of processes: no library could be compiled";
@@ -104,6 +104,15 @@ impl ClientSlot {
             Some(_) => "clocks of a JVM: the library of clocks is not loaded into it",
             None => NO_LIBRARY,
         }
+    }
+
+    /// Returns the reason why a fault cannot strike the client, if it cannot: the fault sets clocks.
+    pub(super) fn lacks(&self, fault: ClientFault) -> Option<&'static str> {
+        let sets_clocks = matches!(
+            fault,
+            ClientFault::Suspend { .. } | ClientFault::Rate { .. } | ClientFault::Step { .. }
+        );
+        (sets_clocks && self.clocks.is_none()).then(|| self.lacks_clocks())
     }
 
     /// Suspends the client's machine: stops the process, and lets its clocks stand still meanwhile. Returns `None` if

@@ -259,14 +259,20 @@ impl Testbed {
         lasts: Duration,
     ) -> Struck {
         if let ClientFault::Cancel { .. } = fault {
+            if !self.reports.tell(client, ConductorReply::Cancel) {
+                return Struck::PassedOver;
+            }
             self.began(index, Some(client));
-            self.reports.tell(client, ConductorReply::Cancel);
             return Struck::Yes;
         }
         let seat = self.seats.get(usize::from(client));
         let Some(mut seat) = seat.and_then(|seat| seat.try_lock().ok()) else {
             return Struck::PassedOver;
         };
+        // A fault without an effect may neither count as a fault during a hold nor excuse a wait.
+        if let Some(why) = seat.lacks(fault) {
+            return Struck::Lacks(why.to_owned());
+        }
         self.began(index, Some(client));
         if fault == ClientFault::Crash {
             seat.kill().await;
@@ -320,6 +326,10 @@ impl Testbed {
             let port = member.server(replica).port();
             return eviction::evict(port, *name, || self.began(index, None)).await;
         }
+        let needs_clock = matches!(fault, NodeFault::Rate { .. } | NodeFault::Step { .. });
+        if needs_clock && member.server(replica).clock().is_none() {
+            return Struck::Lacks(NO_LIBRARY.to_owned());
+        }
         self.began(index, None);
         if let NodeFault::Failover {
             replica,
@@ -330,10 +340,7 @@ impl Testbed {
             return self.fail_over(number, &mut member, what, lasts).await;
         }
         if let NodeFault::SlowReplication { by, replica } = fault {
-            let by = u64::try_from(self.longer(*by).as_nanos()).unwrap_or(u64::MAX);
-            member.slow_down(*replica, Slowness::By(by));
-            clock::sleep(lasts).await;
-            member.slow_down(*replica, Slowness::Usual);
+            self.slow_down(&member, (*replica, *by), lasts).await;
             return Struck::Yes;
         }
         let node = member.server(replica);
@@ -372,6 +379,18 @@ impl Testbed {
             _ => return Struck::Lacks("a fault of nodes".to_owned()),
         }
         Struck::Yes
+    }
+
+    async fn slow_down(
+        &self,
+        member: &NodeServers,
+        (replica, by): (Option<u16>, SimTime),
+        lasts: Duration,
+    ) {
+        let by = u64::try_from(self.longer(by).as_nanos()).unwrap_or(u64::MAX);
+        member.slow_down(replica, Slowness::By(by));
+        clock::sleep(lasts).await;
+        member.slow_down(replica, Slowness::Usual);
     }
 
     /// Waits until each Sentinel group and the cluster agree on their primaries.

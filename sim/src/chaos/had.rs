@@ -52,6 +52,9 @@ pub(crate) fn lacks_plan(plan: &Plan) -> Option<String> {
         LockKind::Multi if !plan.variant.has_product_clients() => Some(
             "variant: only the clients of the product lock names on different nodes together".to_owned(),
         ),
+        LockKind::Multi if kind == WorkloadKind::Leading => {
+            Some("lock: a leader holds one name; use single or redlock".to_owned())
+        }
         LockKind::Redlock if kind == WorkloadKind::Fair => Some(
             "lock: the queues of several nodes have no common order; use single for a fair lock"
                 .to_owned(),
@@ -185,6 +188,9 @@ mod tests {
             ..Plan::default()
         };
         assert_eq!(lacks_plan(&plan), None);
+        let mut leading = plan.clone();
+        leading.workload.kind = WorkloadKind::Leading;
+        assert!(lacks_plan(&leading).is_some_and(|why| why.starts_with("lock: a leader")));
         let simple = Plan {
             variant: Variant::SetNx,
             ..plan

@@ -15,7 +15,7 @@ use crate::history::Access;
 use crate::plan::draw::Draw;
 use crate::plan::time::SimTime;
 use crate::plan::variant::Flaw;
-use crate::plan::{LockKind, Plan, Watchdog};
+use crate::plan::{LockKind, Plan, Watchdog, WorkloadKind};
 
 /// A lock under test on real servers.
 #[derive(Debug)]
@@ -286,6 +286,13 @@ impl Guard {
 /// Returns the text of a name, the same as for the simulator's clients.
 pub(super) fn name(index: u16) -> String {
     format!("lock-{index}")
+}
+
+/// Returns how many names clients lock, the same as in the simulator.
+pub(super) fn names(plan: &Plan) -> u16 {
+    let needs_several =
+        plan.lock == LockKind::Multi || plan.workload.kind == WorkloadKind::Overlapping;
+    plan.workload.names.max(if needs_several { 2 } else { 1 })
 }
 
 /// Returns the addresses of the nodes: of servers, or of Sentinel groups, whose primary the client finds by itself. A

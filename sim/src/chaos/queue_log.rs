@@ -96,6 +96,11 @@ impl QueueLog {
         queues.begin_again(QueueStart::Unknown);
     }
 
+    /// Counts grants from now on. Those before are still judged.
+    pub(super) fn begin_run(&mut self) {
+        self.ordered = 0;
+    }
+
     /// Returns how many grants could be judged: another owner had a known place in the queue. `None` if no server
     /// reported anything.
     pub(super) fn ordered(&self) -> Option<u64> {

@@ -37,8 +37,10 @@ struct OpenHold {
 #[derive(Debug, Default)]
 pub(super) struct Records {
     history: History,
-    /// When the run began, which is time 0 of the history.
+    /// When the clients were started, which is time 0 of the history.
     began: u64,
+    /// When the run began, after the clients had connected, on the clock of the history.
+    run_began: u64,
     /// The holds that processes have not left, each with its entries in the history.
     open: BTreeMap<(Process, u32), OpenHold>,
     stores: Vec<Stored>,
@@ -65,6 +67,18 @@ impl Records {
             stores,
             ..Records::default()
         }
+    }
+
+    /// Begins the run. Waits, and grants of fair locks, are counted from now on.
+    pub(super) fn begin_run(&mut self, now: u64) {
+        self.run_began = self.moment(now);
+        self.waits = Waits::default();
+        self.queues.begin_run();
+    }
+
+    /// Returns when the run began, on the clock of the history.
+    pub(super) fn run_began(&self) -> u64 {
+        self.run_began
     }
 
     fn moment(&self, at: u64) -> u64 {

@@ -115,7 +115,7 @@ impl RedisCluster {
         };
         let mut owners: Vec<u16> = (0..SLOTS).map(|slot| part(slot).unwrap_or(0)).collect();
         if self.tags.is_empty() {
-            for name in 0..plan.workload.names.max(1) {
+            for name in 0..lock_under_test::names(plan) {
                 let slot = self.slot(0, name).await?;
                 if let Some(owner) = owners.get_mut(usize::from(slot)) {
                     *owner = 0;

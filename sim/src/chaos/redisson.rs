@@ -110,3 +110,17 @@ fn needs(program: &str, what: &str) -> Result<(), String> {
 fn wrong(path: &Path, error: &std::io::Error) -> String {
     format!("{}: {error}", path.display())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::message::ClientReport;
+    use super::*;
+
+    /// A storm does not begin before every client has said that it is connected.
+    #[test]
+    fn the_program_says_when_it_is_connected() {
+        let ready = serde_json::to_string(&ClientReport::Ready).unwrap();
+        let says = format!("reports.say({ready}, null)");
+        assert!(SOURCES.iter().any(|(_, text)| text.contains(&says)));
+    }
+}

@@ -1,6 +1,6 @@
 //! Observations of a lock on real servers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use super::network::Network;
 use super::records::{beside_each_other, during_holds, hand_overs};
 use super::waits::WaitCounts;
 use crate::checker::{Property, check_one};
-use crate::history::{Access, History, Section};
+use crate::history::{Access, History, HoldId, Section};
 
 /// The observations of one lock under the faults of one plan.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -83,7 +83,7 @@ pub(crate) struct Observed {
 /// The first violation of a property.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Break {
-    /// When the violation happened, in seconds since the run began.
+    /// When the violation happened, in seconds since the clients were started, some time before the run began.
     pub(crate) after: f64,
     /// A sentence that describes the violation.
     pub(crate) story: String,
@@ -132,8 +132,8 @@ impl Observed {
         }
     }
 
-    /// Evaluates the history of a run.
-    pub(super) fn of(history: &History) -> Observed {
+    /// Evaluates the history of a run. The whole history is judged, but only the holds since the run began are counted.
+    pub(super) fn of(history: &History, run_began: u64) -> Observed {
         let broke = |property| {
             check_one(property, history).map(|violation| Break {
                 after: violation.at.as_duration().as_secs_f64(),
@@ -144,9 +144,10 @@ impl Observed {
             let breaks = properties.iter().filter_map(|property| broke(*property));
             breaks.min_by(|a, b| a.after.total_cmp(&b.after))
         };
+        let counted = since(history, run_began);
         Observed {
-            holds: u64::from(history.holds),
-            hand_overs: hand_overs(history),
+            holds: holds(&counted),
+            hand_overs: hand_overs(&counted),
             during_holds: during_holds(history),
             overlaps: overlaps(history),
             exclusion: first(&[
@@ -194,6 +195,23 @@ impl Observed {
         let faults = min(LEAST_FAULTS).min(planned.div_ceil(4));
         (self.during_holds < faults).then_some(Vacuous::Faults)
     }
+}
+
+/// Returns the holds that were won since a time. Clients that wait for others to start hold locks without any fault.
+pub(super) fn since(history: &History, from: u64) -> History {
+    let sections = history.sections.iter();
+    let reigns = history.reigns.iter();
+    History {
+        sections: sections.filter(|s| from <= s.won).cloned().collect(),
+        reigns: reigns.filter(|r| from <= r.elected).cloned().collect(),
+        ..History::default()
+    }
+}
+
+/// Returns the number of holds. A hold of several names has a section for each.
+fn holds(history: &History) -> u64 {
+    let holds: BTreeSet<HoldId> = history.stays().map(|stay| stay.hold).collect();
+    holds.len() as u64
 }
 
 /// Returns the number of holds that began while another client believed that it held the name in a way that excludes

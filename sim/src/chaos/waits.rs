@@ -125,7 +125,7 @@ impl Waits {
         })
     }
 
-    /// Returns the first wait from which a client returned too late. `began` is the beginning of the run.
+    /// Returns the first wait from which a client returned too late. `began` is time 0 of the history.
     pub(super) fn overrun(&self, began: u64) -> Option<Break> {
         let late = self.judged().filter(|(_, wait)| wait.latest() < wait.ended);
         let (process, wait) = late.min_by_key(|(_, wait)| wait.ended)?;

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use super::clock;
 use super::lateness::Lateness;
-use super::lock_under_test::{Guard, LockRequest, LockUnderTest, NotAcquired, QueueOrder};
+use super::lock_under_test::{self, Guard, LockRequest, LockUnderTest, NotAcquired, QueueOrder};
 use super::message::{ClientReport, ConductorReply, HoldKind, WonName, WorkerSettings};
 use super::waits::{BoundedWait, WaitEnd};
 use crate::history::{Access, Process};
@@ -313,9 +313,9 @@ impl Worker {
     /// unless the work is to take several in any order.
     fn names(&mut self) -> Vec<u16> {
         let plan = &self.settings.plan;
-        let (kind, many) = (plan.workload.kind, plan.workload.names.max(1));
+        let (kind, many) = (plan.workload.kind, lock_under_test::names(plan));
         if plan.lock == LockKind::Multi && kind != WorkloadKind::Overlapping {
-            return (0..many.max(2)).collect();
+            return (0..many).collect();
         }
         let first = self.draw.index(usize::from(many));
         let first = u16::try_from(first).unwrap_or(0);

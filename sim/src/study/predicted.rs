@@ -148,12 +148,12 @@ impl Expected {
     /// Returns the deviation from what is expected, with its exit code.
     pub(crate) fn wrong(self, observed: &Observed, planned_faults: usize) -> Option<(u8, String)> {
         let broke = |order: bool| {
-            let fencing = observed.fencing.as_ref().filter(|_| order);
-            observed
-                .exclusion
-                .as_ref()
-                .or(fencing)
-                .map(|broke| broke.story.clone())
+            // A store that refuses smaller tokens needs their order to keep updates apart.
+            let of_order = [&observed.fencing, &observed.usage];
+            let of_order = of_order.into_iter().filter(|_| order);
+            let broke = [&observed.exclusion].into_iter().chain(of_order);
+            let mut broke = broke.chain([&observed.orphans]).flatten();
+            broke.next().map(|broke| broke.story.clone())
         };
         match self {
             Expected::Holds { order } if broke(order).is_some() => {
@@ -245,6 +245,24 @@ mod tests {
             less(&mut cell.observed);
             assert_eq!(code(&cell), Some(4));
         }
+    }
+
+    #[test]
+    fn a_claim_that_is_left_and_an_update_that_is_lost_are_wrong_for_a_lock_that_holds() {
+        let broke = compared(0, true).observed.exclusion;
+        let mut left = compared(0, false);
+        left.observed.orphans = broke.clone();
+        let mut lost = compared(0, false);
+        lost.observed.usage = broke;
+        for cell in [&mut left, &mut lost] {
+            assert_eq!(cell.wrong(60).map(|(code, _)| code), Some(2));
+            cell.expected = Expected::Anything;
+            assert_eq!(cell.wrong(60), None);
+        }
+        left.expected = Expected::Holds { order: false };
+        lost.expected = Expected::Holds { order: false };
+        assert_eq!(left.wrong(60).map(|(code, _)| code), Some(2));
+        assert_eq!(lost.wrong(60), None);
     }
 
     #[test]

@@ -40,7 +40,7 @@ fn hold(records: &mut Records, client: u16, token: u64, (won, believed, left): (
 }
 
 fn observed(records: &mut Records) -> Observed {
-    Observed::of(&records.end(BEGAN + 10_000))
+    Observed::of(&records.end(BEGAN + 10_000), records.run_began())
 }
 
 #[test]
@@ -54,6 +54,19 @@ fn holds_one_after_the_other_break_nothing() {
         (2, 1, 0)
     );
     assert_eq!((&observed.exclusion, &observed.fencing), (&None, &None));
+}
+
+#[test]
+fn holds_from_before_the_run_are_judged_and_not_counted() {
+    let mut records = records();
+    hold(&mut records, 0, 5, (10, 40, 41));
+    hold(&mut records, 1, 6, (30, 50, 51));
+    records.begin_run(BEGAN + 60);
+    hold(&mut records, 0, 7, (70, 80, 81));
+    let observed = observed(&mut records);
+    assert_eq!((observed.holds, observed.hand_overs), (1, 0));
+    assert_eq!(observed.overlaps, 1);
+    assert!(observed.exclusion.is_some());
 }
 
 #[test]

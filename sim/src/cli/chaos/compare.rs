@@ -56,15 +56,21 @@ impl Compare {
         let matrix = read_matrix(&self.matrix)?;
         let mut results = Results::read(&self.results).map_err(CliError::Other)?;
         let mut code = 0;
+        let mut is_any_asked = false;
+        let mut refused = None;
         self.prepare()?;
         for class in classes().filter(|class| self.has(class.id)) {
             let storms = self.storms(class.id);
             // Classes that real machines do not support are left out, unless they are named.
             let asked = match storms.asked(&["ours", "ours, one node"]) {
                 Ok(asked) => asked,
-                Err(_) if self.class.is_empty() => continue,
+                Err(why) if self.class.is_empty() => {
+                    refused = Some(why);
+                    continue;
+                }
                 Err(trouble) => return Err(trouble),
             };
+            is_any_asked = true;
             if asked.iter().all(|asked| self.is_there(&results, asked)) {
                 continue;
             }
@@ -90,6 +96,10 @@ impl Compare {
                 results.put(cell);
             }
             self.keep(&mut results, &matrix)?;
+        }
+        // A lock or a work that no class has would look like a comparison in which everything is as expected.
+        if let Some(why) = refused.filter(|_| !is_any_asked) {
+            return Err(why);
         }
         self.keep(&mut results, &matrix)?;
         let figure = |key: &str| results.figures.get(key).cloned().unwrap_or_default();

@@ -36,6 +36,10 @@ public final class Client {
 
     private void work() throws InterruptedException {
         var redisson = connect();
+        if (redisson != null) {
+            // The storm begins when every client has said this.
+            reports.say("ready", null);
+        }
         while (!reports.isOver()) {
             Settings.sleep(settings.think());
             // For Redisson a thread is the owner of a lock. A thread for each hold makes each hold an owner of its own,
