@@ -18,9 +18,10 @@ end
 
 -- Drops dead waiters at the head of the queue. Waiters of Quorlock are judged by `alive`. Those of Redisson, which have
 -- no entry there, are judged by `timeouts`, as Redisson does. A waiter without an entry in either is dead: a server at its
--- memory limit may evict these two keys and keep the queue, and the waiters in it would block it for ever. A waiter that
--- is still there queues again when it asks again. Returns the first of the rest, whether any were dropped, and until when
--- the first one counts as alive (nil if there is none).
+-- memory limit may evict these two keys and keep the queue, and the waiters in it would block it for ever. A waiter of
+-- Quorlock that is still there queues again within seconds. One of Redisson's queues again when the wait that it was
+-- told is over, which may take five minutes for each place in the queue. Returns the first of the rest, whether any were
+-- dropped, and until when the first one counts as alive (nil if there is none).
 local function first_waiting(queue, timeouts, alive, now)
   local call = redis.call
   local head, dropped, last = call('LINDEX', queue, 0), false, nil
