@@ -39,5 +39,6 @@ mod slot_move;
 mod start;
 mod struck;
 mod verdict;
+mod violation;
 mod waits;
 pub(crate) mod worker;

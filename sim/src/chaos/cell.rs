@@ -27,10 +27,10 @@ use super::report_server::ReportServer;
 use super::sentinel_group::SentinelGroup;
 use super::start;
 use super::struck::Effects;
-#[cfg(test)]
-pub(crate) use super::verdict::Break;
 pub(crate) use super::verdict::Observed;
 use super::verdict::since;
+#[cfg(test)]
+pub(crate) use super::violation::Break;
 #[cfg(test)]
 pub(crate) use super::waits::WaitCounts;
 use crate::plan::fault::Kind;

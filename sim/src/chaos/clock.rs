@@ -9,6 +9,10 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
+/// The longest time that the nodes, and then the clients, may take to start. Some storms side by side take longer than
+/// a minute for it on a machine that other programs use, too.
+pub(super) const START_BOUND: Duration = Duration::from_secs(180);
+
 /// Returns the reading of a clock that all processes share and that no fault changes, in nanoseconds.
 pub(super) fn now() -> u64 {
     #[cfg(any(target_os = "linux", target_os = "android"))]

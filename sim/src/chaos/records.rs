@@ -6,7 +6,7 @@ use quorlock_core::owner::{ClientId, OwnerId};
 
 use super::message::{ClientReport, ConductorReply, HoldKind, WonName};
 use super::queue_log::QueueLog;
-use super::verdict::Break;
+use super::violation::Break;
 use super::waits::{WaitCounts, Waits};
 use crate::history::{
     Accepted, Access, Began, Grant, History, HoldId, Leftover, NameId, Process, Reign, Section,

@@ -14,7 +14,6 @@ use super::lock_under_test;
 use super::node::Node;
 use super::replication;
 use super::slot_move::SlotMove;
-use super::start;
 use super::struck::{Struck, done};
 use crate::plan::fault::{Handover, NodeFault};
 use crate::plan::{Cluster, Coverage, Plan};
@@ -101,7 +100,7 @@ impl RedisCluster {
             let id = id.unwrap_or_default();
             order(*port, &["CLUSTER", "REPLICATE", &id]).await?;
         }
-        self.agree(start::BOUND).await
+        self.agree(clock::START_BOUND).await
     }
 
     /// Returns the shard that owns each slot when the run begins: equal parts, but shard 0 owns the slots of all names
@@ -155,7 +154,7 @@ impl RedisCluster {
             clock::sleep(BETWEEN_LOOKS).await;
             all_known.then_some(())
         };
-        let known = clock::wait_for(start::BOUND, all_known).await;
+        let known = clock::wait_for(clock::START_BOUND, all_known).await;
         known.ok_or_else(|| io::Error::other("the nodes of a cluster do not find each other"))
     }
 

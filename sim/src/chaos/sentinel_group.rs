@@ -12,7 +12,6 @@ use super::clock;
 use super::message::PRIMARY;
 use super::node::{Follows, Node};
 use super::replication;
-use super::start;
 use super::struck::{Struck, done};
 use crate::plan::fault::NodeFault;
 use crate::plan::{Plan, Sentinels};
@@ -76,7 +75,7 @@ impl SentinelGroup {
             sentinels: started.into_iter().map(Mutex::new).collect(),
             lag: plan.nodes.replication_lag.as_duration() * scale,
         };
-        group.agree(start::BOUND).await?;
+        group.agree(clock::START_BOUND).await?;
         Ok(group)
     }
 

@@ -3,13 +3,9 @@
 use std::time::Duration;
 
 use super::beside::is_other;
-use super::clock;
+use super::clock::{self, START_BOUND};
 use super::conductor::Testbed;
 use super::records::Records;
-
-/// The longest time that the nodes, and then the clients, may take to start. Some storms side by side take longer than
-/// a minute for it on a machine that other programs use, too.
-pub(super) const BOUND: Duration = Duration::from_secs(180);
 
 /// Waits until every client is connected to the lock, a client of each library has held it, and the nodes agree on their
 /// primaries.
@@ -24,16 +20,16 @@ pub(super) async fn wait(stage: &Testbed) -> Result<(), String> {
         let have_others_held = stage.beside.is_none() || records.has_won(is_other);
         (records.absent(clients).is_empty() && has_held && have_others_held).then_some(())
     };
-    if clock::wait_for(BOUND, can_begin).await.is_none() {
+    if clock::wait_for(START_BOUND, can_begin).await.is_none() {
         return Err(why(&stage.reports.records(), clients));
     }
     // While the clients started, a loaded machine may have led to an election.
-    stage.agree(BOUND).await
+    stage.agree(START_BOUND).await
 }
 
 /// Describes what is missing for the run to begin.
 fn why(records: &Records, clients: u16) -> String {
-    let seconds = BOUND.as_secs();
+    let seconds = START_BOUND.as_secs();
     let absent = records.absent(clients);
     let last = |client: u16| match records.last_failure(client) {
         Some(error) => format!("client {client} (its last error: {error})"),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::beside::SharedWith;
 use super::network::Network;
 use super::records::{beside_each_other, during_holds, hand_overs};
+use super::violation::Break;
 use super::waits::WaitCounts;
 use crate::checker::{Property, check_one};
 use crate::history::{Access, History, HoldId, Section};
@@ -78,15 +79,6 @@ pub(crate) struct Observed {
     /// Clients that grew all the time, the output of clients to standard error, and the clients that did not end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) complaints: Vec<String>,
-}
-
-/// The first violation of a property.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(crate) struct Break {
-    /// When the violation happened, in seconds since the clients were started, some time before the run began.
-    pub(crate) after: f64,
-    /// A sentence that describes the violation.
-    pub(crate) story: String,
 }
 
 /// The reason why a run shows nothing.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::verdict::Break;
+use super::violation::Break;
 use crate::history::Process;
 
 /// How much later than the bound a client may return on a machine that is never late, in nanoseconds. The last

@@ -1,5 +1,6 @@
 //! The command `chaos`.
 
+mod asked;
 mod beside;
 mod compare;
 mod control;
@@ -12,8 +13,9 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
+use self::asked::{Asked, classes, locks};
 use self::beside::{APART, Library};
-use self::storms::{Asked, Storms, classes, locks};
+use self::storms::Storms;
 use self::table::{CellRow, table};
 use super::{CliError, Form, InLane, chosen, complain, say, say_json};
 use crate::chaos::cell::Observed;

@@ -221,11 +221,17 @@ const SIMULATOR: Floors = &[
     // The same on real servers: one run, its faults, and the processes that they affect.
     &["chaos.rs"],
     &["chaos/cell.rs"],
+    &["chaos/start.rs"],
     &["chaos/conductor.rs"],
-    &["chaos/backup.rs", "chaos/server_error.rs"],
+    &[
+        "chaos/backup.rs",
+        "chaos/eviction.rs",
+        "chaos/server_error.rs",
+    ],
     &["chaos/server_command.rs"],
     &[
         "chaos/clients.rs",
+        "chaos/monitor.rs",
         "chaos/node.rs",
         "chaos/node_servers.rs",
         "chaos/proxies.rs",

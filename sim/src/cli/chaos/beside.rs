@@ -5,10 +5,10 @@ use std::fmt;
 use clap::ValueEnum;
 
 use super::super::CliError;
-use super::storms::{Asked, Storms, locks};
+use super::asked::{Asked, locks};
 use crate::chaos::beside::{NamesOfOthers, OtherClients};
 use crate::chaos::redisson;
-use crate::study::matrix::{Candidate, Class, StormWork};
+use crate::study::matrix::{Candidate, Class, Storm, StormWork};
 use crate::study::predicted::Expected;
 
 /// A library whose clients use the same names on the same servers.
@@ -45,26 +45,24 @@ pub(super) fn label(beside: Option<Library>, work: StormWork, class: &str) -> St
     }
 }
 
-/// Returns the two storms of a class: the lock, and the control.
+/// Returns the two storms of a class: the lock, and the control. `named` are the locks that the command line names; if
+/// empty, both.
 pub(super) fn asked(
-    storms: &Storms,
-    class: &Class,
     library: Library,
+    class: &Class,
+    storm: Storm,
+    named: &[String],
 ) -> Result<Vec<Asked>, CliError> {
     let wrong = |why: &str| {
         let class = class.id;
         CliError::Other(format!("{class}, beside {library}: {why}"))
     };
-    if !WORK.contains(&storms.work) {
+    if !WORK.contains(&storm.work) {
         let work: Vec<String> = WORK.iter().map(StormWork::to_string).collect();
         return Err(wrong(&format!("the work is one of {}", work.join(", "))));
     }
-    let named = |id: &str| storms.lock.is_empty() || storms.lock.iter().any(|lock| lock == id);
-    if let Some(other) = storms
-        .lock
-        .iter()
-        .find(|id| ![SHARED, APART].contains(&id.as_str()))
-    {
+    let mut others = named.iter();
+    if let Some(other) = others.find(|id| ![SHARED, APART].contains(&id.as_str())) {
         let why = format!("the lock is {SHARED:?} or {APART:?}, not {other:?}");
         return Err(wrong(&why));
     }
@@ -74,15 +72,16 @@ pub(super) fn asked(
     })?;
     let of = |lock: &str, names, expected| Asked {
         lock: lock.to_owned(),
-        class: storms.label(class.id),
-        plan: candidate.storm(class, storms.storm(storms.seed)),
+        class: label(Some(library), storm.work, class.id),
+        plan: candidate.storm(class, storm),
         expected,
         beside: Some(names),
     };
     let shared = of(SHARED, NamesOfOthers::Shared, expected(candidate, class));
     let apart = of(APART, NamesOfOthers::Apart, Expected::Breaks);
     let both = [shared, apart].into_iter();
-    Ok(both.filter(|asked| named(&asked.lock)).collect())
+    let is_named = |asked: &Asked| named.is_empty() || named.contains(&asked.lock);
+    Ok(both.filter(is_named).collect())
 }
 
 fn expected(lock: &Candidate, class: &Class) -> Expected {
@@ -119,6 +118,7 @@ pub(super) fn clients(asked: &Asked, command: Option<&[String]>) -> Option<Other
 
 #[cfg(test)]
 mod tests {
+    use super::super::storms::Storms;
     use super::*;
 
     fn storms(work: StormWork, lock: &[&str]) -> Storms {

@@ -8,9 +8,10 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 
 use super::super::{CliError, complain, say, write_file};
+use super::asked::{Asked, classes};
 use super::beside::{self, Library};
 use super::lock_ids;
-use super::storms::{Asked, Storms, classes};
+use super::storms::Storms;
 use crate::study::matrix::StormWork;
 use crate::study::predicted::{Compared, PrintedMatrix, Results, Simulated};
 

@@ -4,17 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::CliError;
+use super::asked::{Asked, classes, locks};
 use super::beside::{self, APART, Library};
 use super::control::{control_of, is_of_work, locks_of};
-use crate::chaos::beside::NamesOfOthers;
 use crate::chaos::cell::{self, Observed};
 use crate::chaos::had;
 use crate::plan::Plan;
 use crate::plan::fault::Kind;
 use crate::plan::time::SimTime;
-use crate::study::matrix::{
-    CLASSES, CONTENDERS, Candidate, Class, STORM_LOCKS, STORMS_ONLY, Storm, StormWork,
-};
+use crate::study::matrix::{Candidate, Class, Storm, StormWork};
 use crate::study::predicted::Expected;
 use crate::study::progress::{self, Counting};
 
@@ -29,27 +27,6 @@ pub(super) struct Storms {
     pub(super) minutes: f64,
     pub(super) scale: u32,
     pub(super) seed: u64,
-}
-
-/// One lock and the plan of its storm.
-#[derive(Clone, Debug)]
-pub(super) struct Asked {
-    pub(super) lock: String,
-    pub(super) class: String,
-    pub(super) plan: Plan,
-    pub(super) expected: Expected,
-    /// The names of the other library's clients, if every second client is one of them.
-    pub(super) beside: Option<NamesOfOthers>,
-}
-
-/// Returns the classes of the matrix, and those that only storms have.
-pub(super) fn classes() -> impl Iterator<Item = &'static Class> {
-    CLASSES.iter().chain(STORMS_ONLY)
-}
-
-/// Returns the locks that run on real servers.
-pub(super) fn locks() -> impl Iterator<Item = &'static Candidate> {
-    CONTENDERS.iter().chain(STORM_LOCKS)
 }
 
 /// Parses the length of a storm, in minutes.
@@ -81,7 +58,12 @@ impl Storms {
                 return Err(CliError::Other(why));
             }
             if let Some(library) = self.beside {
-                asked.extend(beside::asked(self, class, library)?);
+                asked.extend(beside::asked(
+                    library,
+                    class,
+                    self.storm(self.seed),
+                    &self.lock,
+                )?);
                 continue;
             }
             if self.lock.iter().any(|id| id == APART) {
