@@ -1,7 +1,5 @@
 //! The start of a run: the nodes agree on their primaries, and every client can work.
 
-use std::time::Duration;
-
 use super::beside::is_other;
 use super::clock::{self, START_BOUND};
 use super::conductor::Testbed;
