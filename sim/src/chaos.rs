@@ -11,6 +11,7 @@ mod clients;
 mod clock;
 mod cluster_view;
 mod conductor;
+mod counts;
 mod eviction;
 mod footprint;
 mod guardian;

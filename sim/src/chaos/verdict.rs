@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::beside::SharedWith;
+use super::counts::{beside_each_other, during_holds, hand_overs};
 use super::network::Network;
-use super::records::{beside_each_other, during_holds, hand_overs};
 use super::violation::Break;
 use super::waits::WaitCounts;
 use crate::checker::{Property, check_one};
