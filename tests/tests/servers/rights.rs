@@ -4,7 +4,7 @@ use std::fmt;
 use std::pin::pin;
 use std::time::Duration;
 
-use futures_util::future::{Either, select};
+use futures_util::future::{Either, select, try_join};
 use quorlock::transport::{RedisConfig, Wait};
 use quorlock::{Lock, Locks, LocksBuilder, NodeTrust};
 use quorlock_tests::page::block;
@@ -152,30 +152,32 @@ async fn hand_over(bench: &Bench, lock: impl Fn(&Locks) -> Lock) -> Worked {
     let in_vain = lock(&other).wait(Duration::from_millis(30)).acquire().await;
     assert!(in_vain.is_err());
     let waiter = lock(&other).wait(BOUND);
-    let waiting = tokio::spawn(async move { waiter.acquire().await });
-    bench.asked_for("subscribe").await;
-    bench.asked_for("ping").await;
-    guard.extend(Duration::from_secs(40)).await?;
-    guard.reenter().await?.release().await?;
-    guard.release().await?;
-    // This is the state after a restart: the script is sent as text.
-    bench.server.command::<()>(&["SCRIPT", "FLUSH"]);
-    waiting
-        .await?
-        .map(|guard| async { guard.release().await })?
-        .await?;
+    let waiting = async { Worked::Ok(waiter.acquire().await?.release().await?) };
+    let holding = async {
+        bench.asked_for("subscribe").await;
+        bench.asked_for("ping").await;
+        guard.extend(Duration::from_secs(40)).await?;
+        guard.reenter().await?.release().await?;
+        guard.release().await?;
+        // This is the state after a restart: the script is sent as text.
+        bench.server.command::<()>(&["SCRIPT", "FLUSH"]);
+        Ok(())
+    };
+    // Neither is a task of its own: a waiter that outlived this work would take part in the next.
+    try_join(waiting, holding).await?;
     bench.asked_for("unsubscribe").await;
     one.close().await;
     other.close().await;
     Ok(())
 }
 
-/// Adds a waiter of Redisson's to the queue. The queue drops it at this time.
+/// Adds a waiter of Redisson's to the queue. The queue drops it at this time. The time is written first: a waiter
+/// without one counts as dead.
 fn queue_up(bench: &Bench, waiter: &str, at: &str) {
     let queue = "redisson_lock_queue:{orders/42}";
     let timeouts = "redisson_lock_timeout:{orders/42}";
-    bench.server.command::<()>(&["RPUSH", queue, waiter]);
     bench.server.command::<()>(&["ZADD", timeouts, at, waiter]);
+    bench.server.command::<()>(&["RPUSH", queue, waiter]);
 }
 
 async fn the_rights_of_plain_locks_are_those_of_the_guide() {
