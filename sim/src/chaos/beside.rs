@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::counts::is_hand_over;
 use crate::history::{History, Section};
 
 /// The other library's half of the clients of a run.
@@ -59,9 +60,9 @@ impl SharedWith {
         let is_other = |stay: &Section| is_other(stay.process.client);
         let passes = |from_other: bool| {
             let pairs = stays.iter().zip(stays.iter().skip(1));
-            let of_a_name = pairs.filter(|(a, b)| a.name == b.name);
+            let passes = pairs.filter(|(a, b)| is_hand_over(a, b));
             let passed =
-                of_a_name.filter(|(a, b)| is_other(a) == from_other && is_other(b) != from_other);
+                passes.filter(|(a, b)| is_other(a) == from_other && is_other(b) != from_other);
             passed.count() as u64
         };
         SharedWith {
@@ -156,6 +157,13 @@ mod tests {
         ]);
         let counts = (shared.holds, shared.to_them, shared.to_us, shared.overlaps);
         assert_eq!(counts, (3, 2, 1, 0));
+    }
+
+    #[test]
+    fn readers_beside_each_other_pass_nothing() {
+        let (read, write) = (Access::Read, Access::Write);
+        let shared = shared(&[(0, read, (1, 9)), (1, read, (2, 9)), (2, write, (10, 11))]);
+        assert_eq!((shared.holds, shared.to_them, shared.to_us), (1, 0, 1));
     }
 
     #[test]

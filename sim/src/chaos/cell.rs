@@ -320,7 +320,6 @@ async fn end(plan: &Plan, stage: &Testbed) -> Result<Observed, String> {
     let beside = stage.beside.as_ref().map(|_| SharedWith::of(&counted));
     let effects = stage.effects.borrow().clone();
     Ok(Observed {
-        faults: effects.struck,
         passed_over: effects.passed_over,
         lacking: effects.lacking,
         waits,

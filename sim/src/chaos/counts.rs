@@ -2,13 +2,18 @@
 
 use crate::history::{Access, History, Section};
 
+/// Returns whether a name passed from one stay to the next one, of another process. Readers beside each other pass nothing.
+pub(super) fn is_hand_over(from: &Section, to: &Section) -> bool {
+    let readers = from.access == Access::Read && to.access == Access::Read;
+    from.name == to.name && from.process != to.process && !readers
+}
+
 /// Returns how often a name passed from one process to another.
 pub(super) fn hand_overs(history: &History) -> u64 {
     let mut stays: Vec<Section> = history.stays().collect();
     stays.sort_by_key(|section| (section.name, section.won));
     let pairs = stays.iter().zip(stays.iter().skip(1));
-    let passes = pairs.filter(|(a, b)| a.name == b.name && a.process != b.process);
-    passes.count() as u64
+    pairs.filter(|(a, b)| is_hand_over(a, b)).count() as u64
 }
 
 /// Returns how many faults began while a lock was held.

@@ -15,7 +15,7 @@ use crate::history::Access;
 use crate::plan::draw::Draw;
 use crate::plan::time::SimTime;
 use crate::plan::variant::Flaw;
-use crate::plan::{LockKind, Plan, Watchdog, WorkloadKind};
+use crate::plan::{LockKind, Plan, WorkloadKind};
 
 /// A lock under test on real servers.
 #[derive(Debug)]
@@ -45,7 +45,8 @@ pub(super) struct LockRequest {
     /// The names, which are acquired together.
     pub(super) names: Vec<u16>,
     pub(super) access: Access,
-    pub(super) watchdog: Watchdog,
+    /// Whether the watchdog renews the hold.
+    pub(super) is_renewed: bool,
     /// The order in which waiters are served.
     pub(super) queue: QueueOrder,
     /// How long the client is willing to wait. `None` if there is no bound.
@@ -142,9 +143,9 @@ impl LockUnderTest {
             }
             LockUnderTest::Product { locks, writers } => {
                 let lock = product_lock(locks, *writers, wanted)?;
-                let lock = match wanted.watchdog {
-                    Watchdog::On => lock,
-                    Watchdog::Off => lock.lease(lease),
+                let lock = match wanted.is_renewed {
+                    true => lock,
+                    false => lock.lease(lease),
                 };
                 let lock = match wanted.wait {
                     Some(bound) => lock.wait(bound),

@@ -220,17 +220,20 @@ impl RedisCluster {
             replication::cut(&replicas).await;
             clock::sleep(self.lag).await;
         }
-        began();
         let place = servers.iter_mut().find(|server| server.port() == primary);
         let struck = match (fault, place) {
-            (NodeFault::Crash, Some(primary)) => primary.crash(lasts).await,
+            (NodeFault::Crash, Some(primary)) => {
+                began();
+                primary.crash(lasts).await
+            }
             (NodeFault::Pause, Some(primary)) => {
+                began();
                 primary.pause();
                 clock::sleep(lasts).await;
                 primary.resume();
                 Ok(())
             }
-            (NodeFault::ClusterFailover { how }, _) => fail_over(&replicas, *how).await,
+            (NodeFault::ClusterFailover { how }, _) => fail_over(&replicas, *how, began).await,
             _ => Ok(()),
         };
         done(struck.and(self.recover(&mut servers).await))
@@ -346,8 +349,9 @@ impl RedisCluster {
     }
 }
 
-/// Orders a replica to replace its primary, and waits until it is the primary.
-async fn fail_over(replicas: &[u16], how: Handover) -> io::Result<()> {
+/// Orders a replica to replace its primary, and waits until it is the primary. Calls `began` when the replica has
+/// accepted.
+async fn fail_over(replicas: &[u16], how: Handover, began: impl FnOnce()) -> io::Result<()> {
     let Some(replica) = replicas.first().copied() else {
         return Err(io::Error::other("the shard has no replica"));
     };
@@ -356,6 +360,7 @@ async fn fail_over(replicas: &[u16], how: Handover) -> io::Result<()> {
         Handover::Takeover => &["CLUSTER", "FAILOVER", "TAKEOVER"],
     };
     order(replica, words).await?;
+    began();
     let promoted = clock::wait_for(FAILED_OVER, async || {
         clock::sleep(BETWEEN_LOOKS).await;
         let nodes = view(replica).await?;

@@ -119,9 +119,8 @@ impl SentinelGroup {
                 };
                 replication::cut(&ports_of(&servers)).await;
                 clock::sleep(self.lag).await;
-                began();
                 let struck = match servers.get_mut(primary) {
-                    Some(primary) => self.strike_primary(primary, fault, lasts).await,
+                    Some(primary) => self.strike_primary(primary, fault, lasts, began).await,
                     None => Ok(()),
                 };
                 let struck = struck.and(self.recover(&mut servers).await.map(|_| ()));
@@ -138,33 +137,43 @@ impl SentinelGroup {
         primary: &mut Node,
         fault: &NodeFault,
         lasts: Duration,
+        began: impl FnOnce(),
     ) -> io::Result<()> {
         match fault {
             NodeFault::Crash => {
+                began();
                 primary.kill().await;
                 clock::sleep(lasts).await;
                 primary.restart_as_primary();
                 primary.restart().await
             }
             NodeFault::Pause => {
+                began();
                 primary.pause();
                 clock::sleep(lasts).await;
                 primary.resume();
                 Ok(())
             }
-            _ => self.fail_over(primary.port()).await,
+            _ => self.fail_over(primary.port(), began).await,
         }
     }
 
-    /// Makes a sentinel begin a failover, as an operator does, and waits until the sentinels name another primary.
-    async fn fail_over(&self, before: u16) -> io::Result<()> {
+    /// Makes a sentinel begin a failover, as an operator does, and waits until the sentinels name another primary. Calls
+    /// `began` when a sentinel has accepted.
+    async fn fail_over(&self, before: u16, began: impl FnOnce()) -> io::Result<()> {
         let mut number = 0;
+        let mut began = Some(began);
         let promoted = clock::wait_for(FAILED_OVER, async || {
             let ports = &self.sentinel_ports;
             let port = ports.get(number % ports.len().max(1)).copied()?;
             number += 1;
             // A sentinel refuses while another failover is in progress.
-            let _ = Node::ask::<redis::Value>(port, &["SENTINEL", "FAILOVER", PRIMARY]).await;
+            let order = ["SENTINEL", "FAILOVER", PRIMARY];
+            if Node::ask::<redis::Value>(port, &order).await.is_some()
+                && let Some(began) = began.take()
+            {
+                began();
+            }
             let look = async || {
                 clock::sleep(BETWEEN_LOOKS).await;
                 self.named().await.filter(|named| *named != before)

@@ -19,19 +19,31 @@ pub(super) async fn wait(stage: &Testbed) -> Result<(), String> {
         (records.absent(clients).is_empty() && has_held && have_others_held).then_some(())
     };
     if clock::wait_for(START_BOUND, can_begin).await.is_none() {
-        return Err(why(&stage.reports.records(), clients));
+        let mut outputs = Vec::new();
+        for seat in &stage.seats {
+            outputs.push(seat.lock().await.output());
+        }
+        return Err(why(&stage.reports.records(), &outputs));
     }
     // While the clients started, a loaded machine may have led to an election.
     stage.agree(START_BOUND).await
 }
 
-/// Describes what is missing for the run to begin.
-fn why(records: &Records, clients: u16) -> String {
+/// Describes what is missing for the run to begin. `outputs` are what the clients wrote to standard output and error.
+fn why(records: &Records, outputs: &[String]) -> String {
     let seconds = START_BOUND.as_secs();
+    let clients = u16::try_from(outputs.len()).unwrap_or(u16::MAX);
     let absent = records.absent(clients);
-    let last = |client: u16| match records.last_failure(client) {
-        Some(error) => format!("client {client} (its last error: {error})"),
-        None => format!("client {client} (it reported no error)"),
+    let last = |client: u16| {
+        let output = outputs.get(usize::from(client)).map(|text| text.trim());
+        match (records.last_failure(client), output.unwrap_or_default()) {
+            (Some(error), "") => format!("client {client} (its last error: {error})"),
+            (None, "") => format!("client {client} (it reported no error)"),
+            (_, output) => {
+                let output: String = output.chars().take(300).collect();
+                format!("client {client} (it wrote: {output})")
+            }
+        }
     };
     let said = |clients: Vec<u16>| {
         let said: Vec<String> = clients.into_iter().map(last).collect();
@@ -65,13 +77,17 @@ mod tests {
         hear(0, ClientReport::Ready);
         hear(1, ClientReport::Failed("refused".to_owned()));
         hear(1, ClientReport::Failed("timed out".to_owned()));
-        let told = why(&records, 3);
-        assert!(told.starts_with("2 of 3 clients"), "{told}");
+        hear(3, ClientReport::Failed("refused".to_owned()));
+        let mut outputs = vec![String::new(); 4];
+        outputs[3] = "panicked\n".to_owned();
+        let told = why(&records, &outputs);
+        assert!(told.starts_with("3 of 4 clients"), "{told}");
         assert!(
             told.contains("client 1 (its last error: timed out)"),
             "{told}"
         );
         assert!(told.contains("client 2 (it reported no error)"), "{told}");
+        assert!(told.contains("client 3 (it wrote: panicked)"), "{told}");
         assert!(!told.contains("client 0"), "{told}");
     }
 
@@ -83,7 +99,7 @@ mod tests {
             restarts: 0,
         };
         records.hear(process, ClientReport::Ready, 1);
-        let told = why(&records, 1);
+        let told = why(&records, &[String::new()]);
         assert!(told.starts_with("no client acquired the lock"), "{told}");
     }
 }

@@ -12,11 +12,9 @@ pub(super) enum Struck {
     Lacks(String),
 }
 
-/// The numbers of faults that began, were skipped, or are impossible on real servers.
+/// The numbers of faults that were skipped, or are impossible on real servers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Effects {
-    /// The number of faults that began.
-    pub(super) struck: u64,
     /// The number of faults that were skipped because another fault was using the process or the server.
     pub(super) passed_over: u64,
     /// The number of impossible faults, for each reason why they are impossible.
@@ -26,7 +24,7 @@ pub(super) struct Effects {
 impl Effects {
     pub(super) fn add(&mut self, struck: Struck) {
         match struck {
-            Struck::Yes => self.struck += 1,
+            Struck::Yes => {}
             Struck::PassedOver => self.passed_over += 1,
             Struck::Lacks(why) => *self.lacking.entry(why).or_default() += 1,
         }

@@ -76,7 +76,8 @@ pub(crate) struct Observed {
     /// The most file descriptors that a client had open.
     #[serde(default)]
     pub(crate) most_descriptors: u64,
-    /// Clients that grew all the time, the output of clients to standard error, and the clients that did not end.
+    /// Clients that grew all the time, the output of clients to standard error, and the number of clients that did not
+    /// end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) complaints: Vec<String>,
 }
@@ -140,6 +141,7 @@ impl Observed {
         Observed {
             holds: holds(&counted),
             hand_overs: hand_overs(&counted),
+            faults: history.began.len() as u64,
             during_holds: during_holds(history),
             overlaps: overlaps(history),
             exclusion: first(&[

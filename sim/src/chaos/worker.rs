@@ -299,11 +299,11 @@ impl Worker {
                 WorkloadKind::Fair => QueueOrder::Fair,
                 _ => QueueOrder::Any,
             },
-            // If the plan has a watchdog, half of the holds use it.
-            watchdog: match workload.watchdog {
-                Watchdog::On if self.draw.chance(500_000) => Watchdog::On,
-                _ if workload.kind == WorkloadKind::LongWork => Watchdog::On,
-                _ => Watchdog::Off,
+            is_renewed: match workload.watchdog {
+                _ if workload.kind == WorkloadKind::LongWork => true,
+                Watchdog::On => true,
+                Watchdog::Off => false,
+                Watchdog::Half => self.draw.chance(500_000),
             },
             wait: self.bound(),
         }

@@ -49,7 +49,8 @@ With --beside redisson, every second client is a JVM with Redisson's locks. Mave
 
 With --class, two locks run side by side: RedLock of this crate, and a control that must break in the same time. With --workload
 several, a third lock runs, too: \"ours, MultiLock\", whose names are on two servers. Exit codes: 0 as expected, 1 wrong arguments or
-no servers, 2 a claim is broken, 4 nothing was shown: the control held, or there were too few holds.";
+no servers, 2 a claim is broken, or a client wrote to standard error, kept growing or did not end, 4 nothing was shown: the
+control held, or there were too few holds.";
 
 /// Run a plan on real servers.
 #[derive(Debug, Args)]

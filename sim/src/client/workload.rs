@@ -60,10 +60,46 @@ pub(crate) fn name(index: u16) -> String {
 /// A lock, with the ids of its names.
 struct Target {
     lock: Subject,
+    /// The same lock with the watchdog, if the plan's watchdog renews half of the holds.
+    renewed: Option<Subject>,
     names: Vec<NameId>,
 }
 
 impl Target {
+    /// Gives the lock the lease of the plan, unless the plan's watchdog renews every hold.
+    fn new(ctx: &Context, lock: Subject, names: Vec<NameId>) -> Self {
+        let workload = &ctx.plan().workload;
+        let lease = workload.lease.as_duration();
+        let (lock, renewed) = match workload.watchdog {
+            Watchdog::On => return Self::renewed(lock, names),
+            Watchdog::Off => (lock, None),
+            Watchdog::Half => (lock.clone(), Some(lock)),
+        };
+        Target {
+            lock: lock.lease(lease),
+            renewed,
+            names,
+        }
+    }
+
+    /// Creates a target whose holds are all renewed by the watchdog.
+    fn renewed(lock: Subject, names: Vec<NameId>) -> Self {
+        Target {
+            lock,
+            renewed: None,
+            names,
+        }
+    }
+
+    /// Returns the lock for the next hold. If the watchdog renews half of the holds, it is drawn whether it renews
+    /// this one.
+    fn lock(&self, ctx: &Context) -> &Subject {
+        match &self.renewed {
+            Some(renewed) if ctx.random(0, 1) == 0 => renewed,
+            _ => &self.lock,
+        }
+    }
+
     /// Creates the target for one name. If a lock takes one name from each node, the target covers all names.
     fn of(ctx: &Context, index: u16) -> Self {
         if ctx.plan().lock == crate::plan::LockKind::Multi {
@@ -77,8 +113,7 @@ impl Target {
     fn over(ctx: &Context, indices: impl IntoIterator<Item = u16>) -> Self {
         let texts: Vec<String> = indices.into_iter().map(name).collect();
         let names = texts.iter().map(|text| ctx.name(text)).collect();
-        let lock = leased(ctx, ctx.subject(&texts));
-        Target { lock, names }
+        Self::new(ctx, ctx.subject(&texts), names)
     }
 
     /// Creates one target for each name.
@@ -112,15 +147,6 @@ async fn two(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
     .await;
 }
 
-/// Applies the lease of the plan, unless the watchdog renews the lock.
-fn leased(ctx: &Context, lock: Subject) -> Subject {
-    let workload = &ctx.plan().workload;
-    match workload.watchdog {
-        Watchdog::On => lock,
-        Watchdog::Off => lock.lease(workload.lease.as_duration()),
-    }
-}
-
 /// Returns a random element.
 fn any<'a, T>(ctx: &Context, list: &'a [T]) -> Option<&'a T> {
     if let [only] = list {
@@ -143,17 +169,14 @@ fn hold_span(ctx: &Context) -> Duration {
 
 /// Acquires a lock, and sometimes gives up early or does not wait.
 async fn patiently(ctx: &Context, target: &Target) -> Option<HeldLock> {
+    let lock = target.lock(ctx);
     match ctx.random(0, 9) {
-        0 => ctx
-            .try_acquire(&target.lock, &target.names)
-            .await
-            .ok()
-            .flatten(),
+        0 => ctx.try_acquire(lock, &target.names).await.ok().flatten(),
         1 | 2 => {
             let patience = hold_span(ctx) * u32::try_from(ctx.random(1, 4)).unwrap_or(1);
-            let lock = target.lock.clone().wait(patience);
+            let lock = lock.clone().wait(patience);
             ctx.acquire(&lock, &target.names).await.ok()
         }
-        _ => ctx.acquire(&target.lock, &target.names).await.ok(),
+        _ => ctx.acquire(lock, &target.names).await.ok(),
     }
 }

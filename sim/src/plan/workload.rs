@@ -76,6 +76,8 @@ pub enum Watchdog {
     Off,
     /// Leases are renewed every third of their length.
     On,
+    /// The leases of half of the holds are renewed. Which ones is drawn.
+    Half,
 }
 
 /// The kind of work that clients repeat.

@@ -3,6 +3,7 @@
 mod print;
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -12,6 +13,7 @@ use crate::chaos::cell::Observed;
 use crate::checker::{Property, check_one, overlaps};
 use crate::plan::Plan;
 use crate::simulation::run;
+use crate::study::pool::share_out;
 pub(crate) use print::PrintedMatrix;
 
 /// The results of one lock under the storms of one class.
@@ -74,17 +76,21 @@ pub(crate) enum Agreement {
 }
 
 impl Simulated {
-    /// Runs these plans and counts the runs that broke a property.
-    pub(crate) fn of(plans: impl Iterator<Item = Plan>) -> Simulated {
-        let mut simulated = Simulated::default();
-        for plan in plans {
+    /// Runs these plans on this number of threads and counts the runs that broke a property.
+    pub(crate) fn of(threads: usize, plans: impl Iterator<Item = Plan> + Send) -> Simulated {
+        let breaks = |plan| {
             let run = run(&Rc::new(plan));
             let breaks = |property| check_one(property, &run.history).is_some();
-            simulated.runs += 1;
-            simulated.exclusion += u64::from(overlaps(&run.history));
             let is_order_broken = breaks(Property::Fencing) || breaks(Property::Terms);
-            simulated.fencing += u64::from(is_order_broken);
-        }
+            (overlaps(&run.history), is_order_broken)
+        };
+        let mut simulated = Simulated::default();
+        share_out(threads, plans, breaks, |(exclusion, fencing)| {
+            simulated.runs += 1;
+            simulated.exclusion += u64::from(exclusion);
+            simulated.fencing += u64::from(fencing);
+            ControlFlow::Continue(())
+        });
         simulated
     }
 }
@@ -168,6 +174,7 @@ impl Expected {
                 let broke = observed.overrun.as_ref().or(observed.fairness.as_ref());
                 broke.map(|broke| (2, broke.story.clone()))
             }
+            _ if !observed.complaints.is_empty() => Some((2, observed.complaints.join("; "))),
             _ => {
                 let vacuous = observed.vacuous(planned_faults)?;
                 Some((4, format!("{}, so nothing was shown", vacuous.what())))
@@ -245,6 +252,14 @@ mod tests {
             less(&mut cell.observed);
             assert_eq!(code(&cell), Some(4));
         }
+    }
+
+    #[test]
+    fn a_client_that_complains_is_wrong() {
+        let mut cell = compared(0, false);
+        cell.observed.complaints = vec!["2 clients did not end".to_owned()];
+        let wrong = Some((2, "2 clients did not end".to_owned()));
+        assert_eq!(cell.wrong(60), wrong);
     }
 
     #[test]

@@ -7,13 +7,15 @@ use std::process::Command;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 
-use super::super::{CliError, complain, say, write_file};
+use super::super::{CliError, Threads, complain, say, write_file};
 use super::asked::{Asked, classes};
 use super::beside::{self, Library};
 use super::lock_ids;
 use super::storms::Storms;
+use crate::plan::Plan;
 use crate::study::matrix::StormWork;
 use crate::study::predicted::{Compared, PrintedMatrix, Results, Simulated};
+use crate::study::progress::{self, Counting};
 
 /// Compare the simulator's predictions with real servers, class by class.
 ///
@@ -44,6 +46,11 @@ pub(super) struct Compare {
     /// How many storms of the same class and length to simulate.
     #[arg(long, default_value_t = 50)]
     simulated: u64,
+    /// Run nothing on real servers: simulate the storms of the finished cells again, after a change of the simulator.
+    #[arg(long)]
+    only_simulate: bool,
+    #[command(flatten)]
+    threads: Threads,
     /// Save the results to this file.
     #[arg(long, default_value = "docs/results/chaos.json")]
     results: PathBuf,
@@ -56,6 +63,9 @@ impl Compare {
     pub(super) fn run(self) -> Result<u8, CliError> {
         let matrix = read_matrix(&self.matrix)?;
         let mut results = Results::read(&self.results).map_err(CliError::Other)?;
+        if self.only_simulate {
+            return self.simulate_again(results, &matrix);
+        }
         let mut code = 0;
         let mut is_any_asked = false;
         let mut refused = None;
@@ -84,7 +94,7 @@ impl Compare {
                     scale: SCALE,
                     expected: asked.expected,
                     commit: commit(),
-                    simulated: Simulated::of(storms.simulated(asked, self.simulated)),
+                    simulated: self.simulate(&storms, asked),
                     observed,
                 };
                 if let Some((of_it, what)) = cell.wrong(asked.plan.faults.len()) {
@@ -102,11 +112,53 @@ impl Compare {
         if let Some(why) = refused.filter(|_| !is_any_asked) {
             return Err(why);
         }
+        results.command = format!(
+            "quorlock-sim chaos compare --minutes {} --seed {}",
+            self.minutes, self.seed
+        );
         self.keep(&mut results, &matrix)?;
-        let figure = |key: &str| results.figures.get(key).cloned().unwrap_or_default();
-        say(&figure("table"));
-        say(&format!("\n{}", figure("disagreements")));
+        say_figures(&results);
         Ok(code)
+    }
+
+    fn simulate(&self, storms: &Storms, asked: &Asked) -> Simulated {
+        let plans: Vec<Plan> = storms.simulated(asked, self.simulated).collect();
+        Simulated::of(self.threads.count(), plans.into_iter())
+    }
+
+    /// Simulates the storms of the selected cells again, each with its length and its seed.
+    fn simulate_again(self, mut results: Results, matrix: &PrintedMatrix) -> Result<u8, CliError> {
+        let is_selected = |cell: &&Compared| {
+            let is_named = self.lock.is_empty() || self.lock.contains(&cell.lock);
+            is_named
+                && classes().any(|class| self.has(class.id) && self.label(class.id) == cell.class)
+        };
+        let selected: Vec<Compared> = results.cells.iter().filter(is_selected).cloned().collect();
+        let bar = progress::bar(selected.len() as u64, Counting::Cases);
+        for mut cell in selected {
+            bar.set_message(format!("{}, {}", cell.class, cell.lock));
+            let class = classes().find(|class| self.label(class.id) == cell.class);
+            let storms = Storms {
+                lock: vec![cell.lock.clone()],
+                minutes: cell.observed.seconds as f64 / 60.0,
+                scale: cell.scale,
+                seed: cell.seed,
+                ..self.storms(class.map_or("", |class| class.id))
+            };
+            for asked in storms.asked(&[])? {
+                cell.simulated = self.simulate(&storms, &asked);
+            }
+            results.put(cell);
+            self.keep(&mut results, matrix)?;
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        say_figures(&results);
+        Ok(0)
+    }
+
+    fn label(&self, class: &str) -> String {
+        beside::label(self.beside, self.workload, class)
     }
 
     /// Returns whether a class is compared.
@@ -149,16 +201,18 @@ impl Compare {
         }
         let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
         results.print(matrix, &labels);
-        results.command = format!(
-            "quorlock-sim chaos compare --minutes {} --seed {}",
-            self.minutes, self.seed
-        );
         env!("CARGO_PKG_VERSION").clone_into(&mut results.version);
         results.commit = commit();
         let text = serde_json::to_string_pretty(&results);
         let text = text.map_err(|error| CliError::Other(error.to_string()))?;
         write_file(&self.results, &(text + "\n"))
     }
+}
+
+fn say_figures(results: &Results) {
+    let figure = |key: &str| results.figures.get(key).cloned().unwrap_or_default();
+    say(&figure("table"));
+    say(&format!("\n{}", figure("disagreements")));
 }
 
 /// The factor by which times are longer than in the plan: a lease of 150 ms becomes 1.5 s.

@@ -256,7 +256,7 @@ mod tests {
         for work in StormWork::ALL {
             let storms = storms_of(work, "restarts, amnesia", &[]);
             for asked in storms.asked(&["ours"]).unwrap() {
-                let simulated = Simulated::of(storms.simulated(&asked, 3));
+                let simulated = Simulated::of(1, storms.simulated(&asked, 3));
                 let (place, broke) = (format!("{}, {}", asked.class, asked.lock), simulated);
                 match asked.expected {
                     Expected::Breaks => assert!(0 < broke.exclusion, "{place}"),

@@ -1,6 +1,6 @@
 //! Several tasks of one process compete for the same lock, some of them as one owner.
 
-use super::{Target, any, exclusion, leased, patiently, think, two};
+use super::{Target, any, exclusion, patiently, think, two};
 use crate::client::context::Context;
 use crate::client::subject::Subject;
 use crate::plan::LockKind;
@@ -23,9 +23,10 @@ fn owned(ctx: &Context) -> Vec<Target> {
     let owner = ctx.locks().owner();
     let names = 0..ctx.plan().workload.names.max(1);
     names
-        .map(|index| Target {
-            lock: leased(ctx, Subject::Product(owner.lock(super::name(index)))),
-            names: vec![ctx.name(&super::name(index))],
+        .map(|index| {
+            let text = super::name(index);
+            let id = ctx.name(&text);
+            Target::new(ctx, Subject::Product(owner.lock(text)), vec![id])
         })
         .collect()
 }

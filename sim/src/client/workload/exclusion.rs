@@ -10,7 +10,7 @@ pub(super) async fn client(ctx: Context) {
         let Some(target) = any(&ctx, &targets) else {
             return;
         };
-        if let Ok(held) = ctx.acquire(&target.lock, &target.names).await {
+        if let Ok(held) = ctx.acquire(target.lock(&ctx), &target.names).await {
             stay(&ctx, &held).await;
             let _ = ctx.release(held).await;
         }

@@ -14,7 +14,7 @@ pub(super) async fn client(ctx: Context) {
         let Some(target) = any(&ctx, &targets) else {
             return;
         };
-        if let Ok(held) = ctx.acquire(&target.lock, &target.names).await {
+        if let Ok(held) = ctx.acquire(target.lock(&ctx), &target.names).await {
             let section = ctx.section(&held);
             two(extend(&ctx, &section, &held), enter(&ctx, &section, &held)).await;
             let _ = section.look(&held.guard);

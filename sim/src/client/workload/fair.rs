@@ -1,6 +1,6 @@
 //! Waits in the queue of a fair lock, sometimes gives up, and sometimes tries without waiting.
 
-use super::{Target, any, exclusion, leased, names_of, patiently, think, two};
+use super::{Target, any, exclusion, names_of, patiently, think, two};
 use crate::client::context::Context;
 use crate::client::subject::Subject;
 
@@ -14,8 +14,7 @@ async fn work(ctx: &Context) {
         .into_iter()
         .map(|texts| {
             let names = texts.iter().map(|text| ctx.name(text)).collect();
-            let lock = leased(ctx, Subject::Product(ctx.fair(texts)));
-            Target { lock, names }
+            Target::new(ctx, Subject::Product(ctx.fair(texts)), names)
         })
         .collect();
     loop {

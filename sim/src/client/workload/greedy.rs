@@ -7,7 +7,7 @@ use crate::client::context::Context;
 pub(super) async fn client(ctx: Context) {
     let targets = Target::each(&ctx);
     while let Some(target) = any(&ctx, &targets) {
-        match ctx.acquire(&target.lock, &target.names).await {
+        match ctx.acquire(target.lock(&ctx), &target.names).await {
             Ok(held) => {
                 stay(&ctx, &held).await;
                 let _ = ctx.release(held).await;

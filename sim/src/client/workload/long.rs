@@ -13,11 +13,7 @@ pub(super) async fn client(ctx: Context) {
         .map(|index| {
             let target = Target::of(&ctx, index);
             let names: Vec<String> = target.names.iter().map(|n| super::name(n.0)).collect();
-            // The lock sets no lease, so that the watchdog renews it.
-            Target {
-                lock: ctx.subject(&names),
-                names: target.names,
-            }
+            Target::renewed(ctx.subject(&names), target.names)
         })
         .collect();
     loop {
@@ -25,7 +21,7 @@ pub(super) async fn client(ctx: Context) {
         let Some(target) = super::any(&ctx, &names) else {
             return;
         };
-        if let Ok(held) = ctx.acquire(&target.lock, &target.names).await {
+        if let Ok(held) = ctx.acquire(target.lock(&ctx), &target.names).await {
             let lease = ctx.plan().workload.lease.as_duration();
             let span = hold_span(&ctx) + lease.mul_f64(1.5);
             work(&ctx, held, span).await;

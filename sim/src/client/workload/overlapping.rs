@@ -17,7 +17,7 @@ pub(super) async fn client(ctx: Context) {
             around.rev().collect()
         };
         let target = Target::over(&ctx, indices);
-        if let Ok(held) = ctx.acquire(&target.lock, &target.names).await {
+        if let Ok(held) = ctx.acquire(target.lock(&ctx), &target.names).await {
             stay(&ctx, &held).await;
             let _ = ctx.release(held).await;
         }

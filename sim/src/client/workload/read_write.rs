@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use quorlock::{AcquireError, Owner};
 
-use super::{exclusion, hold_span, leased, names_of, think, two};
+use super::{exclusion, hold_span, names_of, think, two};
 use crate::client::context::{Context, Fencing, HeldLock, SectionHandle};
 use crate::client::subject::Subject;
 use crate::history::{Access, HoldId, NameId};
@@ -70,15 +70,18 @@ impl<'a> Share<'a> {
             (None, Access::Read) => self.ctx.read(self.texts),
             (None, _) => self.ctx.write_lock(self.texts),
         };
-        let lock = leased(self.ctx, Subject::ReadWrite(lock, access));
-        // The leases of readers may differ.
-        match (access, self.ctx.plan().workload.watchdog) {
-            (Access::Read, Watchdog::Off) => {
-                let lease = self.ctx.plan().workload.lease.as_duration();
+        let lock = Subject::ReadWrite(lock, access);
+        let workload = &self.ctx.plan().workload;
+        let lease = workload.lease.as_duration();
+        match workload.watchdog {
+            Watchdog::On => lock,
+            Watchdog::Half if self.ctx.random(0, 1) == 0 => lock,
+            // The leases of readers may differ.
+            _ if access == Access::Read => {
                 let quarters = u32::try_from(self.ctx.random(2, 4)).unwrap_or(4);
                 lock.lease(lease * quarters / 4)
             }
-            _ => lock,
+            _ => lock.lease(lease),
         }
     }
 

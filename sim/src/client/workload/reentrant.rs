@@ -1,6 +1,6 @@
 //! Re-enters a hold, through the guard and through its owner, and leaves it step by step.
 
-use super::{Target, any, leased, name, think};
+use super::{Target, any, name, think};
 use crate::client::context::{Context, HeldLock};
 
 /// The largest number of times that a hold is re-entered.
@@ -8,9 +8,9 @@ const DEEPEST: u64 = 4;
 
 pub(super) async fn client(ctx: Context) {
     let targets: Vec<Target> = (0..ctx.plan().workload.names.max(1))
-        .map(|index| Target {
-            lock: leased(&ctx, ctx.reentrant_subject(name(index))),
-            names: vec![ctx.name(&name(index))],
+        .map(|index| {
+            let (lock, id) = (ctx.reentrant_subject(name(index)), ctx.name(&name(index)));
+            Target::new(&ctx, lock, vec![id])
         })
         .collect();
     loop {
@@ -18,7 +18,7 @@ pub(super) async fn client(ctx: Context) {
         let Some(target) = any(&ctx, &targets) else {
             return;
         };
-        if let Ok(held) = ctx.acquire(&target.lock, &target.names).await {
+        if let Ok(held) = ctx.acquire(target.lock(&ctx), &target.names).await {
             nest(&ctx, target, held).await;
         }
     }
@@ -34,7 +34,7 @@ async fn nest(ctx: &Context, target: &Target, outermost: HeldLock) {
         let entered = if ctx.random(0, 1) == 0 {
             ctx.reenter(last).await.ok()
         } else {
-            ctx.acquire(&target.lock, &target.names).await.ok()
+            ctx.acquire(target.lock(ctx), &target.names).await.ok()
         };
         let Some(held) = entered else { break };
         if held.hold != hold {

@@ -15,7 +15,7 @@ pub(super) async fn client(ctx: Context) {
             let Some(target) = any(&ctx, &targets) else {
                 return;
             };
-            let tried = ctx.try_acquire(&target.lock, &target.names).await;
+            let tried = ctx.try_acquire(target.lock(&ctx), &target.names).await;
             if let Ok(Some(held)) = tried
                 && won.is_none()
             {

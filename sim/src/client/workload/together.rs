@@ -4,7 +4,7 @@
 use quorlock::Lock;
 
 use super::exclusion::linger;
-use super::{Target, hold_span, leased, name, patiently, think, two};
+use super::{Target, hold_span, name, patiently, think, two};
 use crate::client::context::{Context, HeldLock, SectionHandle};
 use crate::client::subject::Subject;
 
@@ -51,10 +51,7 @@ fn target(ctx: &Context) -> Option<Target> {
     let parts = indices.iter().map(|index| part(ctx, *index));
     let lock = Lock::all(parts).ok()?;
     let names = indices.iter().map(|index| ctx.name(&name(*index)));
-    Some(Target {
-        lock: leased(ctx, Subject::Product(lock)),
-        names: names.collect(),
-    })
+    Some(Target::new(ctx, Subject::Product(lock), names.collect()))
 }
 
 /// Creates the lock of one name, sometimes with a client that started later than the others. The first name gets a

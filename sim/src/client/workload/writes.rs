@@ -10,7 +10,7 @@ pub(super) async fn client(ctx: Context, fencing: Fencing) {
         let Some(target) = any(&ctx, &targets) else {
             return;
         };
-        let Ok(held) = ctx.acquire(&target.lock, &target.names).await else {
+        let Ok(held) = ctx.acquire(target.lock(&ctx), &target.names).await else {
             continue;
         };
         let section = ctx.section(&held);

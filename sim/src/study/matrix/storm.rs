@@ -62,7 +62,11 @@ impl Candidate {
             workload: Workload {
                 names: 2,
                 lease: LEASE,
-                watchdog: Watchdog::On,
+                // On real servers, the simple locks have no watchdog.
+                watchdog: match self.variant.has_product_clients() {
+                    true => Watchdog::Half,
+                    false => Watchdog::Off,
+                },
                 hold_min: SimTime::ZERO,
                 hold_max: SimTime::millis(240),
                 think_min: SimTime::ZERO,

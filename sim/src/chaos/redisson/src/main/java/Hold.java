@@ -38,7 +38,7 @@ final class Hold {
         var isShared = settings.kind.equals("read-write");
         access = !isShared ? "alone" : settings.chance(0.6) ? "read" : "write";
         // Others extend the claim of a reader's name, so a reader cannot learn its own remaining time from the server.
-        isRenewed = settings.hasWatchdog && !access.equals("read") && settings.chance(0.5);
+        isRenewed = !access.equals("read") && settings.chance(settings.renewedShare);
         var key = "lock-" + name + suffix;
         lock = switch (access) {
             case "read" -> redisson.getReadWriteLock(key).readLock();
@@ -79,7 +79,8 @@ final class Hold {
         try {
             isWon = access.equals("read") ? poll() : await();
         } catch (InterruptedException cancelled) {
-            // The command has cancelled the operation.
+            // The command has cancelled the operation. The server may have granted the lock in the same moment.
+            giveBack();
         } catch (RuntimeException error) {
             reports.waitsNoMore();
             reports.failed("lock", error);
@@ -173,6 +174,17 @@ final class Hold {
     private void release() {
         try {
             lock.unlock();
+        } catch (RuntimeException error) {
+            reports.failed("unlock", error);
+        }
+    }
+
+    /** Releases the lock if a cancelled acquisition has won it. */
+    private void giveBack() {
+        try {
+            if (lock.isHeldByCurrentThread()) {
+                lock.unlock();
+            }
         } catch (RuntimeException error) {
             reports.failed("unlock", error);
         }

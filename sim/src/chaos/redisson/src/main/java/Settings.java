@@ -9,7 +9,8 @@ import org.redisson.config.ConstantDelay;
 /** What the command tells a client: the plan of the storm, and how to reach the server. */
 final class Settings {
     final String kind;
-    final boolean hasWatchdog;
+    /** How much of its holds the watchdog renews: 0 to 1. */
+    final double renewedShare;
     final long leaseMillis;
     final int checks;
     private final int names;
@@ -26,7 +27,11 @@ final class Settings {
         var workload = plan.get("workload");
         var scale = told.get("scale").asLong();
         kind = workload.get("kind").asText();
-        hasWatchdog = workload.get("watchdog").asText().equals("on");
+        renewedShare = switch (workload.get("watchdog").asText()) {
+            case "on" -> 1;
+            case "half" -> 0.5;
+            default -> 0;
+        };
         leaseMillis = nanos(workload.get("lease")) * scale / 1_000_000;
         checks = Math.max(workload.get("checks").asInt(), 2) * 2;
         names = Math.max(workload.get("names").asInt(), 1);
