@@ -88,12 +88,13 @@ impl Results {
             let (simulated, observed) = (&cell.simulated, &cell.observed);
             let share = matrix.share(&cell.class, &cell.lock);
             let is_claimed = matches!(cell.expected, Expected::Holds { .. });
-            let seen = match &observed.exclusion {
-                Some(broke) => {
+            let seen = match (&observed.exclusion, observed.vacuous(planned(observed))) {
+                (Some(broke), _) => {
                     format!("broke after {:.1} s, {}", broke.after, observed.how_often())
                 }
-                None if is_claimed => "**held**".to_owned(),
-                None => "held".to_owned(),
+                (None, Some(vacuous)) => format!("held, shows nothing: {}", vacuous.what()),
+                (None, None) if is_claimed => "**held**".to_owned(),
+                (None, None) => "held".to_owned(),
             };
             let _ = write!(
                 text,
@@ -142,6 +143,12 @@ impl Results {
             false => text.trim_end().to_owned(),
         }
     }
+}
+
+/// Returns how many faults were planned.
+fn planned(observed: &Observed) -> usize {
+    let lacking = observed.lacking.values().sum::<u64>();
+    usize::try_from(observed.faults + observed.passed_over + lacking).unwrap_or(usize::MAX)
 }
 
 /// Formats the number of simulated storms that broke exclusion. Empty if there are none.
