@@ -197,8 +197,9 @@ impl Judge {
                 }
             }
             (Judge::Threads { .. }, _) => {
-                let schedule = text.split("failed in schedule ").nth(1);
-                let number = schedule.and_then(|text| text.split(',').next());
+                let told = format!("{text}{said}");
+                let schedule = told.split("failed in schedule ").nth(1);
+                let number = schedule.and_then(|told| told.split(',').next());
                 format!("in schedule {}", number.unwrap_or("?"))
             }
             (Judge::Units, _) => {

@@ -13,12 +13,6 @@ use crate::plan::{LockKind, Plan, Watchdog, WorkloadKind};
 /// and a few pauses of competitors.
 const FREE: SimTime = SimTime::millis(600);
 
-/// The same bound if the first node is cut off.
-const FREE_WITHOUT_FIRST: SimTime = SimTime::secs(4);
-
-/// How long the clients compete at least if the first node is cut off, so that a lock may stay free for too long.
-const LONG: SimTime = SimTime::secs(12);
-
 pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     let kinds = [WorkloadKind::MutualExclusion, WorkloadKind::Greedy];
     let Some(kind) = fixed.work.or(kinds.get(draw.index(2)).copied()) else {
@@ -77,8 +71,7 @@ fn each_near_another_node(plan: &mut Plan, draw: &mut Draw) {
     if first == 1 {
         // With two nodes left, asking in order does not single out one of many clients. Only their pauses do, and
         // these grow up to a second.
-        plan.free_within = Some(FREE_WITHOUT_FIRST);
-        plan.duration = plan.duration.max(LONG);
+        plan.free_within = None;
         let all = (0..plan.clients).collect();
         plan.faults
             .push(lasting(plan, all, vec![0], LinkFault::Cut));
