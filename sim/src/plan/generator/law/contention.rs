@@ -1,7 +1,7 @@
 //! Many clients that compete for one lock without faults. The lock must be acquired soon after each release.
 //!
-//! With few competitors, either a random pause or a fixed order of the nodes is enough to separate them. With many,
-//! both are needed. If all latencies are equal, only the pause keeps two clients from colliding again.
+//! A fixed order of the nodes and random pauses separate competitors. Without the order, a plan of this law leaves the
+//! lock free for too long. With the order, it also passes if the pauses are not random.
 
 use super::Fixed;
 use crate::plan::draw::Draw;
