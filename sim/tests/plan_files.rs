@@ -27,7 +27,7 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line_and_column_and_what_to_do() {
         ),
         (
             "[workload]\nwatchdog = \"yes\"",
-            "2:12: workload.watchdog: unknown variant `yes`, expected `off` or `on`",
+            "2:12: workload.watchdog: unknown variant `yes`, expected one of `off`, `on`, `half`",
         ),
         (
             "duration = \"fast\"",
