@@ -271,6 +271,19 @@ mod tests {
         }
     }
 
+    /// A hold that is renewed every third of its lease outlasts a clock that is 20 % wrong. So a storm in which every hold
+    /// is renewed does not predict what happens to the others.
+    #[test]
+    fn holds_that_are_not_renewed_break_under_drift_beyond_the_bound_and_not_within() {
+        let broke = |class| {
+            let storms = storms(class, &["ours, one node"]);
+            let asked = storms.asked(&[]).unwrap();
+            Simulated::of(1, storms.simulated(&asked[0], 5)).exclusion
+        };
+        assert!(0 < broke("drift beyond 1 %"));
+        assert_eq!(broke("drift"), 0);
+    }
+
     #[test]
     fn a_lock_refuses_work_that_it_cannot_do() {
         for (work, lock) in [
