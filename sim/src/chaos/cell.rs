@@ -8,7 +8,7 @@ use futures_util::future::try_join_all;
 use tokio::sync::Mutex;
 use tokio::task::{LocalSet, spawn_local};
 
-use super::beside::{OtherClients, SharedWith, is_other};
+use super::beside::{OtherClients, SharedWith};
 use super::clients::ClientSlot;
 use super::clock;
 use super::conductor::Testbed;
@@ -266,13 +266,10 @@ async fn look_at_lengths(stage: Rc<Testbed>) {
 
 /// Reads every second how much memory and how many descriptors each client of this crate has.
 async fn look_at_footprints(stage: Rc<Testbed>) {
-    let is_ours = |client| stage.beside.is_none() || !is_other(client);
     loop {
-        for (client, seat) in (0u16..)
-            .zip(&stage.seats)
-            .filter(|(client, _)| is_ours(*client))
-        {
-            let pid = seat.try_lock().ok().and_then(|seat| seat.pid());
+        for (client, seat) in (0u16..).zip(&stage.seats) {
+            let own = seat.try_lock().ok().filter(|seat| !seat.is_other());
+            let pid = own.and_then(|seat| seat.pid());
             if let Some((pid, now)) = pid.and_then(|pid| Some((pid, Footprint::of(pid)?))) {
                 stage.footprints.borrow_mut().add(client, pid, now);
             }

@@ -78,6 +78,11 @@ impl ClientSlot {
         Ok(())
     }
 
+    /// Returns whether the client is the other library's.
+    pub(super) fn is_other(&self) -> bool {
+        self.other.is_some()
+    }
+
     /// Returns the id of the running process.
     pub(super) fn pid(&self) -> Option<u32> {
         self.running.as_ref().map(Guardian::pid)

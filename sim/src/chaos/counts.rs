@@ -2,7 +2,8 @@
 
 use crate::history::{Access, History, Section};
 
-/// Returns whether a name passed from one stay to the next one, of another process. Readers beside each other pass nothing.
+/// Returns whether a name passed from one stay to the next one, of another process. Readers beside each other pass
+/// nothing.
 pub(super) fn is_hand_over(from: &Section, to: &Section) -> bool {
     let readers = from.access == Access::Read && to.access == Access::Read;
     from.name == to.name && from.process != to.process && !readers

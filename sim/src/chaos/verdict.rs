@@ -158,9 +158,8 @@ impl Observed {
         }
     }
 
-    /// Returns the reason why the run shows nothing, if there is one. `planned_faults` is the number of faults in the
-    /// plan.
-    pub(crate) fn vacuous(&self, planned_faults: usize) -> Option<Vacuous> {
+    /// Returns the reason why the run shows nothing, if there is one.
+    pub(crate) fn vacuous(&self) -> Option<Vacuous> {
         let min = |of_a_minute: u64| (of_a_minute * self.seconds / 60).max(1);
         if self.holds < min(LEAST_HOLDS) {
             return Some(Vacuous::Holds);
@@ -184,7 +183,7 @@ impl Observed {
         if least.is_some_and(|least| least < min(LEAST_BESIDE)) {
             return Some(Vacuous::Beside);
         }
-        let planned = u64::try_from(planned_faults).unwrap_or(u64::MAX);
+        let planned = self.faults + self.passed_over + self.lacking.values().sum::<u64>();
         // A plan with few faults cannot reach the usual bound.
         let faults = min(LEAST_FAULTS).min(planned.div_ceil(4));
         (self.during_holds < faults).then_some(Vacuous::Faults)

@@ -134,7 +134,7 @@ impl Chaos {
         // The locks of one class run side by side. The classes run one after another.
         for cells in asked.chunk_by(|a, b| a.class == b.class) {
             for (asked, observed) in cells.iter().zip(storms::side_by_side(cells, self.scale)?) {
-                let wrong = asked.expected.wrong(&observed, asked.plan.faults.len());
+                let wrong = asked.expected.wrong(&observed);
                 if self.form.json {
                     say_json(&CellReport {
                         lock: &asked.lock,

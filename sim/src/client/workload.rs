@@ -59,44 +59,28 @@ pub(crate) fn name(index: u16) -> String {
 
 /// A lock, with the ids of its names.
 struct Target {
-    lock: Subject,
-    /// The same lock with the watchdog, if the plan's watchdog renews half of the holds.
-    renewed: Option<Subject>,
+    /// The lock whose holds the watchdog renews.
+    renewed: Subject,
+    /// The same lock with the lease of the plan, which nothing renews.
+    leased: Subject,
     names: Vec<NameId>,
 }
 
 impl Target {
-    /// Gives the lock the lease of the plan, unless the plan's watchdog renews every hold.
     fn new(ctx: &Context, lock: Subject, names: Vec<NameId>) -> Self {
-        let workload = &ctx.plan().workload;
-        let lease = workload.lease.as_duration();
-        let (lock, renewed) = match workload.watchdog {
-            Watchdog::On => return Self::renewed(lock, names),
-            Watchdog::Off => (lock, None),
-            Watchdog::Half => (lock.clone(), Some(lock)),
-        };
+        let lease = ctx.plan().workload.lease.as_duration();
         Target {
-            lock: lock.lease(lease),
-            renewed,
+            renewed: lock.clone(),
+            leased: lock.lease(lease),
             names,
         }
     }
 
-    /// Creates a target whose holds are all renewed by the watchdog.
-    fn renewed(lock: Subject, names: Vec<NameId>) -> Self {
-        Target {
-            lock,
-            renewed: None,
-            names,
-        }
-    }
-
-    /// Returns the lock for the next hold. If the watchdog renews half of the holds, it is drawn whether it renews
-    /// this one.
+    /// Returns the lock for the next hold.
     fn lock(&self, ctx: &Context) -> &Subject {
-        match &self.renewed {
-            Some(renewed) if ctx.random(0, 1) == 0 => renewed,
-            _ => &self.lock,
+        match is_renewed(ctx) {
+            true => &self.renewed,
+            false => &self.leased,
         }
     }
 
@@ -145,6 +129,15 @@ async fn two(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
         }
     })
     .await;
+}
+
+/// Returns whether the watchdog renews the next hold.
+fn is_renewed(ctx: &Context) -> bool {
+    match ctx.plan().workload.watchdog {
+        Watchdog::On => true,
+        Watchdog::Off => false,
+        Watchdog::Half => ctx.random(0, 1) == 0,
+    }
 }
 
 /// Returns a random element.

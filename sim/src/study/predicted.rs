@@ -125,8 +125,8 @@ impl Results {
 
 impl Compared {
     /// Returns the deviation from what is expected, with its exit code.
-    pub(crate) fn wrong(&self, planned_faults: usize) -> Option<(u8, String)> {
-        self.expected.wrong(&self.observed, planned_faults)
+    pub(crate) fn wrong(&self) -> Option<(u8, String)> {
+        self.expected.wrong(&self.observed)
     }
 
     /// Compares the observation with the prediction. `matrix` is the share in the matrix, if the matrix has one.
@@ -152,7 +152,7 @@ fn is_zero(share: &str) -> bool {
 
 impl Expected {
     /// Returns the deviation from what is expected, with its exit code.
-    pub(crate) fn wrong(self, observed: &Observed, planned_faults: usize) -> Option<(u8, String)> {
+    pub(crate) fn wrong(self, observed: &Observed) -> Option<(u8, String)> {
         let broke = |order: bool| {
             // A store that refuses smaller tokens needs their order to keep updates apart.
             let of_order = [&observed.fencing, &observed.usage];
@@ -176,7 +176,7 @@ impl Expected {
             }
             _ if !observed.complaints.is_empty() => Some((2, observed.complaints.join("; "))),
             _ => {
-                let vacuous = observed.vacuous(planned_faults)?;
+                let vacuous = observed.vacuous()?;
                 Some((4, format!("{}, so nothing was shown", vacuous.what())))
             }
         }
@@ -209,6 +209,7 @@ mod tests {
                 seconds: 60,
                 holds: 100,
                 hand_overs: 80,
+                faults: 60,
                 during_holds: 30,
                 exclusion: has_broken.then_some(broke),
                 ..Observed::default()
@@ -235,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_claim_that_breaks_a_control_that_holds_and_too_little_are_wrong() {
-        let code = |cell: &Compared| cell.wrong(60).map(|(code, _)| code);
+        let code = |cell: &Compared| cell.wrong().map(|(code, _)| code);
         assert_eq!(code(&compared(0, false)), None);
         assert_eq!(code(&compared(0, true)), Some(2));
         let mut control = compared(0, false);
@@ -259,7 +260,7 @@ mod tests {
         let mut cell = compared(0, false);
         cell.observed.complaints = vec!["2 clients did not end".to_owned()];
         let wrong = Some((2, "2 clients did not end".to_owned()));
-        assert_eq!(cell.wrong(60), wrong);
+        assert_eq!(cell.wrong(), wrong);
     }
 
     #[test]
@@ -270,14 +271,14 @@ mod tests {
         let mut lost = compared(0, false);
         lost.observed.usage = broke;
         for cell in [&mut left, &mut lost] {
-            assert_eq!(cell.wrong(60).map(|(code, _)| code), Some(2));
+            assert_eq!(cell.wrong().map(|(code, _)| code), Some(2));
             cell.expected = Expected::Anything;
-            assert_eq!(cell.wrong(60), None);
+            assert_eq!(cell.wrong(), None);
         }
         left.expected = Expected::Holds { order: false };
         lost.expected = Expected::Holds { order: false };
-        assert_eq!(left.wrong(60).map(|(code, _)| code), Some(2));
-        assert_eq!(lost.wrong(60), None);
+        assert_eq!(left.wrong().map(|(code, _)| code), Some(2));
+        assert_eq!(lost.wrong(), None);
     }
 
     #[test]
@@ -289,7 +290,7 @@ mod tests {
         });
         for expected in [Expected::Holds { order: true }, Expected::Anything] {
             cell.expected = expected;
-            let wrong = cell.wrong(60);
+            let wrong = cell.wrong();
             assert_eq!(wrong, Some((2, "client 3 returned too late".to_owned())));
         }
     }
@@ -303,9 +304,9 @@ mod tests {
             ..Default::default()
         };
         cell.observed.waits = Some(counts(9, 0));
-        assert_eq!(cell.wrong(60).map(|(code, _)| code), Some(4));
+        assert_eq!(cell.wrong().map(|(code, _)| code), Some(4));
         cell.observed.waits = Some(counts(9, 1));
-        assert_eq!(cell.wrong(60), None);
+        assert_eq!(cell.wrong(), None);
     }
 
     #[test]

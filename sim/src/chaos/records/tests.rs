@@ -335,11 +335,12 @@ fn a_run_with_two_libraries_needs_hand_overs_in_both_directions() {
             seconds: 60,
             holds: 100,
             hand_overs: 80,
+            faults: 60,
             during_holds: 30,
             beside: Some(beside),
             ..Observed::default()
         };
-        observed.vacuous(60)
+        observed.vacuous()
     };
     assert_eq!(vacuous(shared), None);
     for less in [

@@ -12,7 +12,6 @@ use super::asked::{Asked, classes};
 use super::beside::{self, Library};
 use super::lock_ids;
 use super::storms::Storms;
-use crate::plan::Plan;
 use crate::study::matrix::StormWork;
 use crate::study::predicted::{Compared, PrintedMatrix, Results, Simulated};
 use crate::study::progress::{self, Counting};
@@ -47,7 +46,7 @@ pub(super) struct Compare {
     #[arg(long, default_value_t = 50)]
     simulated: u64,
     /// Run nothing on real servers: simulate the storms of the finished cells again, after a change of the simulator.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["minutes", "seed"])]
     only_simulate: bool,
     #[command(flatten)]
     threads: Threads,
@@ -97,7 +96,7 @@ impl Compare {
                     simulated: self.simulate(&storms, asked),
                     observed,
                 };
-                if let Some((of_it, what)) = cell.wrong(asked.plan.faults.len()) {
+                if let Some((of_it, what)) = cell.wrong() {
                     complain(&format!(
                         "{}, {}, seed {}: {what}",
                         cell.lock, cell.class, cell.seed
@@ -122,29 +121,38 @@ impl Compare {
     }
 
     fn simulate(&self, storms: &Storms, asked: &Asked) -> Simulated {
-        let plans: Vec<Plan> = storms.simulated(asked, self.simulated).collect();
-        Simulated::of(self.threads.count(), plans.into_iter())
+        let plans = storms.simulated(asked, self.simulated);
+        Simulated::of(self.threads.count(), plans)
     }
 
     /// Simulates the storms of the selected cells again, each with its length and its seed.
     fn simulate_again(self, mut results: Results, matrix: &PrintedMatrix) -> Result<u8, CliError> {
-        let is_selected = |cell: &&Compared| {
-            let is_named = self.lock.is_empty() || self.lock.contains(&cell.lock);
-            is_named
-                && classes().any(|class| self.has(class.id) && self.label(class.id) == cell.class)
-        };
-        let selected: Vec<Compared> = results.cells.iter().filter(is_selected).cloned().collect();
+        let named = classes().map(|class| class.id).filter(|id| self.has(id));
+        let mut selected: Vec<(Storms, Compared)> = Vec::new();
+        for class in named {
+            let label = self.storms(class).label(class);
+            let is_named = |lock: &String| self.lock.is_empty() || self.lock.contains(lock);
+            let cells = results.cells.iter();
+            let cells = cells.filter(|cell| cell.class == label && is_named(&cell.lock));
+            selected.extend(cells.map(|cell| {
+                let storms = Storms {
+                    lock: vec![cell.lock.clone()],
+                    minutes: cell.observed.seconds as f64 / 60.0,
+                    scale: cell.scale,
+                    seed: cell.seed,
+                    ..self.storms(class)
+                };
+                (storms, cell.clone())
+            }));
+        }
+        if selected.is_empty() {
+            let file = self.results.display();
+            let why = format!("{file} has no finished cell of these classes, locks and work");
+            return Err(CliError::Other(why));
+        }
         let bar = progress::bar(selected.len() as u64, Counting::Cases);
-        for mut cell in selected {
+        for (storms, mut cell) in selected {
             bar.set_message(format!("{}, {}", cell.class, cell.lock));
-            let class = classes().find(|class| self.label(class.id) == cell.class);
-            let storms = Storms {
-                lock: vec![cell.lock.clone()],
-                minutes: cell.observed.seconds as f64 / 60.0,
-                scale: cell.scale,
-                seed: cell.seed,
-                ..self.storms(class.map_or("", |class| class.id))
-            };
             for asked in storms.asked(&[])? {
                 cell.simulated = self.simulate(&storms, &asked);
             }
@@ -155,10 +163,6 @@ impl Compare {
         bar.finish_and_clear();
         say_figures(&results);
         Ok(0)
-    }
-
-    fn label(&self, class: &str) -> String {
-        beside::label(self.beside, self.workload, class)
     }
 
     /// Returns whether a class is compared.

@@ -9,19 +9,13 @@ use super::{Target, hold_span, think};
 use crate::client::context::{Context, HeldLock, SectionHandle};
 
 pub(super) async fn client(ctx: Context) {
-    let names: Vec<Target> = (0..ctx.plan().workload.names.max(1))
-        .map(|index| {
-            let target = Target::of(&ctx, index);
-            let names: Vec<String> = target.names.iter().map(|n| super::name(n.0)).collect();
-            Target::renewed(ctx.subject(&names), target.names)
-        })
-        .collect();
+    let targets = Target::each(&ctx);
     loop {
         think(&ctx).await;
-        let Some(target) = super::any(&ctx, &names) else {
+        let Some(target) = super::any(&ctx, &targets) else {
             return;
         };
-        if let Ok(held) = ctx.acquire(target.lock(&ctx), &target.names).await {
+        if let Ok(held) = ctx.acquire(&target.renewed, &target.names).await {
             let lease = ctx.plan().workload.lease.as_duration();
             let span = hold_span(&ctx) + lease.mul_f64(1.5);
             work(&ctx, held, span).await;

@@ -4,12 +4,12 @@ use std::cell::Cell;
 
 use quorlock::{AcquireError, Owner};
 
-use super::{exclusion, hold_span, names_of, think, two};
+use super::{exclusion, hold_span, is_renewed, names_of, think, two};
 use crate::client::context::{Context, Fencing, HeldLock, SectionHandle};
 use crate::client::subject::Subject;
 use crate::history::{Access, HoldId, NameId};
+use crate::plan::LockKind;
 use crate::plan::variant::Flaw;
-use crate::plan::{LockKind, Watchdog};
 
 pub(super) async fn client(ctx: Context) {
     two(work(&ctx), work(&ctx)).await;
@@ -71,18 +71,16 @@ impl<'a> Share<'a> {
             (None, _) => self.ctx.write_lock(self.texts),
         };
         let lock = Subject::ReadWrite(lock, access);
-        let workload = &self.ctx.plan().workload;
-        let lease = workload.lease.as_duration();
-        match workload.watchdog {
-            Watchdog::On => lock,
-            Watchdog::Half if self.ctx.random(0, 1) == 0 => lock,
-            // The leases of readers may differ.
-            _ if access == Access::Read => {
-                let quarters = u32::try_from(self.ctx.random(2, 4)).unwrap_or(4);
-                lock.lease(lease * quarters / 4)
-            }
-            _ => lock.lease(lease),
+        if is_renewed(self.ctx) {
+            return lock;
         }
+        let lease = self.ctx.plan().workload.lease.as_duration();
+        // The leases of readers may differ.
+        let quarters = match access {
+            Access::Read => u32::try_from(self.ctx.random(2, 4)).unwrap_or(4),
+            _ => 4,
+        };
+        lock.lease(lease * quarters / 4)
     }
 
     async fn acquire(&self, lock: &Subject) -> Option<HeldLock> {

@@ -88,7 +88,7 @@ impl Results {
             let (simulated, observed) = (&cell.simulated, &cell.observed);
             let share = matrix.share(&cell.class, &cell.lock);
             let is_claimed = matches!(cell.expected, Expected::Holds { .. });
-            let seen = match (&observed.exclusion, observed.vacuous(planned(observed))) {
+            let seen = match (&observed.exclusion, observed.vacuous()) {
                 (Some(broke), _) => {
                     format!("broke after {:.1} s, {}", broke.after, observed.how_often())
                 }
@@ -143,12 +143,6 @@ impl Results {
             false => text.trim_end().to_owned(),
         }
     }
-}
-
-/// Returns how many faults were planned.
-fn planned(observed: &Observed) -> usize {
-    let lacking = observed.lacking.values().sum::<u64>();
-    usize::try_from(observed.faults + observed.passed_over + lacking).unwrap_or(usize::MAX)
 }
 
 /// Formats the number of simulated storms that broke exclusion. Empty if there are none.
