@@ -9,6 +9,7 @@ mod interop {
     pub(crate) mod killed;
     pub(crate) mod mode;
     pub(crate) mod party;
+    pub(crate) mod patient;
     pub(crate) mod sentinel;
     pub(crate) mod stage;
     pub(crate) mod table;

@@ -12,7 +12,8 @@ use quorlock_tests::wait::{BOUND, until};
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::timeout;
 
-use super::jvm::{Answer, Jvm};
+use super::jvm::Jvm;
+use super::patient::Patient;
 use super::stage::{Side, Version, settings};
 
 /// The modes of sharded subscriptions. Before 3.22, Redisson has only one way, whatever its setting.
@@ -50,42 +51,13 @@ async fn ours(cluster: &Cluster) -> Locks {
     connected.expect("the cluster can be used")
 }
 
-/// A thread of the JVM with the lock.
-struct Theirs {
-    jvm: &'static Jvm,
-    thread: String,
-    words: String,
-}
-
-impl Theirs {
-    fn new(jvm: &'static Jvm, mode: &str, name: &str, cluster: &Cluster) -> Theirs {
-        let ports = cluster.nodes().iter().map(Server::port);
-        let nodes: Vec<_> = ports
-            .map(|port| format!("redis://127.0.0.1:{port}"))
-            .collect();
-        Theirs {
-            jvm,
-            thread: format!("cluster-{name}"),
-            words: format!("reentrant {name} cluster:{mode};{}", nodes.join(";")),
-        }
-    }
-
-    async fn ask(&self, verb: &str, lease: &str) -> Answer {
-        let words = format!("{verb} {} {lease}", self.words);
-        self.jvm.ask(&self.thread, words).await
-    }
-
-    /// Returns the answer of the first attempt that works. After a failover, Redisson throws until it knows the new
-    /// primary.
-    async fn says_at_last(&self, verb: &str, lease: &str) -> String {
-        let begun = Instant::now();
-        loop {
-            match self.ask(verb, lease).await {
-                Ok(said) => return said,
-                Err(error) => assert!(begun.elapsed() < 2 * BOUND, "still: {error:?}"),
-            }
-        }
-    }
+/// Returns a thread of the JVM that uses the cluster in one mode.
+fn theirs(jvm: &'static Jvm, mode: &str, name: &str, cluster: &Cluster) -> Patient {
+    let ports = cluster.nodes().iter().map(Server::port);
+    let nodes: Vec<_> = ports
+        .map(|port| format!("redis://127.0.0.1:{port}"))
+        .collect();
+    Patient::new(jvm, name, &format!("cluster:{mode};{}", nodes.join(";")))
 }
 
 /// Returns a name on the first primary, and the index of that primary.
@@ -109,11 +81,11 @@ fn fail_over(cluster: &Cluster, primary: usize) -> usize {
 async fn a_jvm_wakes_us(version: &'static Version, mode: &'static str) {
     let cluster = cluster().await;
     let (name, primary) = place(&cluster, version, mode, Side::Jvm);
-    let theirs = Theirs::new(version.jvm(), mode, &name, &cluster);
+    let theirs = theirs(version.jvm(), mode, &name, &cluster);
     let locks = ours(&cluster).await;
     let mut at = primary;
     for through_a_failover in [false, true] {
-        theirs.says_at_last("acquire", "30000").await;
+        theirs.acquire_at_last().await;
         let lock = locks.lock(&name).wait(2 * BOUND);
         assert!(lock.try_acquire().await.unwrap().is_none());
         let waiting = tokio::spawn(async move { lock.acquire().await });
@@ -130,7 +102,7 @@ async fn a_jvm_wakes_us(version: &'static Version, mode: &'static str) {
         })
         .await;
         assert!(!waiting.is_finished());
-        theirs.says_at_last("release", "").await;
+        theirs.release_at_last().await;
         let released = Instant::now();
         let guard = timeout(2 * BOUND, waiting).await.unwrap().unwrap().unwrap();
         println!(
@@ -139,7 +111,7 @@ async fn a_jvm_wakes_us(version: &'static Version, mode: &'static str) {
             released.elapsed()
         );
         assert!(released.elapsed() < SOON);
-        assert_eq!(theirs.says_at_last("try", "1000").await, "false");
+        assert!(!theirs.is_let_in().await);
         guard.release().await.unwrap();
     }
 }
@@ -147,21 +119,17 @@ async fn a_jvm_wakes_us(version: &'static Version, mode: &'static str) {
 async fn we_wake_a_jvm(version: &'static Version, mode: &'static str) {
     let cluster = cluster().await;
     let (name, mut at) = place(&cluster, version, mode, Side::Rust);
-    let theirs = Theirs::new(version.jvm(), mode, &name, &cluster);
+    let theirs = theirs(version.jvm(), mode, &name, &cluster);
     let locks = ours(&cluster).await;
     for through_a_failover in [false, true] {
         let guard = locks.lock(&name).lease(4 * BOUND).acquire().await.unwrap();
         if through_a_failover {
             at = fail_over(&cluster, at);
         }
-        assert_eq!(theirs.says_at_last("try", "1000").await, "false");
-        let words = format!("acquire {} 30000", theirs.words);
-        let (jvm, thread) = (theirs.jvm, theirs.thread.clone());
-        let waiting = tokio::spawn(async move { jvm.ask(&thread, words).await });
-        let begun = Instant::now();
-        while theirs.jvm.ask(&theirs.thread, "sleeps").await.unwrap() != "true" {
-            assert!(begun.elapsed() < BOUND, "it does not sleep");
-        }
+        assert!(!theirs.is_let_in().await);
+        let waiter = theirs.clone();
+        let waiting = tokio::spawn(async move { waiter.acquire().await });
+        theirs.is_asleep().await;
         let released = Instant::now();
         guard.release().await.unwrap();
         timeout(2 * BOUND, waiting).await.unwrap().unwrap().unwrap();
@@ -172,6 +140,6 @@ async fn we_wake_a_jvm(version: &'static Version, mode: &'static str) {
         );
         assert!(released.elapsed() < SOON);
         assert!(locks.lock(&name).try_acquire().await.unwrap().is_none());
-        theirs.says_at_last("release", "").await;
+        theirs.release_at_last().await;
     }
 }

@@ -1,7 +1,6 @@
 //! The reentrant lock on a Sentinel group that fails over while one side has it.
 
 use std::sync::OnceLock;
-use std::time::Instant;
 
 use libtest_mimic::Trial;
 use quorlock::Locks;
@@ -12,7 +11,8 @@ use quorlock_tests::wait::{BOUND, until, wait_until};
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::timeout;
 
-use super::jvm::{Answer, Jvm};
+use super::jvm::Jvm;
+use super::patient::Patient;
 use super::stage::{Side, Version, settings};
 
 /// Returns the tests of this file.
@@ -42,41 +42,17 @@ async fn ours(group: &SentinelGroup) -> Locks {
     connected.expect("the group can be used")
 }
 
-/// A thread of the JVM with the lock.
-struct Theirs {
-    jvm: &'static Jvm,
-    thread: String,
-    words: String,
-}
-
-impl Theirs {
-    fn new(jvm: &'static Jvm, name: &str, group: &SentinelGroup) -> Theirs {
-        let ports = group.sentinels().iter().map(Server::port);
-        let sentinels: Vec<_> = ports
-            .map(|port| format!("redis://127.0.0.1:{port}"))
-            .collect();
-        Theirs {
-            jvm,
-            thread: format!("sentinel-{name}"),
-            words: format!("reentrant {name} sentinel:{NAME};{}", sentinels.join(";")),
-        }
-    }
-
-    async fn ask(&self, verb: &str, lease: &str) -> Answer {
-        let words = format!("{verb} {} {lease}", self.words);
-        self.jvm.ask(&self.thread, words).await
-    }
-
-    /// Returns the answer of the first attempt that works. After a failover, Redisson throws until it has reconnected.
-    async fn says_at_last(&self, verb: &str, lease: &str) -> String {
-        let begun = Instant::now();
-        loop {
-            match self.ask(verb, lease).await {
-                Ok(said) => return said,
-                Err(error) => assert!(begun.elapsed() < 2 * BOUND, "still: {error:?}"),
-            }
-        }
-    }
+/// Returns a thread of the JVM that uses the group.
+fn theirs(jvm: &'static Jvm, name: &str, group: &SentinelGroup) -> Patient {
+    let ports = group.sentinels().iter().map(Server::port);
+    let sentinels: Vec<_> = ports
+        .map(|port| format!("redis://127.0.0.1:{port}"))
+        .collect();
+    Patient::new(
+        jvm,
+        name,
+        &format!("sentinel:{NAME};{}", sentinels.join(";")),
+    )
 }
 
 /// Waits until all servers have the claim, and then promotes another one.
@@ -103,20 +79,20 @@ async fn fail_over(group: &SentinelGroup, name: &str) {
 async fn what_a_jvm_holds_is_kept_through_a_failover(version: &'static Version) {
     let group = group().await;
     let name = format!("interop/sentinel/jvm/{}", version.number);
-    let theirs = Theirs::new(version.jvm(), &name, &group);
-    theirs.ask("acquire", "30000").await.unwrap();
+    let theirs = theirs(version.jvm(), &name, &group);
+    theirs.acquire_at_last().await;
     let locks = ours(&group).await;
     let lock = locks.lock(&name).wait(2 * BOUND);
     assert!(lock.try_acquire().await.unwrap().is_none());
     let waiting = tokio::spawn(async move { lock.acquire().await });
     fail_over(&group, &name).await;
     assert!(!waiting.is_finished());
-    theirs.says_at_last("release", "").await;
+    theirs.release_at_last().await;
     let waited = timeout(2 * BOUND, waiting).await.unwrap().unwrap();
     let guard = waited.unwrap();
-    assert_eq!(theirs.says_at_last("try", "1000").await, "false");
+    assert!(!theirs.is_let_in().await);
     guard.release().await.unwrap();
-    assert_eq!(theirs.says_at_last("try", "1000").await, "true");
+    assert!(theirs.is_let_in().await);
 }
 
 async fn what_we_hold_is_kept_through_a_failover(version: &'static Version) {
@@ -124,23 +100,19 @@ async fn what_we_hold_is_kept_through_a_failover(version: &'static Version) {
     let name = format!("interop/sentinel/rust/{}", version.number);
     let locks = ours(&group).await;
     let guard = locks.lock(&name).lease(4 * BOUND).acquire().await.unwrap();
-    let theirs = Theirs::new(version.jvm(), &name, &group);
-    assert_eq!(theirs.ask("try", "1000").await.unwrap(), "false");
+    let theirs = theirs(version.jvm(), &name, &group);
+    assert!(!theirs.is_let_in().await);
     fail_over(&group, &name).await;
-    assert_eq!(theirs.says_at_last("try", "1000").await, "false");
+    assert!(!theirs.is_let_in().await);
     assert!(guard.is_held());
-    let words = format!("acquire {} 30000", theirs.words);
-    let (jvm, thread) = (theirs.jvm, theirs.thread.clone());
-    let waiting = tokio::spawn(async move { jvm.ask(&thread, words).await });
-    let begun = Instant::now();
-    while theirs.jvm.ask(&theirs.thread, "sleeps").await.unwrap() != "true" {
-        assert!(begun.elapsed() < BOUND, "it does not sleep");
-    }
+    let waiter = theirs.clone();
+    let waiting = tokio::spawn(async move { waiter.acquire().await });
+    theirs.is_asleep().await;
     guard.release().await.unwrap();
     timeout(2 * BOUND, waiting).await.unwrap().unwrap().unwrap();
     let again = locks.lock(&name).try_acquire().await.unwrap();
     assert!(again.is_none());
-    theirs.says_at_last("release", "").await;
+    theirs.release_at_last().await;
     locks
         .lock(&name)
         .wait(BOUND)
