@@ -52,7 +52,10 @@ local function expire(claim, kept)
 end
 -- T7: 'kept' is the lease, with its margin.
 local function carry_counter(key, stored, value, retention, kept)
-  local left, keep = redis.call('PTTL', key), tonumber(retention)
+  local keep = tonumber(retention)
+  local part = math.floor(keep / 8)
+  if value == stored and part >= tonumber(kept) and server_now() % part >= tonumber(kept) then return end
+  local left = redis.call('PTTL', key)
   local lasts = keep == 0 and left == -1 or keep > 0 and keep <= 2 * left and 2 * tonumber(kept) <= keep
   if value ~= stored or not lasts then write_counter(key, value, retention) end
 end

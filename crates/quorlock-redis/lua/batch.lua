@@ -14,7 +14,7 @@
 --          long an unused token counter is kept in ms, floor of new tokens, how far the floor may be from this server's
 --          clock in ms, and 'beats' with a margin, empty without; then for each acquire in it: owner, and with a margin
 --          its claim version
--- ARGV     for each renewal: the six arguments of renew.lua
+-- ARGV     for each renewal: the arguments of renew.lua, seven, or eight with a margin
 -- ARGV     for each release: owner, channel of the name
 --
 -- Replies  an array: for each request, acquires first, then renewals, then releases, the reply of its own script, or an error
@@ -159,8 +159,9 @@ local replies, key = {}, 3 * acquires
 local at = acquires == 0 and 5 or all_of(grant, replies)
 
 for k = acquires + 1, acquires + renewals do
-  replies[k] = by_itself(renew, {keys[key + 1], keys[key + 2]}, {unpack(args, at, at + 5)})
-  key, at = key + 2, at + 6
+  local values = args[at + 4] == 'beats' and 8 or 7
+  replies[k] = by_itself(renew, {keys[key + 1], keys[key + 2]}, {unpack(args, at, at + values - 1)})
+  key, at = key + 2, at + values
 end
 
 local ends = releases == 0 and 0 or all_of(let_go, replies, key, at)

@@ -15,7 +15,7 @@
 -- The script must be atomic: between a look and the extension, A's claim could expire, B be granted the name, and A
 -- extend B's claim. The claims are independent of each other: an error with one of them does not prevent the renewal
 -- of the others.
-local call = redis.call
+local call, now = redis.call, server_now()
 
 local function renew(claim, counter, owner, count, lease, token)
   local held = look('HMGET', claim, 'mode', owner)
@@ -32,7 +32,9 @@ local function renew(claim, counter, owner, count, lease, token)
   -- PEXPIRE: if another write came first, full memory would end every hold. A claim without TTL keeps none.
   local left = call('PTTL', claim)
   if left ~= -1 and left < tonumber(lease) then call('PEXPIRE', claim, lease) end
-  carry_token(call, counter, stored, token, ARGV[1], lease)
+  if stored ~= token or is_counter_due(ARGV[1], lease, now) then
+    carry_token(call, counter, stored, token, ARGV[1], lease)
+  end
   if held[2] ~= count then call('HSET', claim, owner, count) end
   return token
 end

@@ -100,6 +100,7 @@ static RENEW: LazyLock<Script> = LazyLock::new(|| {
     Script::new(lua!(
         "shared/clock",
         "shared/counter",
+        "shared/retention",
         "shared/look",
         "renew"
     ))
@@ -337,27 +338,35 @@ fn encode_renew(ask: &Renew, by: By) -> Cmd {
         .iter()
         .map(|claim| 2 * claim.name.as_bytes().len() + 2 * CLAIM_BYTES)
         .sum();
-    let mut cmd = command(&RENEW, by, 2 * claims, 1 + 5 * claims, bytes);
+    let mut cmd = command(&RENEW, by, 2 * claims, 5 + 3 * claims, bytes);
     for claim in &ask.claims {
-        let name = claim.name.as_bytes();
-        cmd.arg(name).arg(key::token(name));
+        cmd.arg(claim.name.as_bytes());
     }
-    cmd.arg(kept(ask.retention));
     for claim in &ask.claims {
-        encode_claim(&mut cmd, claim);
+        cmd.arg(key::token(claim.name.as_bytes()));
     }
+    encode_claims(&mut cmd, ask.retention, &ask.claims);
     cmd
 }
 
-fn encode_claim(cmd: &mut Cmd, claim: &Claim) {
-    owner(cmd, claim.owner);
-    cmd.arg(claim.count)
-        .arg(wire(claim.kept_millis()))
-        .arg(claim.token.0);
-    let version = claim
-        .keep
-        .map(|keep| keep.version(claim.owner, claim.lease));
-    cmd.arg(version.map(version_text).unwrap_or_default());
+/// Appends the arguments of `renew.lua`: neighbouring claims with the same terms are a group.
+fn encode_claims(cmd: &mut Cmd, retention: Retention, claims: &[Claim]) {
+    let terms = |claim: &Claim| (claim.count, wire(claim.kept_millis()), claim.keep.is_some());
+    cmd.arg(kept(retention));
+    for group in claims.chunk_by(|one, next| terms(one) == terms(next)) {
+        let Some((count, kept_millis, has_versions)) = group.first().map(terms) else {
+            continue;
+        };
+        cmd.arg(group.len()).arg(count).arg(kept_millis);
+        cmd.arg(if has_versions { "beats" } else { "" });
+        for claim in group {
+            owner(cmd, claim.owner);
+            cmd.arg(claim.token.0);
+            if let Some(keep) = claim.keep {
+                cmd.arg(version_text(keep.version(claim.owner, claim.lease)));
+            }
+        }
+    }
 }
 
 fn encode_release(ask: &Release, home: &Home, by: By) -> Cmd {

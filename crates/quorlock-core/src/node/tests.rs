@@ -277,7 +277,11 @@ fn a_renewal_writes_the_counter_when_half_of_its_time_is_over_or_it_grows() {
     let retention = 86_400_000;
     let renewed_at = |now: u64, token: u64, retention: u64| {
         let mut node = Node::new();
-        node.apply(at(0), &acquire(1, 1));
+        let mut first = acquire(1, 1);
+        if let Request::Acquire(ask) = &mut first {
+            ask.retention = Retention::Millis(retention);
+        }
+        node.apply(at(0), &first);
         let mut asking = renew(1, token);
         if let Request::Renew(ask) = &mut asking {
             ask.retention = Retention::Millis(retention);
@@ -293,9 +297,19 @@ fn a_renewal_writes_the_counter_when_half_of_its_time_is_over_or_it_grows() {
         is_there(retention + now) && !is_there(retention + now + 1)
     };
     let (half, same) = (retention / 2, START);
-    assert!(!renewed_at(1, same, retention));
-    assert!(!renewed_at(half, same, retention));
-    assert!(renewed_at(half + 1, same, retention));
+    // The TTL of the counter is looked at for 10 s, the lease, from here on.
+    let eighth = retention / 8;
+    let first_look = eighth - at(0).0 % eighth;
+    let look = (first_look..).step_by(usize::try_from(eighth).unwrap());
+    let (early, late): (Vec<_>, Vec<_>) = look.take(6).partition(|look| *look <= half);
+    assert!(!early.iter().any(|look| renewed_at(*look, same, retention)));
+    assert!(late.iter().all(|look| renewed_at(*look, same, retention)));
+    let late = late[0];
+    assert!(renewed_at(late + 9_999, same, retention));
+    assert!(!renewed_at(late + 10_000, same, retention), "nobody looks");
+    assert!(!renewed_at(late - 1, same, retention), "nobody looks yet");
     assert!(renewed_at(1, same + 1, retention), "a larger token");
     assert!(renewed_at(1, same, 19_999), "the claim would outlive it");
+    assert!(renewed_at(40_001, same, 80_000), "each renewal looks");
+    assert!(!renewed_at(40_000, same, 80_000));
 }

@@ -32,16 +32,3 @@ local function store_token(call, counter, text, kept)
   if kept == '0' then return call('SET', counter, text) end
   return call('SET', counter, text, 'PX', kept)
 end
-
--- Keeps the counter while a claim continues, for the next `lease` ms. The counter is written only if it is lower than
--- the hold's token, or if half of its time is over: a hold of an hour is renewed hundreds of times without a change.
--- A claim shorter than the other half ends before the counter does; for a longer one the counter is written each
--- time.
-local function carry_token(call, counter, stored, token, kept, lease)
-  if stored == token then
-    local left = call('PTTL', counter)
-    if kept == '0' and left == -1 then return end
-    if kept ~= '0' and lease * 2 <= kept + 0 and kept + 0 <= left * 2 then return end
-  end
-  store_token(call, counter, string.format('%.0f', token), kept)
-end

@@ -10,7 +10,7 @@ use quorlock_core::transport::{Cause, Execution};
 use redis::{Cmd, ServerErrorKind, Value};
 
 use super::{
-    By, CHECK_BYTES, CLAIM_BYTES, Script, command, confirmed_marker, encode_claim, kept, owner,
+    By, CHECK_BYTES, CLAIM_BYTES, Script, command, confirmed_marker, encode_claims, kept, owner,
     version_text, wire,
 };
 use crate::{error, key};
@@ -33,7 +33,7 @@ pub(super) static BATCH: LazyLock<Script> = LazyLock::new(|| {
         "local function acquire(KEYS, ARGV)\n",
         lua!("acquire"),
         "end\nlocal function renew(KEYS, ARGV)\n",
-        lua!("shared/look", "renew"),
+        lua!("shared/retention", "shared/look", "renew"),
         "end\n",
         lua!("batch")
     ))
@@ -187,7 +187,7 @@ impl Batch {
         let acquires = self.members.len() - renewals - releases;
         let has_marker = self.trusted.is_some();
         let keys = 3 * acquires + 2 * renewals + releases + usize::from(has_marker);
-        let args = 4 + 9 * acquires + 6 * renewals + 2 * releases;
+        let args = 4 + 9 * acquires + 8 * renewals + 2 * releases;
         let mut cmd = command(&BATCH, by, keys, args, self.bytes + CHECK_BYTES);
         self.encode_keys(&mut cmd);
         match self.trusted {
@@ -202,8 +202,7 @@ impl Batch {
             encode_group(&mut cmd, group);
         }
         for (ask, claim) in self.renewals() {
-            cmd.arg(kept(ask.retention));
-            encode_claim(&mut cmd, claim);
+            encode_claims(&mut cmd, ask.retention, std::slice::from_ref(claim));
         }
         for ask in self.releases() {
             owner(&mut cmd, ask.owner);

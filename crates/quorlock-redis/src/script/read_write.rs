@@ -46,6 +46,7 @@ static WRITE_RENEW: LazyLock<Script> = LazyLock::new(|| {
     Script::new(undeclared!(lua!(
         "shared/clock",
         "shared/counter",
+        "shared/retention",
         "shared/look",
         "write_renew"
     )))

@@ -122,20 +122,18 @@ fn a_renewal_names_all_keys_before_all_arguments() {
         [
             "4",
             "a",
-            "redisson_lock_token:{a}",
             "b",
+            "redisson_lock_token:{a}",
             "redisson_lock_token:{b}",
             "0",
-            OWNER,
+            "2",
             "1",
             "30000",
-            "9",
             "",
             OWNER,
-            "1",
-            "30000",
             "9",
-            ""
+            OWNER,
+            "9",
         ]
     );
 }

@@ -93,19 +93,50 @@ fn release(mode: Mode, number: u64, count: u32) -> Request {
     })
 }
 
-fn renew(mode: Mode, number: u64, token: u64, seconds: u64) -> Request {
-    Request::Renew(Renew {
+fn renew(mode: Mode, number: u64, token: u64, seconds: u64) -> Renew {
+    Renew {
         mode,
-        claims: vec![Claim {
-            name: name_of(1),
-            owner: owner(number),
-            count: 1,
-            lease: lease(seconds),
-            token: Token(token),
-            keep: None,
-        }],
+        claims: vec![claim(1, number, token, seconds)],
         retention: Retention::of(RETENTION),
-    })
+    }
+}
+
+fn claim(name: u64, number: u64, token: u64, seconds: u64) -> Claim {
+    Claim {
+        name: name_of(name),
+        owner: owner(number),
+        count: 1,
+        lease: lease(seconds),
+        token: Token(token),
+        keep: None,
+    }
+}
+
+/// A renewal of a claim of owner 1, for a counter that is kept for so long that no renewal looks at its TTL. (It would
+/// in the first seconds of each eighth of this time, the next of which is thousands of years away.)
+fn renew_without_a_look(token: u64, seconds: u64) -> Renew {
+    Renew {
+        retention: Retention::Millis(1 << 50),
+        ..renew(Mode::Plain, 1, token, seconds)
+    }
+}
+
+/// A renewal of a claim of owner 1, for a counter that is kept so briefly that each renewal looks at its TTL.
+fn renew_with_a_look(token: u64, seconds: u64) -> Renew {
+    Renew {
+        retention: Retention::of(4 * LEASE),
+        ..renew(Mode::Plain, 1, token, seconds)
+    }
+}
+
+/// Returns the renewals of eight claims in one request.
+fn renew_many(token: u64, seconds: u64) -> Renew {
+    Renew {
+        claims: (1..=8)
+            .map(|number| claim(number, number, token, seconds))
+            .collect(),
+        ..renew_without_a_look(token, seconds)
+    }
 }
 
 fn check(act: Act, trusted: Option<(Process, Nonce)>) -> Check {
@@ -167,19 +198,34 @@ fn of_plain_locks() -> Vec<Path> {
             "renew",
             "The counter is written: the hold's token is larger",
             held(),
-            renew(Mode::Plain, 1, far, 5),
+            Request::Renew(renew(Mode::Plain, 1, far, 5)),
+        ),
+        path(
+            "renew",
+            "The counter is not written: it has this token, and its TTL is not looked at now",
+            vec![ask(plain(1)), Request::Renew(renew_without_a_look(far, 5))],
+            Request::Renew(renew_without_a_look(far, 6)),
         ),
         path(
             "renew",
             "The counter is not written: it has this token, and less than half of its retention has passed",
-            vec![ask(plain(1)), renew(Mode::Plain, 1, far, 5)],
-            renew(Mode::Plain, 1, far, 6),
+            vec![ask(plain(1)), Request::Renew(renew_with_a_look(far, 5))],
+            Request::Renew(renew_with_a_look(far, 6)),
+        ),
+        path(
+            "renew",
+            "Eight claims, whose counters are not written",
+            (1..=8)
+                .map(|number| ask(acquire(&name_of(number), number)))
+                .chain([Request::Renew(renew_many(far, 5))])
+                .collect(),
+            Request::Renew(renew_many(far, 6)),
         ),
         path(
             "renew",
             "The claim does not belong to the owner",
             held(),
-            renew(Mode::Plain, 2, far, 5),
+            Request::Renew(renew(Mode::Plain, 2, far, 5)),
         ),
         path(
             "release",
@@ -332,7 +378,7 @@ fn of_read_write_locks() -> Vec<Path> {
             "read_renew",
             "The owner reads",
             vec![read(1)],
-            renew(Mode::Read, 1, 1, 5),
+            Request::Renew(renew(Mode::Read, 1, 1, 5)),
         ),
         path(
             "read_release",
@@ -363,7 +409,7 @@ fn of_read_write_locks() -> Vec<Path> {
             "write_renew",
             "The owner writes, and the hold's token is larger than the counter",
             vec![write(1)],
-            renew(Mode::Write, 1, wall_clock().0 + 10_000, 5),
+            Request::Renew(renew(Mode::Write, 1, wall_clock().0 + 10_000, 5)),
         ),
         path(
             "write_release",

@@ -113,10 +113,17 @@ const RENEW: &[(&str, &str)] = &[
         "The counter must not be smaller than the hold's token, and is written only if it is.",
     ),
     (
-        "PTTL claim",
-        "A renewal does not shorten a TTL, and a claim without TTL stays without one.",
+        "MGET counter",
+        "Reads all counters with one command. Most of them have the hold's token.",
     ),
-    ("PEXPIRE claim", "Extends the claim: this is the renewal."),
+    (
+        "TIME",
+        "Shows whether the TTL of the counter is looked at now: during one lease in each eighth of its retention.",
+    ),
+    (
+        "PEXPIRE claim",
+        "Extends the claim: this is the renewal. It does not shorten a TTL, and a claim without TTL stays without one (`GT`; before Redis 7, after a `PTTL`).",
+    ),
     (
         "SET counter",
         "The counter is smaller than the hold's token, or half of its retention has passed.",
@@ -364,6 +371,10 @@ const WRITE_RENEW: &[(&str, &str)] = &[
     (
         "GET counter",
         "The counter must not be smaller than the hold's token.",
+    ),
+    (
+        "TIME",
+        "Shows whether the TTL of the counter is looked at now: during one lease in each eighth of its retention.",
     ),
     ("PTTL claim", "A renewal does not shorten a TTL."),
     ("PEXPIRE claim", "Extends the claim: this is the renewal."),
