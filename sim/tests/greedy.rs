@@ -12,7 +12,7 @@ use quorlock_sim::checker::gaps;
 use quorlock_sim::history::{Action, Outcome};
 use quorlock_sim::plan::fault::{Direction, Fault, FaultKind, LinkFault, Trigger};
 use quorlock_sim::plan::time::SimTime;
-use quorlock_sim::plan::{LockKind, Nodes, Plan, Workload, WorkloadKind};
+use quorlock_sim::plan::{LockKind, Network, Nodes, Plan, Workload, WorkloadKind};
 use quorlock_sim::simulation::{Verdict, run};
 
 /// The figures of several seeds.
@@ -27,7 +27,26 @@ struct Measured {
     holds: u64,
 }
 
-fn measure(nodes: u16, clients: u16, of_million: u32, free_within: SimTime) -> Measured {
+/// Latencies of 1 to 5 ms one way, as in the reference workload.
+fn far() -> Network {
+    Network::default()
+}
+
+/// Latencies of 50 to 150 µs one way.
+fn near() -> Network {
+    Network {
+        min: SimTime::nanos(50_000),
+        max: SimTime::nanos(150_000),
+        ..Network::default()
+    }
+}
+
+fn measure(
+    network: &Network,
+    (nodes, clients): (u16, u16),
+    of_million: u32,
+    free_within: SimTime,
+) -> Measured {
     let (mut idle, mut holds, mut commands) = (Vec::new(), 0, 0);
     let mut least_share = f64::INFINITY;
     for seed in 0..6 {
@@ -36,6 +55,7 @@ fn measure(nodes: u16, clients: u16, of_million: u32, free_within: SimTime) -> M
             seed,
             clients,
             duration,
+            network: network.clone(),
             lock: LockKind::Redlock,
             nodes: Nodes {
                 count: nodes,
@@ -113,7 +133,7 @@ fn a_lock_that_is_wanted_is_not_idle_and_each_gets_its_share() {
         (5, 2, 25.0, 20.0),
         (5, 10, 30.0, 45.0),
     ] {
-        let measured = measure(nodes, clients, 0, SimTime::millis(100));
+        let measured = measure(&far(), (nodes, clients), 0, SimTime::millis(100));
         println!("{clients} clients of {nodes} nodes: {measured:?}");
         let [_, gap, _] = measured.gaps;
         assert!(gap <= p99, "{nodes} {clients}: {measured:?}");
@@ -133,7 +153,7 @@ fn a_lock_that_is_wanted_is_not_idle_and_each_gets_its_share() {
 #[test]
 fn lost_messages_leave_it_idle_for_no_longer_than_they_are_waited_for() {
     for (nodes, clients, p99) in [(1, 2, 20.0), (1, 10, 20.0), (5, 2, 40.0), (5, 10, 50.0)] {
-        let measured = measure(nodes, clients, 2_000, SimTime::millis(1_500));
+        let measured = measure(&far(), (nodes, clients), 2_000, SimTime::millis(1_500));
         println!("{clients} clients of {nodes} nodes, 0.2 % of messages lost: {measured:?}");
         let [_, gap, _] = measured.gaps;
         assert!(gap <= p99, "{nodes} {clients}: {measured:?}");
@@ -142,4 +162,15 @@ fn lost_messages_leave_it_idle_for_no_longer_than_they_are_waited_for() {
             "{nodes} {clients}: {measured:?}"
         );
     }
+}
+
+/// A client that asked all near nodes at once would split the votes with the others: 65 commands a hold on real servers.
+#[test]
+fn ten_clients_of_near_nodes_ask_the_first_node_first() {
+    let measured = measure(&near(), (5, 10), 0, SimTime::millis(100));
+    println!("10 clients of 5 near nodes: {measured:?}");
+    let [_, gap, _] = measured.gaps;
+    assert!(gap <= 5.0, "{measured:?}");
+    assert!(1.0 / 3.0 <= measured.least_share, "{measured:?}");
+    assert!(measured.commands_a_hold <= 45.0, "{measured:?}");
 }

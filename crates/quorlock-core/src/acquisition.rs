@@ -125,7 +125,8 @@ impl Acquisition {
     /// Prepares for contention: this client has had the lock, and this many other clients want it.
     ///
     /// The next `others` releases are left to the other clients, so that each of them can acquire the lock first. When
-    /// this client's turn comes it usually asks alone, so its rounds stay parallel.
+    /// this client's turn comes it usually asks alone, so its rounds stay parallel, unless it is to expect a
+    /// [collision](Acquisition::expect_collision).
     ///
     /// A server notifies its subscribers in a fixed order. Without this rule the first two of ten clients would
     /// alternate as holders, and the other eight would starve.
@@ -133,7 +134,8 @@ impl Acquisition {
         self.deference = others;
     }
 
-    /// Begins in first-member order, because other clients want the lock and a member does not answer.
+    /// Begins in first-member order, because several other clients want the lock, and either a member does not answer or
+    /// round trips are short.
     ///
     /// Suppose 3 is cut off from all clients, A gets 1, and B gets 2. Both would wait for 3 until it times out, and the
     /// lock would be idle during that time. If both ask 1 before the others, only one of them waits, and it has won.

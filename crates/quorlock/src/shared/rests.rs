@@ -23,6 +23,14 @@ const MOST: usize = 64;
 /// votes; of three or more, possibly none does.
 const CONTENTION: u32 = 2;
 
+/// A release that takes less time shows that the nodes are near.
+///
+/// When near nodes tell ten waiting clients of a release, clients that ask all of five nodes at once split the votes: 65
+/// commands a hold were measured on one machine. If each asks the first member first, it is 35 commands, at the price of
+/// a round trip that is short here. Over far nodes this round trip costs more than the split votes: at 1 to 5 ms one
+/// way, three clients got the lock 0.8 times as often in the simulator.
+const NEAR: Duration = Duration::from_millis(1);
+
 /// Locks for which clients compete, by key: subscriptions that rest until the next acquisition of the same lock, and
 /// what the last release showed.
 ///
@@ -44,6 +52,7 @@ struct Rest {
     /// How many other clients were listening at the last release.
     told: u32,
     answers: Answers,
+    took: Duration,
     passes_until: Option<Time>,
     until: Time,
 }
@@ -67,6 +76,8 @@ pub(crate) struct Remembered {
     told: u32,
     /// The members that had answered by the last release.
     answers: Answers,
+    /// How long the last release took.
+    took: Duration,
     /// Until when the acquisition lets other clients pass.
     passes_until: Option<Time>,
 }
@@ -84,7 +95,7 @@ impl Remembered {
         });
         if CONTENTION <= self.told {
             machine.expect_crowd(self.told);
-            if self.answers == Answers::Some {
+            if self.answers == Answers::Some || self.took < NEAR {
                 machine.expect_collision();
             }
         }
@@ -151,6 +162,7 @@ impl Rests {
         self.change(now, key, |rest| {
             rest.told = told;
             rest.answers = answers;
+            rest.took = took;
             rest.passes_until = match told {
                 0 => None,
                 _ => rest.courtesy.handle_release(now, took),
@@ -173,6 +185,7 @@ impl Rests {
             released: Vec::new(),
             told: 0,
             answers: Answers::All,
+            took: Duration::ZERO,
             passes_until: None,
             until: now,
         });
@@ -196,6 +209,7 @@ impl Rests {
             released: std::mem::take(&mut rest.released),
             told: rest.told,
             answers: rest.answers,
+            took: rest.took,
             passes_until: rest.passes_until.take(),
         })
     }
