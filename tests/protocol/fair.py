@@ -92,11 +92,17 @@ local claim, queue, timeouts, alive, owner, channel = KEYS[1], KEYS[2], KEYS[3],
 local held = redis.call('HMGET', claim, 'mode', owner)                         -- L4: raises WRONGTYPE
 local mine = not held[1] and held[2]
 local is_free = mine or redis.call('EXISTS', claim) == 0
-local dead, first = look_at_queue(queue, timeouts, alive, server_now())
+local now = server_now()
+local dead, first = look_at_queue(queue, timeouts, alive, now)
 drop(queue, timeouts, alive, dead)                                             -- F4
 local waited = redis.call('ZSCORE', timeouts, owner)
 leave(queue, timeouts, alive, owner)
-local next_one = redis.call('LINDEX', queue, 0)
+local next_one = first
+if first == owner then
+  local behind
+  behind, next_one = look_at_queue(queue, timeouts, alive, now)
+  drop(queue, timeouts, alive, behind)                                         -- F6
+end
 keep(queue, timeouts, alive, 0)
 if next_one and is_free and (mine or first == owner or 0 < dead) then          -- F4, F5, F6
   redis.call('PUBLISH', channel .. ':' .. next_one, '0')

@@ -56,12 +56,14 @@ if kind == 'read-write' then                                                    
   redis.call('DEL', claim)
   return 'freed'
 end
-local dead, first = look_at_queue(queue, timeouts, alive, server_now())
+local now = server_now()
+local dead, first = look_at_queue(queue, timeouts, alive, now)
 if kind == 'nothing' and not first and dead == 0 then return 'was free' end                -- O3
 drop(queue, timeouts, alive, dead)                                                         -- F4
 if kind == 'nothing' and dead == 0 then
   leave(queue, timeouts, alive, first)
-  first = redis.call('LINDEX', queue, 0)
+  dead, first = look_at_queue(queue, timeouts, alive, now)
+  drop(queue, timeouts, alive, dead)
 end
 keep(queue, timeouts, alive, 0)
 redis.call('PUBLISH', first and channel .. ':' .. first or channel, '0')                   -- O2, O3

@@ -28,7 +28,8 @@ if ARGV[2] ~= '0' then
   return 2
 end
 
-local head, dropped = first_waiting(queue, timeouts, alive, server_now())
+local now = server_now()
+local head, dropped = first_waiting(queue, timeouts, alive, now)
 local first = head == owner
 local waited = call('ZSCORE', timeouts, owner)
 if waited then
@@ -38,7 +39,7 @@ end
 call('ZREM', alive, owner)
 
 local free = yours or call('EXISTS', claim) == 0
-head = call('LINDEX', queue, 0)
+if first then head = first_waiting(queue, timeouts, alive, now) end
 if head then keep_theirs(queue, timeouts, alive, head) end
 if head and free and (yours or first or dropped) then
   call('PUBLISH', ARGV[3] .. ':' .. head, '0')

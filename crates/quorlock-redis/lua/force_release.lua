@@ -25,11 +25,12 @@ local MOST_FIELDS, MOST_DELETED = 10000, 10000
 local fields = call('HLEN', claim)
 if fields == 0 then
   -- No owner holds the name, but the first waiter blocks it for all others until it acquires it or counts as dead.
-  local head, dropped = first_waiting(queue, timeouts, alive, server_now())
+  local now = server_now()
+  local head, dropped = first_waiting(queue, timeouts, alive, now)
   if not head and not dropped then return 0 end
   if head and not dropped then
     drop_first(queue, timeouts, alive, head)
-    head = call('LINDEX', queue, 0)
+    head = first_waiting(queue, timeouts, alive, now)
   end
   if head then keep_theirs(queue, timeouts, alive, head) end
   call('PUBLISH', head and ARGV[1] .. ':' .. head or ARGV[1], '0')

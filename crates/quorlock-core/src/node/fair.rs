@@ -67,6 +67,9 @@ pub(super) fn release(
     let first = keys.first(now);
     let was_first = first.is_some_and(|(owner, _)| owner == ask.owner);
     let has_left = leave_queue(keys, now, ask.owner);
+    if was_first {
+        drop_dead(keys, now);
+    }
     let is_free = keys.claim(now).is_none();
     if is_free && (reply == ReleaseReply::FREED || was_first || has_dropped) {
         wake_first(keys, now, &ask.name, published);
@@ -93,10 +96,12 @@ pub(super) fn drop_dead(keys: &mut Keys, now: WallMillis) -> bool {
     has_dropped
 }
 
-/// Drops the first waiter in the queue. Returns whether there was one.
+/// Drops the first waiter in the queue, and dead waiters behind it. Returns whether there was one.
 pub(super) fn drop_first(keys: &mut Keys, now: WallMillis) -> bool {
     let first = keys.first(now);
-    first.is_some_and(|(owner, _)| leave_queue(keys, now, owner))
+    let has_left = first.is_some_and(|(owner, _)| leave_queue(keys, now, owner));
+    drop_dead(keys, now);
+    has_left
 }
 
 /// Puts the owner at the end of the queue, unless it is already in it, and extends the time for which it is considered

@@ -253,7 +253,7 @@ const FAIR_RELEASE: &[(&str, &str)] = &[
     ("TIME", "Shows which waiters are dead by now."),
     (
         "LINDEX queue",
-        "Reads the first waiter, before and after the owner leaves the queue.",
+        "Reads the first waiter, and the next one if the owner was the first.",
     ),
     (
         "ZSCORE timeouts",
