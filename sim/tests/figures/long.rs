@@ -343,7 +343,7 @@ pub(crate) fn short(value: f64) -> String {
     }
 }
 
-fn thousands(value: f64) -> String {
+pub(crate) fn thousands(value: f64) -> String {
     let digits = format!("{value:.0}");
     let mut out = String::new();
     for (place, digit) in digits.chars().enumerate() {

@@ -13,6 +13,7 @@
 mod locks;
 mod long;
 mod pages;
+mod peers;
 mod quick;
 mod results;
 

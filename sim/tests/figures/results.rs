@@ -6,6 +6,8 @@ use std::process::Command;
 
 use serde_json::{Map, Value, json};
 
+use crate::peers;
+
 /// Figures by key, as they appear on a page.
 pub(crate) type Figures = BTreeMap<String, String>;
 
@@ -84,7 +86,7 @@ impl Results {
 }
 
 /// Returns all figures in `.json` files, each as `file.key`. Also returns `file.command`, `file.version` and
-/// `file.commit`.
+/// `file.commit`. The figures of `peers.jsonl` are tables of its rows.
 ///
 /// The `.csv` tables next to them are only for readers.
 pub(crate) fn all() -> Figures {
@@ -109,6 +111,10 @@ pub(crate) fn all() -> Figures {
             let text = text.as_str().unwrap_or_default();
             all.insert(format!("{name}.{key}"), text.to_owned());
         }
+    }
+    let rows = std::fs::read_to_string(folder().join("peers.jsonl")).expect("rows");
+    for (key, table) in peers::figures(&rows) {
+        all.insert(format!("peers.{key}"), table);
     }
     all
 }
