@@ -25,7 +25,7 @@
 //!
 //! # Rights on the server
 //! Commands: `EVALSHA`, `EVAL`, `PTTL`, `HMGET`, `HSET`, `PEXPIRE`, `GET`, `SET`, `DEL`, `TIME`, `PUBLISH`,
-//! `SUBSCRIBE`, `UNSUBSCRIBE` and `PING`; also `SCRIPT LOAD` and `INFO`, which may be denied. Keys: `<name>`,
+//! `SUBSCRIBE`, `UNSUBSCRIBE` and `PING`; also `SCRIPT LOAD`, `INFO` and `MGET`, which may be denied. Keys: `<name>`,
 //! `redisson_lock_token:*` and `redisson_lock_queue:*` (with `EXISTS`). Channels: `redisson_lock__channel:*`.
 //!
 //! - Inspecting and force-releasing locks also needs `HLEN` and `HGETALL`; listing them needs `SCAN`.
