@@ -67,9 +67,7 @@ pub(super) fn release(
     let first = keys.first(now);
     let was_first = first.is_some_and(|(owner, _)| owner == ask.owner);
     let has_left = leave_queue(keys, now, ask.owner);
-    if was_first {
-        drop_dead(keys, now);
-    }
+    drop_dead(keys, now);
     let is_free = keys.claim(now).is_none();
     if is_free && (reply == ReleaseReply::FREED || was_first || has_dropped) {
         wake_first(keys, now, &ask.name, published);

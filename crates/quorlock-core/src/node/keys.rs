@@ -117,8 +117,8 @@ impl Keys {
         token
     }
 
-    /// Stores the token of a claim that is kept for this long, if it is larger than the stored one or half of the
-    /// retention is over. Almost all renewals therefore write nothing here.
+    /// Stores the token of a claim that is kept for this long, if it is larger than the stored one, or if the renewal is
+    /// due to look at the counter and half of the retention is over. Almost all renewals therefore write nothing here.
     pub(super) fn carry(
         &mut self,
         now: WallMillis,

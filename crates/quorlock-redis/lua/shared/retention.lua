@@ -2,9 +2,9 @@
 
 -- Returns whether a renewal looks at the TTL of a counter that already has the hold's token. It does so during the
 -- first `lease` ms of each eighth of the time for which counters are kept. Renewals of a claim are less than its lease
--- apart, so one of them falls into that time, and the counter is written again before five eighths of its time are over
--- (six if a step of the clock skips such a moment). The claim, of at most an eighth, ends before the rest is over. For a
--- longer lease, and if counters are kept for ever, each renewal looks.
+-- apart, so one of them falls into that time, and the counter is written again before five eighths of its time and a
+-- lease are over. The claim, of at most an eighth, ends before the rest is over. For a longer lease, and if counters are
+-- kept for ever, each renewal looks.
 local function is_counter_due(kept, lease, now)
   return kept + 0 < 8 * lease or now % math.floor(kept / 8) < lease + 0
 end
