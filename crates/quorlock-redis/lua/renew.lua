@@ -74,6 +74,8 @@ for k = 1, claims do
       if ttl ~= -1 and ttl < tonumber(lease) then call('PEXPIRE', claim, lease) end
     end
     if stored ~= token or not is_settled then
+      -- The text of a counter that grows is old. If its name occurs again, the counter is read again.
+      if stored ~= token then texts = {} end
       carry_token(call, keys[claims + k], stored, token, kept, lease)
     end
     -- The number of a claim version only grows: a late copy of an older request does not undo what a newer one stated.
