@@ -52,7 +52,7 @@ mod documentation {
     }
 
     pages! {
-        architecture breaks campaigns command connections deployments exhaustive fencing guide introduction leader matrix migration operating performance plans
+        architecture breaks campaigns command connections deployments exhaustive faq fencing glossary guide introduction leader matrix migration operating performance plans
         predicted protocol
         recipes redis redisson safety scenarios scripts simulator testing threads
     }
