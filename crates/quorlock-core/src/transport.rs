@@ -57,6 +57,29 @@ pub trait Transport: Send + Sync + fmt::Debug + 'static {
     fn address(&self) -> &str;
 }
 
+/// A shared transport.
+impl<T: Transport + ?Sized> Transport for Arc<T> {
+    fn call(&self, request: Request) -> Call {
+        T::call(self, request)
+    }
+
+    fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
+        T::subscribe(self, channel, listener)
+    }
+
+    fn attend(&self, witness: Arc<dyn Witness>) -> Subscription {
+        T::attend(self, witness)
+    }
+
+    fn slot(&self, name: &Name) -> Result<Slot, UnfitName> {
+        T::slot(self, name)
+    }
+
+    fn address(&self) -> &str {
+        T::address(self)
+    }
+}
+
 /// Receives the messages that a node publishes on one channel. Its methods must not block.
 pub trait Listener: Send + Sync + 'static {
     /// Called when messages begin to flow. Earlier messages may have been missed, so the listener must check again.
