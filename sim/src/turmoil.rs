@@ -24,7 +24,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use quorlock::transport::Transport;
+use quorlock::Name;
+use quorlock::transport::{RedisConfig, RedisTransport, Slot, Transport, UnfitName};
 use redis_sim::{Place, Watch};
 
 pub use crate::plan::Lacks;
@@ -133,6 +134,8 @@ struct Sockets {
     has_begun: bool,
     /// The hash tags under which the shards of a cluster keep names. Empty if clients see the cluster as one node.
     tags: Vec<String>,
+    /// The adapter's transport to each node that clients see, which tells the slot of a name. Empty without a cluster.
+    transports: Vec<RedisTransport>,
 }
 
 /// An order for a host. It is executed between two steps.
@@ -150,6 +153,10 @@ impl Sockets {
     /// Creates this lane's part of the world for the clients of a plan and this many nodes.
     fn new(plan: &Plan, nodes: usize) -> Self {
         let servers = usize::from(plan.nodes.count + plan.nodes.count * plan.nodes.replicas);
+        let transports = match &plan.nodes.cluster {
+            Some(_) => cluster::transports(plan, RedisConfig::default()),
+            None => Vec::new(),
+        };
         let tags = cluster::tags(plan);
         let stations = (0..servers.min(nodes)).map(|node| ServerHost::new(plan, node, &tags));
         let watches = watches(plan).into_iter().zip(servers..);
@@ -158,8 +165,15 @@ impl Sockets {
             desks: (0..plan.clients).map(|_| Outbox::default()).collect(),
             stations: stations.chain(sentinels).collect(),
             tags,
+            transports,
             ..Sockets::default()
         }
+    }
+
+    /// Returns the slot of a name at a node that clients see.
+    fn slot(&self, seat: Seat, name: &Name) -> Result<Slot, UnfitName> {
+        let transport = self.transports.get(seat.index());
+        transport.map_or(Ok(Slot::WHOLE), |transport| transport.slot(name))
     }
 
     fn desk(&mut self, client: ClientId) -> &mut Outbox {

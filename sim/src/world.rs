@@ -20,6 +20,7 @@ pub(crate) mod links;
 pub(crate) mod node;
 
 // Operations in progress.
+pub(crate) mod attendance;
 pub(crate) mod call;
 pub(crate) mod effort;
 pub(crate) mod estate;
@@ -51,6 +52,7 @@ use crate::history::{History, NameId, Process};
 use crate::plan::Plan;
 use crate::plan::fault::{ClientTarget, Fault, Kind, MessageKind, Towards};
 use crate::serial::Serialize;
+use crate::world::attendance::Attendance;
 use crate::world::by_id::ById;
 use crate::world::call::{Call, Replied};
 use crate::world::client::ClientState;
@@ -100,6 +102,7 @@ pub(crate) struct World {
     pub(crate) calls: Slab<Call>,
     pub(crate) replies: Slab<Replied>,
     pub(crate) subscriptions: Slab<Subscribed>,
+    pub(crate) attendances: Slab<Attendance>,
     pub(crate) writes: Slab<Write>,
     pub(crate) waiting: Slab<AwaitedReplication>,
     pub(crate) jobs: Slab<Job>,

@@ -3,12 +3,14 @@
 use std::ops::Range;
 use std::process::Command;
 use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use quorlock_sim::fault::{Fault, Kind};
 use quorlock_sim::generator::{Deployment, FaultChoice, PlanGenerator};
 use quorlock_sim::plan::{Lane, LockKind, Plan};
 use quorlock_sim::plan_file;
-use quorlock_sim::simulation::{Run, Verdict, run};
+use quorlock_sim::simulation::{Run, Simulation, Verdict, run};
 use quorlock_sim::sockets::Lacks;
 
 fn plan(text: &str) -> Plan {
@@ -211,4 +213,34 @@ fn the_fast_lane_has_no_clusters_and_says_so() {
     let mut plan = generator(LockKind::Single, FaultChoice::None).plan(0);
     plan.lane = Lane::Fast;
     assert_eq!(Lacks::check(&plan), Err(Lacks::Cluster));
+}
+
+/// The name `b` is in shard 0 and `c` in shard 1, whose primary is down for longer than a lease. One request for both
+/// would fail as a whole, and the hold of `b` would be lost, too.
+#[test]
+fn a_hold_in_another_slot_outlives_a_silent_shard() {
+    let plan = plan(
+        "lane = 'turmoil'\nlock = 'single'\nclients = 1\nduration = '12s'\nworkload = { lease = '3s' }
+         nodes = { count = 3, replicas = 1, cluster = { node_timeout = '10s', coverage = 'partial' } }
+         network = { call_timeout = '100ms', connect_timeout = '100ms' }
+         faults = [{ kind = 'crash-node', at = '500ms', node = 1, restart_after = '9s' }]",
+    );
+    for seed in 0..3 {
+        let held = Arc::new(Mutex::new([false; 2]));
+        let told = Arc::clone(&held);
+        let simulation = Simulation::new(plan.clone(), move |ctx| {
+            let told = Arc::clone(&told);
+            async move {
+                let (healthy, silent) = (ctx.lock(["b"]), ctx.lock(["c"]));
+                let healthy = healthy.acquire().await.expect("a healthy shard");
+                let silent = silent.acquire().await.expect("a shard that is still up");
+                ctx.sleep(Duration::from_secs(6)).await;
+                let held = [healthy.is_held(), silent.is_held()];
+                *told.lock().expect("no panic before") = held;
+            }
+        });
+        let _ = simulation.run(seed);
+        let held = *held.lock().expect("no panic before");
+        assert_eq!(held, [true, false], "seed {seed}");
+    }
 }

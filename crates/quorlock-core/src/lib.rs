@@ -16,6 +16,7 @@
 //! | names that an application cannot use | [`reserved`] |
 //! | the hash slots of a cluster | [`slot`] |
 //! | how a request reaches a node, and why it may fail to | [`transport`], [`failure`] |
+//! | a transport that loses, delays or counts requests in a test | [`intercept`] |
 //! | when a quorum is won or lost | [`quorum`], [`round`] |
 //! | how long the holder may rely on its lock | [`lease`] |
 //! | when to try again | [`acquisition`], [`backoff`] |
@@ -30,6 +31,7 @@ pub mod backoff;
 pub mod claim_version;
 pub mod failure;
 pub mod fencing;
+pub mod intercept;
 pub mod lease;
 pub mod marker;
 pub mod message;

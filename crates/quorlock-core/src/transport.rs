@@ -35,26 +35,42 @@ pub trait Transport: Send + Sync + fmt::Debug + 'static {
     /// return shortly before this call is not missed. While there is a witness, the transport tries to reach the
     /// node without further calls.
     ///
-    /// The default implementation never notifies, and waiters ask again when their pauses are over.
-    fn attend(&self, witness: Arc<dyn Witness>) -> Subscription {
-        drop(witness);
-        Subscription::new(())
-    }
+    /// A transport that never notifies is correct: waiters ask again when their pauses are over.
+    fn attend(&self, witness: Arc<dyn Witness>) -> Subscription;
 
     /// Returns the slot of the node in which the keys of a name are stored. A request about names in different slots
-    /// may be executed in one of them and fail in another; the locks make no such request.
-    ///
-    /// The default implementation is for a node that is not divided.
+    /// may be executed in one of them and fail in another; the locks make no such request. A node that is not divided
+    /// returns [`Slot::WHOLE`].
     ///
     /// # Errors
     /// [`UnfitName`] for a name that this node cannot store.
-    fn slot(&self, name: &Name) -> Result<Slot, UnfitName> {
-        let _ = name;
-        Ok(Slot::WHOLE)
-    }
+    fn slot(&self, name: &Name) -> Result<Slot, UnfitName>;
 
     /// Returns the address of the server, without secrets. It is used for the canonical order, errors and logs.
     fn address(&self) -> &str;
+}
+
+/// A shared transport.
+impl<T: Transport + ?Sized> Transport for Arc<T> {
+    fn call(&self, request: Request) -> Call {
+        T::call(self, request)
+    }
+
+    fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
+        T::subscribe(self, channel, listener)
+    }
+
+    fn attend(&self, witness: Arc<dyn Witness>) -> Subscription {
+        T::attend(self, witness)
+    }
+
+    fn slot(&self, name: &Name) -> Result<Slot, UnfitName> {
+        T::slot(self, name)
+    }
+
+    fn address(&self) -> &str {
+        T::address(self)
+    }
 }
 
 /// Receives the messages that a node publishes on one channel. Its methods must not block.

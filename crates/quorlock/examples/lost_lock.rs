@@ -13,9 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use quorlock::transport::{
-    Call, Cause, Channel, Listener, Request, Subscription, Transport, TransportError,
-};
+use quorlock::transport::{Cause, Intercept, Transport, TransportError};
 use quorlock::{AcquireError, EmbeddedNode, Locks, LocksBuilder, RetryPolicy};
 use story::{Start, Story};
 use tokio::time::{sleep, timeout};
@@ -50,8 +48,9 @@ fn settings() -> LocksBuilder {
 async fn embedded(story: Story) -> Result<(), Box<dyn Error>> {
     // Bob reaches every node directly. Alice reaches them through cables that can be cut.
     let nodes: [_; 5] = std::array::from_fn(|_| EmbeddedNode::new());
-    let cables = nodes.clone().map(Cable::new);
-    let alice = settings().on_nodes(cables.clone())?;
+    let cables: [_; 5] = std::array::from_fn(|_| Cable::default());
+    let ways = cables.iter().zip(nodes.clone());
+    let alice = settings().on_nodes(ways.map(|(cable, node)| cable.to(node)))?;
     let bob = settings().on_nodes(nodes)?;
     story.say(
         "no server was given: five independent nodes inside this process, three are a majority",
@@ -155,49 +154,34 @@ async fn both(
     Ok(())
 }
 
-/// A transport to a node that can be cut: then requests are lost silently.
-#[derive(Clone, Debug)]
-struct Cable {
-    node: EmbeddedNode,
-    is_cut: Arc<AtomicBool>,
-}
+/// A way to a node that can be cut: then requests are lost silently.
+#[derive(Clone, Debug, Default)]
+struct Cable(Arc<AtomicBool>);
 
 impl Cable {
-    fn new(node: EmbeddedNode) -> Self {
-        let is_cut = Arc::default();
-        Cable { node, is_cut }
-    }
-
     fn cut(&self) {
-        self.is_cut.store(true, Ordering::Relaxed);
+        self.0.store(true, Ordering::Relaxed);
     }
-}
 
-impl Transport for Cable {
-    fn call(&self, request: Request) -> Call {
-        let is_cut = self.is_cut.load(Ordering::Relaxed);
-        let call = if is_cut {
-            Box::pin(pending())
-        } else {
-            self.node.call(request)
-        };
-        // Every call ends with an error, and the client does not know whether the request was executed.
-        Box::pin(async move {
-            let answer = timeout(Duration::from_millis(500), call).await;
-            answer.unwrap_or_else(|_| {
-                Err(TransportError::indeterminate(
-                    Cause::TimedOut,
-                    "the cable is cut",
-                ))
+    /// Returns the transport to a node through this cable.
+    fn to(&self, node: EmbeddedNode) -> Intercept<EmbeddedNode> {
+        let is_cut = Arc::clone(&self.0);
+        Intercept::new(node).on_call(move |node, request| {
+            let call = if is_cut.load(Ordering::Relaxed) {
+                Box::pin(pending())
+            } else {
+                node.call(request)
+            };
+            // Every call ends with an error, and the client does not know whether the request was executed.
+            Box::pin(async move {
+                let answer = timeout(Duration::from_millis(500), call).await;
+                answer.unwrap_or_else(|_| {
+                    Err(TransportError::indeterminate(
+                        Cause::TimedOut,
+                        "the cable is cut",
+                    ))
+                })
             })
         })
-    }
-
-    fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
-        self.node.subscribe(channel, listener)
-    }
-
-    fn address(&self) -> &str {
-        self.node.address()
     }
 }

@@ -1,6 +1,7 @@
 //! An in-memory lock server.
 
 mod call;
+mod transport;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,12 +16,12 @@ use quorlock_core::name::Name;
 use quorlock_core::node::{Held, Node};
 use quorlock_core::owner::OwnerId;
 use quorlock_core::time::{Time, WallMillis, millis_of};
-use quorlock_core::transport::{Call, Cause, Listener, Subscription, Transport, TransportError};
+use quorlock_core::transport::{Cause, Listener, TransportError, Witness};
 
 use crate::mutex::Mutex;
 use crate::runtime::{Runtime, TokioRuntime};
 use crate::sync::Counter;
-use call::{EmbeddedCall, OutcomeSlot};
+use call::OutcomeSlot;
 
 /// An in-memory node run inside the process, with the keys, expiry and wake-ups of a Redis server.
 ///
@@ -45,6 +46,14 @@ use call::{EmbeddedCall, OutcomeSlot};
 #[derive(Clone)]
 pub struct EmbeddedNode {
     shared: Arc<NodeShared>,
+    way: Way,
+}
+
+/// How a handle reaches its node.
+#[derive(Clone, Copy)]
+struct Way {
+    round_trip: Duration,
+    call_timeout: Duration,
 }
 
 /// What a restart of an [`EmbeddedNode`] keeps of its keys.
@@ -60,9 +69,6 @@ pub enum Persistence {
 struct NodeShared {
     address: String,
     runtime: Arc<dyn Runtime>,
-    persistence: Persistence,
-    latency: Duration,
-    call_timeout: Duration,
     began: Time,
     began_wall: WallMillis,
     state: Mutex<NodeState>,
@@ -70,10 +76,12 @@ struct NodeShared {
 
 struct NodeState {
     node: Node,
+    persistence: Persistence,
     running: ProcessStatus,
     queued: Vec<(Request, Arc<OutcomeSlot>)>,
     listeners: BTreeMap<u64, (Channel, Arc<dyn Listener>)>,
-    next_listener: u64,
+    witnesses: BTreeMap<u64, Arc<dyn Witness>>,
+    last_id: u64,
     executed: u64,
 }
 
@@ -103,47 +111,46 @@ impl EmbeddedNode {
             began: runtime.now(),
             began_wall: runtime.wall_clock(),
             runtime,
-            persistence: Persistence::Memory,
-            latency: Duration::ZERO,
-            call_timeout: Duration::from_secs(2),
             state: Mutex::new(NodeState {
                 node: Node::of_process(process),
+                persistence: Persistence::Memory,
                 running: ProcessStatus::Up,
                 queued: Vec::new(),
                 listeners: BTreeMap::new(),
-                next_listener: 0,
+                witnesses: BTreeMap::new(),
+                last_id: 0,
                 executed: 0,
             }),
         };
         EmbeddedNode {
             shared: Arc::new(shared),
+            way: Way {
+                round_trip: Duration::ZERO,
+                call_timeout: Duration::from_secs(2),
+            },
         }
     }
 
-    /// Sets what a restart keeps. Call it before the node is cloned; later it has no effect.
+    /// Sets what a restart of the node keeps, for all clones.
     #[must_use]
     pub fn persistence(self, persistence: Persistence) -> Self {
-        self.changed(|shared| shared.persistence = persistence)
+        self.shared.state.lock().persistence = persistence;
+        self
     }
 
-    /// Sets the time of a round trip to the node. Call it before the node is cloned; later it has no effect.
+    /// Sets the time of a round trip to the node, for the requests of this value and of later clones of it.
     ///
     /// Requests then run in tasks of their own: a request is executed even if its caller was dropped.
     #[must_use]
-    pub fn latency(self, round_trip: Duration) -> Self {
-        self.changed(|shared| shared.latency = round_trip)
+    pub fn latency(mut self, round_trip: Duration) -> Self {
+        self.way.round_trip = round_trip;
+        self
     }
 
-    /// Sets the call time-out (default 2 s). Call it before the node is cloned; later it has no effect.
+    /// Sets the call time-out (default 2 s), for the requests of this value and of later clones of it.
     #[must_use]
-    pub fn call_timeout(self, timeout: Duration) -> Self {
-        self.changed(|shared| shared.call_timeout = timeout)
-    }
-
-    fn changed(mut self, change: impl FnOnce(&mut NodeShared)) -> Self {
-        if let Some(shared) = Arc::get_mut(&mut self.shared) {
-            change(shared);
-        }
+    pub fn call_timeout(mut self, timeout: Duration) -> Self {
+        self.way.call_timeout = timeout;
         self
     }
 
@@ -185,7 +192,7 @@ impl EmbeddedNode {
         for (request, slot) in queued {
             slot.fill(self.shared.execute(&request));
         }
-        self.shared.tell_live(None);
+        self.shared.tell_of_return();
     }
 
     /// Restarts a killed node, with the keys that its [`Persistence`] kept.
@@ -196,13 +203,13 @@ impl EmbeddedNode {
                 return;
             }
             state.running = ProcessStatus::Up;
-            if self.shared.persistence == Persistence::Memory {
+            if state.persistence == Persistence::Memory {
                 state.node.flush();
             }
             let process = process(&*self.shared.runtime);
             state.node.set_process(process);
         }
-        self.shared.tell_live(None);
+        self.shared.tell_of_return();
     }
 
     /// Simulates a backup by replication (`redis-cli --rdb`) of a server without a backlog: the node draws a new
@@ -350,6 +357,16 @@ impl NodeShared {
             .map_err(|cause| TransportError::definite(cause, refusal(cause)))
     }
 
+    /// Notifies all listeners that messages are delivered, and all witnesses that the node can be reached.
+    fn tell_of_return(&self) {
+        self.tell_live(None);
+        let witnesses: Vec<_> = self.state.lock().witnesses.values().cloned().collect();
+        // Without the mutex: a witness may wake a task that sends its next request on this thread.
+        for witness in witnesses {
+            witness.reachable();
+        }
+    }
+
     /// Notifies one listener, or all of them, that messages are delivered.
     fn tell_live(&self, only: Option<u64>) {
         let listeners: Vec<_> = {
@@ -379,50 +396,17 @@ fn refusal(cause: Cause) -> &'static str {
 }
 
 impl NodeState {
+    /// Returns the number of the next listener or witness.
+    fn next_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+
     fn listening_to(&self, channel: &Channel, wake: Wake) -> Vec<(Arc<dyn Listener>, Wake)> {
         let listeners = self.listeners.values().filter(|(c, _)| c == channel);
         listeners
             .map(|(_, listener)| (listener.clone(), wake))
             .collect()
-    }
-}
-
-impl Transport for EmbeddedNode {
-    fn call(&self, request: Request) -> Call {
-        Box::pin(EmbeddedCall::new(self.shared.clone(), request))
-    }
-
-    fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
-        let (id, is_up) = {
-            let mut state = self.shared.state.lock();
-            state.next_listener += 1;
-            let id = state.next_listener;
-            state.listeners.insert(id, (channel.clone(), listener));
-            (id, state.running == ProcessStatus::Up)
-        };
-        if is_up {
-            self.shared.tell_live(Some(id));
-        }
-        Subscription::new(Unsubscribe {
-            shared: self.shared.clone(),
-            id,
-        })
-    }
-
-    fn address(&self) -> &str {
-        &self.shared.address
-    }
-}
-
-struct Unsubscribe {
-    shared: Arc<NodeShared>,
-    id: u64,
-}
-
-impl Drop for Unsubscribe {
-    fn drop(&mut self) {
-        let listener = self.shared.state.lock().listeners.remove(&self.id);
-        drop(listener);
     }
 }
 

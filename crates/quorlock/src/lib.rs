@@ -98,6 +98,7 @@ struct Readme;
 /// The interface between locks and nodes, for custom transports.
 pub mod transport {
     pub use quorlock_core::claim_version::{ClaimVersion, ClockMargin};
+    pub use quorlock_core::intercept::Intercept;
     pub use quorlock_core::marker::{
         Act, Lineage, Marker, MarkerState, Nonce, Process, Restarts, Shown, ShownMarker,
     };

@@ -13,50 +13,42 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use quorlock::transport::{Intercept, Transport};
 use quorlock::{EmbeddedNode, Lock, Locks, Name};
-use quorlock_core::message::{Channel, Request};
-use quorlock_core::transport::{Call, Listener, Subscription, Transport};
 use tokio::time::{Instant, sleep, timeout};
 
 const SECOND: Duration = Duration::from_secs(1);
 const ROUND_TRIP: Duration = Duration::from_millis(1);
 
-/// A node that counts the requests of one client.
-#[derive(Clone, Debug)]
+/// The numbers of requests and subscriptions of one client.
+#[derive(Clone, Debug, Default)]
 struct Counted {
-    node: EmbeddedNode,
     calls: Arc<AtomicU64>,
     subscriptions: Arc<AtomicU64>,
 }
 
 impl Counted {
-    fn new(node: &EmbeddedNode) -> Self {
-        Counted {
-            node: node.clone(),
-            calls: Arc::default(),
-            subscriptions: Arc::default(),
-        }
-    }
-
     fn counts(&self) -> (u64, u64) {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         (read(&self.calls), read(&self.subscriptions))
     }
-}
 
-impl Transport for Counted {
-    fn call(&self, request: Request) -> Call {
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        self.node.call(request)
-    }
-
-    fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
-        self.subscriptions.fetch_add(1, Ordering::Relaxed);
-        self.node.subscribe(channel, listener)
-    }
-
-    fn address(&self) -> &str {
-        self.node.address()
+    /// Returns a client of this node whose requests are counted.
+    fn client_of(&self, node: &EmbeddedNode) -> Locks {
+        let Counted {
+            calls,
+            subscriptions,
+        } = self.clone();
+        let node = Intercept::new(node.clone())
+            .on_call(move |node, request| {
+                calls.fetch_add(1, Ordering::Relaxed);
+                node.call(request)
+            })
+            .on_subscribe(move |node, channel, listener| {
+                subscriptions.fetch_add(1, Ordering::Relaxed);
+                node.subscribe(channel, listener)
+            });
+        Locks::on_node(node).unwrap()
     }
 }
 
@@ -86,12 +78,12 @@ async fn waiting_for_a_held_lock_beside_a_free_fair_one_costs_no_more_than_two_p
         let node = node();
         let other = Locks::on_node(node.clone()).unwrap();
         let _held = other.lock(plain).acquire().await.unwrap();
-        let counted = Counted::new(&node);
-        let locks = Locks::on_node(counted.clone()).unwrap();
+        let counted = Counted::default();
+        let locks = counted.client_of(&node);
         let both = locks.all(["a", "b"]).unwrap();
         let of_plain_ones = cost_of_waiting(&locks, &counted, both).await;
-        let counted = Counted::new(&node);
-        let locks = Locks::on_node(counted.clone()).unwrap();
+        let counted = Counted::default();
+        let locks = counted.client_of(&node);
         let both = pair(&locks, fair, plain);
         let of_fair_ones = cost_of_waiting(&locks, &counted, both).await;
         println!("plain {of_plain_ones:?}, with a fair one {of_fair_ones:?}");
@@ -106,8 +98,8 @@ async fn waiting_for_a_held_fair_lock_beside_a_free_one_keeps_its_place_at_no_mo
         let node = node();
         let other = Locks::on_node(node.clone()).unwrap();
         let held = other.fair(fair).acquire().await.unwrap();
-        let counted = Counted::new(&node);
-        let locks = Locks::on_node(counted.clone()).unwrap();
+        let counted = Counted::default();
+        let locks = counted.client_of(&node);
         let lock = pair(&locks, fair, plain);
         let both = tokio::spawn(async move { lock.acquire().await.unwrap() });
         sleep(4 * SECOND).await;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use quorlock::transport::{Call, Channel, Listener, Request, Subscription, Transport};
+use quorlock::transport::{Intercept, Request, Transport};
 use quorlock::{EmbeddedNode, Guard, Locks, LocksBuilder, NodeTrust, Persistence};
 use tokio::time::sleep;
 
@@ -26,20 +26,15 @@ struct Address {
 }
 
 impl Address {
-    fn server(&self) -> &EmbeddedNode {
-        &self.servers[self.to.load(Ordering::SeqCst)]
-    }
-}
-
-impl Transport for Address {
-    fn call(&self, request: Request) -> Call {
-        self.server().call(request)
-    }
-    fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
-        self.server().subscribe(channel, listener)
-    }
-    fn address(&self) -> &str {
-        "one"
+    /// Returns the transport to the server to which the address leads at each request.
+    fn transport(&self) -> Intercept<EmbeddedNode> {
+        let (calls, subscriptions) = (self.clone(), self.clone());
+        let server = |address: &Address| address.servers[address.to.load(Ordering::SeqCst)].clone();
+        Intercept::new(self.servers[0].clone())
+            .on_call(move |_, request| server(&calls).call(request))
+            .on_subscribe(move |_, channel, listener| {
+                server(&subscriptions).subscribe(channel, listener)
+            })
     }
 }
 
@@ -58,7 +53,7 @@ async fn held() -> (Address, Guard) {
     drop(elsewhere.lock("x").wait(S(200)).acquire().await.unwrap());
     address.servers[1].kill();
     address.servers[1].restart();
-    let holder = client().on_node(address.clone()).unwrap();
+    let holder = client().on_node(address.transport()).unwrap();
     let held = holder.lock("a").wait(S(200)).acquire().await.unwrap();
     (address, held)
 }
@@ -67,7 +62,7 @@ async fn held() -> (Address, Guard) {
 /// it.
 async fn both_hold(after: Duration, tries: usize) -> bool {
     let (address, held) = held().await;
-    let contender = client().on_node(address.clone()).unwrap();
+    let contender = client().on_node(address.transport()).unwrap();
     drop(contender.lock("b").acquire().await.unwrap());
     drop(contender.lock("b").acquire().await.unwrap());
     sleep(after).await;
@@ -106,11 +101,11 @@ async fn another_nonce_is_not_inherited_by_the_second_request_either() {
 #[tokio::test(start_paused = true)]
 async fn what_a_client_refuses_to_trust_no_newcomer_inherits() {
     let (address, held) = held().await;
-    let contender = client().on_node(address.clone()).unwrap();
+    let contender = client().on_node(address.transport()).unwrap();
     drop(contender.lock("b").acquire().await.unwrap());
     address.to.store(1, Ordering::SeqCst);
     assert!(contender.lock("a").try_acquire().await.is_err());
-    let newcomer = client().on_node(address.clone()).unwrap();
+    let newcomer = client().on_node(address.transport()).unwrap();
     let won = newcomer.lock("a").try_acquire().await;
     assert!(held.is_held());
     assert!(won.is_err(), "{won:?}");

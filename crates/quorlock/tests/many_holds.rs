@@ -13,9 +13,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::join_all;
-use quorlock::transport::{
-    Call, Cause, Channel, Held, Listener, Request, Subscription, Transport, TransportError,
-};
+use quorlock::transport::{Call, Cause, Held, Intercept, Request, Transport, TransportError};
 use quorlock::{EmbeddedNode, Guard, Locks};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -56,13 +54,12 @@ impl Busy {
     }
 }
 
-impl std::fmt::Debug for Busy {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.node.fmt(f)
+impl Busy {
+    fn transport(&self) -> Intercept<EmbeddedNode> {
+        let busy = self.clone();
+        Intercept::new(self.node.clone()).on_call(move |_, request| busy.call(request))
     }
-}
 
-impl Transport for Busy {
     fn call(&self, request: Request) -> Call {
         let claims = match &request {
             Request::Renew(ask) => ask.claims.len(),
@@ -90,14 +87,6 @@ impl Transport for Busy {
             }
         })
     }
-
-    fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
-        self.node.subscribe(channel, listener)
-    }
-
-    fn address(&self) -> &str {
-        self.node.address()
-    }
 }
 
 async fn hold(locks: &Locks, many: usize) -> Vec<Guard> {
@@ -116,7 +105,7 @@ async fn hold(locks: &Locks, many: usize) -> Vec<Guard> {
 async fn renewals_that_take_longer_than_a_call_may_lose_no_hold() {
     let node = Busy::new(usize::MAX);
     let builder = Locks::builder().watchdog_lease(Duration::from_secs(3));
-    let locks = builder.on_node(node).unwrap();
+    let locks = builder.on_node(node.transport()).unwrap();
     let guards = hold(&locks, 6_000).await;
     for second in 0..30 {
         let held = guards.iter().filter(|guard| guard.is_held()).count();
@@ -129,7 +118,7 @@ async fn renewals_that_take_longer_than_a_call_may_lose_no_hold() {
 #[tokio::test(start_paused = true)]
 async fn counts_of_many_holds_are_lowered_as_the_node_takes_them() {
     let node = Busy::new(2_000);
-    let locks = Locks::on_node(node.clone()).unwrap();
+    let locks = Locks::on_node(node.transport()).unwrap();
     let guards = hold(&locks, 5_000).await;
     let mut again = Vec::new();
     for guard in &guards {
@@ -148,7 +137,7 @@ async fn counts_of_many_holds_are_lowered_as_the_node_takes_them() {
 #[tokio::test(start_paused = true)]
 async fn closing_gives_back_what_many_dropped_guards_held() {
     let node = Busy::new(2_000);
-    let locks = Locks::on_node(node.clone()).unwrap();
+    let locks = Locks::on_node(node.transport()).unwrap();
     let guards = hold(&locks, 20_000).await;
     drop(guards);
     locks.close().await;
@@ -158,7 +147,7 @@ async fn closing_gives_back_what_many_dropped_guards_held() {
 #[tokio::test(start_paused = true)]
 async fn closing_gives_back_what_many_guards_hold() {
     let node = Busy::new(2_000);
-    let locks = Locks::on_node(node.clone()).unwrap();
+    let locks = Locks::on_node(node.transport()).unwrap();
     let _guards = hold(&locks, 20_000).await;
     locks.close().await;
     assert_eq!(node.node.names().len(), 0);

@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use quorlock::transport::Held;
-use quorlock::{AcquireError, EmbeddedNode, Locks, Lost, Name, RetryPolicy};
+use quorlock::{AcquireError, EmbeddedNode, Locks, Lost, Name, Persistence, RetryPolicy};
 use tokio::time::{Instant, sleep};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -116,4 +116,19 @@ async fn another_mode_is_not_waited_out() {
     let error = locks.lock("a").acquire().await.unwrap_err();
     assert!(matches!(error, AcquireError::OtherMode { .. }), "{error}");
     assert!(began.elapsed() < SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_settings_of_a_node_apply_after_it_was_cloned() {
+    let node = EmbeddedNode::new();
+    let clone = node.clone();
+    let node = node.latency(SECOND).persistence(Persistence::EveryWrite);
+    let locks = Locks::on_node(node).unwrap();
+    let began = Instant::now();
+    let guard = locks.lock("a").acquire().await.unwrap();
+    assert!(SECOND <= began.elapsed());
+    clone.kill();
+    clone.restart();
+    assert_eq!(clone.names().len(), 1);
+    drop(guard);
 }

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use quorlock::transport::{
     AcquireReply, Call, Channel, Freshness, Held, Listener, MarkerState, Nonce, Process,
-    ReleaseReply, RenewReply, Reply, Request, Shown, ShownMarker, Subscription, Transport,
+    ReleaseReply, RenewReply, Reply, Request, Shown, ShownMarker, Slot, Subscription, Transport,
+    UnfitName, Witness,
 };
 use quorlock::{ConfirmError, EmbeddedNode, Locks, Lost, Name, ReleaseError, Token};
 use tokio::time::{Instant, sleep, timeout};
@@ -274,6 +275,13 @@ impl Transport for Fake {
     fn subscribe(&self, _: &Channel, l: Arc<dyn Listener>) -> Subscription {
         l.live();
         Subscription::new(())
+    }
+    fn attend(&self, w: Arc<dyn Witness>) -> Subscription {
+        w.reachable();
+        Subscription::new(())
+    }
+    fn slot(&self, _: &Name) -> Result<Slot, UnfitName> {
+        Ok(Slot::WHOLE)
     }
     fn address(&self) -> &str {
         &self.address

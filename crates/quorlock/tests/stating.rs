@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use quorlock::transport::{Call, Channel, Listener, Request, Subscription, Transport};
+use quorlock::transport::{Intercept, Request, Transport};
 use quorlock::{EmbeddedNode, Guard, Locks, Name, OwnerId, Ttl};
 use tokio::time::sleep;
 
@@ -38,6 +38,20 @@ impl Stated {
             seen: Arc::default(),
             while_renewing: Arc::default(),
         }
+    }
+
+    fn transport(&self) -> Intercept<EmbeddedNode> {
+        let stated = self.clone();
+        Intercept::new(self.node.clone()).on_call(move |node, request| {
+            stated.see(&request);
+            if matches!(request, Request::Renew(_)) {
+                let hook = stated.while_renewing.lock().unwrap().take();
+                if let Some(hook) = hook {
+                    hook();
+                }
+            }
+            node.call(request)
+        })
     }
 
     fn see(&self, request: &Request) {
@@ -68,33 +82,6 @@ impl Stated {
     }
 }
 
-impl std::fmt::Debug for Stated {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.node.fmt(f)
-    }
-}
-
-impl Transport for Stated {
-    fn call(&self, request: Request) -> Call {
-        self.see(&request);
-        if matches!(request, Request::Renew(_)) {
-            let hook = self.while_renewing.lock().unwrap().take();
-            if let Some(hook) = hook {
-                hook();
-            }
-        }
-        self.node.call(request)
-    }
-
-    fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
-        self.node.subscribe(channel, listener)
-    }
-
-    fn address(&self) -> &str {
-        self.node.address()
-    }
-}
-
 fn three() -> Vec<Stated> {
     let node = || Stated::new(EmbeddedNode::new());
     std::iter::repeat_with(node).take(3).collect()
@@ -102,7 +89,9 @@ fn three() -> Vec<Stated> {
 
 fn client(nodes: &[Stated]) -> Locks {
     let builder = Locks::builder().trust_fresh_nodes();
-    builder.on_nodes(nodes.to_vec()).unwrap()
+    builder
+        .on_nodes(nodes.iter().map(Stated::transport))
+        .unwrap()
 }
 
 /// Asserts that what `guard` reports of its lease stays true: no other client gets the lock after observing the claim
@@ -148,7 +137,8 @@ async fn a_request_that_leaves_amid_an_extension_does_not_shorten_it() {
         assert_eq!(
             (version.lease_millis, node.shorter()),
             (5_000, 0),
-            "{node:?}"
+            "{:?}",
+            node.node
         );
     }
     assert_nobody_else_wins(&guard, &nodes, "a", Duration::from_millis(1_013)).await;
@@ -160,7 +150,9 @@ async fn a_request_that_leaves_amid_an_extension_does_not_shorten_it() {
 async fn a_renewal_that_comes_after_the_extension_that_it_was_numbered_before_is_harmless() {
     let nodes = three();
     let builder = Locks::builder().trust_fresh_nodes().watchdog_lease(S(1));
-    let locks = builder.on_nodes(nodes.clone()).unwrap();
+    let locks = builder
+        .on_nodes(nodes.iter().map(Stated::transport))
+        .unwrap();
     let guard = Arc::new(locks.lock("a").acquire().await.unwrap());
     let extending = guard.clone();
     *nodes[0].while_renewing.lock().unwrap() = Some(Box::new(move || {
@@ -181,10 +173,11 @@ async fn a_renewal_that_comes_after_the_extension_that_it_was_numbered_before_is
         assert_eq!(
             (version.lease_millis, node.shorter()),
             (5_000, 0),
-            "{node:?}"
+            "{:?}",
+            node.node
         );
         let (_, left) = node.node.held(&name).unwrap();
-        assert!(Ttl::Millis(64_900) < left, "{node:?}: {left:?}");
+        assert!(Ttl::Millis(64_900) < left, "{:?}: {left:?}", node.node);
     }
     assert_nobody_else_wins(&guard, &nodes, "a", Duration::from_millis(1_013)).await;
 }

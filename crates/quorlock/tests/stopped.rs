@@ -16,9 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use quorlock::transport::{
-    Call, Channel, Listener, Reply, Request, Subscription, Transport, TransportError,
-};
+use quorlock::transport::{Call, Intercept, Reply, Request, Transport, TransportError};
 use quorlock::{EmbeddedNode, Guard, Locks, LocksBuilder, Runtime, Task, Time, Timer, WallMillis};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
@@ -196,13 +194,12 @@ impl Way {
     }
 }
 
-impl fmt::Debug for Way {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.node.fmt(f)
+impl Way {
+    fn transport(&self) -> Intercept<EmbeddedNode> {
+        let way = self.clone();
+        Intercept::new(self.node.clone()).on_call(move |_, request| way.call(request))
     }
-}
 
-impl Transport for Way {
     fn call(&self, request: Request) -> Call {
         let answer = Answer::default();
         let waiting = (request, answer.clone());
@@ -216,14 +213,6 @@ impl Transport for Way {
                 None => Poll::Pending,
             }
         }))
-    }
-
-    fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
-        self.node.subscribe(channel, listener)
-    }
-
-    fn address(&self) -> &str {
-        self.node.address()
     }
 }
 
@@ -241,7 +230,7 @@ impl Contender {
         let builder = builder.longest_lease(LEASE).watchdog_lease(LEASE);
         let builder = builder.clock_margin(LEASE).runtime(process.clone());
         Contender {
-            locks: builder.on_nodes(ways.clone()).unwrap(),
+            locks: builder.on_nodes(ways.iter().map(Way::transport)).unwrap(),
             process,
             ways,
         }

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use quorlock::transport::Transport;
 use quorlock::{Candidate, Lock, Locks, LocksBuilder, RetryPolicy, Runtime, Time, Timer};
 
 #[cfg(feature = "locks")]
@@ -39,7 +40,6 @@ use crate::plan::draw::{Draw, Purpose};
 use crate::plan::time::SimTime;
 use crate::plan::{LockKind, Plan};
 use crate::seam::runtime::{SimRuntime, SimTimer};
-use crate::seam::transport::SimTransport;
 use crate::world::id::{Id, ProcessId, first};
 use crate::world::medium::Medium;
 use crate::world::stop::Stop;
@@ -60,7 +60,7 @@ pub struct Context {
     plan: Rc<Plan>,
     /// The product's client for all nodes, or one client for each node if a lock takes one name from each node.
     locks: Rc<[Locks]>,
-    transports: Rc<[SimTransport]>,
+    transports: Rc<[Arc<dyn Transport>]>,
     /// The number of further clients of the product that were created since the process started.
     made: Rc<std::cell::Cell<u16>>,
     /// The client that is used instead of the product's, if the plan selects a variant.
@@ -73,9 +73,8 @@ impl Context {
     pub(crate) fn new(who: ProcessId, plan: &Rc<Plan>, medium: &dyn Medium) -> Self {
         let draw = Draw::new(plan.seed, Purpose::Workload, who.stream());
         let seats = first(plan.nodes.count);
-        let transports: Rc<[SimTransport]> = seats
-            .map(|seat| SimTransport::new(medium, who, seat))
-            .collect();
+        let transports: Rc<[Arc<dyn Transport>]> =
+            seats.map(|seat| medium.transport(who, seat)).collect();
         Context {
             who,
             plan: Rc::clone(plan),
@@ -354,7 +353,7 @@ fn builder(plan: &Plan, who: ProcessId, place: u16, runtime: SimRuntime) -> Lock
         .runtime(Arc::new(runtime))
 }
 
-fn locks(who: ProcessId, plan: &Plan, transports: &Rc<[SimTransport]>) -> Rc<[Locks]> {
+fn locks(who: ProcessId, plan: &Plan, transports: &Rc<[Arc<dyn Transport>]>) -> Rc<[Locks]> {
     let first = || {
         transports
             .first()

@@ -63,6 +63,7 @@ pub(super) fn clear(world: &mut World) -> impl Sized + use<> {
         world.alarms.drain(),
         world.calls.drain(),
         world.subscriptions.drain(),
+        world.attendances.drain(),
         world.writes.drain(),
         world.jobs.drain(),
     )

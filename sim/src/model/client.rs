@@ -4,9 +4,10 @@ use std::cell::Cell;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
-use quorlock::transport::{Access, Request};
+use quorlock::transport::{Access, Request, Transport};
 use quorlock::{OwnerId, Runtime, Time};
 use quorlock_core::fencing::Fence;
 use quorlock_core::lease::Lease;
@@ -18,7 +19,6 @@ use crate::engine::clients::{self, executor};
 use crate::plan::Plan;
 use crate::plan::variant::Flaw;
 use crate::seam::runtime::SimRuntime;
-use crate::seam::transport::SimTransport;
 use crate::world::id::{Id, ProcessId, Seat};
 use crate::world::task::TaskKind;
 use crate::world::with;
@@ -28,7 +28,7 @@ pub(crate) struct ModelClient {
     pub(super) who: ProcessId,
     pub(super) plan: Rc<Plan>,
     /// The transport to each node of the plan.
-    transports: Rc<[SimTransport]>,
+    transports: Rc<[Arc<dyn Transport>]>,
     id: ClientId,
     rounds: Cell<u64>,
     holds: Cell<u64>,
@@ -39,7 +39,7 @@ impl ModelClient {
     pub(crate) fn new(
         who: ProcessId,
         plan: &Rc<Plan>,
-        transports: &Rc<[SimTransport]>,
+        transports: &Rc<[Arc<dyn Transport>]>,
     ) -> Option<Rc<Self>> {
         if plan.variant.has_product_clients() {
             return None;
@@ -56,7 +56,7 @@ impl ModelClient {
         }))
     }
 
-    pub(super) fn transport(&self, seat: Seat) -> SimTransport {
+    pub(super) fn transport(&self, seat: Seat) -> Arc<dyn Transport> {
         let transport = self.transports.get(seat.index());
         transport.expect("BUG: no such node").clone()
     }

@@ -1,10 +1,10 @@
 //! Members of a lock.
 
-use quorlock::transport::{Claim, Mode, Renew, Request, Retention};
+use std::sync::Arc;
+
+use quorlock::transport::{Claim, Mode, Renew, Request, Retention, Transport};
 use quorlock::{Name, OwnerId, Token};
 use quorlock_core::lease::Lease;
-
-use crate::seam::transport::SimTransport;
 
 /// How long nodes keep token counters. This is longer than any run.
 pub(super) const RETENTION: Retention = Retention::Millis(1 << 40);
@@ -15,7 +15,7 @@ pub(super) struct Member {
     /// The index of the name of this member.
     pub(super) group: usize,
     pub(super) name: Name,
-    pub(super) node: SimTransport,
+    pub(super) node: Arc<dyn Transport>,
 }
 
 impl Member {

@@ -1,54 +1,26 @@
 //! The product's seam to nodes.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use quorlock::Name;
 use quorlock::transport::{
-    Call as Boxed, Channel, Listener, Reply, Request, Subscription, Transport, TransportError,
+    Call as Boxed, Channel, Listener, Reply, Request, Slot, Subscription, Transport,
+    TransportError, UnfitName, Witness,
 };
 
-use crate::engine::network::{calls, requests, subscriptions};
+use crate::engine::network::{attendances, calls, requests, subscriptions};
 use crate::engine::stop::using;
+use crate::world::attendance::Attendance;
 use crate::world::call::{Call, Replied};
 use crate::world::id::{ProcessId, Seat};
-use crate::world::medium::{Medium, address};
+use crate::world::medium::address;
 use crate::world::slab::Key;
 use crate::world::subscription::Subscribed;
 use crate::world::with;
-
-/// The transport from one client process to one node of the plan, over any medium.
-#[derive(Clone)]
-pub(crate) struct SimTransport(Arc<dyn Transport>);
-
-impl SimTransport {
-    pub(crate) fn new(medium: &dyn Medium, who: ProcessId, seat: Seat) -> Self {
-        SimTransport(medium.transport(who, seat))
-    }
-}
-
-impl fmt::Debug for SimTransport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SimTransport(to {})", self.0.address())
-    }
-}
-
-impl Transport for SimTransport {
-    fn call(&self, request: Request) -> Boxed {
-        self.0.call(request)
-    }
-
-    fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
-        self.0.subscribe(channel, listener)
-    }
-
-    fn address(&self) -> &str {
-        self.0.address()
-    }
-}
 
 /// A transport that carries requests and replies as values.
 #[derive(Debug)]
@@ -82,6 +54,17 @@ impl Transport for ValueTransport {
             subscriptions::start(world, who, seat, channel, listener)
         });
         Subscription::new(Unsubscribe { key })
+    }
+
+    fn attend(&self, witness: Arc<dyn Witness>) -> Subscription {
+        let (who, seat) = (self.who, self.seat);
+        let key = using(who, |world| attendances::start(world, who, seat, witness));
+        Subscription::new(Leave { key })
+    }
+
+    fn slot(&self, _: &Name) -> Result<Slot, UnfitName> {
+        // No node of this lane is a cluster.
+        Ok(Slot::WHOLE)
     }
 
     fn address(&self) -> &str {
@@ -127,5 +110,16 @@ impl Drop for Unsubscribe {
     fn drop(&mut self) {
         let subscribed = with(|world| subscriptions::end(world, self.key));
         drop(subscribed);
+    }
+}
+
+struct Leave {
+    key: Key<Attendance>,
+}
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        let attendance = with(|world| attendances::end(world, self.key));
+        drop(attendance);
     }
 }

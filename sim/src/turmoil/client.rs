@@ -51,6 +51,11 @@ pub(super) async fn run(client: ClientId) -> turmoil::Result {
                         subscriptions.push((key, transport.subscribe(&name, listener)));
                     }
                 }
+                OutboxJob::Attend(key, seat, witness) => {
+                    if let Some(transport) = transports.get(seat.index()) {
+                        subscriptions.push((key, transport.attend(witness)));
+                    }
+                }
                 OutboxJob::Leave(key) => subscriptions.retain(|(known, _)| *known != key),
             }
         }

@@ -30,7 +30,8 @@ pub(super) fn transports(plan: &Plan, config: RedisConfig) -> Vec<RedisTransport
     shards.collect()
 }
 
-/// Returns the hash tags under which shards store names, as the adapter chooses them.
+/// Returns the hash tags under which shards store names, as the adapter chooses them. There are none if clients see the
+/// cluster as one node.
 pub(crate) fn tags(plan: &Plan) -> Vec<String> {
     if plan.nodes.cluster.is_none() || plan.is_one_cluster() {
         return Vec::new();

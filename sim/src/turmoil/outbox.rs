@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use quorlock::transport::{Channel, Listener, Reply, Request, TransportError};
+use quorlock::transport::{Channel, Listener, Reply, Request, TransportError, Witness};
 
 use crate::world::id::{ClientId, Seat};
 use crate::world::slab::Key;
@@ -86,7 +86,7 @@ impl Posted {
     }
 }
 
-/// A subscription that the adapter manages.
+/// A subscription or a witness that the adapter manages.
 #[derive(Debug)]
 pub(super) struct Listening;
 
@@ -101,6 +101,7 @@ pub(super) struct Outbox {
 pub(super) enum OutboxJob {
     Call(Key<Posted>, Seat, Box<Request>),
     Listen(Key<Listening>, Seat, Channel, Arc<dyn Listener>),
+    Attend(Key<Listening>, Seat, Arc<dyn Witness>),
     Leave(Key<Listening>),
 }
 
@@ -111,6 +112,7 @@ impl std::fmt::Debug for OutboxJob {
             OutboxJob::Listen(key, seat, channel, _) => {
                 write!(f, "Listen({key:?} to {channel:?} on {seat})")
             }
+            OutboxJob::Attend(key, seat, _) => write!(f, "Attend({key:?} to {seat})"),
             OutboxJob::Leave(key) => write!(f, "Leave({key:?})"),
         }
     }

@@ -5,8 +5,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use quorlock::Name;
 use quorlock::transport::{
-    Call as Boxed, Channel, Listener, Reply, Request, Subscription, Transport,
+    Call as Boxed, Channel, Listener, Reply, Request, Slot, Subscription, Transport, UnfitName,
+    Witness,
 };
 
 use super::outbox::{Listening, OutboxJob, OutboxReply, Posted, Wakers};
@@ -43,8 +45,17 @@ impl Transport for SocketTransport {
     }
 
     fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
-        let key = with(|world| post_listener(world, self.who, self.seat, channel, listener));
-        Subscription::new(ListenerHandle { who: self.who, key })
+        let listen = |key| OutboxJob::Listen(key, self.seat, channel.clone(), listener);
+        Subscription::new(ListenerHandle::new(self.who, listen))
+    }
+
+    fn attend(&self, witness: Arc<dyn Witness>) -> Subscription {
+        let attend = |key| OutboxJob::Attend(key, self.seat, witness);
+        Subscription::new(ListenerHandle::new(self.who, attend))
+    }
+
+    fn slot(&self, name: &Name) -> Result<Slot, UnfitName> {
+        with(|world| sockets(world).slot(self.seat, name))
     }
 
     fn address(&self) -> &str {
@@ -82,6 +93,13 @@ struct ListenerHandle {
     key: Key<Listening>,
 }
 
+impl ListenerHandle {
+    fn new(who: ProcessId, job: impl FnOnce(Key<Listening>) -> OutboxJob) -> Self {
+        let key = with(|world| post_listener(world, who, job));
+        ListenerHandle { who, key }
+    }
+}
+
 impl Drop for ListenerHandle {
     fn drop(&mut self) {
         with(|world| post_leave(world, self.who, self.key));
@@ -103,17 +121,14 @@ fn post(world: &mut World, who: ProcessId, seat: Seat, request: Request) -> Key<
 fn post_listener(
     world: &mut World,
     who: ProcessId,
-    seat: Seat,
-    channel: &Channel,
-    listener: Arc<dyn Listener>,
+    job: impl FnOnce(Key<Listening>) -> OutboxJob,
 ) -> Key<Listening> {
     let Some(departs) = clients::seam(world, who) else {
         return Key::NONE;
     };
     let lane = sockets(world);
     let key = lane.listening.insert(Listening);
-    let errand = OutboxJob::Listen(key, seat, channel.clone(), listener);
-    lane.desk(who.client).leave(departs, errand);
+    lane.desk(who.client).leave(departs, job(key));
     key
 }
 

@@ -7,6 +7,7 @@ use quorlock::transport::Wake;
 
 use crate::history::HoldId;
 use crate::plan::draw::{Draw, Purpose};
+use crate::world::attendance::Attendance;
 use crate::world::call::Call;
 use crate::world::clock::{Clock, right_wall_clock};
 use crate::world::id::{ClientId, FaultId, ProcessId};
@@ -42,7 +43,7 @@ pub(crate) struct ClientState {
 /// What a process did not receive while it was paused.
 #[derive(Debug, Default)]
 pub(crate) struct Missed {
-    /// Messages of subscriptions.
+    /// Messages of subscriptions, and returns of nodes.
     pub(crate) mail: Vec<Mail>,
     /// Tasks that were woken.
     pub(crate) tasks: Vec<Key<Task>>,
@@ -106,11 +107,12 @@ impl Counted {
     }
 }
 
-/// A message of a subscription.
+/// A message of a subscription, or the return of a node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Mail {
     Live(Key<Subscribed>),
     Wake(Key<Subscribed>, Wake),
+    Reachable(Key<Attendance>),
 }
 
 impl ClientState {

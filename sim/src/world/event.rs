@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 
 use quorlock::transport::Wake;
 
+use crate::world::attendance::Attendance;
 use crate::world::call::{Call, Replied};
 use crate::world::id::{ClientId, FaultId, Id, NodeId, Seat};
 use crate::world::job::Job;
@@ -37,8 +38,12 @@ pub(crate) enum Event {
     Refused(ClientId, NodeId, u32),
     /// The end of a connection becomes known to the client.
     Closed(ClientId, NodeId, u32),
-    /// A client tries to connect again.
+    /// A connection attempt of a client times out.
     Reconnect(ClientId, NodeId, u32),
+    /// The pause after a failed connection attempt of a client ends.
+    Seek(ClientId, NodeId, u32),
+    /// A node that a witness waits for can be reached.
+    Reachable(Key<Attendance>),
     /// A subscription arrives at its node.
     Subscribe(Key<Subscribed>, u32),
     /// A client subscribes again.
@@ -102,6 +107,8 @@ impl Event {
             Event::Refused(client, node, _) => (9, client.get(), node.get()),
             Event::Closed(client, node, _) => (10, client.get(), node.get()),
             Event::Reconnect(client, node, _) => (11, client.get(), node.get()),
+            Event::Seek(client, node, _) => (36, client.get(), node.get()),
+            Event::Reachable(_) => (37, 0, 0),
             Event::Subscribe(..) => (12, 0, 0),
             Event::Live(..) => (13, 0, 0),
             Event::Wake(..) => (14, 0, 0),

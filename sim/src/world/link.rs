@@ -195,8 +195,16 @@ pub(crate) struct Link {
     /// Calls that wait for the connection.
     waiting: Vec<Key<Call>>,
     client_epoch: u32,
-    /// The connection that the node serves. Requests on an older connection are refused.
+    /// The last connection that the node accepted; `u32::MAX` if it has ended at the node.
     node_epoch: u32,
+    /// The first connection that the node serves. Requests on an older one are refused.
+    first_served: u32,
+    /// Whether the client has retired the connection that the node serves.
+    is_retired: bool,
+    /// Whether a call on the connection got no answer in time.
+    is_doubtful: bool,
+    /// Failed attempts to connect since the last successful one.
+    failures: u32,
     lacks_scripts: Option<FaultId>,
 }
 
@@ -209,6 +217,10 @@ impl Link {
             waiting: Vec::new(),
             client_epoch: 0,
             node_epoch: 0,
+            first_served: 0,
+            is_retired: false,
+            is_doubtful: false,
+            failures: 0,
             lacks_scripts: None,
         }
     }
@@ -290,18 +302,44 @@ impl Link {
 
     /// Returns whether the node serves requests on this connection.
     pub(crate) fn is_served(&self, epoch: u32) -> bool {
-        self.node_epoch == epoch
+        self.first_served <= epoch && epoch <= self.node_epoch
+    }
+
+    /// Returns whether there is a connection, and all calls on it were answered in time.
+    pub(crate) fn is_usable(&self) -> bool {
+        self.line == ConnectionStatus::Up && !self.is_doubtful
+    }
+
+    /// Records that a call on a connection got no answer in time. Returns whether it is the one in use.
+    pub(crate) fn doubt(&mut self, epoch: u32) -> bool {
+        let is_in_use = self.client_epoch == epoch && self.line == ConnectionStatus::Up;
+        self.is_doubtful |= is_in_use;
+        is_in_use
+    }
+
+    /// Records that the client replaces its connection. The node still executes what arrives on it.
+    pub(crate) fn retire(&mut self) {
+        self.is_retired = true;
+    }
+
+    /// Returns the number of failed attempts to connect since the last successful one.
+    pub(crate) fn failures(&self) -> u32 {
+        self.failures
     }
 
     /// Begins to connect. Returns the number of the new connection.
     pub(crate) fn begin_connection(&mut self) -> u32 {
         self.line = ConnectionStatus::Connecting;
+        self.is_doubtful = false;
         self.client_epoch += 1;
         self.client_epoch
     }
 
     /// Records that the node accepts a connection. The scripts are loaded with it.
     pub(crate) fn accept(&mut self, epoch: u32) {
+        if !std::mem::take(&mut self.is_retired) {
+            self.first_served = epoch;
+        }
         self.node_epoch = epoch;
         self.lacks_scripts = None;
     }
@@ -309,6 +347,8 @@ impl Link {
     /// Ends the connection on the node's side.
     pub(crate) fn end_at_node(&mut self) {
         self.node_epoch = u32::MAX;
+        self.first_served = u32::MAX;
+        self.is_retired = false;
     }
 
     /// Establishes a connection on the client's side. Returns the calls that waited for it, or `None` if the client
@@ -318,6 +358,7 @@ impl Link {
             return None;
         }
         self.line = ConnectionStatus::Up;
+        self.failures = 0;
         Some(std::mem::take(&mut self.waiting))
     }
 
@@ -327,6 +368,7 @@ impl Link {
             return false;
         }
         self.line = ConnectionStatus::Down;
+        self.failures += 1;
         self.waiting.clear();
         true
     }
@@ -353,6 +395,8 @@ impl Link {
             ConnectionStatus::Down
         };
         self.waiting.clear();
+        self.is_doubtful = false;
+        self.failures = 0;
     }
 
     /// Invalidates the connection of a process that has ended. Later messages on it are ignored.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use quorlock::transport::{Channel, Listener, Wake};
+use quorlock::transport::{Channel, Listener, Wake, Witness};
 
 use crate::world::id::{ClientId, NodeId, Seat};
 
@@ -78,22 +78,22 @@ impl Subscribed {
     }
 }
 
-/// A notification to a listener, which is delivered while the world is not borrowed.
-pub(crate) struct Tell {
-    listener: Arc<dyn Listener>,
-    /// The message, or `None` if messages flow from now on.
-    wake: Option<Wake>,
+/// A notification to code of the product, which is delivered while the world is not borrowed.
+pub(crate) enum Tell {
+    /// Messages flow to this listener from now on.
+    Live(Arc<dyn Listener>),
+    /// A message arrives.
+    Wake(Arc<dyn Listener>, Wake),
+    /// A node can be reached.
+    Reachable(Arc<dyn Witness>),
 }
 
 impl Tell {
-    pub(crate) fn new(listener: Arc<dyn Listener>, wake: Option<Wake>) -> Self {
-        Tell { listener, wake }
-    }
-
     pub(crate) fn now(self) {
-        match self.wake {
-            None => self.listener.live(),
-            Some(wake) => self.listener.wake(wake),
+        match self {
+            Tell::Live(listener) => listener.live(),
+            Tell::Wake(listener, wake) => listener.wake(wake),
+            Tell::Reachable(witness) => witness.reachable(),
         }
     }
 }

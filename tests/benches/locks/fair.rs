@@ -10,7 +10,7 @@ use quorlock_tests::server::Server;
 
 use crate::options::Options;
 use crate::report::{Figure, Target};
-use crate::waiters::{Counting, Sent};
+use crate::waiters::Sent;
 
 pub(crate) fn run(options: &Options) -> Vec<Figure> {
     let counts = [2, 10, 50].map(|waiters| measure(options, waiters));
@@ -58,8 +58,7 @@ fn measure(options: &Options, waiters: usize) -> Count {
             .map(|_| {
                 let inner = RedisTransport::open(&address, RedisConfig::default());
                 let inner = inner.expect("an address");
-                let sent = sent.clone();
-                Locks::on_node(Counting { inner, sent }).expect("one node")
+                Locks::on_node(sent.counting(inner)).expect("one node")
             })
             .collect();
         let began = Instant::now();

@@ -6,9 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use quorlock::Locks;
-use quorlock::transport::{
-    Call, Channel, Listener, RedisConfig, RedisTransport, Request, Subscription, Transport,
-};
+use quorlock::transport::{Intercept, RedisConfig, RedisTransport, Request, Transport};
 use quorlock_tests::server::Server;
 
 use crate::options::Options;
@@ -23,13 +21,6 @@ pub(crate) fn run(options: &Options) -> Vec<Figure> {
         .collect()
 }
 
-/// A transport that counts its requests.
-#[derive(Clone, Debug)]
-pub(crate) struct Counting {
-    pub(crate) inner: RedisTransport,
-    pub(crate) sent: Arc<Sent>,
-}
-
 /// The number of commands that were sent, by kind.
 #[derive(Debug, Default)]
 pub(crate) struct Sent {
@@ -40,6 +31,26 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
+    /// Returns a transport whose requests are counted here.
+    pub(crate) fn counting(self: &Arc<Self>, inner: RedisTransport) -> Intercept<RedisTransport> {
+        let (calls, subscriptions) = (Arc::clone(self), Arc::clone(self));
+        Intercept::new(inner)
+            .on_call(move |inner, request| {
+                let kind = match &request {
+                    Request::Acquire(_) => &calls.acquires,
+                    Request::Release(_) => &calls.releases,
+                    _ => &calls.renewals,
+                };
+                kind.fetch_add(1, Ordering::Relaxed);
+                inner.call(request)
+            })
+            .on_subscribe(move |inner, channel, listener| {
+                // Twice, because it will also be ended.
+                subscriptions.subscriptions.fetch_add(2, Ordering::Relaxed);
+                inner.subscribe(channel, listener)
+            })
+    }
+
     /// Returns the acquires, releases, renewals and subscriptions for each hand-over.
     pub(crate) fn each(&self, handovers: f64) -> [f64; 4] {
         let kinds = [
@@ -52,28 +63,6 @@ impl Sent {
     }
 }
 
-impl Transport for Counting {
-    fn call(&self, request: Request) -> Call {
-        let kind = match &request {
-            Request::Acquire(_) => &self.sent.acquires,
-            Request::Release(_) => &self.sent.releases,
-            _ => &self.sent.renewals,
-        };
-        kind.fetch_add(1, Ordering::Relaxed);
-        self.inner.call(request)
-    }
-
-    /// Counts a subscription twice, because it will also be ended.
-    fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
-        self.sent.subscriptions.fetch_add(2, Ordering::Relaxed);
-        self.inner.subscribe(channel, listener)
-    }
-
-    fn address(&self) -> &str {
-        self.inner.address()
-    }
-}
-
 fn measure(options: &Options, nodes: usize) -> Figure {
     let servers: Vec<_> = (0..nodes).map(|_| Server::start()).collect();
     let holds_each: u64 = options.pick(40, 8);
@@ -83,10 +72,7 @@ fn measure(options: &Options, nodes: usize) -> Figure {
     let transports: Vec<_> = transports.collect();
     let (sent, elapsed) = options.block_on(async move {
         let sent = Arc::new(Sent::default());
-        let transports = transports.into_iter().map(|inner| Counting {
-            inner,
-            sent: sent.clone(),
-        });
+        let transports = transports.into_iter().map(|inner| sent.counting(inner));
         let locks = Locks::builder()
             .trust_fresh_nodes()
             .on_nodes(transports)

@@ -9,7 +9,7 @@ const CORE: Floors = &[
     &["lib.rs"],
     // Machines of many steps: rounds until the lock is won, clean-up until it is done.
     &["acquisition.rs", "orphan.rs"],
-    &["acquisition/"],
+    &["acquisition/", "intercept.rs"],
     // Machines of one step, the specification of a node, and the way to it.
     &[
         "round.rs",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
 
-use quorlock::transport::{Call, Channel, ClockMargin, Listener, Request, Subscription, Transport};
+use quorlock::transport::{Call, ClockMargin, Intercept, Request, Transport};
 use quorlock::{EmbeddedNode, Name, OwnerId, Runtime};
 
 use crate::mailbox::Mailbox;
@@ -76,7 +76,13 @@ impl Remote {
     }
 }
 
-impl Transport for Remote {
+impl Remote {
+    /// Returns the transport to the node.
+    pub fn transport(&self) -> Intercept<EmbeddedNode> {
+        let remote = self.clone();
+        Intercept::new(self.node.clone()).on_call(move |_, request| remote.call(request))
+    }
+
     fn call(&self, request: Request) -> Call {
         self.hear(&request);
         if self.way == Way::Near {
@@ -98,14 +104,6 @@ impl Transport for Remote {
             }));
             poll_fn(|cx| answer.poll_take(cx)).await
         })
-    }
-
-    fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
-        self.node.subscribe(channel, listener)
-    }
-
-    fn address(&self) -> &str {
-        self.node.address()
     }
 }
 

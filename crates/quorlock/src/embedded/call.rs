@@ -10,7 +10,7 @@ use quorlock_core::message::Request;
 use quorlock_core::time::Time;
 use quorlock_core::transport::{Cause, TransportError};
 
-use super::{NodeShared, Outcome};
+use super::{NodeShared, Outcome, Way};
 use crate::mutex::Mutex;
 use crate::runtime::Timer;
 
@@ -45,6 +45,7 @@ impl OutcomeSlot {
 /// A call that is sent at its first poll, and answered or timed out later.
 pub(super) struct EmbeddedCall {
     shared: Arc<NodeShared>,
+    way: Way,
     request: Option<Request>,
     slot: Arc<OutcomeSlot>,
     deadline: Time,
@@ -52,9 +53,10 @@ pub(super) struct EmbeddedCall {
 }
 
 impl EmbeddedCall {
-    pub(super) fn new(shared: Arc<NodeShared>, request: Request) -> Self {
+    pub(super) fn new(shared: Arc<NodeShared>, way: Way, request: Request) -> Self {
         EmbeddedCall {
             shared,
+            way,
             request: Some(request),
             slot: Arc::default(),
             deadline: Time::NEVER,
@@ -64,13 +66,13 @@ impl EmbeddedCall {
 
     /// Sends the request. Returns the outcome if the node has no latency and has answered.
     fn send(&mut self, request: Request) -> Option<Outcome> {
-        self.deadline = self.shared.runtime.now() + self.shared.call_timeout;
-        if self.shared.latency.is_zero() {
+        self.deadline = self.shared.runtime.now() + self.way.call_timeout;
+        if self.way.round_trip.is_zero() {
             return self.shared.take(&request, &self.slot);
         }
         let (shared, slot) = (self.shared.clone(), self.slot.clone());
+        let one_way = self.way.round_trip / 2;
         self.shared.runtime.spawn(Box::pin(async move {
-            let one_way = shared.latency / 2;
             pause(&shared, one_way).await;
             let answered = Arc::new(OutcomeSlot::default());
             let outcome = match shared.take(&request, &answered) {

@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use quorlock::transport::{Call, Channel, Listener, Request, Subscription, Transport};
+use quorlock::transport::{Intercept, Transport};
 use quorlock::{EmbeddedNode, Guard, Locks, Lost, ReleaseError};
 use tokio::runtime::{Builder, Runtime};
 
@@ -51,22 +51,11 @@ fn a_guard_whose_runtime_has_ended_was_not_held_when_it_is_released() {
 
 type Hook = Box<dyn FnOnce() + Send>;
 
-/// A node that runs a hook before it answers.
-#[derive(Clone)]
-struct Hooked {
-    node: EmbeddedNode,
-    before_reply: Arc<Mutex<Option<Hook>>>,
-}
-
-impl std::fmt::Debug for Hooked {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.node.fmt(f)
-    }
-}
-
-impl Transport for Hooked {
-    fn call(&self, request: Request) -> Call {
-        let (call, hook) = (self.node.call(request), self.before_reply.clone());
+/// A node that runs a hook before its next answer.
+fn hooked(node: EmbeddedNode, before_reply: &Arc<Mutex<Option<Hook>>>) -> Intercept<EmbeddedNode> {
+    let before_reply = before_reply.clone();
+    Intercept::new(node).on_call(move |node, request| {
+        let (call, hook) = (node.call(request), before_reply.clone());
         Box::pin(async move {
             let reply = call.await;
             let hook = hook.lock().unwrap().take();
@@ -75,15 +64,7 @@ impl Transport for Hooked {
             }
             reply
         })
-    }
-
-    fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
-        self.node.subscribe(channel, listener)
-    }
-
-    fn address(&self) -> &str {
-        self.node.address()
-    }
+    })
 }
 
 /// The keeper's runtime ends after the check whether the client is closed, and before the reply that wins the lock:
@@ -91,16 +72,13 @@ impl Transport for Hooked {
 #[test]
 fn a_hold_that_is_won_while_the_keepers_runtime_ends_is_lost_at_once() {
     let ending = runtime();
-    let (node, locks) = {
+    let before_reply = Arc::default();
+    let locks = {
         let _context = ending.enter();
-        let node = Hooked {
-            node: EmbeddedNode::new(),
-            before_reply: Arc::default(),
-        };
-        (node.clone(), Locks::on_node(node).unwrap())
+        Locks::on_node(hooked(EmbeddedNode::new(), &before_reply)).unwrap()
     };
     ending.block_on(tokio::task::yield_now());
-    *node.before_reply.lock().unwrap() = Some(Box::new(move || drop(ending)));
+    *before_reply.lock().unwrap() = Some(Box::new(move || drop(ending)));
     let Poll::Ready(Ok(guard)) = poll_once(locks.lock("a").acquire()) else {
         panic!("the node answers at once");
     };

@@ -5,27 +5,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use quorlock::transport::{Call, Channel, Listener, Request, Subscription, Transport};
+use quorlock::transport::{Intercept, Request, Transport};
 use quorlock::{AcquireError, EmbeddedNode, Lock, Locks};
 
-/// A node that never answers a release.
-#[derive(Debug, Clone)]
-struct Deaf(EmbeddedNode, Arc<AtomicBool>);
-
-impl Transport for Deaf {
-    fn call(&self, request: Request) -> Call {
+/// A node that never answers a release. It notes that one was sent.
+fn deaf(asked: &Arc<AtomicBool>) -> Intercept<EmbeddedNode> {
+    let asked = asked.clone();
+    Intercept::new(EmbeddedNode::new()).on_call(move |node, request| {
         if matches!(request, Request::Release(_)) {
-            self.1.store(true, Ordering::SeqCst);
+            asked.store(true, Ordering::SeqCst);
             return Box::pin(std::future::pending());
         }
-        self.0.call(request)
-    }
-    fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
-        self.0.subscribe(channel, listener)
-    }
-    fn address(&self) -> &str {
-        self.0.address()
-    }
+        node.call(request)
+    })
 }
 
 fn runtime() -> tokio::runtime::Runtime {
@@ -74,8 +66,7 @@ fn assert_that_closing_ends(
 fn closing_ends_when_the_keepers_runtime_ends() {
     let (keepers, callers) = (runtime(), runtime());
     let asked = Arc::new(AtomicBool::new(false));
-    let node = Deaf(EmbeddedNode::new(), asked.clone());
-    let locks = keepers.block_on(async { Locks::on_node(node).unwrap() });
+    let locks = keepers.block_on(async { Locks::on_node(deaf(&asked)).unwrap() });
     let guard = callers.block_on(locks.lock("a").acquire()).unwrap();
     assert_that_closing_ends(&locks, &callers, keepers, &asked);
     drop(guard);
@@ -86,12 +77,8 @@ fn closing_ends_when_the_keepers_runtime_ends() {
 fn closing_ends_when_the_runtime_of_another_keeper_ends() {
     let (keepers, callers) = (runtime(), runtime());
     let asked = Arc::new(AtomicBool::new(false));
-    let (a, b) = (
-        Deaf(EmbeddedNode::new(), asked.clone()),
-        Deaf(EmbeddedNode::new(), asked.clone()),
-    );
-    let driver = keepers.block_on(async { Locks::on_node(a).unwrap() });
-    let closed = callers.block_on(async { Locks::on_node(b).unwrap() });
+    let driver = keepers.block_on(async { Locks::on_node(deaf(&asked)).unwrap() });
+    let closed = callers.block_on(async { Locks::on_node(deaf(&asked)).unwrap() });
     let both = Lock::all([driver.lock("a"), closed.lock("b")]).unwrap();
     let guard = callers.block_on(both.acquire()).unwrap();
     assert_that_closing_ends(&closed, &callers, keepers, &asked);

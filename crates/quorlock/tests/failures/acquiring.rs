@@ -18,7 +18,7 @@ async fn story_01_an_acquisition_that_arrives_twice_counts_once() {
     let node = EmbeddedNode::new();
     let way = Unreliable::to(&node);
     way.decide(|_| Fate::ArrivesTwice(millis(20)));
-    let locks = Locks::on_node(way.clone()).unwrap();
+    let locks = Locks::on_node(way.transport()).unwrap();
     let guard = locks.lock("a").acquire().await.unwrap();
     settle().await;
     assert_eq!(node.executed(), 2);
@@ -43,7 +43,7 @@ async fn story_01_an_acquisition_asked_again_after_a_lost_reply_leaves_nothing()
         }
         _ => Fate::Arrives,
     });
-    let locks = Locks::on_node(way.clone()).unwrap();
+    let locks = Locks::on_node(way.transport()).unwrap();
     let guard = locks.lock("a").acquire().await.unwrap();
     assert!(is_claimed_by(&node, "a", &guard, 1));
     guard.release().await.unwrap();
@@ -69,7 +69,7 @@ async fn story_08_no_failed_round_makes_the_lease_longer() {
     let node = EmbeddedNode::new();
     let other = Locks::on_node(node.clone()).unwrap();
     let way = Unreliable::to(&node);
-    let locks = Locks::on_node(way.clone()).unwrap();
+    let locks = Locks::on_node(way.transport()).unwrap();
     let obstacle = other.all(["a", "b"]).unwrap().lease(secs(20));
     let obstacle = obstacle.acquire().await.unwrap();
     let mut failing = 0;

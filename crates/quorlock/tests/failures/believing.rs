@@ -46,7 +46,7 @@ async fn story_17_the_old_holder_has_stopped_believing_when_the_new_one_begins()
     let ways: Vec<_> = nodes.iter().map(Unreliable::to).collect();
     let old = Locks::builder()
         .trust_fresh_nodes()
-        .on_nodes(ways.clone())
+        .on_nodes(ways.iter().map(Unreliable::transport))
         .unwrap();
     let old = old.lock("a").acquire().await.unwrap();
     let told = note_loss(&old);

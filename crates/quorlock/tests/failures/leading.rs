@@ -62,7 +62,7 @@ async fn a_leader_that_is_cut_off_has_stopped_leading_when_the_next_one_begins()
     let ways: Vec<_> = nodes.iter().map(Unreliable::to).collect();
     let old = Locks::builder()
         .trust_fresh_nodes()
-        .on_nodes(ways.clone())
+        .on_nodes(ways.iter().map(Unreliable::transport))
         .unwrap();
     let mut old = old.leader("a").campaign();
     let first = elected(&mut old).await;
@@ -271,7 +271,7 @@ async fn what_refuses_at_once_is_asked_again_with_pauses_and_what_cannot_be_ends
     let node = EmbeddedNode::new();
     let way = Unreliable::to(&node);
     way.decide(|_| Fate::Refused(Cause::NoPermission));
-    let locks = Locks::on_node(way.clone()).unwrap();
+    let locks = Locks::on_node(way.transport()).unwrap();
     let mut candidacy = locks.leader("a").campaign();
     for _ in 0..10 {
         let failed = candidacy.next().await;

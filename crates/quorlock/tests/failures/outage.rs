@@ -177,7 +177,10 @@ async fn refusals_that_waiting_cannot_cure_end_a_wait_at_once() {
             nodes[4].kill();
             nodes[3].kill();
             nodes[2].kill();
-            let locks = Locks::builder().trust_fresh_nodes().on_nodes(ways).unwrap();
+            let locks = Locks::builder()
+                .trust_fresh_nodes()
+                .on_nodes(ways.iter().map(Unreliable::transport))
+                .unwrap();
             for lock in [locks.lock("a"), locks.lock("a").wait(secs(20))] {
                 let (outcome, took) = timed(lock.acquire()).await;
                 let error = outcome.unwrap_err();
@@ -217,7 +220,7 @@ async fn refusals_that_pass_do_not_end_a_wait() {
         let node = EmbeddedNode::new();
         let way = Unreliable::to(&node);
         way.decide(move |_| Fate::Refused(cause));
-        let lock = Locks::on_node(way.clone())
+        let lock = Locks::on_node(way.transport())
             .unwrap()
             .lock("a")
             .wait(secs(10));
@@ -249,4 +252,30 @@ async fn an_owner_waits_for_nodes_that_do_not_confirm_its_hold() {
     assert!(secs(5) <= took && took <= millis(5_100), "{took:?}");
     drop((outer, inner));
     settle().await;
+}
+
+/// The pauses double without a bound, so the return of the node must end the current one.
+#[tokio::test(start_paused = true)]
+async fn a_pause_ends_soon_after_the_node_is_restarted_or_resumed() {
+    for stop in [EmbeddedNode::kill, EmbeddedNode::pause] {
+        let node = EmbeddedNode::new();
+        let hour = secs(3600);
+        let policy = RetryPolicy::default().backoff_cap(hour);
+        let builder = Locks::builder().retry(policy.without_quorum(hour));
+        let locks = builder.on_node(node.clone()).unwrap();
+        stop(&node);
+        let lock = locks.lock("a");
+        let waiter = tokio::spawn(async move { lock.acquire().await.unwrap() });
+        sleep(secs(600)).await;
+        assert!(!waiter.is_finished());
+        node.restart();
+        node.resume();
+        let returned = Instant::now();
+        drop(waiter.await.unwrap());
+        assert!(
+            returned.elapsed() <= millis(200),
+            "{:?}",
+            returned.elapsed()
+        );
+    }
 }

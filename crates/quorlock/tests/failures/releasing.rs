@@ -20,7 +20,7 @@ async fn story_05_after_a_failed_release_the_same_owner_does_not_reenter() {
     for failure in [Fate::Lost, Fate::ReplyLost, Fate::Refused(Cause::Busy)] {
         let node = EmbeddedNode::new();
         let way = Unreliable::to(&node);
-        let locks = Locks::on_node(way.clone()).unwrap();
+        let locks = Locks::on_node(way.transport()).unwrap();
         let owner = locks.owner();
         let first = owner.lock("a").acquire().await.unwrap();
         let token = first.fencing_token();
@@ -50,7 +50,7 @@ async fn story_06_a_release_that_arrives_twice_is_a_success() {
     let ways: Vec<_> = nodes.iter().map(Unreliable::to).collect();
     let locks = Locks::builder()
         .trust_fresh_nodes()
-        .on_nodes(ways.clone())
+        .on_nodes(ways.iter().map(Unreliable::transport))
         .unwrap();
     for way in &ways {
         way.decide(|_| Fate::ArrivesTwice(millis(1)));
@@ -67,7 +67,7 @@ async fn story_06_a_release_that_arrives_twice_is_a_success() {
 async fn story_06_a_release_whose_answer_is_lost_does_not_say_not_held() {
     let node = EmbeddedNode::new();
     let way = Unreliable::to(&node);
-    let locks = Locks::on_node(way.clone()).unwrap();
+    let locks = Locks::on_node(way.transport()).unwrap();
     let guard = locks.lock("a").acquire().await.unwrap();
     way.decide(|_| Fate::ReplyLost);
     let error = guard.release().await.unwrap_err();
@@ -111,7 +111,7 @@ async fn story_13_a_release_does_not_end_with_its_task() {
 async fn story_24_a_release_that_fails_does_not_take_the_result_away() {
     let node = EmbeddedNode::new();
     let way = Unreliable::to(&node);
-    let locks = Locks::on_node(way.clone()).unwrap();
+    let locks = Locks::on_node(way.transport()).unwrap();
     let lock = locks.lock("a").lease(secs(10));
     // The claim is removed behind the holder's back, or no node answers: the release reports it.
     for fate in [Fate::Arrives, Fate::Lost, Fate::Refused(Cause::OutOfMemory)] {
@@ -245,7 +245,7 @@ async fn a_hanging_minority_does_not_hold_a_release_up() {
     let ways: Vec<_> = nodes.iter().map(Unreliable::to).collect();
     let guard = Locks::builder()
         .trust_fresh_nodes()
-        .on_nodes(ways.clone())
+        .on_nodes(ways.iter().map(Unreliable::transport))
         .unwrap()
         .lock("a");
     let guard = guard.acquire().await.unwrap();
@@ -273,7 +273,9 @@ async fn a_release_goes_to_a_member_whose_refusal_was_late() {
     let nodes = nodes(3);
     let ways: Vec<_> = nodes.iter().map(Unreliable::to).collect();
     let builder = || Locks::builder().trust_fresh_nodes().watchdog_lease(secs(3));
-    let locks = builder().on_nodes(ways.clone()).unwrap();
+    let locks = builder()
+        .on_nodes(ways.iter().map(Unreliable::transport))
+        .unwrap();
     let third = builder().on_nodes([nodes[2].clone()]).unwrap();
     let other = third.lock("a").acquire().await.unwrap();
     let mut acquires = 0;
@@ -306,7 +308,9 @@ async fn a_release_goes_to_a_member_that_refused_only_the_second_acquire() {
         let nodes = nodes(3);
         let ways: Vec<_> = nodes.iter().map(Unreliable::to).collect();
         let locks = Locks::builder().trust_fresh_nodes().watchdog_lease(secs(3));
-        let locks = locks.on_nodes(ways.clone()).unwrap();
+        let locks = locks
+            .on_nodes(ways.iter().map(Unreliable::transport))
+            .unwrap();
         let mut acquires = 0;
         ways[2].decide(move |request| match request {
             Request::Acquire(_) => {

@@ -64,7 +64,7 @@ async fn story_03_the_renewal_after_a_failed_one_is_sent() {
                 Fate::Arrives
             }
         });
-        let locks = Locks::on_node(way.clone()).unwrap();
+        let locks = Locks::on_node(way.transport()).unwrap();
         let guard = locks.lock("a").acquire().await.unwrap();
         sleep(secs(200)).await;
         assert!(guard.is_held(), "after {failure:?}");
@@ -148,7 +148,7 @@ async fn story_18_a_failed_renewal_leaves_the_claim_alone() {
     ] {
         let node = EmbeddedNode::new().latency(LATENCY);
         let way = Unreliable::to(&node);
-        let locks = Locks::on_node(way.clone()).unwrap();
+        let locks = Locks::on_node(way.transport()).unwrap();
         let guard = locks.lock("a").acquire().await.unwrap();
         way.take_sent();
         let fate = failure.clone();

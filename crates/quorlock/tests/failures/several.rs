@@ -22,8 +22,8 @@ async fn story_07_a_failed_acquisition_of_several_leaves_none() {
         let fate = failure.clone();
         bad.decide(move |_| fate.clone());
         let lock = both(
-            &Locks::on_node(good).unwrap(),
-            &Locks::on_node(bad.clone()).unwrap(),
+            &Locks::on_node(good.transport()).unwrap(),
+            &Locks::on_node(bad.transport()).unwrap(),
         );
         let error = lock.acquire().await.unwrap_err();
         assert!(matches!(error, AcquireError::NoQuorum { .. }), "{error}");
@@ -60,8 +60,8 @@ async fn story_07_a_release_that_fails_on_one_frees_the_others() {
         let two = nodes(2);
         let (bad, good) = (Unreliable::to(&two[0]), Unreliable::to(&two[1]));
         let lock = both(
-            &Locks::on_node(bad.clone()).unwrap(),
-            &Locks::on_node(good).unwrap(),
+            &Locks::on_node(bad.transport()).unwrap(),
+            &Locks::on_node(good.transport()).unwrap(),
         );
         let guard = lock.acquire().await.unwrap();
         let fate = failure.clone();

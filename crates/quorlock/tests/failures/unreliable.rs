@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quorlock::EmbeddedNode;
 use quorlock::transport::{
-    Call, Cause, Channel, Listener, Reply, Request, Subscription, Transport, TransportError, Wake,
+    Call, Cause, Intercept, Listener, Reply, Request, Transport, TransportError, Wake,
 };
 use tokio::time::sleep;
 
@@ -39,7 +39,7 @@ pub(crate) enum Wakes {
     Lost,
 }
 
-/// An unreliable transport to a node. Clones are the same transport.
+/// What happens on an unreliable transport to a node. Clones are the same transport.
 #[derive(Clone)]
 pub(crate) struct Unreliable {
     node: EmbeddedNode,
@@ -98,7 +98,22 @@ impl Unreliable {
     }
 }
 
-impl Transport for Unreliable {
+impl Unreliable {
+    /// Returns the transport.
+    pub(crate) fn transport(&self) -> Intercept<EmbeddedNode> {
+        let (calls, subscriptions) = (self.clone(), self.clone());
+        Intercept::new(self.node.clone())
+            .on_call(move |_, request| calls.call(request))
+            .on_subscribe(move |node, channel, listener| {
+                let act = subscriptions.way().on_subscribe.take();
+                if let Some(act) = act {
+                    act();
+                }
+                let way = subscriptions.way.clone();
+                node.subscribe(channel, Arc::new(Ear { listener, way }))
+            })
+    }
+
     fn call(&self, request: Request) -> Call {
         let fate = {
             let mut way = self.way();
@@ -143,20 +158,6 @@ impl Transport for Unreliable {
             }
         })
     }
-
-    fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
-        let act = self.way().on_subscribe.take();
-        if let Some(act) = act {
-            act();
-        }
-        let way = self.way.clone();
-        self.node
-            .subscribe(channel, Arc::new(Ear { listener, way }))
-    }
-
-    fn address(&self) -> &str {
-        self.node.address()
-    }
 }
 
 async fn later(
@@ -192,11 +193,5 @@ impl Listener for Ear {
             }
             Wakes::Lost => {}
         }
-    }
-}
-
-impl std::fmt::Debug for Unreliable {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Unreliable({:?})", self.node)
     }
 }

@@ -16,7 +16,7 @@ async fn story_11_a_missed_wake_up_costs_a_look_and_not_a_lease() {
     way.wakes(Wakes::Lost);
     let holder = Locks::on_node(node).unwrap();
     let held = holder.lock("a").lease(secs(60)).acquire().await.unwrap();
-    let lock = Locks::on_node(way).unwrap().lock("a");
+    let lock = Locks::on_node(way.transport()).unwrap().lock("a");
     let waiting = tokio::spawn(async move { lock.acquire().await });
     settle().await;
     held.release().await.unwrap();
@@ -35,7 +35,7 @@ async fn story_11_a_release_before_the_subscription_is_found() {
     let freed = node.clone();
     way.before_subscription(move || freed.flush());
     let began = Instant::now();
-    let lock = Locks::on_node(way).unwrap().lock("a");
+    let lock = Locks::on_node(way.transport()).unwrap().lock("a");
     lock.acquire().await.unwrap().release().await.unwrap();
     assert_eq!(began.elapsed(), secs(0));
 }
@@ -50,7 +50,7 @@ async fn story_11_a_doubled_wake_up_lets_one_in() {
     let held = holder.lock("a").acquire().await.unwrap();
     let waiters: Vec<_> = (0..3)
         .map(|_| {
-            let lock = Locks::on_node(way.clone()).unwrap().lock("a");
+            let lock = Locks::on_node(way.transport()).unwrap().lock("a");
             tokio::spawn(async move { lock.acquire().await.unwrap() })
         })
         .collect();
@@ -132,7 +132,7 @@ async fn a_dead_minority_does_not_make_a_held_lock_an_error() {
     let held = client(&nodes).lock("a").acquire().await.unwrap();
     let lock = Locks::builder()
         .trust_fresh_nodes()
-        .on_nodes(ways)
+        .on_nodes(ways.iter().map(Unreliable::transport))
         .unwrap()
         .lock("a");
     assert!(lock.try_acquire().await.unwrap().is_none());

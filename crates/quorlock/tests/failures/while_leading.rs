@@ -60,7 +60,7 @@ async fn a_leader_that_is_cut_off_drops_its_work_before_another_begins_its_own()
     let ways: Vec<_> = nodes.iter().map(Unreliable::to).collect();
     let old = Locks::builder()
         .trust_fresh_nodes()
-        .on_nodes(ways.clone())
+        .on_nodes(ways.iter().map(Unreliable::transport))
         .unwrap();
     let ended = Moment::default();
     let noted = ended.clone();

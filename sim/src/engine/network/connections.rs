@@ -1,7 +1,7 @@
 //! Connections: how they are established, how they end, and what happens to the calls on them.
 
 use crate::engine::network::calls::{self, Sent};
-use crate::engine::network::subscriptions;
+use crate::engine::network::{attendances, subscriptions};
 use crate::plan::fault::InFlight;
 use crate::world::World;
 use crate::world::event::Event;
@@ -51,17 +51,22 @@ pub(crate) fn connected(world: &mut World, client: ClientId, node: NodeId, epoch
         world.push(paused_until, Event::Connected(client, node, epoch));
         return;
     }
-    for key in world.link(client, node).connect(epoch).unwrap_or_default() {
+    let Some(waiting) = world.link(client, node).connect(epoch) else {
+        return;
+    };
+    for key in waiting {
         if world.calls.get(key).is_some_and(|call| call.is_awaited()) {
             calls::send(world, key, now);
         }
     }
+    attendances::tell(world, client, node);
 }
 
 /// Handles a failed connection attempt. The calls that waited for it were certainly not sent.
 pub(crate) fn not_connected(world: &mut World, client: ClientId, node: NodeId, epoch: u32) {
     if world.link(client, node).fail_connection(epoch) {
         calls::end_all(world, client, node, Sent::No);
+        attendances::rest(world, client, node);
     }
 }
 
@@ -76,7 +81,21 @@ pub(crate) fn tell_closed(world: &mut World, client: ClientId, node: NodeId, epo
 pub(crate) fn closed(world: &mut World, client: ClientId, node: NodeId, epoch: u32) {
     if world.link(client, node).close(epoch) {
         calls::end_all(world, client, node, Sent::Yes);
+        seek(world, client, node);
     }
+}
+
+/// Handles a call that got no answer in time on this connection. If there is a witness, the connection is replaced.
+pub(crate) fn doubt(world: &mut World, client: ClientId, node: NodeId, epoch: u32) {
+    if world.link(client, node).doubt(epoch) {
+        seek(world, client, node);
+    }
+}
+
+/// Connects again if there is a witness. A paused client does so after its pause.
+fn seek(world: &mut World, client: ClientId, node: NodeId) {
+    let departs = world.now().max(world.client(client).paused_until());
+    attendances::seek(world, client, node, departs);
 }
 
 /// Ends the connection between a client and a node at both ends. Returns whether any message was in flight.

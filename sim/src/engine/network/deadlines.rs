@@ -2,7 +2,7 @@
 
 use quorlock::transport::{Cause, Execution};
 
-use crate::engine::network::calls;
+use crate::engine::network::{calls, connections};
 use crate::world::World;
 use crate::world::call::Call;
 use crate::world::event::Event;
@@ -48,7 +48,14 @@ pub(crate) fn expire(world: &mut World, client: ClientId) {
         }
         state.forget_deadline();
         match is_sent {
-            Some(true) => calls::fail(world, key, Execution::Indeterminate, Cause::TimedOut),
+            Some(true) => {
+                let call = world.calls.get(key);
+                let ends = call.map(|call| (call.node(), call.epoch()));
+                calls::fail(world, key, Execution::Indeterminate, Cause::TimedOut);
+                if let Some((node, epoch)) = ends {
+                    connections::doubt(world, client, node, epoch);
+                }
+            }
             Some(false) => calls::fail(world, key, Execution::Definite, Cause::Unreachable),
             None => {}
         }

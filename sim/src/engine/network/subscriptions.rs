@@ -150,7 +150,8 @@ pub(crate) fn wake(world: &mut World, key: Key<Subscribed>, wake: Wake) -> Optio
     deliver(world, client, Mail::Wake(key, wake))
 }
 
-fn deliver(world: &mut World, client: ClientId, mail: Mail) -> Option<Tell> {
+/// Delivers a message to a client. A paused client receives it after its pause.
+pub(super) fn deliver(world: &mut World, client: ClientId, mail: Mail) -> Option<Tell> {
     let now = world.now();
     let state = world.client(client);
     if now < state.paused_until() {
@@ -160,14 +161,14 @@ fn deliver(world: &mut World, client: ClientId, mail: Mail) -> Option<Tell> {
     open(world, mail)
 }
 
-/// Returns the notification for a listener, unless the listener has unsubscribed.
+/// Returns the notification for a listener or a witness, unless it has left.
 pub(crate) fn open(world: &World, mail: Mail) -> Option<Tell> {
-    let (key, wake) = match mail {
-        Mail::Live(key) => (key, None),
-        Mail::Wake(key, wake) => (key, Some(wake)),
-    };
-    let subscribed = world.subscriptions.get(key)?;
-    Some(Tell::new(Arc::clone(subscribed.listener()), wake))
+    let listener = |key| Some(Arc::clone(world.subscriptions.get(key)?.listener()));
+    Some(match mail {
+        Mail::Live(key) => Tell::Live(listener(key)?),
+        Mail::Wake(key, wake) => Tell::Wake(listener(key)?, wake),
+        Mail::Reachable(key) => Tell::Reachable(Arc::clone(world.attendances.get(key)?.witness())),
+    })
 }
 
 pub(crate) fn end(world: &mut World, key: Key<Subscribed>) -> Option<Subscribed> {

@@ -29,7 +29,9 @@ fn builder(world: &World) -> LocksBuilder {
 }
 
 fn client(world: &World, nodes: &[Remote]) -> Locks {
-    builder(world).on_nodes(nodes.to_vec()).unwrap()
+    builder(world)
+        .on_nodes(nodes.iter().map(Remote::transport))
+        .unwrap()
 }
 
 async fn join(threads: Vec<JoinHandle<()>>) {
