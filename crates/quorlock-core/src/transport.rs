@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub use crate::failure::{Cause, Execution, TransportError};
 use crate::message::{Channel, Reply, Request, Wake};
 use crate::name::Name;
-use crate::slot::{Slot, UnfitName};
+use crate::slot::{ServerNumber, Slot, UnfitName};
 
 /// A request under way.
 ///
@@ -51,6 +51,17 @@ pub trait Transport: Send + Sync + fmt::Debug + 'static {
     fn slot(&self, name: &Name) -> Result<Slot, UnfitName> {
         let _ = name;
         Ok(Slot::WHOLE)
+    }
+
+    /// Returns the server that would execute a request about names in this slot now, as far as it is known. Another
+    /// server may execute the request after all, if the slot moves.
+    ///
+    /// The locks bound what they send to each server at once, so that a silent one delays no requests to the others.
+    ///
+    /// The default implementation is for a node that is one server.
+    fn server(&self, slot: Slot) -> ServerNumber {
+        let _ = slot;
+        ServerNumber::WHOLE
     }
 
     /// Returns the address of the server, without secrets. It is used for the canonical order, errors and logs.
