@@ -6,6 +6,7 @@
 
 mod backup;
 pub(crate) mod beside;
+mod bystanders;
 pub(crate) mod cell;
 mod clients;
 mod clock;
@@ -33,6 +34,7 @@ mod redis_cluster;
 pub(crate) mod redisson;
 mod replication;
 mod report_server;
+mod rights;
 mod sentinel_group;
 mod server_command;
 mod server_error;

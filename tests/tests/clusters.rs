@@ -1,6 +1,7 @@
 //! Tests against a Redis Cluster of real processes.
 
 mod clusters {
+    pub(crate) mod apart;
     pub(crate) mod calls;
     pub(crate) mod discovery;
     pub(crate) mod failover;
@@ -15,6 +16,7 @@ mod clusters {
 
 fn main() {
     let trials = [
+        clusters::apart::trials(),
         clusters::calls::trials(),
         clusters::discovery::trials(),
         clusters::failover::trials(),

@@ -16,6 +16,7 @@ mod servers {
     pub(crate) mod leading;
     pub(crate) mod logins;
     pub(crate) mod networks;
+    pub(crate) mod one_refusal;
     pub(crate) mod protocol;
     pub(crate) mod proxies;
     pub(crate) mod quick_start;
@@ -55,6 +56,7 @@ fn main() {
         servers::leading::trials(),
         servers::logins::trials(),
         servers::networks::trials(),
+        servers::one_refusal::trials(),
         servers::protocol::trials(),
         servers::proxies::trials(),
         servers::quick_start::trials(),

@@ -127,6 +127,25 @@ impl Cause {
         )
     }
 
+    /// Returns whether a request about several names may have failed because of one of them. The server can answer
+    /// requests about the others then, if each has a request of its own.
+    #[must_use]
+    pub const fn may_be_of_one_name(self) -> bool {
+        matches!(
+            self,
+            // The user may have no permission for one of the keys.
+            Cause::NoPermission
+                | Cause::WrongType
+                // A server without memory may refuse the first write of a call, and not the other writes.
+                | Cause::OutOfMemory
+                // The slot is being moved, and has some of the keys.
+                | Cause::Cluster
+                | Cause::Server
+                // The reply about one name is not one that the script returns.
+                | Cause::Protocol
+        )
+    }
+
     /// Returns what the reader of the error can do about it.
     #[must_use]
     pub const fn advice(self) -> &'static str {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::message::{Channel, Request};
 use crate::name::Name;
-use crate::slot::{Slot, UnfitName};
+use crate::slot::{ServerNumber, Slot, UnfitName};
 use crate::transport::{Call, Listener, Subscription, Transport, Witness};
 
 type OnCall<T> = dyn Fn(&T, Request) -> Call + Send + Sync;
@@ -95,6 +95,10 @@ impl<T: Transport> Transport for Intercept<T> {
 
     fn slot(&self, name: &Name) -> Result<Slot, UnfitName> {
         self.inner.slot(name)
+    }
+
+    fn server(&self, slot: Slot) -> ServerNumber {
+        self.inner.server(slot)
     }
 
     fn address(&self) -> &str {

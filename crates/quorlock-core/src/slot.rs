@@ -1,4 +1,4 @@
-//! The slots of a node that is divided, as a Redis Cluster is.
+//! The slots and the servers of a node that is divided, as a Redis Cluster is.
 
 use std::fmt;
 
@@ -17,6 +17,17 @@ impl fmt::Display for Slot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, f)
     }
+}
+
+/// One of the servers of a node, by a number that its transport has given it. The numbers of two nodes are unrelated.
+///
+/// Each server executes its requests one after another, and is slow, silent or gone by itself.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct ServerNumber(pub u64);
+
+impl ServerNumber {
+    /// The only server of a node that is not divided, and the number for slots whose server is not known.
+    pub const WHOLE: ServerNumber = ServerNumber(0);
 }
 
 /// The error for a name that a node cannot store.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub use crate::failure::{Cause, Execution, TransportError};
 use crate::message::{Channel, Reply, Request, Wake};
 use crate::name::Name;
-use crate::slot::{Slot, UnfitName};
+use crate::slot::{ServerNumber, Slot, UnfitName};
 
 /// A request under way.
 ///
@@ -46,6 +46,13 @@ pub trait Transport: Send + Sync + fmt::Debug + 'static {
     /// [`UnfitName`] for a name that this node cannot store.
     fn slot(&self, name: &Name) -> Result<Slot, UnfitName>;
 
+    /// Returns the server that would execute a request about names in this slot now, as far as it is known. Another
+    /// server may execute the request after all, if the slot moves.
+    ///
+    /// The locks bound what they send to each server at once, so that a silent one delays no requests to the others.
+    /// A node that is one server returns [`ServerNumber::WHOLE`].
+    fn server(&self, slot: Slot) -> ServerNumber;
+
     /// Returns the address of the server, without secrets. It is used for the canonical order, errors and logs.
     fn address(&self) -> &str;
 }
@@ -66,6 +73,10 @@ impl<T: Transport + ?Sized> Transport for Arc<T> {
 
     fn slot(&self, name: &Name) -> Result<Slot, UnfitName> {
         T::slot(self, name)
+    }
+
+    fn server(&self, slot: Slot) -> ServerNumber {
+        T::server(self, slot)
     }
 
     fn address(&self) -> &str {

@@ -2,6 +2,7 @@
 //! own.
 
 pub(crate) mod answer;
+mod attending;
 mod hints;
 mod listeners;
 mod lookout;
@@ -13,13 +14,14 @@ use std::pin::pin;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
-use quorlock_core::message::Channel;
+use quorlock_core::message::{Channel, Request};
 use quorlock_core::name::Name;
-use quorlock_core::slot::{Slot, UnfitName};
+use quorlock_core::slot::{ServerNumber, Slot, UnfitName};
 use quorlock_core::transport::{Listener, Subscription, TransportError, Witness};
 use redis::{RedisConnectionInfo, ServerError, ServerErrorKind};
 use tokio::sync::Notify;
 
+use self::attending::Attending;
 use self::hints::ClusterHints;
 use self::listeners::ClusterRegistry;
 use self::map::SlotMap;
@@ -27,7 +29,7 @@ use self::node::{Node, NodeSource};
 use crate::address::cluster::ClusterAddress;
 use crate::config::RedisConfig;
 use crate::connect::Endpoint;
-use crate::connection::{Attendance, Witnesses};
+use crate::connection::Witnesses;
 use crate::route::{Detour, Gathering, Refused, Rerouting, Route, Routes, Routing};
 use crate::script::{self, Home};
 use crate::security::Security;
@@ -67,6 +69,8 @@ struct ClusterState {
     map: SlotMap<Arc<Node>>,
     /// Owners of slots, and nodes that redirects have named since the last look.
     nodes: Vec<Arc<Node>>,
+    /// The number of nodes that have been created.
+    created: u64,
     /// Nodes to query, in this order.
     asked: Vec<Endpoint>,
     /// Whether a slot has changed owners since the previous look.
@@ -96,6 +100,7 @@ impl Cluster {
             state: Mutex::new(ClusterState {
                 map: SlotMap::new(),
                 nodes: Vec::new(),
+                created: 0,
                 asked: address.seeds.clone(),
                 has_changed: false,
                 rests_until: None,
@@ -134,7 +139,9 @@ impl Cluster {
             endpoint: endpoint.clone(),
             hints: Arc::clone(&self.hints),
         });
+        state.created += 1;
         let node = Arc::new(Node {
+            number: ServerNumber(state.created),
             endpoint: endpoint.clone(),
             server: Arc::new(Server::new(self.target(endpoint, source))),
         });
@@ -215,6 +222,11 @@ impl Routes for Cluster {
         keyslot::of_name(name)
     }
 
+    fn server(&self, slot: Slot) -> ServerNumber {
+        let owner = self.owner(slot);
+        owner.map_or(ServerNumber::WHOLE, |node| node.number)
+    }
+
     fn known(&self, slot: Slot) -> Option<Route> {
         self.owner(slot).map(|node| node.route())
     }
@@ -255,6 +267,13 @@ impl Routes for Cluster {
                 let (_, endpoint) = redirect()?;
                 let node = self.node(&mut self.lock(), &endpoint);
                 Some(at_once(node.route_in(Manner::Asking)))
+            }
+            // Some of the names have moved, and others have not. Each can be renewed where its keys are, by a request of
+            // its own.
+            ServerErrorKind::Ask | ServerErrorKind::TryAgain
+                if has_several_names(refused.request) =>
+            {
+                None
             }
             // The keys of the request are being moved one by one.
             ServerErrorKind::Ask | ServerErrorKind::TryAgain => Some(Detour {
@@ -369,6 +388,10 @@ impl Routes for Cluster {
     }
 }
 
+fn has_several_names(request: &Request) -> bool {
+    matches!(request, Request::Renew(ask) if 1 < ask.claims.len())
+}
+
 impl fmt::Debug for Cluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.shown())
@@ -379,22 +402,6 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         if let Some(lookout) = self.lock().lookout.take() {
             lookout.abort();
-        }
-    }
-}
-
-/// Keeps a witness registered until this value is dropped.
-struct Attending {
-    cluster: Weak<Cluster>,
-    number: u64,
-    /// Watches of the nodes that were unreachable when the witness was registered.
-    _failing: Vec<Attendance>,
-}
-
-impl Drop for Attending {
-    fn drop(&mut self) {
-        if let Some(cluster) = self.cluster.upgrade() {
-            cluster.leave(self.number);
         }
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use quorlock_core::message::{Channel, Request};
 use quorlock_core::name::Name;
-use quorlock_core::slot::{Slot, UnfitName};
+use quorlock_core::slot::{ServerNumber, Slot, UnfitName};
 use quorlock_core::transport::{Listener, Subscription, TransportError, Witness};
 use redis::ServerError;
 
@@ -65,6 +65,9 @@ pub(crate) trait Routes: Send + Sync + fmt::Debug + 'static {
     /// # Errors
     /// [`UnfitName`] if the keys of the name are in several slots.
     fn slot(&self, name: &Name) -> Result<Slot, UnfitName>;
+
+    /// Returns the server that owns a slot, as far as it is known.
+    fn server(&self, slot: Slot) -> ServerNumber;
 
     /// Returns the route to a slot, if it is known.
     fn known(&self, slot: Slot) -> Option<Route>;

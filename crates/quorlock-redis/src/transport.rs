@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use quorlock_core::message::{Channel, ReleaseReply, Renew, Reply, Request};
 use quorlock_core::name::Name;
-use quorlock_core::slot::{Slot, UnfitName};
+use quorlock_core::slot::{ServerNumber, Slot, UnfitName};
 use quorlock_core::transport::{
     Call, Execution, Listener, Subscription, Transport, TransportError, Witness,
 };
@@ -430,6 +430,10 @@ impl Transport for RedisTransport {
 
     fn slot(&self, name: &Name) -> Result<Slot, UnfitName> {
         self.inner.routes.slot(name)
+    }
+
+    fn server(&self, slot: Slot) -> ServerNumber {
+        self.inner.routes.server(slot)
     }
 
     fn address(&self) -> &str {

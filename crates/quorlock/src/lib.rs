@@ -108,7 +108,7 @@ pub mod transport {
         RenewReply, Reply, Request, Retention, Ttl, Wake,
     };
     pub use quorlock_core::node::{Applied, Held, Node, ReadWrite};
-    pub use quorlock_core::slot::{Slot, UnfitName};
+    pub use quorlock_core::slot::{ServerNumber, Slot, UnfitName};
     pub use quorlock_core::transport::{
         Call, Cause, Execution, Listener, Subscription, Transport, TransportError, Witness,
     };

@@ -7,14 +7,17 @@
     reason = "a test is the world: it waits and spawns by itself, and fails by panicking"
 )]
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::join_all;
-use quorlock::transport::{Call, Cause, Held, Intercept, Request, Transport, TransportError};
-use quorlock::{EmbeddedNode, Guard, Locks};
+use quorlock::transport::{
+    Call, Cause, Channel, Held, Intercept, Listener, Request, ServerNumber, Slot, Subscription,
+    Transport, TransportError, UnfitName, Witness,
+};
+use quorlock::{EmbeddedNode, Guard, Locks, Name};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
@@ -89,10 +92,75 @@ impl Busy {
     }
 }
 
+/// A node of two servers. The first has the names that begin with `many`, and may be silent.
+#[derive(Clone, Debug)]
+struct Divided {
+    servers: [Busy; 2],
+    is_silent: Arc<AtomicBool>,
+}
+
+impl Divided {
+    fn new() -> Self {
+        Divided {
+            servers: [Busy::new(usize::MAX), Busy::new(usize::MAX)],
+            is_silent: Arc::default(),
+        }
+    }
+
+    fn index(name: &Name) -> usize {
+        usize::from(!name.as_bytes().starts_with(b"many"))
+    }
+}
+
+impl Transport for Divided {
+    fn call(&self, request: Request) -> Call {
+        let index = match &request {
+            Request::Acquire(ask) => Divided::index(&ask.name),
+            Request::Renew(ask) => Divided::index(&ask.claims[0].name),
+            Request::Release(ask) => Divided::index(&ask.name),
+            other => panic!("{other:?}"),
+        };
+        if index == 0 && self.is_silent.load(Ordering::Relaxed) {
+            return Box::pin(async {
+                sleep(CALL_TIMEOUT).await;
+                Err(TransportError::indeterminate(Cause::TimedOut, "no answer"))
+            });
+        }
+        self.servers[index].call(request)
+    }
+
+    fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
+        let (Channel::Lock(name) | Channel::ReadWrite(name)) = channel else {
+            panic!("{channel:?}");
+        };
+        self.servers[Divided::index(name)].subscribe(channel, listener)
+    }
+
+    fn attend(&self, _: Arc<dyn Witness>) -> Subscription {
+        Subscription::new(())
+    }
+
+    fn slot(&self, name: &Name) -> Result<Slot, UnfitName> {
+        Ok(Slot(u16::try_from(Divided::index(name)).unwrap()))
+    }
+
+    fn server(&self, slot: Slot) -> ServerNumber {
+        ServerNumber(slot.0.into())
+    }
+
+    fn address(&self) -> &str {
+        "divided"
+    }
+}
+
 async fn hold(locks: &Locks, many: usize) -> Vec<Guard> {
+    hold_names(locks, "many", many).await
+}
+
+async fn hold_names(locks: &Locks, prefix: &str, many: usize) -> Vec<Guard> {
     let mut guards = Vec::with_capacity(many);
     for number in 0..many {
-        let lock = locks.lock(format!("many:{number}"));
+        let lock = locks.lock(format!("{prefix}:{number}"));
         guards.push(lock.acquire().await.unwrap());
     }
     guards
@@ -173,4 +241,40 @@ async fn releases_that_are_not_needed_any_more_leave_their_room_to_others() {
     assert!(free.is_some(), "a dropped guard is released");
     let closed = timeout(Duration::from_secs(60), locks.close()).await;
     assert!(closed.is_ok(), "closing ends");
+}
+
+/// A silent server of the node has more holds than the keeper sends at once. Their renewals, and the releases that
+/// follow, time out again and again.
+#[tokio::test(start_paused = true)]
+async fn a_silent_server_ends_no_hold_at_another_server_of_the_node() {
+    let node = Divided::new();
+    let builder = Locks::builder().watchdog_lease(Duration::from_secs(3));
+    let locks = builder.on_node(node.clone()).unwrap();
+    let lost = hold(&locks, 30_000).await;
+    let kept = hold_names(&locks, "few", 20).await;
+    node.is_silent.store(true, Ordering::Relaxed);
+    for quarter in 0..40 {
+        let held = kept.iter().filter(|guard| guard.is_held()).count();
+        assert_eq!(held, kept.len(), "after {quarter} quarters of a second");
+        sleep(Duration::from_millis(250)).await;
+    }
+    assert!(lost.iter().all(|guard| !guard.is_held()));
+}
+
+/// Guards of both servers are dropped. The name at the healthy server is free at once.
+#[tokio::test(start_paused = true)]
+async fn a_silent_server_delays_no_release_at_another_server_of_the_node() {
+    let node = Divided::new();
+    let locks = Locks::on_node(node.clone()).unwrap();
+    let other = Locks::on_node(node.clone()).unwrap();
+    let (many, few) = (
+        hold(&locks, 6_000).await,
+        hold_names(&locks, "few", 1).await,
+    );
+    node.is_silent.store(true, Ordering::Relaxed);
+    drop((many, few));
+    // Much less than the time-out of the calls to the silent server.
+    sleep(CALL_TIMEOUT / 20).await;
+    let free = other.lock("few:0").try_acquire().await.unwrap();
+    assert!(free.is_some());
 }

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use quorlock::transport::{
     AcquireReply, Call, Channel, Freshness, Held, Listener, MarkerState, Nonce, Process,
-    ReleaseReply, RenewReply, Reply, Request, Shown, ShownMarker, Slot, Subscription, Transport,
-    UnfitName, Witness,
+    ReleaseReply, RenewReply, Reply, Request, ServerNumber, Shown, ShownMarker, Slot, Subscription,
+    Transport, UnfitName, Witness,
 };
 use quorlock::{ConfirmError, EmbeddedNode, Locks, Lost, Name, ReleaseError, Token};
 use tokio::time::{Instant, sleep, timeout};
@@ -282,6 +282,9 @@ impl Transport for Fake {
     }
     fn slot(&self, _: &Name) -> Result<Slot, UnfitName> {
         Ok(Slot::WHOLE)
+    }
+    fn server(&self, _: Slot) -> ServerNumber {
+        ServerNumber::WHOLE
     }
     fn address(&self) -> &str {
         &self.address

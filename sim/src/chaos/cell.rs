@@ -9,6 +9,7 @@ use tokio::sync::Mutex;
 use tokio::task::{LocalSet, spawn_local};
 
 use super::beside::{OtherClients, SharedWith};
+use super::bystanders;
 use super::clients::ClientSlot;
 use super::clock;
 use super::conductor::Testbed;
@@ -185,11 +186,13 @@ async fn set_up(
         faults: Vec::new(),
         ..plan.clone()
     };
+    let has_bystanders = bystanders::are_spared(plan);
     let introduced = Rc::clone(&links);
     let introduction = move |process: crate::history::Process| WorkerSettings {
         process,
         plan: told.clone(),
         scale,
+        has_bystanders,
         ports: introduced.ports(process.client),
         sentinels: sentinels.clone(),
         cluster: of_cluster.clone(),
@@ -209,6 +212,7 @@ async fn set_up(
     let seats = seats.map_err(|error| error.to_string())?;
     Ok(Testbed {
         scale,
+        names: lock_under_test::names(plan),
         reports,
         links,
         nodes: nodes.into_iter().map(Mutex::new).collect(),
@@ -314,6 +318,7 @@ async fn end(plan: &Plan, stage: &Testbed) -> Result<Observed, String> {
     let mut records = stage.reports.records();
     let (lost_updates, failures) = (records.lost_updates(), records.failures().clone());
     let (waits, overrun) = (records.wait_counts(), records.overrun());
+    let bereft = records.bereft().cloned();
     let queued = records.queues().ordered();
     let history = records.end(clock::now());
     let run_began = records.run_began();
@@ -325,6 +330,7 @@ async fn end(plan: &Plan, stage: &Testbed) -> Result<Observed, String> {
         lacking: effects.lacking,
         waits,
         overrun,
+        bereft,
         queued,
         lost_updates,
         failures,

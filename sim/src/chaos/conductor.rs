@@ -20,6 +20,7 @@ use super::proxies::{Proxies, ends};
 use super::proxy::{Forwarding, Proxy};
 use super::redis_cluster::RedisCluster;
 use super::report_server::ReportServer;
+use super::rights;
 use super::sentinel_group::SentinelGroup;
 use super::server_command::{say, say_for};
 use super::server_error;
@@ -36,6 +37,8 @@ const CUT_OFF: SimTime = SimTime::millis(30);
 #[derive(Debug)]
 pub(super) struct Testbed {
     pub(super) scale: u32,
+    /// The number of names that clients compete for.
+    pub(super) names: u16,
     pub(super) reports: Rc<ReportServer>,
     pub(super) links: Rc<Proxies>,
     /// The nodes. A fault locks its node until the fault is over. Other faults of the node are skipped in that time.
@@ -366,6 +369,9 @@ impl Testbed {
             }
             NodeFault::Error { error } => {
                 return done(server_error::refuse(port, *error, lasts).await);
+            }
+            NodeFault::RevokeKeys { name } => {
+                return done(rights::revoke(port, *name, self.names, lasts).await);
             }
             NodeFault::FreeBacklog => return done(backup::free_backlog(port).await),
             NodeFault::Rate { rate_ppm } => {

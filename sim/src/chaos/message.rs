@@ -13,6 +13,8 @@ pub(super) struct WorkerSettings {
     pub(super) plan: Plan,
     /// The factor by which the times of the plan are multiplied.
     pub(super) scale: u32,
+    /// Whether the client keeps bystanders.
+    pub(super) has_bystanders: bool,
     /// The port under which this client reaches each node. Empty if the nodes are Sentinel groups or shards
     /// of a cluster.
     pub(super) ports: Vec<u16>,
@@ -63,6 +65,8 @@ pub(super) enum ClientReport {
     },
     /// A wait with a bound has ended.
     Waited(BoundedWait),
+    /// A bystander of this name is no longer held, although no fault concerns it.
+    Bereft(String),
     /// A question for the time, from a client that cannot read the clock itself.
     Now,
     /// An operation failed.

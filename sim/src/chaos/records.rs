@@ -1,6 +1,7 @@
 //! The history of a run on real processes, built from the messages of its clients.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use quorlock_core::owner::{ClientId, OwnerId};
 
@@ -44,6 +45,8 @@ pub(super) struct Records {
     open: BTreeMap<(Process, u32), OpenHold>,
     stores: Vec<Stored>,
     waits: Waits,
+    /// The first bystander that was lost.
+    bereft: Option<Break>,
     queues: QueueLog,
     /// The errors of operations, with the number of occurrences of each.
     failures: BTreeMap<String, u64>,
@@ -139,6 +142,14 @@ impl Records {
             }
             ClientReport::Waited(wait) => {
                 self.waits.add(process, wait);
+                None
+            }
+            ClientReport::Bereft(name) => {
+                let client = process.client;
+                self.bereft.get_or_insert_with(|| Break {
+                    after: Duration::from_nanos(now).as_secs_f64(),
+                    story: format!("client {client} has lost {name}, which no fault concerns"),
+                });
                 None
             }
             ClientReport::Now => Some(ConductorReply::Now { at: asked }),
@@ -353,6 +364,11 @@ impl Records {
     /// Returns the first wait from which a client returned too late.
     pub(super) fn overrun(&self) -> Option<Break> {
         self.waits.overrun(self.began)
+    }
+
+    /// Returns the loss of the first bystander, if one was lost.
+    pub(super) fn bereft(&self) -> Option<&Break> {
+        self.bereft.as_ref()
     }
 
     /// Handles a line of a server's report of its commands, which arrived at `now`.

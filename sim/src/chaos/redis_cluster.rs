@@ -45,6 +45,8 @@ pub(super) struct RedisCluster {
     ports: Vec<u16>,
     /// The tags under which the shards store names. Empty if clients see the cluster as one node.
     tags: Vec<String>,
+    /// The lease of the clients. A move of a slot that lasts longer pauses.
+    lease: Duration,
     /// How long replicas receive nothing before the primary fails: the plan's replication lag.
     lag: Duration,
     scale: u32,
@@ -68,6 +70,7 @@ impl RedisCluster {
             ports: servers.iter().map(Node::port).collect(),
             servers: Mutex::new(servers),
             tags: tags(plan),
+            lease: plan.longest_lease().as_duration() * scale,
             lag: plan.nodes.replication_lag.as_duration() * scale,
             scale,
         };
@@ -260,6 +263,7 @@ impl RedisCluster {
             from,
             to,
             all: self.ports.clone(),
+            pauses: self.lease < lasts,
             lasts,
             gap,
         })

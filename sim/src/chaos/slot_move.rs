@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use super::bystanders::is_moved_first;
 use super::clock;
 use super::node::Node;
 
@@ -24,13 +25,16 @@ pub(super) struct SlotMove {
     /// The ports of all nodes.
     pub(super) all: Vec<u16>,
     pub(super) lasts: Duration,
+    /// Whether the move pauses when some of the bystanders have moved, and nothing else.
+    pub(super) pauses: bool,
     /// How long the two owners name each other at the end of the move.
     pub(super) gap: Duration,
 }
 
 impl SlotMove {
     /// Moves the slot. The first key moves after a quarter of the time, each further key after half of the rest, and
-    /// all other keys at the end, as in the simulator.
+    /// all other keys at the end, as in the simulator. In a move that pauses, the bystanders that are moved first move
+    /// after a quarter of the time, and all other keys at the end.
     pub(super) async fn run(&self) -> io::Result<()> {
         let lasts = self.lasts.saturating_sub(self.gap).as_nanos();
         let lasts = u64::try_from(lasts).unwrap_or(u64::MAX);
@@ -39,6 +43,12 @@ impl SlotMove {
         self.set(self.to, &["IMPORTING", &old]).await?;
         self.set(self.from, &["MIGRATING", &new]).await?;
         clock::sleep(Duration::from_nanos(lasts / 4)).await;
+        if self.pauses {
+            let keys = self.keys().await.into_iter();
+            let first: Vec<String> = keys.filter(|key| is_moved_first(key)).collect();
+            self.move_keys(&first).await;
+            clock::sleep_until(until).await;
+        }
         while clock::now() < until {
             let keys = self.keys().await;
             self.move_keys(keys.get(..1).unwrap_or_default()).await;

@@ -56,6 +56,9 @@ pub(crate) struct Observed {
     /// The first wait from which a client returned too late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) overrun: Option<Break>,
+    /// The first bystander that was lost, although no fault concerns it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) bereft: Option<Break>,
     /// How many grants of a fair lock could be judged, because another owner waited in the queue. `None` if servers did
     /// not report their queues.
     #[serde(default, skip_serializing_if = "Option::is_none")]

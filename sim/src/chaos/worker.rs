@@ -12,6 +12,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 
+use super::bystanders::Bystanders;
 use super::clock;
 use super::lateness::Lateness;
 use super::lock_under_test::{self, Guard, LockRequest, LockUnderTest, NotAcquired, QueueOrder};
@@ -115,6 +116,7 @@ struct Worker {
     draw: Draw,
     holds: u32,
     lateness: Lateness,
+    bystanders: Bystanders,
     /// Recent error texts. They are kept so that each one is reported only a few times.
     told: VecDeque<String>,
 }
@@ -143,6 +145,7 @@ impl Worker {
             ordered,
             holds: 0,
             lateness: Lateness::measure(),
+            bystanders: Bystanders::default(),
             told: VecDeque::new(),
         }
     }
@@ -177,19 +180,40 @@ impl Worker {
             if self.turn(&subject).await.is_none() {
                 return;
             }
+            for name in self.bystanders.take_lost() {
+                let lost = ClientReport::Bereft(name);
+                if self.counter.say(&lost).await.is_err() {
+                    return;
+                }
+            }
         }
+        self.bystanders.release().await;
     }
 
-    /// Connects to the nodes, and tries again while they are down.
+    /// Connects to the nodes and acquires the bystanders, and tries again while nodes are down.
     async fn connect(&mut self) -> Option<LockUnderTest> {
         while !self.is_over() {
-            match LockUnderTest::connect(&self.settings, &mut self.draw).await {
+            match self.attempt().await {
                 Ok(subject) => return Some(subject),
                 Err(error) => self.failed(error).await?,
             }
             clock::sleep(Duration::from_millis(100)).await;
         }
         None
+    }
+
+    async fn attempt(&mut self) -> Result<LockUnderTest, String> {
+        let subject = LockUnderTest::connect(&self.settings, &mut self.draw).await?;
+        let WorkerSettings {
+            process,
+            plan,
+            has_bystanders,
+            ..
+        } = &self.settings;
+        if *has_bystanders {
+            self.bystanders = Bystanders::acquire(&subject, *process, plan).await?;
+        }
+        Ok(subject)
     }
 
     /// Acquires a lock, works, and releases the lock. Returns `None` if the command has ended.

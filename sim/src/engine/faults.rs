@@ -205,6 +205,12 @@ fn begin_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, 
             world.push(until, Event::Ends(id));
             return;
         }
+        NodeFault::RevokeKeys { name } => {
+            elections::strike(world, seat, id, node);
+            world.node(node).revoke(*name, id);
+            world.push(until, Event::Ends(id));
+            return;
+        }
         NodeFault::ForgetScripts => {
             nodes::strike(world, node, fault);
             for client in first(world.plan.clients) {
@@ -340,6 +346,7 @@ fn end_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId) {
                 world.servers.server(node).refuse(None);
             }
         }
+        NodeFault::RevokeKeys { .. } => world.node(node).grant_again(id),
         NodeFault::SlowReplication { by, replica } => {
             let slow = slow_end(world, seat, node, *replica);
             world.node(slow).end_replication_delay(by.as_nanos());

@@ -99,6 +99,8 @@ impl FaultChoice {
             _ if Kind::OF_CLUSTERS.contains(&kind) => plan.nodes.cluster.is_some(),
             _ if Kind::OF_GROUPS.contains(&kind) => plan.nodes.sentinels.is_some(),
             Kind::Backup | Kind::FreeBacklog => plan.nodes.replicas == 0,
+            // No checker of the simulator judges what it does to holds on other names; storms on real servers do.
+            Kind::RevokeKeys => matches!(self, FaultChoice::Only(_)),
             Kind::Misroute => 1 < plan.nodes.count && !plan.nodes.are_groups(),
             _ => true,
         };

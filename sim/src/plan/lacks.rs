@@ -52,6 +52,7 @@ fn why(kind: Kind) -> &'static str {
         Kind::Swallow => "its connections lose what follows a message that was lost",
         Kind::StallNode => "its servers read several requests at once",
         Kind::Misroute => "its hosts have one address each",
+        Kind::RevokeKeys => "its servers have no users",
         _ => "its TCP delivers every byte once and in order",
     }
 }
@@ -67,6 +68,7 @@ impl Lane {
             Kind::Swallow,
             Kind::StallNode,
             Kind::Misroute,
+            Kind::RevokeKeys,
         ];
         self == Lane::Fast || !lacks.contains(&kind)
     }

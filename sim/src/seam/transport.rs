@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use quorlock::Name;
 use quorlock::transport::{
-    Call as Boxed, Channel, Listener, Reply, Request, Slot, Subscription, Transport,
+    Call as Boxed, Channel, Listener, Reply, Request, ServerNumber, Slot, Subscription, Transport,
     TransportError, UnfitName, Witness,
 };
 
@@ -65,6 +65,10 @@ impl Transport for ValueTransport {
     fn slot(&self, _: &Name) -> Result<Slot, UnfitName> {
         // No node of this lane is a cluster.
         Ok(Slot::WHOLE)
+    }
+
+    fn server(&self, _: Slot) -> ServerNumber {
+        ServerNumber::WHOLE
     }
 
     fn address(&self) -> &str {

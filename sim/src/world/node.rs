@@ -35,6 +35,8 @@ pub(crate) struct NodeState {
     /// Requests that arrived while the node was paused.
     queue: Vec<Key<Call>>,
     error: Option<(ServerError, FaultId)>,
+    /// The names whose keys the clients' user may not use, by their index, and the faults that forbid it.
+    revoked: Vec<(u16, FaultId)>,
     /// Stalls that begin after a request.
     stalls: Vec<Counted>,
     subscribers: Vec<Key<Subscribed>>,
@@ -68,6 +70,7 @@ impl NodeState {
             pauses: 0,
             queue: Vec::new(),
             error: None,
+            revoked: Vec::new(),
             stalls: Vec::new(),
             subscribers: Vec::new(),
             replicas: Vec::new(),
@@ -181,6 +184,21 @@ impl NodeState {
     /// Ends the error of a fault. Returns whether that error was in effect.
     pub(crate) fn end_error(&mut self, by: FaultId) -> bool {
         self.error.take_if(|(_, fault)| *fault == by).is_some()
+    }
+
+    /// Forbids the use of the keys of a name, until the fault ends.
+    pub(crate) fn revoke(&mut self, name: u16, by: FaultId) {
+        self.revoked.push((name, by));
+    }
+
+    /// Ends the revocations of a fault.
+    pub(crate) fn grant_again(&mut self, by: FaultId) {
+        self.revoked.retain(|(_, fault)| *fault != by);
+    }
+
+    /// The names whose keys may not be used, by their index, and the faults that forbid it.
+    pub(crate) fn revoked(&self) -> &[(u16, FaultId)] {
+        &self.revoked
     }
 
     pub(crate) fn subscribers(&self) -> &[Key<Subscribed>] {

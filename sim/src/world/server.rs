@@ -197,6 +197,7 @@ pub(crate) fn strike(server: &mut dyn Server, fault: &NodeFault, site: &Site<'_>
         | NodeFault::SlowReplication { .. }
         | NodeFault::Stall { .. }
         | NodeFault::FreeBacklog
+        | NodeFault::RevokeKeys { .. }
         | NodeFault::Misroute { .. }
         | NodeFault::Failover { .. }
         | NodeFault::IsolatePrimary { .. }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorlock_tests::clients::settings;
+use quorlock_tests::clients::{settings, until_renewed};
 use quorlock_tests::cluster::Cluster;
 use quorlock_tests::server_tests;
 use quorlock_tests::wait::{BOUND, until};
@@ -14,6 +14,7 @@ server_tests![
     a_slot_moves_key_by_key_while_a_name_is_held_and_waited_for,
     a_reader_keeps_writers_out_while_its_keys_are_moved,
     a_renewal_follows_the_keys_of_its_name,
+    names_of_one_slot_are_renewed_while_it_is_half_moved,
     waiters_of_many_names_are_served_while_slots_move,
 ];
 
@@ -154,6 +155,38 @@ async fn a_renewal_follows_the_keys_of_its_name() {
     assert!(guard.is_held());
     cluster.end_move(slot, from, to);
     guard.release().await.unwrap();
+    cluster.move_slot(slot, to, from);
+}
+
+/// The keys of one name have moved, and those of the others have not: no node executes a call about all of them.
+async fn names_of_one_slot_are_renewed_while_it_is_half_moved() {
+    let cluster = cluster().await;
+    let [from, to] = two(&cluster);
+    let tag = cluster.name_on(from, "half-moved/");
+    let slot = cluster.slot_of(&tag);
+    let settings = settings().watchdog_lease(Duration::from_secs(6));
+    let locks = settings.connect(cluster.address()).await.unwrap();
+    let mut guards = Vec::new();
+    for number in 0..3 {
+        let name = format!("{{{tag}}}:{number}");
+        guards.push(locks.lock(&name).acquire().await.unwrap());
+        guards.push(locks.write(format!("{name}w")).acquire().await.unwrap());
+    }
+    cluster.begin_move(slot, from, to);
+    let keys = cluster.keys_of(from, slot);
+    let moved = |key: &&String| key.contains(":0");
+    let moved: Vec<&str> = keys.iter().filter(moved).map(String::as_str).collect();
+    assert_eq!(moved.len(), 4, "{keys:?}");
+    cluster.move_keys(from, to, &moved);
+    for _ in 0..4 {
+        for guard in &guards {
+            until_renewed(guard).await;
+        }
+    }
+    cluster.end_move(slot, from, to);
+    for guard in guards {
+        guard.release().await.unwrap();
+    }
     cluster.move_slot(slot, to, from);
 }
 

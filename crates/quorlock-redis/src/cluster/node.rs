@@ -4,6 +4,7 @@ use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quorlock_core::slot::ServerNumber;
 use quorlock_core::transport::TransportError;
 use redis::{Cmd, Value};
 
@@ -20,6 +21,7 @@ const LONGEST_REST: Duration = Duration::from_millis(200);
 /// A node, and the connections to it.
 #[derive(Debug)]
 pub(super) struct Node {
+    pub(super) number: ServerNumber,
     pub(super) endpoint: Endpoint,
     pub(super) server: Arc<Server>,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use quorlock_core::message::Channel;
 use quorlock_core::name::Name;
-use quorlock_core::slot::{Slot, UnfitName};
+use quorlock_core::slot::{ServerNumber, Slot, UnfitName};
 use quorlock_core::transport::{Listener, Subscription, Witness};
 use redis::ServerError;
 
@@ -35,6 +35,10 @@ impl Direct {
 impl Routes for Direct {
     fn slot(&self, _: &Name) -> Result<Slot, UnfitName> {
         Ok(Slot::WHOLE)
+    }
+
+    fn server(&self, _: Slot) -> ServerNumber {
+        ServerNumber::WHOLE
     }
 
     fn known(&self, _: Slot) -> Option<Route> {

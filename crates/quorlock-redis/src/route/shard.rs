@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use quorlock_core::message::{Channel, Request};
 use quorlock_core::name::Name;
-use quorlock_core::slot::{Slot, UnfitName};
+use quorlock_core::slot::{ServerNumber, Slot, UnfitName};
 use quorlock_core::transport::{Listener, Subscription, TransportError, Witness};
 use redis::ServerError;
 
@@ -30,6 +30,10 @@ impl Shard {
 impl Routes for Shard {
     fn slot(&self, name: &Name) -> Result<Slot, UnfitName> {
         self.tag.check(name).map(|()| self.tag.slot())
+    }
+
+    fn server(&self, _: Slot) -> ServerNumber {
+        self.cluster.server(self.tag.slot())
     }
 
     fn known(&self, _: Slot) -> Option<Route> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use quorlock_core::message::{Channel, Request};
 use quorlock_core::name::Name;
-use quorlock_core::slot::{Slot, UnfitName};
+use quorlock_core::slot::{ServerNumber, Slot, UnfitName};
 use quorlock_core::transport::{Call, Listener, Subscription, Transport, Witness};
 
 use super::call::EmbeddedCall;
@@ -43,6 +43,10 @@ impl Transport for EmbeddedNode {
 
     fn slot(&self, _: &Name) -> Result<Slot, UnfitName> {
         Ok(Slot::WHOLE)
+    }
+
+    fn server(&self, _: Slot) -> ServerNumber {
+        ServerNumber::WHOLE
     }
 
     fn address(&self) -> &str {

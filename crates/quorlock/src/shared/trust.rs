@@ -13,7 +13,7 @@ use quorlock_core::marker::{Act, Check, Nonce, Restarts, Shown};
 use quorlock_core::message::{AcquireReply, Channel, Freshness, Reply, Request};
 use quorlock_core::name::Name;
 use quorlock_core::round::Answer;
-use quorlock_core::slot::{Slot, UnfitName};
+use quorlock_core::slot::{ServerNumber, Slot, UnfitName};
 use quorlock_core::time::{Time, millis_of};
 use quorlock_core::transport::{Call, Listener, Subscription, Transport, TransportError, Witness};
 use quorlock_core::trust::{Counts, Trust};
@@ -173,6 +173,11 @@ impl NodeHandle {
     /// [`UnfitName`] if the node cannot store the name.
     pub(crate) fn slot(&self, name: &Name) -> Result<Slot, UnfitName> {
         self.transport.slot(name)
+    }
+
+    /// Returns the server that would execute a request about names in this slot now.
+    pub(crate) fn server(&self, slot: Slot) -> ServerNumber {
+        self.transport.server(slot)
     }
 
     pub(crate) fn address(&self) -> &str {

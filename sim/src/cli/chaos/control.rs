@@ -6,8 +6,9 @@ use crate::study::matrix::StormWork;
 /// Returns the lock that must break under a class of faults, by its name in the matrix.
 pub(super) fn control_of(class: &str, work: StormWork) -> Option<&'static str> {
     match class {
-        // A replica that never takes its primary's place breaks no lock.
-        "quiet" | "replicas" => None,
+        // A replica that never takes its primary's place breaks no lock. Neither does a refusal, nor a slot that is moved
+        // without a failover. The bystanders of the clients show whether holds are lost.
+        "quiet" | "replicas" | "revoked keys" | "half-moved slots" => None,
         "elections" => Some("ours, a Sentinel group"),
         "cluster failovers" => Some("ours, a cluster"),
         // The product's lock without one of the remedies against these faults, or without both. A fair lock needs one
@@ -39,6 +40,7 @@ pub(super) fn locks_of<'a>(class: &str, work: StormWork, usual: &'a [&'a str]) -
     match (class, work) {
         ("elections", _) => &["ours, a majority of Sentinel groups"],
         ("cluster failovers", _) => &["ours, a majority of shards"],
+        ("half-moved slots", _) => &["ours, a cluster", "ours, a majority of shards"],
         (_, StormWork::Fair) => &["ours, one node"],
         _ => usual,
     }
@@ -46,6 +48,6 @@ pub(super) fn locks_of<'a>(class: &str, work: StormWork, usual: &'a [&'a str]) -
 
 /// Returns whether a lock also runs under a class because of the work: several names may lie on different nodes.
 pub(super) fn is_of_work(class: &str, work: StormWork, lock: &str) -> bool {
-    let has_own_nodes = ["elections", "cluster failovers"].contains(&class);
+    let has_own_nodes = ["elections", "cluster failovers", "half-moved slots"].contains(&class);
     work == StormWork::Several && !has_own_nodes && lock == "ours, MultiLock"
 }

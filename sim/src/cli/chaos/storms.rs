@@ -80,8 +80,8 @@ impl Storms {
             };
             let locks: Vec<&Candidate> = locks().filter(is_asked).collect();
             if let Some(lock) = locks.iter().find(|lock| !lock.meets(class)) {
-                let why = "elections strike locks on Sentinel groups, cluster failovers strike locks on clusters, and all other classes \
-                           strike locks on servers";
+                let why = "elections strike locks on Sentinel groups, cluster failovers and half-moved slots strike locks on clusters, \
+                           and all other classes strike locks on servers";
                 let why = format!("{}, {}: {why}; choose another lock", class.id, lock.id);
                 return Err(CliError::Other(why));
             }

@@ -6,14 +6,14 @@ use quorlock::transport::{
     AcquireReply, Act, Cause, Claim, Execution, Held, Mode, Node as Keys, Release, ReleaseReply,
     Renew, RenewReply, Reply, Request,
 };
-use quorlock::{OwnerId, WallMillis};
+use quorlock::{Name, OwnerId, WallMillis};
 
 use crate::engine::network::{calls, subscriptions};
 use crate::engine::nodes::{answers, estates, replicas, statements, wait};
 use crate::history::{Process, Theft};
 use crate::world::World;
 use crate::world::call::{Answer, Call, failure};
-use crate::world::id::{Id, NodeId, Seat, first};
+use crate::world::id::{FaultId, Id, NodeId, Seat, first};
 use crate::world::slab::Key;
 use crate::world::specification::server::Specification;
 
@@ -38,6 +38,12 @@ pub(crate) fn execute(world: &mut World, key: Key<Call>) {
             world.blame(fault);
         }
         calls::reply(world, key, Err(failure(Execution::Definite, cause)));
+        return;
+    }
+    if let Some(fault) = revocation(node.revoked(), &world.history.names, &request) {
+        world.blame(fault);
+        let forbidden = failure(Execution::Definite, Cause::NoPermission);
+        calls::reply(world, key, Err(forbidden));
         return;
     }
     world.counters.commands += 1;
@@ -98,6 +104,23 @@ pub(crate) fn execute(world: &mut World, key: Key<Call>) {
         .reply
         .map_err(|cause| failure(Execution::Definite, cause));
     wait::reply(world, key, id, answer);
+}
+
+/// Returns the fault that forbids a request, because it has a name whose keys the user may not use.
+fn revocation(revoked: &[(u16, FaultId)], all: &[String], request: &Request) -> Option<FaultId> {
+    let of = |(name, _): &&(u16, FaultId)| {
+        let name = all.get(usize::from(*name)).map(String::as_bytes);
+        let is_it = |used: &Name| name == Some(used.as_bytes());
+        match request {
+            Request::Acquire(ask) => is_it(&ask.name),
+            Request::Renew(ask) => ask.claims.iter().any(|claim| is_it(&claim.name)),
+            Request::Release(ask) => is_it(&ask.name),
+            Request::Inspect(ask) => is_it(&ask.name),
+            Request::ForceRelease(ask) => is_it(&ask.name),
+            Request::Probe(_) => false,
+        }
+    };
+    revoked.iter().find(of).map(|(_, fault)| *fault)
 }
 
 /// Records a theft: a release that removed a claim of an owner other than the sender's.

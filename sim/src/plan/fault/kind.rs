@@ -47,11 +47,12 @@ pub enum Kind {
     Misroute,
     MigrateSlot,
     ClusterFailover,
+    RevokeKeys,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 38] = [
+    pub const ALL: [Kind; 39] = [
         Kind::Cut,
         Kind::Loss,
         Kind::Delay,
@@ -90,6 +91,7 @@ impl Kind {
         Kind::Misroute,
         Kind::MigrateSlot,
         Kind::ClusterFailover,
+        Kind::RevokeKeys,
     ];
 
     /// The kinds that need groups with sentinels.
@@ -181,6 +183,7 @@ impl Kind {
             Kind::Misroute => "misroute",
             Kind::MigrateSlot => "migrate-slot",
             Kind::ClusterFailover => "cluster-failover",
+            Kind::RevokeKeys => "revoke-keys",
         }
     }
 }
@@ -252,6 +255,7 @@ impl NodeFault {
             NodeFault::Misroute { .. } => Kind::Misroute,
             NodeFault::MigrateSlot { .. } => Kind::MigrateSlot,
             NodeFault::ClusterFailover { .. } => Kind::ClusterFailover,
+            NodeFault::RevokeKeys { .. } => Kind::RevokeKeys,
         }
     }
 }

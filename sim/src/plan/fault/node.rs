@@ -25,6 +25,12 @@ pub enum NodeFault {
         /// The name, from 0.
         name: u16,
     },
+    /// The clients' user loses the right to the keys of one name (`ACL SETUSER`), and gets it back when the fault ends. The
+    /// node refuses every request that has one of these keys, whatever other keys it has.
+    RevokeKeys {
+        /// The name, from 0.
+        name: u16,
+    },
     /// The node answers every request with an error, without executing it.
     Error {
         /// The error.

@@ -281,7 +281,8 @@ impl FaultText {
             | Kind::FreeBacklog
             | Kind::Misroute
             | Kind::MigrateSlot
-            | Kind::ClusterFailover => FaultKind::Node {
+            | Kind::ClusterFailover
+            | Kind::RevokeKeys => FaultKind::Node {
                 node: need!(text.node),
                 replica: match text.kind.strikes_replicas() {
                     true => text.replica.take().flatten(),
@@ -302,6 +303,9 @@ impl FaultText {
             },
             Kind::Flush => NodeFault::Flush,
             Kind::Evict => NodeFault::Evict {
+                name: need!(text.name),
+            },
+            Kind::RevokeKeys => NodeFault::RevokeKeys {
                 name: need!(text.name),
             },
             Kind::ServerError => NodeFault::Error {

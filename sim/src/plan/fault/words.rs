@@ -123,6 +123,12 @@ impl NodeFault {
             ),
             NodeFault::Flush => write!(f, "{node} loses all its keys (FLUSHALL)"),
             NodeFault::Evict { name } => write!(f, "{node} evicts lock {name}"),
+            NodeFault::RevokeKeys { name } => {
+                write!(
+                    f,
+                    "{node} permits no use of the keys of lock {name} for {lasts}"
+                )
+            }
             NodeFault::Error { error } => {
                 let error = match error {
                     ServerError::ReadOnly => "READONLY",

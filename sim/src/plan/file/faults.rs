@@ -236,7 +236,7 @@ fn check_rate(rate_ppm: i32) -> Result<(), Wrong> {
 fn check_node(plan: &Plan, fault: &NodeFault, lasts: SimTime) -> Result<(), Wrong> {
     let (names, replicas) = (plan.workload.names, plan.nodes.replicas);
     match fault {
-        NodeFault::Evict { name } if names <= *name => {
+        NodeFault::Evict { name } | NodeFault::RevokeKeys { name } if names <= *name => {
             Err(("name", format!("there is no name {name}, only {names}")))
         }
         NodeFault::Rate { rate_ppm } => check_rate(*rate_ppm),

@@ -267,6 +267,10 @@ impl FaultGenerator<'_> {
             }
             Kind::Flush => Fault::of_node(at, node, NodeFault::Flush),
             Kind::Evict => Fault::of_node(at, node, NodeFault::Evict { name: self.name() }),
+            Kind::RevokeKeys => {
+                let name = self.name();
+                Fault::of_node(at, node, NodeFault::RevokeKeys { name }).lasting(lasts)
+            }
             Kind::ServerError => {
                 let errors = [
                     ServerError::ReadOnly,

@@ -66,8 +66,15 @@ const HANDOVERS: [Kind; 2] = [Kind::IsolatePrimary, Kind::ClusterFailover];
 
 /// The classes that only storms have: for runs on real servers, and for the same storms in the simulator.
 #[cfg(all(unix, feature = "chaos"))]
-pub(crate) const STORMS_ONLY: &[Class] =
-    &[BACKUPS, REPLICAS, ELECTIONS, CLUSTER_FAILOVERS, ALL_AT_ONCE];
+pub(crate) const STORMS_ONLY: &[Class] = &[
+    BACKUPS,
+    REPLICAS,
+    REVOKED_KEYS,
+    ELECTIONS,
+    CLUSTER_FAILOVERS,
+    HALF_MOVED_SLOTS,
+    ALL_AT_ONCE,
+];
 
 /// Servers that look like another process although they lose nothing, between restarts after which they have lost
 /// everything.
@@ -159,6 +166,24 @@ const CLUSTER_FAILOVERS: Class = Class {
     ..QUIET
 };
 
+/// Refusals of calls because of one of their names. Holds on the other names of the client must last.
+#[cfg(all(unix, feature = "chaos"))]
+const REVOKED_KEYS: Class = Class {
+    id: "revoked keys",
+    title: "the clients' user loses the right to the keys of a name while it is held, and gets it back",
+    kinds: &[Kind::RevokeKeys],
+    ..QUIET
+};
+
+/// Moves of slots that pause for longer than a lease, when some of the names in the slot have moved.
+#[cfg(all(unix, feature = "chaos"))]
+const HALF_MOVED_SLOTS: Class = Class {
+    id: "half-moved slots",
+    title: "slots of names are moved to another shard and back; each move pauses for longer than a lease with some of the names moved",
+    kinds: &[Kind::MigrateSlot],
+    ..QUIET
+};
+
 const EVERYTHING: Class = Class {
     id: "everything",
     title: "all kinds of faults at once, except flush and failover; nodes restart with all their data",
@@ -175,6 +200,7 @@ const EVERYTHING: Class = Class {
         Kind::Misroute,
         Kind::MigrateSlot,
         Kind::ClusterFailover,
+        Kind::RevokeKeys,
     ]),
     bounds: ClassBounds::Beyond,
     persistence: Persistence::EveryWrite,

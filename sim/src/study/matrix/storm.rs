@@ -186,6 +186,8 @@ impl<'a> Bursts<'a> {
             // About half of the faults are too short for an election.
             let length = match kind {
                 Kind::SentinelFailover | Kind::ClusterFailover => None,
+                // Moves alone have to last for longer than a lease. In between, names have time to be handed over.
+                Kind::MigrateSlot if self.kinds.len() == 1 => Some((600, 1_000)),
                 _ if self.plan.nodes.cluster.is_some() => Some((80, 350)),
                 _ => Some((10, 200)),
             };
@@ -234,7 +236,11 @@ impl<'a> Bursts<'a> {
         else {
             return None;
         };
-        *gap = (*gap).min(SimTime::nanos(lasts.as_nanos() / 2));
+        *gap = match self.kinds.len() {
+            // In a long gap no node renews anything, and holds end although nothing is wrong.
+            1 => SimTime::ZERO,
+            _ => (*gap).min(SimTime::nanos(lasts.as_nanos() / 2)),
+        };
         let home = *node;
         *to = u16::try_from(self.draw.between(1, others)).unwrap_or(1);
         let mut back = fault.clone();

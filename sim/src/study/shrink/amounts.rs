@@ -220,6 +220,7 @@ fn of_fault(fault: &mut Fault) -> Vec<Amount<'_>> {
             | NodeFault::Crash
             | NodeFault::Flush
             | NodeFault::Evict { name: _ }
+            | NodeFault::RevokeKeys { name: _ }
             | NodeFault::Error { error: _ }
             | NodeFault::ForgetScripts
             | NodeFault::FreeBacklog

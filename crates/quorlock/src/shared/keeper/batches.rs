@@ -6,68 +6,102 @@ use std::sync::Arc;
 use quorlock_core::message::{Claim, Mode, Renew, RenewReply, Reply, Request};
 use quorlock_core::renewal::Status;
 use quorlock_core::slot::Slot;
-use quorlock_core::transport::Call;
+use quorlock_core::transport::{Call, TransportError};
 
+use super::lanes::Executor;
 use crate::shared::calls::Received;
 use crate::shared::hold::{Asked, Hold};
-use crate::shared::layout::{Member, Node};
+use crate::shared::layout::Member;
 use crate::telemetry;
 
 /// The largest number of claims in one renewal. It is small enough not to block a server, which runs one script at a
 /// time.
 const BATCH: usize = 100;
 
-/// The renewals that are due, by node and mode.
-#[derive(Default)]
-pub(super) struct Batches(Vec<Batch>);
+/// The renewals that are due, by server and mode.
+pub(super) struct Batches {
+    list: Vec<Batch>,
+    /// The largest number of claims in one renewal.
+    most: usize,
+}
 
 struct Batch {
-    node: Node,
+    server: Executor,
     mode: Mode,
     /// The claims by slot: if one part of a node is down, the claims in its other parts are still renewed.
     claims: BTreeMap<Slot, Vec<(Claim, Asked)>>,
 }
 
 impl Batches {
-    pub(super) fn add(&mut self, place: &Member, claim: Claim, asked: Asked) {
+    /// Claims that are renewed together.
+    pub(super) fn new() -> Self {
+        Batches {
+            list: Vec::new(),
+            most: BATCH,
+        }
+    }
+
+    /// Claims that are renewed one by one, because a renewal of all of them was refused.
+    pub(super) fn of_one() -> Self {
+        Batches {
+            list: Vec::new(),
+            most: 1,
+        }
+    }
+
+    /// Adds a claim that was counted in the lane of this server.
+    pub(super) fn add(&mut self, server: Executor, place: &Member, claim: Claim, asked: Asked) {
         let mode = match place.mode {
             Mode::Fair => Mode::Plain,
             mode => mode,
         };
-        let is_known =
-            |batch: &&mut Batch| batch.mode == mode && Arc::ptr_eq(&batch.node, &place.node);
+        let is_known = |batch: &&mut Batch| batch.mode == mode && batch.server == server;
         // A name that the node cannot store has no claims there.
         let slot = place.node.slot(&place.name).unwrap_or(Slot::WHOLE);
-        match self.0.iter_mut().find(is_known) {
+        match self.list.iter_mut().find(is_known) {
             Some(batch) => batch.claims.entry(slot).or_default().push((claim, asked)),
-            None => self.0.push(Batch {
-                node: place.node.clone(),
+            None => self.list.push(Batch {
+                server,
                 mode,
                 claims: BTreeMap::from([(slot, vec![(claim, asked)])]),
             }),
         }
     }
 
-    /// Sends the renewals. Returns each call with its claims.
-    pub(super) fn send(self) -> impl Iterator<Item = (Vec<Asked>, Call)> {
-        self.0.into_iter().flat_map(|batch| {
-            let Batch { node, mode, claims } = batch;
+    /// Sends the renewals. Returns each call with its server and its claims.
+    pub(super) fn send(self) -> impl Iterator<Item = (Executor, Vec<Asked>, Call)> {
+        let most = self.most;
+        self.list.into_iter().flat_map(move |batch| {
+            let Batch {
+                server,
+                mode,
+                claims,
+            } = batch;
             claims.into_values().flat_map(move |claims| {
-                let node = node.clone();
+                let server = server.clone();
                 let mut claims = claims.into_iter().peekable();
                 std::iter::from_fn(move || {
                     claims.peek()?;
-                    let (claims, renewing): (Vec<_>, Vec<_>) = claims.by_ref().take(BATCH).unzip();
+                    let (claims, renewing): (Vec<_>, Vec<_>) = claims.by_ref().take(most).unzip();
+                    let node = server.node();
                     let call = node.call(Request::Renew(Renew {
                         mode,
                         claims,
                         retention: node.party.retention,
                     }));
-                    Some((renewing, call))
+                    Some((server.clone(), renewing, call))
                 })
             })
         })
     }
+}
+
+/// Whether a renewal of several claims failed in a way that may concern only one of them. The others are renewed if each
+/// has a call of its own: A holds 50 names, and its user loses the right to one of them. The server refuses the call
+/// about all 50, and without another call A would lose the other 49, too.
+pub(super) fn is_refused_together(renewing: &[Asked], received: &Received) -> bool {
+    let may_be_of_one = |error: &TransportError| error.cause.may_be_of_one_name();
+    1 < renewing.len() && received.result.as_ref().is_err_and(may_be_of_one)
 }
 
 /// Handles the replies to a renewal of these claims. Calls `changed` once per hold, for consecutive claims of one

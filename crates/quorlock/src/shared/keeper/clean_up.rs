@@ -12,6 +12,7 @@ use quorlock_core::quorum::MemberId;
 use quorlock_core::time::Time;
 use quorlock_core::transport::Call;
 
+use super::lanes::Executor;
 use super::phase::Phase;
 use crate::runtime::Runtime;
 use crate::shared::calls::{Received, poll_once};
@@ -131,6 +132,11 @@ impl CleanUp {
         is_done
     }
 
+    /// The server that executes the next release.
+    fn server(&self) -> Executor {
+        Executor::of(&self.node, &self.name)
+    }
+
     fn release_request(&self) -> Request {
         Request::Release(Release {
             name: self.name.clone(),
@@ -159,7 +165,7 @@ pub(super) struct CleanUps {
 /// A claim that was just added, with its calls in flight.
 pub(super) struct Added {
     pub(super) id: u64,
-    pub(super) node: Node,
+    pub(super) server: Executor,
     pub(super) acquire: Option<Call>,
     pub(super) release: Option<Call>,
 }
@@ -171,7 +177,7 @@ impl CleanUps {
         self.next += 1;
         let added = Added {
             id,
-            node: orphan.node.clone(),
+            server: orphan.server(),
             acquire: orphan.acquire.take(),
             release: orphan.release.take(),
         };
@@ -187,12 +193,12 @@ impl CleanUps {
         Some(id)
     }
 
-    /// Removes a claim for which nothing is left to do. Returns its node if a release is due now.
-    pub(super) fn attend(&mut self, id: u64, now: Time, phase: Phase) -> Option<Node> {
+    /// Removes a claim for which nothing is left to do. Returns its server if a release is due now.
+    pub(super) fn attend(&mut self, id: u64, now: Time, phase: Phase) -> Option<Executor> {
         let orphan = self.orphans.get_mut(&id)?;
         orphan.outlast_readers(now, phase);
         if orphan.machine.is_due(now) {
-            return Some(orphan.node.clone());
+            return Some(orphan.server());
         }
         if orphan.report_if_done(now) {
             self.orphans.remove(&id);

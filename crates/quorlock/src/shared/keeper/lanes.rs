@@ -1,19 +1,25 @@
-//! A bound on the keeper's requests in flight per node.
+//! A bound on the keeper's requests in flight per server.
 //!
-//! A node executes one request after another. If everything is sent at once, the last answers come after the callers'
-//! time-out. The callers discard them and send again, while the node still executes the earlier requests. With
+//! A server executes one request after another. If everything is sent at once, the last answers come after the callers'
+//! time-out. The callers discard them and send again, while the server still executes the earlier requests. With
 //! 120,000 holds of one client on one server, all renewals then timed out, and all holds were lost. So requests wait
 //! here until earlier ones are answered, and their lease counts from when they are sent.
+//!
+//! A node that is divided has a lane for each of its servers. Suppose it had one for all: a server with 1,700 holds is
+//! silent, and the requests to it fill the lane until they time out. The renewals for the other servers wait behind
+//! them, and healthy holds are lost.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use quorlock_core::name::Name;
 use quorlock_core::quorum::MemberId;
+use quorlock_core::slot::{ServerNumber, Slot};
 
 use crate::shared::hold::Hold;
-use crate::shared::layout::Node;
+use crate::shared::layout::{Member, Node};
 
-/// The largest number of claims in flight to a node at which another one is renewed or re-acquired. A server renews
+/// The largest number of claims in flight to a server at which another one is renewed or re-acquired. A server renews
 /// that many within a few milliseconds. With a round trip of 100 ms it is 16,000 per second.
 const MOST_ASKED: usize = 1_600;
 
@@ -21,12 +27,49 @@ const MOST_ASKED: usize = 1_600;
 /// renewals come first, and far below the number of requests that a connection accepts at once.
 const MOST_RELEASED: usize = 1_024;
 
-/// The requests in flight to each node, and those that wait. A lane exists only while a node has requests in flight.
+/// A server of a node, which executes the requests about some of its names.
+///
+/// A slot may move to another server. A request stays in the lane in which it was counted until it ends.
+#[derive(Clone)]
+pub(super) struct Executor {
+    node: Node,
+    number: ServerNumber,
+}
+
+impl Executor {
+    /// Returns the server that executes requests about a name now, as far as it is known.
+    pub(super) fn of(node: &Node, name: &Name) -> Self {
+        // A node that cannot store the name refuses requests about it by itself.
+        let slot = node.slot(name).unwrap_or(Slot::WHOLE);
+        Executor {
+            node: node.clone(),
+            number: node.server(slot),
+        }
+    }
+
+    /// Returns the server that executes requests about the name of a member now.
+    pub(super) fn at(place: &Member) -> Self {
+        Executor::of(&place.node, &place.name)
+    }
+
+    pub(super) fn node(&self) -> &Node {
+        &self.node
+    }
+}
+
+impl PartialEq for Executor {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number && Arc::ptr_eq(&self.node, &other.node)
+    }
+}
+
+/// The requests in flight to each server, and those that wait. A lane exists only while a server has requests in
+/// flight.
 #[derive(Default)]
 pub(super) struct Lanes(Vec<Lane>);
 
 struct Lane {
-    node: Node,
+    server: Executor,
     /// The number of claims in requests that have not been answered.
     under_way: usize,
     /// Members whose renewals are due.
@@ -46,8 +89,13 @@ pub(super) enum Next {
 
 impl Lanes {
     /// Queues a renewal or re-acquire. Returns it if it may be sent now, and counts it.
-    pub(super) fn ask(&mut self, node: &Node, hold: Arc<Hold>, member: MemberId) -> Option<Next> {
-        let lane = self.lane(node);
+    pub(super) fn ask(
+        &mut self,
+        server: &Executor,
+        hold: Arc<Hold>,
+        member: MemberId,
+    ) -> Option<Next> {
+        let lane = self.lane(server);
         if lane.under_way < MOST_ASKED && lane.asks.is_empty() {
             lane.under_way += 1;
             return Some(Next::Ask(hold, member));
@@ -57,8 +105,8 @@ impl Lanes {
     }
 
     /// Queues the release of an orphan. Returns it if it may be sent now, and counts it.
-    pub(super) fn release(&mut self, node: &Node, orphan: u64) -> Option<Next> {
-        let lane = self.lane(node);
+    pub(super) fn release(&mut self, server: &Executor, orphan: u64) -> Option<Next> {
+        let lane = self.lane(server);
         if lane.under_way < MOST_RELEASED && lane.releases.is_empty() {
             lane.under_way += 1;
             return Some(Next::Release(orphan));
@@ -68,8 +116,13 @@ impl Lanes {
     }
 
     /// Queues a lower count for a member of a hold. Returns it if it may be sent now, and counts it.
-    pub(super) fn lower(&mut self, node: &Node, hold: Arc<Hold>, member: MemberId) -> Option<Next> {
-        let lane = self.lane(node);
+    pub(super) fn lower(
+        &mut self,
+        server: &Executor,
+        hold: Arc<Hold>,
+        member: MemberId,
+    ) -> Option<Next> {
+        let lane = self.lane(server);
         if lane.under_way < MOST_RELEASED && lane.lowerings.is_empty() {
             lane.under_way += 1;
             return Some(Next::Lower(hold, member));
@@ -79,19 +132,19 @@ impl Lanes {
     }
 
     /// Counts a release that another part of the client has sent.
-    pub(super) fn sent(&mut self, node: &Node) {
-        self.lane(node).under_way += 1;
+    pub(super) fn sent(&mut self, server: &Executor) {
+        self.lane(server).under_way += 1;
     }
 
     /// Subtracts claims whose requests have ended.
-    pub(super) fn ended(&mut self, node: &Node, claims: usize) {
-        let lane = self.lane(node);
+    pub(super) fn ended(&mut self, server: &Executor, claims: usize) {
+        let lane = self.lane(server);
         lane.under_way = lane.under_way.saturating_sub(claims);
     }
 
     /// Removes and returns the next request that may be sent, and counts it.
-    pub(super) fn next(&mut self, node: &Node) -> Option<Next> {
-        let index = self.find(node)?;
+    pub(super) fn next(&mut self, server: &Executor) -> Option<Next> {
+        let index = self.find(server)?;
         let lane = self.0.get_mut(index)?;
         let next = if lane.under_way < MOST_ASKED
             && let Some((hold, member)) = lane.asks.pop_front()
@@ -116,14 +169,14 @@ impl Lanes {
         next
     }
 
-    fn find(&self, node: &Node) -> Option<usize> {
-        self.0.iter().position(|lane| Arc::ptr_eq(&lane.node, node))
+    fn find(&self, server: &Executor) -> Option<usize> {
+        self.0.iter().position(|lane| lane.server == *server)
     }
 
-    fn lane(&mut self, node: &Node) -> &mut Lane {
-        let index = self.find(node).unwrap_or_else(|| {
+    fn lane(&mut self, server: &Executor) -> &mut Lane {
+        let index = self.find(server).unwrap_or_else(|| {
             self.0.push(Lane {
-                node: node.clone(),
+                server: server.clone(),
                 under_way: 0,
                 asks: VecDeque::new(),
                 releases: VecDeque::new(),

@@ -12,9 +12,9 @@ use quorlock_core::renewal::{Ask, Lost, Status};
 use quorlock_core::time::Time;
 use quorlock_core::transport::Call;
 
-use super::batches::{Batches, handle_renewed};
+use super::batches::{Batches, handle_renewed, is_refused_together};
 use super::clean_up::{Added, CleanUp, CleanUps};
-use super::lanes::{Lanes, Next};
+use super::lanes::{Executor, Lanes, Next};
 use super::late;
 use super::phase::Phase;
 use super::queues::WatchedQueues;
@@ -94,24 +94,24 @@ impl KeeperTask {
             return;
         }
         for member in hold.claimed() {
-            let node = &hold.layout.place(member).node;
-            let next = self.lanes.lower(node, hold.clone(), member);
+            let server = Executor::at(hold.layout.place(member));
+            let next = self.lanes.lower(&server, hold.clone(), member);
             if let Some(Next::Lower(hold, member)) = next {
-                self.lower(hold, member, now);
+                self.lower(server, hold, member, now);
             }
         }
     }
 
-    /// Sends the current count of a hold to a member. The caller must have counted the request in the node's lane.
-    fn lower(&mut self, hold: Arc<Hold>, member: MemberId, now: Time) {
+    /// Sends the current count of a hold to a member. The caller must have counted the request in the server's lane.
+    fn lower(&mut self, server: Executor, hold: Arc<Hold>, member: MemberId, now: Time) {
         let count = hold.count();
-        let node = hold.layout.place(member).node.clone();
         if count == 0 || hold.status(now) != Status::Held {
             // The hold was released or lost while this waited in the lane.
-            self.lanes.ended(&node, 1);
+            self.lanes.ended(&server, 1);
             return;
         }
-        let call = node.call(requests::release(&hold, member, count));
+        let request = requests::release(&hold, member, count);
+        let call = server.node().call(request);
         let asked = Asked {
             asking: Purpose::Missing,
             lease: hold.lease(),
@@ -119,7 +119,7 @@ impl KeeperTask {
             member,
             hold,
         };
-        self.call(Of::Lowering(asked), call);
+        self.call(Of::Lowering(server, asked), call);
     }
 
     /// Reads the answers that were missing when the round was won, now or when they arrive.
@@ -155,7 +155,7 @@ impl KeeperTask {
         }
         let Added {
             id,
-            node,
+            server,
             acquire,
             release,
         } = self.clean_ups.add(orphan);
@@ -163,8 +163,8 @@ impl KeeperTask {
             self.call(Of::OrphanAcquire(id), call);
         }
         if let Some(call) = release {
-            self.lanes.sent(&node);
-            self.call(Of::OrphanRelease(id, node), call);
+            self.lanes.sent(&server);
+            self.call(Of::OrphanRelease(server, id), call);
         }
         self.attend(id, now);
     }
@@ -172,35 +172,35 @@ impl KeeperTask {
     /// Sends the requests of an orphan that are due, and forgets the orphan when it needs no more.
     fn attend(&mut self, id: u64, now: Time) {
         let phase = self.keeper.phase.get();
-        if let Some(node) = self.clean_ups.attend(id, now, phase)
-            && let Some(Next::Release(id)) = self.lanes.release(&node, id)
+        if let Some(server) = self.clean_ups.attend(id, now, phase)
+            && let Some(Next::Release(id)) = self.lanes.release(&server, id)
         {
-            self.release(&node, id, now);
+            self.release(&server, id, now);
         }
     }
 
-    /// Sends the release of an orphan. The caller must have counted it in the node's lane.
-    fn release(&mut self, node: &Node, id: u64, now: Time) {
+    /// Sends the release of an orphan. The caller must have counted it in the server's lane.
+    fn release(&mut self, server: &Executor, id: u64, now: Time) {
         if let Some(request) = self.clean_ups.next_release(id, now) {
-            let call = node.call(request);
-            self.call(Of::OrphanRelease(id, node.clone()), call);
+            let call = server.node().call(request);
+            self.call(Of::OrphanRelease(server.clone(), id), call);
         } else {
             // The release waited for too long, or its acquire was refused and the orphan is forgotten. Free its room
-            // in the lane: otherwise a node that refused 1,024 of them would be sent no more releases.
-            self.lanes.ended(node, 1);
+            // in the lane: otherwise a server that refused 1,024 of them would be sent no more releases.
+            self.lanes.ended(server, 1);
             self.attend(id, now);
         }
     }
 
     /// Handles the end of requests with `claims` claims, and sends requests that waited for the room.
-    fn ended(&mut self, node: &Node, claims: usize, now: Time) {
-        self.lanes.ended(node, claims);
-        let mut batches = Batches::default();
-        while let Some(next) = self.lanes.next(node) {
+    fn ended(&mut self, server: &Executor, claims: usize, now: Time) {
+        self.lanes.ended(server, claims);
+        let mut batches = Batches::new();
+        while let Some(next) = self.lanes.next(server) {
             match next {
-                Next::Ask(hold, member) => self.ask(hold, member, now, &mut batches),
-                Next::Release(id) => self.release(node, id, now),
-                Next::Lower(hold, member) => self.lower(hold, member, now),
+                Next::Ask(hold, member) => self.ask(server, hold, member, now, &mut batches),
+                Next::Release(id) => self.release(server, id, now),
+                Next::Lower(hold, member) => self.lower(server.clone(), hold, member, now),
             }
         }
         self.renew_all(batches);
@@ -221,7 +221,7 @@ impl KeeperTask {
 
     /// Renews what is due, and ends what is over. Returns whether the watch of a node is due, too.
     fn keep_due(&mut self, now: Time) -> bool {
-        let mut batches = Batches::default();
+        let mut batches = Batches::new();
         let is_watch_due = loop {
             let hold = {
                 let inner = self.keeper.inner.lock();
@@ -237,10 +237,10 @@ impl KeeperTask {
                 Status::Held => {
                     self.adopt_late(&hold);
                     for member in hold.take_due(now) {
-                        let node = &hold.layout.place(member).node;
-                        let next = self.lanes.ask(node, hold.clone(), member);
+                        let server = Executor::at(hold.layout.place(member));
+                        let next = self.lanes.ask(&server, hold.clone(), member);
                         if let Some(Next::Ask(hold, member)) = next {
-                            self.ask(hold, member, now, &mut batches);
+                            self.ask(&server, hold, member, now, &mut batches);
                         }
                     }
                     self.keeper.reschedule(&hold);
@@ -256,12 +256,18 @@ impl KeeperTask {
         is_watch_due
     }
 
-    /// Sends a renewal or re-acquire to a member of a hold. The caller must have counted it in the node's lane.
-    fn ask(&mut self, hold: Arc<Hold>, member: MemberId, now: Time, batches: &mut Batches) {
+    /// Sends a renewal or re-acquire to a member of a hold. The caller must have counted it in the server's lane.
+    fn ask(
+        &mut self,
+        server: &Executor,
+        hold: Arc<Hold>,
+        member: MemberId,
+        now: Time,
+        batches: &mut Batches,
+    ) {
         // `now` is from before the request, so the new term ends before the node's claim does.
         let Some((ask, stated)) = hold.ask(now, member) else {
-            let node = hold.layout.place(member).node.clone();
-            self.lanes.ended(&node, 1);
+            self.lanes.ended(server, 1);
             return;
         };
         let asked = Asked {
@@ -273,56 +279,70 @@ impl KeeperTask {
         };
         let place = hold.layout.place(member);
         match ask {
-            Ask::Renew => batches.add(place, requests::claim(&hold, member, stated), asked),
+            Ask::Renew => {
+                let claim = requests::claim(&hold, member, stated);
+                batches.add(server.clone(), place, claim, asked);
+            }
             Ask::Reacquire => {
                 let (request, sent) = requests::reacquire(&hold, member, stated);
-                self.call(Of::Reacquire(asked, sent), place.node.call(request));
+                let call = place.node.call(request);
+                self.call(Of::Reacquire(server.clone(), asked, sent), call);
             }
         }
     }
 
     fn renew_all(&mut self, batches: Batches) {
-        for (renewing, call) in batches.send() {
-            self.call(Of::Renewal(renewing), call);
+        for (server, renewing, call) in batches.send() {
+            self.call(Of::Renewal(server, renewing), call);
         }
+    }
+
+    /// Handles the result of a renewal, or renews its claims one by one.
+    fn renewed(&mut self, server: &Executor, renewing: Vec<Asked>, received: &Received) {
+        let now = received.at;
+        let mut claims = renewing.len();
+        if is_refused_together(&renewing, received) {
+            // They stay counted in the lane. Each states a new number: the refused request may have been executed in
+            // part, and the same number twice would let B take the claim over a lease after the first.
+            claims = 0;
+            let mut apart = Batches::of_one();
+            for Asked { hold, member, .. } in renewing {
+                self.ask(server, hold, member, now, &mut apart);
+            }
+            self.renew_all(apart);
+        } else {
+            handle_renewed(renewing, received, |hold| self.after(hold, now));
+        }
+        self.ended(server, claims, now);
     }
 
     fn handle(&mut self, of: Of, received: &Received) {
         let Received { result, at: now } = received;
         let now = *now;
         match of {
-            Of::Renewal(renewing) => {
-                let claims = renewing.len();
-                let node = renewing
-                    .first()
-                    .map(|asked| asked.hold.layout.place(asked.member).node.clone());
-                handle_renewed(renewing, received, |hold| self.after(hold, now));
-                if let Some(node) = node {
-                    self.ended(&node, claims, now);
-                }
-            }
-            Of::Reacquire(asked, sent) => {
+            Of::Renewal(server, renewing) => self.renewed(&server, renewing, received),
+            Of::Reacquire(server, asked, sent) => {
                 asked.hold.end_ask(asked.member);
                 self.answered(&asked, sent, received);
-                self.ended(&asked.hold.layout.place(asked.member).node, 1, now);
+                self.ended(&server, 1, now);
             }
             Of::Late(asked, sent) => self.answered(&asked, sent, received),
             Of::OrphanAcquire(id) => {
                 self.clean_ups.handle_acquire(id, received);
                 self.attend(id, now);
             }
-            Of::OrphanRelease(id, node) => {
+            Of::OrphanRelease(server, id) => {
                 let phase = self.keeper.phase.get();
                 self.clean_ups.handle_release(id, received, phase);
                 self.attend(id, now);
-                self.ended(&node, 1, now);
+                self.ended(&server, 1, now);
             }
-            Of::Lowering(asked) => {
+            Of::Lowering(server, asked) => {
                 if let Ok(Reply::Release(ReleaseReply::NotYours)) = result {
                     asked.hold.not_yours(now, asked.member);
                     self.after(&asked.hold, now);
                 }
-                self.ended(&asked.hold.layout.place(asked.member).node, 1, now);
+                self.ended(&server, 1, now);
             }
             Of::Confirmation(node, sent) => {
                 let change = node.confirmed(sent, result);

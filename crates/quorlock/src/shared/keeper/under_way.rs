@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use quorlock_core::message::Reply;
 use quorlock_core::transport::{Call, TransportError};
 
+use super::lanes::Executor;
 use crate::shared::hold::Asked;
 use crate::shared::layout::Node;
 use crate::shared::trust::Sent;
@@ -34,20 +35,20 @@ impl Future for Pending {
     }
 }
 
-/// The purpose of a call.
+/// The purpose of a call, and the lane in which it is counted.
 pub(super) enum Of {
     /// A renewal of these claims.
-    Renewal(Vec<Asked>),
+    Renewal(Executor, Vec<Asked>),
     /// A re-acquire by the watchdog.
-    Reacquire(Asked, Sent),
+    Reacquire(Executor, Asked, Sent),
     /// A late acquire of a won round.
     Late(Asked, Sent),
     /// The acquire of an orphan.
     OrphanAcquire(u64),
-    /// The release of an orphan on this node.
-    OrphanRelease(u64, Node),
+    /// The release of an orphan.
+    OrphanRelease(Executor, u64),
     /// A release that lowers the count without freeing the name.
-    Lowering(Asked),
+    Lowering(Executor, Asked),
     /// The confirmation that ends a node's watch.
     Confirmation(Node, Sent),
 }

@@ -103,7 +103,7 @@ impl FaultText {
             | NodeFault::FreeBacklog
             | NodeFault::SentinelFailover => {}
             NodeFault::PowerLoss { loses } => self.loses = Some(loses),
-            NodeFault::Evict { name } => self.name = Some(name),
+            NodeFault::Evict { name } | NodeFault::RevokeKeys { name } => self.name = Some(name),
             NodeFault::Error { error } => self.error = Some(error),
             NodeFault::Rate { rate_ppm } => self.rate_ppm = Some(rate_ppm),
             NodeFault::Step { by } => self.by = Some(by.to_string()),
