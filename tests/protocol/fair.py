@@ -104,9 +104,10 @@ if first == owner then
   drop(queue, timeouts, alive, behind)                                         -- F6
 end
 keep(queue, timeouts, alive, 0)
+if mine then redis.call('DEL', claim) end
 if next_one and is_free and (mine or first == owner or 0 < dead) then          -- F4, F5, F6
-  redis.call('PUBLISH', channel .. ':' .. next_one, '0')
+  redis.pcall('PUBLISH', channel .. ':' .. next_one, '0')
 end
-if mine then redis.call('DEL', claim) return 'freed' end
+if mine then return 'freed' end
 return waited and 'left' or 'not yours'
 """

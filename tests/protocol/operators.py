@@ -49,11 +49,11 @@ local channel, shared_channel, prefix = unpack(ARGV)
 local kind, fields = kind_of(claim)
 if kind == 'no lock' then return redis.error_reply('WRONGTYPE the key is no lock') end     -- O4
 if kind == 'read-write' then                                                               -- O2
-  redis.call('PUBLISH', shared_channel, '1')
   for reader, text in pairs(fields) do
     for n = 1, counted(text) or 0 do redis.call('DEL', lease_key(prefix, reader, n)) end
   end
   redis.call('DEL', claim)
+  redis.pcall('PUBLISH', shared_channel, '1')
   return 'freed'
 end
 local now = server_now()
@@ -66,7 +66,7 @@ if kind == 'nothing' and dead == 0 then
   drop(queue, timeouts, alive, dead)
 end
 keep(queue, timeouts, alive, 0)
-redis.call('PUBLISH', first and channel .. ':' .. first or channel, '0')                   -- O2, O3
 redis.call('DEL', claim)
+redis.pcall('PUBLISH', first and channel .. ':' .. first or channel, '0')                  -- O2, O3
 return 'freed'
 """

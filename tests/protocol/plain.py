@@ -71,7 +71,7 @@ RELEASE = """
 local held = redis.call('HMGET', KEYS[1], 'mode', ARGV[1])                   -- L4: raises WRONGTYPE
 if held[1] or not held[2] then return 'not yours' end                        -- L3
 if ARGV[2] ~= '0' then redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) return 'kept' end
-redis.call('PUBLISH', ARGV[3], '0')                                          -- L1
-redis.call('DEL', KEYS[1])
+redis.call('DEL', KEYS[1])                                                   -- L1
+redis.pcall('PUBLISH', ARGV[3], '0')
 return 'freed'
 """

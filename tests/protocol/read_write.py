@@ -146,9 +146,12 @@ if 0 < count then                                                              -
   return 'kept'
 end
 local stays = held[1] == 'write' or readers_left(claim, prefix, owner)         -- W10
-if not stays then redis.call('PUBLISH', channel, '0') end
 for n = 1, before do redis.call('DEL', lease_key(prefix, owner, n)) end
-if not stays then redis.call('DEL', claim) return 'freed' end
+if not stays then
+  redis.call('DEL', claim)
+  redis.pcall('PUBLISH', channel, '0')
+  return 'freed'
+end
 redis.call('HDEL', claim, owner)
 return 'left'
 """
@@ -159,9 +162,14 @@ local claim, field, count, prefix, channel = KEYS[1], unpack(ARGV)
 local held = redis.call('HMGET', claim, 'mode', field)                         -- W15: raises WRONGTYPE
 if held[1] ~= 'write' or not held[2] then return 'not yours' end
 if count ~= '0' then redis.call('HSET', claim, field, count) return 'kept' end
-redis.call('PUBLISH', channel, '1')                                            -- W12
-if not readers_left(claim, prefix) then redis.call('DEL', claim) return 'freed' end
-redis.call('HDEL', claim, field)
-redis.call('HSET', claim, 'mode', 'read')
+local stays = readers_left(claim, prefix)                                      -- W12
+if stays then
+  redis.call('HDEL', claim, field)
+  redis.call('HSET', claim, 'mode', 'read')
+else
+  redis.call('DEL', claim)
+end
+redis.pcall('PUBLISH', channel, '1')
+if not stays then return 'freed' end
 return 'left'
 """

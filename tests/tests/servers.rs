@@ -33,6 +33,7 @@ mod servers {
     pub(crate) mod strange_keys;
     pub(crate) mod subscriptions;
     pub(crate) mod tokens;
+    pub(crate) mod told;
     pub(crate) mod wire;
 }
 
@@ -72,6 +73,7 @@ fn main() {
         servers::stories::trials(),
         servers::strange_keys::trials(),
         servers::subscriptions::trials(),
+        servers::told::trials(),
         servers::tokens::trials(),
         servers::wire::trials(),
     ];

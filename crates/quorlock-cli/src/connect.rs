@@ -6,6 +6,7 @@ use quorlock::Locks;
 
 use crate::failure::{Failure, may_pass};
 use crate::settings::Settings;
+use crate::voice::Voice;
 
 /// The pause before the second attempt. It doubles, up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -20,15 +21,23 @@ pub(crate) enum Patience {
     Until(Instant),
 }
 
-/// Returns a client of the servers. Errors that may be temporary are retried while there is patience.
+/// Returns a client of the servers. Errors that may be temporary are retried while there is patience. Doubts about a
+/// server are told by the voice.
 #[expect(
     clippy::disallowed_methods,
     reason = "the command runs on the real clock"
 )]
-pub(crate) async fn connect(settings: &Settings, patience: Patience) -> Result<Locks, Failure> {
+pub(crate) async fn connect(
+    settings: &Settings,
+    patience: Patience,
+    voice: Voice,
+) -> Result<Locks, Failure> {
     let mut pause = FIRST_PAUSE;
     loop {
-        let builder = settings.builder.clone();
+        let builder = settings.builder.clone().on_doubt(move |address, doubt| {
+            let fields = [("node", address.into())];
+            voice.warn("doubtful", &format!("{address}: {doubt}"), &fields);
+        });
         let error = match builder.quorum(&settings.addresses).await {
             Ok(locks) => return Ok(locks),
             Err(error) => error,

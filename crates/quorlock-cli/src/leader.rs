@@ -267,7 +267,7 @@ async fn reach(settings: &Settings, voice: Voice) -> Result<Locks, Failure> {
             Some(until) => Patience::Until(until),
             None => Patience::None,
         };
-        match connect(settings, patience).await {
+        match connect(settings, patience, voice).await {
             Err(failure) if failure.code == Code::UNAVAILABLE => {
                 let text = format!("{}; it is tried again", failure.text);
                 voice.warn("unreachable", &text, &[]);

@@ -28,7 +28,7 @@ fn with_locks<F: Future<Output = Result<Code, Failure>>>(
     let done = match runtime {
         Ok(runtime) => runtime.block_on(async {
             let settings = reach.settings()?;
-            let locks = connect(&settings, Patience::None).await?;
+            let locks = connect(&settings, Patience::None, Voice::Text).await?;
             operation(locks, settings).await
         }),
         Err(error) => Err(Failure::system(

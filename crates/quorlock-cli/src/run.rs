@@ -152,7 +152,7 @@ impl Run {
             (false, Some(until)) => Patience::Until(until),
             _ => Patience::None,
         };
-        connect(settings, patience).await
+        connect(settings, patience, self.guarded.voice()).await
     }
 
     /// Acquires the lock.

@@ -63,6 +63,12 @@ pub enum Execution {
 pub enum Cause {
     /// No connection could be made.
     Unreachable,
+    /// The server ended the connection before any request, with an error that states why: it has too many clients.
+    TurnedAway,
+    /// `DENIED`: the server is in protected mode, and accepts only clients of its own machine.
+    ProtectedMode,
+    /// The clock of the tokio runtime is paused, so that a time-out ends before a server can answer.
+    PausedClock,
     /// No reply came in time.
     TimedOut,
     /// The connection ended during the call.
@@ -117,6 +123,8 @@ impl Cause {
         !matches!(
             self,
             Cause::NoAuth
+                | Cause::ProtectedMode
+                | Cause::PausedClock
                 | Cause::Tls
                 | Cause::NoPermission
                 | Cause::NoDatabase
@@ -151,6 +159,15 @@ impl Cause {
     pub const fn advice(self) -> &'static str {
         match self {
             Cause::Unreachable => "check that the node runs, and that its address is right",
+            Cause::TurnedAway => {
+                "it ended the connection before any request: raise its maxclients, or end connections that are not needed"
+            }
+            Cause::ProtectedMode => {
+                "it accepts only clients of its own machine: give it a password (requirepass) or users, and log in"
+            }
+            Cause::PausedClock => {
+                "let the clock run (no start_paused), or use embedded nodes, whose time is that of the clock"
+            }
             Cause::TimedOut => "the server or the network is slow or stopped",
             Cause::Closed => {
                 "the server or the network ended the connection, the next call makes another"
@@ -169,7 +186,9 @@ impl Cause {
                 "grant the user the commands and keys that locks need (see the docs)"
             }
             Cause::NoDatabase => "the address names a database that the server does not have",
-            Cause::Unsupported => "the server cannot do what the settings ask for: see its version",
+            Cause::Unsupported => {
+                "the server lacks what locks or the settings need: see its version and its settings"
+            }
             Cause::WrongType => {
                 "the key holds something that is not a lock: choose another name or a key prefix"
             }
@@ -191,7 +210,14 @@ impl Cause {
 
 impl fmt::Display for TransportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.cause.advice(), self.detail)
+        let (advice, detail) = (self.cause.advice(), &self.detail);
+        match self.cause {
+            // What was said comes first, because no advice is as exact.
+            Cause::TurnedAway | Cause::ProtectedMode | Cause::PausedClock => {
+                write!(f, "{detail}: {advice}")
+            }
+            _ => write!(f, "{advice}: {detail}"),
+        }
     }
 }
 

@@ -122,22 +122,17 @@ local function grant(replies)
   return at
 end
 
--- Publishes for each release without a reply whose owner holds the name. Returns how many claims the batch deletes.
-local function let_go(replies, key, at)
+-- Looks for each release without a reply whether its owner holds the name. Returns how many claims the batch deletes.
+local function find_held(replies, key, at)
   local call, keys, args, ends = call, keys, args, 0
   for k = acquires + renewals + 1, acquires + renewals + releases do
     key, at = key + 1, at + 2
     if not replies[k] then
       doing = k
       local held = call('HMGET', keys[key], 'mode', args[at - 2])
-      if held[1] or not held[2] then
-        replies[k] = 0
-      else
-        local told = call('PUBLISH', args[at - 1], '0')
-        replies[k] = told == 0 and 1 or told + 3
-      end
+      replies[k] = not held[1] and held[2] and 1 or 0
     end
-    if type(replies[k]) == 'number' and 0 < replies[k] then ends = ends + 1 end
+    if replies[k] == 1 then ends = ends + 1 end
   end
   return ends
 end
@@ -164,21 +159,29 @@ for k = acquires + 1, acquires + renewals do
   key, at = key + 2, at + values
 end
 
-local ends = releases == 0 and 0 or all_of(let_go, replies, key, at)
+local ends = releases == 0 and 0 or all_of(find_held, replies, key, at)
 if ends == 0 then return replies end
 local ended, first = keys, acquires + renewals
 if ends < releases then
   ended = {}
   for k = 1, releases do
-    local reply = replies[first + k]
-    if type(reply) == 'number' and 0 < reply then ended[#ended + 1] = keys[key + k] end
+    if replies[first + k] == 1 then ended[#ended + 1] = keys[key + k] end
   end
   key = 0
 end
 local deleted = redis.pcall('DEL', unpack(ended, key + 1, key + ends))
-if type(deleted) == 'table' then
-  for k = first + 1, first + releases do
-    if type(replies[k]) == 'number' and 0 < replies[k] then replies[k] = refusal(deleted) end
+-- The names are free before the messages, and an error of a message undoes nothing.
+for k = first + 1, first + releases do
+  at = at + 2
+  if replies[k] == 1 then
+    local told = type(deleted) == 'number' and redis.pcall('PUBLISH', args[at - 1], '0')
+    if not told then
+      replies[k] = refusal(deleted)
+    elseif type(told) == 'table' then
+      replies[k] = {1, refusal(told)}
+    elseif told ~= 0 then
+      replies[k] = told + 3
+    end
   end
 end
 return replies

@@ -83,7 +83,8 @@ if not yours and not (free and (not head or head == owner)) then
   settle(true)
   if free and dropped then
     head = head or owner
-    call('PUBLISH', ARGV[6] .. ':' .. head, '0')
+    -- The place in the queue stands even if this user may not wake the waiter.
+    redis.pcall('PUBLISH', ARGV[6] .. ':' .. head, '0')
   end
   return reply
 end

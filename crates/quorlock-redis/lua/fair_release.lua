@@ -11,12 +11,14 @@
 -- Replies  1  freed
 --          2  kept at the stated count
 --          3  the owner had no claim but a place in the queue, and has left it
+--          {1, error}, {3, error}, {0, error}  the same, and the server refused to wake the next waiter
 --          0  the owner had neither
 -- Errors   WRONGTYPE  one of the keys has another type
 --
 -- The script must be atomic: between a look and the deletion, the claim could expire, and another owner's would be
 -- deleted. It wakes one waiter, however many there are. A waiter that leaves the head of the queue while the name is
--- free passes the turn on: the message that the name is free may have been sent to this waiter alone.
+-- free passes the turn on: the message that the name is free may have been sent to this waiter alone. The deletion
+-- comes before the message, and an error of the message does not undo it.
 local call = redis.call
 local claim, queue, timeouts, alive, owner = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1]
 
@@ -41,12 +43,10 @@ call('ZREM', alive, owner)
 local free = yours or call('EXISTS', claim) == 0
 if first then head = first_waiting(queue, timeouts, alive, now) end
 if head then keep_theirs(queue, timeouts, alive, head) end
+if yours then call('DEL', claim) end
+local reply = yours and 1 or waited and 3 or 0
 if head and free and (yours or first or dropped) then
-  call('PUBLISH', ARGV[3] .. ':' .. head, '0')
+  local told = redis.pcall('PUBLISH', ARGV[3] .. ':' .. head, '0')
+  if type(told) == 'table' then return {reply, told} end
 end
-if yours then
-  call('DEL', claim)
-  return 1
-end
-if waited then return 3 end
-return 0
+return reply

@@ -9,18 +9,24 @@
 -- ARGV[3]  prefix of the keys of the readers' leases; the rest is reader..':rwlock_timeout:'..n
 --
 -- Replies  1       freed; if no owner held the name, dead waiters or the first one were removed from the queue
+--          {1, error}  the same, and the server refused to publish that
 --          0       no owner held it, and the queue was empty
 -- Errors   WRONGTYPE  the key is no lock, and stays
 --
 -- The script must be atomic: it deletes exactly what it has examined. A key that is neither one owner with a count nor
--- a read-write lock is no lock: an operator who mistypes a name must not delete a program's data. The message is
--- published before the deletion, because it is not a write: if the user may not publish, the error comes while the
--- claim is intact.
+-- a read-write lock is no lock: an operator who mistypes a name must not delete a program's data. The deletion comes
+-- before the message, and an error of the message does not undo it.
 local call = redis.call
 local claim, queue, timeouts, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 
 -- Every loop is bounded: a count in another program's hash can be arbitrarily large.
 local MOST_FIELDS, MOST_DELETED = 10000, 10000
+
+-- Returns the reply when the name is free.
+local function freed(channel, message)
+  local told = redis.pcall('PUBLISH', channel, message)
+  return type(told) == 'table' and {1, told} or 1
+end
 
 local fields = call('HLEN', claim)
 if fields == 0 then
@@ -33,8 +39,7 @@ if fields == 0 then
     head = first_waiting(queue, timeouts, alive, now)
   end
   if head then keep_theirs(queue, timeouts, alive, head) end
-  call('PUBLISH', head and ARGV[1] .. ':' .. head or ARGV[1], '0')
-  return 1
+  return freed(head and ARGV[1] .. ':' .. head or ARGV[1], '0')
 end
 local mode, beat = unpack(call('HMGET', claim, 'mode', 'beat'))
 
@@ -48,7 +53,6 @@ if mode == 'read' or mode == 'write' then
       return redis.error_reply('WRONGTYPE the key is a hash, but not a lock')
     end
   end
-  call('PUBLISH', ARGV[2], '1')
   -- Deletes the first lease of every reader, then every second one, and so on. In the order of readers, one with a
   -- count of billions would use up the bound, and the leases of all others would stay. Leases that are left expire by
   -- their TTLs.
@@ -64,7 +68,7 @@ if mode == 'read' or mode == 'write' then
     nth = nth + 1
   end
   call('DEL', claim)
-  return 1
+  return freed(ARGV[2], '1')
 end
 
 local held = fields == (beat and 2 or 1) and call('HGETALL', claim)
@@ -74,6 +78,5 @@ if not count or not string.match(count, '^[1-9]%d*$') or #count > 15 then
 end
 
 local head = first_waiting(queue, timeouts, alive, server_now())
-if head then call('PUBLISH', ARGV[1] .. ':' .. head, '0') else call('PUBLISH', ARGV[1], '0') end
 call('DEL', claim)
-return 1
+return freed(head and ARGV[1] .. ':' .. head or ARGV[1], '0')

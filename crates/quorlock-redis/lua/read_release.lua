@@ -7,14 +7,14 @@
 -- ARGV[4]  channel of the name
 --
 -- Replies  1  freed
+--          {1, error}  freed, and the server refused to publish that
 --          2  kept at the stated count
 --          3  ended; others read, or an owner writes
 --          0  not the owner's: it never was, has expired, or was released before
 -- Errors   WRONGTYPE  the key has another type
 --
 -- The script must be atomic: between a look and the deletion, B could begin to read, and its claim would be deleted.
--- The message is published before any deletion, because it is not a write: if the user may not publish, the error
--- comes while nothing has been done.
+-- The deletion comes first, and an error of the message does not undo it.
 local call = redis.call
 local claim, owner, count = KEYS[1], ARGV[1], tonumber(ARGV[2])
 
@@ -64,11 +64,11 @@ local function somebody_reads()
 end
 
 local stays = mode == 'write' or somebody_reads()
-if not stays then call('PUBLISH', ARGV[4], '0') end
 for i = 1, before do call('DEL', lease(owner, i)) end
 if stays then
   call('HDEL', claim, owner)
   return 3
 end
 call('DEL', claim)
-return 1
+local told = redis.pcall('PUBLISH', ARGV[4], '0')
+return type(told) == 'table' and {1, told} or 1

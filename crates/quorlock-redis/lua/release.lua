@@ -7,19 +7,21 @@
 --
 -- Replies  1  freed, and no client was listening
 --          4  freed, and one client was listening; 5: two, and so on
+--          {1, error}  freed, and the server refused to publish that
 --          2  kept at the stated count
 --          0  not the owner's: it never was, has expired, or was released before
 -- Errors   WRONGTYPE  the key has another type
 --
 -- The script must be atomic: between a look and the deletion, A's claim could expire, B be granted the name, and B's
--- claim be deleted. The message is published before the deletion, because it is not a write: if the user may not
--- publish, the error comes while nothing has been done. No client can act on the message before the script ends.
+-- claim be deleted. The deletion comes first, and an error of the message does not undo it: a user who may not publish
+-- would otherwise hold every name for a whole lease after its use.
 local held = redis.call('HMGET', KEYS[1], 'mode', ARGV[1])
 if held[1] or not held[2] then return 0 end
 if ARGV[2] ~= '0' then
   redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
   return 2
 end
-local told = redis.call('PUBLISH', ARGV[3], '0')
 redis.call('DEL', KEYS[1])
+local told = redis.pcall('PUBLISH', ARGV[3], '0')
+if type(told) == 'table' then return {1, told} end
 return told == 0 and 1 or told + 3

@@ -9,13 +9,13 @@
 -- Replies  1  freed
 --          2  kept at the stated count
 --          3  ended; the owner still reads, and others may read too
+--          {1, error}, {3, error}  the same, and the server refused to publish that
 --          0  not the owner's: it never was, has expired, or was released before
 -- Errors   WRONGTYPE  the key has another type
 --
 -- The script must be atomic: between a look and the deletion, A's claim could expire, B be granted the name, and B's
 -- claim be deleted. Waiters are woken also when another lease to read remains: the readers among them may enter. The
--- message is published before any deletion, because it is not a write: if the user may not publish, the error comes
--- while nothing has been done.
+-- deletion comes first, and an error of the message does not undo it.
 local call = redis.call
 local claim, field = KEYS[1], ARGV[1]
 
@@ -54,11 +54,12 @@ local function somebody_reads()
 end
 
 local stays = somebody_reads()
-call('PUBLISH', ARGV[4], '1')
-if not stays then
+if stays then
+  call('HDEL', claim, field)
+  call('HSET', claim, 'mode', 'read')
+else
   call('DEL', claim)
-  return 1
 end
-call('HDEL', claim, field)
-call('HSET', claim, 'mode', 'read')
-return 3
+local reply = stays and 3 or 1
+local told = redis.pcall('PUBLISH', ARGV[4], '1')
+return type(told) == 'table' and {reply, told} or reply

@@ -204,6 +204,7 @@ impl RedisTransport {
 
     fn refused(&self, error: TransportError) -> ConnectError {
         let address = self.address().to_owned();
+        let error = self.timed(error);
         let detail = error.detail.clone();
         match (error.cause, error.execution) {
             (Cause::Unreachable, _) => ConnectError::Unreachable { address, detail },

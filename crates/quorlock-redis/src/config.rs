@@ -9,6 +9,7 @@ use redis::RedisConnectionInfo;
 use crate::address::{Scheme, hosts};
 use crate::connect::{Connect, Network};
 use crate::credentials::Credentials;
+use crate::doubt::Doubt;
 use crate::security::Security;
 use crate::timer::LONGEST_SPAN;
 #[cfg(feature = "tls")]
@@ -29,6 +30,12 @@ const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 pub struct RedisConfig {
     pub(crate) network: Arc<dyn Connect>,
+    /// Whether the user has set the network, whose time may be that of tokio's clock.
+    pub(crate) has_own_network: bool,
+    /// Prefix of all names, for the rules in errors.
+    pub(crate) prefix: Vec<u8>,
+    /// What hears doubts that replies raise.
+    pub(crate) doubts: Option<DoubtListener>,
     pub(crate) connect_timeout: Duration,
     /// Bound on a call; `None` if the user has set none.
     pub(crate) call_timeout: Option<Duration>,
@@ -58,10 +65,29 @@ impl fmt::Debug for CredentialsSource {
     }
 }
 
+/// What hears doubts about servers. Its `Debug` shows nothing.
+#[derive(Clone)]
+pub(crate) struct DoubtListener(Arc<dyn Fn(&str, &Doubt) + Send + Sync>);
+
+impl DoubtListener {
+    pub(crate) fn tell(&self, address: &str, doubt: &Doubt) {
+        (self.0)(address, doubt);
+    }
+}
+
+impl fmt::Debug for DoubtListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DoubtListener")
+    }
+}
+
 impl Default for RedisConfig {
     fn default() -> Self {
         RedisConfig {
             network: Arc::new(Network),
+            has_own_network: false,
+            prefix: Vec::new(),
+            doubts: None,
             connect_timeout: Duration::from_secs(1),
             call_timeout: None,
             ping_interval: Duration::from_secs(5),
@@ -109,6 +135,7 @@ impl RedisConfig {
     #[must_use]
     pub fn network(mut self, network: impl Connect) -> Self {
         self.network = Arc::new(network);
+        self.has_own_network = true;
         self
     }
 
@@ -130,6 +157,30 @@ impl RedisConfig {
     #[must_use]
     pub fn credentials(mut self, credentials: impl Credentials) -> Self {
         self.credentials = Some(CredentialsSource(Arc::new(credentials)));
+        self
+    }
+
+    /// Sets what is called with the address of a server and a doubt about it that a reply raises: that the user may not
+    /// publish the release of a lock ([`Doubt::MayNotPublish`]). It is called at most once for each server and kind of
+    /// channel, must not block, and must not panic. Default: none; the clients of `quorlock` report it as an event.
+    #[must_use]
+    pub fn on_doubt(mut self, hear: impl Fn(&str, &Doubt) + Send + Sync + 'static) -> Self {
+        self.doubts = Some(DoubtListener(Arc::new(hear)));
+        self
+    }
+
+    /// Whether [`RedisConfig::on_doubt`] was called.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn hears_doubts(&self) -> bool {
+        self.doubts.is_some()
+    }
+
+    /// Sets the prefix of all names, which the rules in errors begin with.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn prefix(mut self, prefix: &[u8]) -> Self {
+        self.prefix = prefix.to_vec();
         self
     }
 

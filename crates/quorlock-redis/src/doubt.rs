@@ -26,6 +26,11 @@ pub enum Doubt {
     NeedsFullCoverage,
     /// The user may not subscribe to the channels of locks: waiters are not woken, and poll instead.
     MayNotSubscribe,
+    /// The user may not publish to the channel of a lock: its releases wake no waiter.
+    MayNotPublish {
+        /// What is missing, and the rule that grants it.
+        why: String,
+    },
 }
 
 impl fmt::Display for Doubt {
@@ -44,6 +49,10 @@ impl fmt::Display for Doubt {
             ),
             Doubt::NeedsFullCoverage => f.write_str(
                 "cluster-require-full-coverage is yes, so that all shards stop serving while one has no primary, and a majority of them is no use: set it to no on every node",
+            ),
+            Doubt::MayNotPublish { why } => write!(
+                f,
+                "releases wake no waiter, so that waiters ask from time to time: {why}"
             ),
             Doubt::MayNotSubscribe => f.write_str(
                 "the user may not subscribe, so that waiters are not woken and ask from time to time: grant SUBSCRIBE, UNSUBSCRIBE and &redisson_lock__channel:*",

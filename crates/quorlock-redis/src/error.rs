@@ -10,8 +10,7 @@ use quorlock_core::slot::{Slot, UnfitName};
 use quorlock_core::transport::{Cause, Execution, TransportError};
 use redis::{ServerError, Value};
 
-use self::reply::judge;
-pub(crate) use self::reply::server;
+pub(crate) use self::reply::{denied_command, is_in_script, plain, server};
 use crate::resp::NoReply;
 
 /// The connection ended while a request was in flight: the server may have executed it.
@@ -61,9 +60,12 @@ pub(crate) fn no_tls_handshake() -> TransportError {
     )
 }
 
-/// The connection had ended before the request was sent.
-pub(crate) fn closed_before(detail: &str) -> TransportError {
-    TransportError::definite(Cause::Closed, format!("{detail}: nothing was sent"))
+/// The connection had ended before the request was sent, for this reason.
+pub(crate) fn closed_before(why: &TransportError) -> TransportError {
+    if is_farewell(why) {
+        return why.clone().with_execution(Execution::Definite);
+    }
+    TransportError::definite(Cause::Closed, format!("{}: nothing was sent", why.detail))
 }
 
 /// The bytes from the server cannot be a reply.
@@ -81,13 +83,47 @@ pub(crate) fn refused_reply(why: NoReply) -> TransportError {
     })
 }
 
-/// The server refused the password. Its error text may repeat the password, so it is not passed on.
-pub(crate) fn not_logged_in(refusal: &ServerError) -> TransportError {
-    let (cause, _) = judge(refusal.code(), refusal.details().unwrap_or_default());
-    match cause {
-        Cause::Loading | Cause::Busy => server(refusal).with_execution(Execution::Definite),
-        _ => TransportError::definite(Cause::NoAuth, "the server refused the login"),
+/// The server refused the password. Error text with a quoted part is not passed on, because it may repeat the password.
+pub(crate) fn not_logged_in(refusal: &ServerError, password: &str) -> TransportError {
+    let error = server(refusal);
+    let words = error.detail.as_str();
+    let is_quoting = words.contains(['\'', '`', '"']) || words.contains(password);
+    let detail = match error.cause {
+        Cause::Loading | Cause::Busy | Cause::TurnedAway | Cause::ProtectedMode => {
+            return error.with_execution(Execution::Definite);
+        }
+        _ if is_quoting => "the server refused the login".to_owned(),
+        _ => format!("the server refused the login: {words}"),
+    };
+    TransportError::definite(Cause::NoAuth, detail)
+}
+
+/// A server that has answered nothing but this error has ended the connection: the error is its reason.
+pub(crate) fn turned_away(farewell: &ServerError) -> TransportError {
+    let error = plain(farewell);
+    match error.cause {
+        Cause::Server => TransportError::definite(
+            Cause::TurnedAway,
+            format!("the server says: {}", error.detail),
+        ),
+        cause => TransportError::definite(cause, error.detail),
     }
+}
+
+/// The same, from a server that was asked for TLS and has answered without it.
+#[cfg(feature = "tls")]
+pub(crate) fn turned_away_unencrypted(farewell: &ServerError) -> TransportError {
+    let error = turned_away(farewell);
+    let detail = format!(
+        "{} (without TLS: if it does not speak TLS, write redis://)",
+        error.detail
+    );
+    TransportError::definite(error.cause, detail)
+}
+
+/// Whether the server has turned this client away, and a retry on the same connection is of no use.
+pub(crate) fn is_farewell(error: &TransportError) -> bool {
+    matches!(error.cause, Cause::TurnedAway | Cause::ProtectedMode)
 }
 
 /// The source of the credentials returned none.
@@ -135,6 +171,15 @@ pub(crate) fn not_sent_in_time() -> TransportError {
     TransportError::definite(
         Cause::TimedOut,
         "the calls before it took as long as the call time-out: nothing was sent",
+    )
+}
+
+/// The time for a call was over by tokio's clock, which is paused: hardly any time has passed for the server.
+pub(crate) fn paused_clock(error: &TransportError) -> TransportError {
+    TransportError::new(
+        error.execution,
+        Cause::PausedClock,
+        format!("tokio's clock is paused, and jumped: {}", error.detail),
     )
 }
 
@@ -213,9 +258,11 @@ mod tests {
                 "ERR unknown command 'AUTH', with args beginning with: 'hunter2'",
                 Cause::NoAuth,
             ),
+            ("ERR hunter2 is not the password", Cause::NoAuth),
             ("LOADING Redis is loading", Cause::Loading),
+            ("ERR max number of clients reached", Cause::TurnedAway),
         ] {
-            let error = not_logged_in(&refusal(line));
+            let error = not_logged_in(&refusal(line), "hunter2");
             assert_eq!((error.cause, error.execution), (cause, Execution::Definite));
             assert!(!format!("{error} {error:?}").contains("hunter2"));
         }

@@ -19,6 +19,7 @@
 //! | `target`, `link`, `connection` | the command connection: where it leads, one of them and its health, which one is current |
 //! | `subscription` | the wake-up connection: who listens to which channel, and the subscriptions on the server |
 //! | `script`, `key` | requests as script calls; the scripts are in `lua/` |
+//! | `rights` | what a lock needs of a server, and what a user lacks of it |
 //! | `error` | whether a request that failed may have been executed |
 //! | `wait` | how far a write must be replicated or persisted before it counts |
 //! | `timer` | clock, sleeping, spawning |
@@ -55,6 +56,7 @@ mod keyslot;
 mod link;
 mod multiplexer;
 mod resp;
+mod rights;
 mod route;
 mod scan;
 mod script;

@@ -155,11 +155,21 @@ impl Connection {
     pub(crate) async fn greet(&self, target: &Target) -> Result<(), TransportError> {
         let loads: Vec<Cmd> = script::load().collect();
         let answers = join_all(loads.iter().map(|cmd| self.ask(target, cmd)));
+        let mut farewell = None;
         for answer in answers.await {
-            if let Value::ServerError(refusal) = answer? {
-                let refusal = error::server(&refusal);
-                if refusal.cause == Cause::NoAuth {
-                    return Err(refusal);
+            match answer {
+                Ok(Value::ServerError(refusal)) => {
+                    let error = error::server(&refusal);
+                    if error.cause == Cause::NoAuth || error::is_farewell(&error) {
+                        return Err(error);
+                    }
+                    let is_unexpected = error.cause == Cause::Server;
+                    farewell = farewell.or(is_unexpected.then_some(refusal));
+                }
+                Ok(_) => {}
+                // What the server said before it ended the connection is the reason.
+                Err(error) => {
+                    return Err(farewell.map_or(error, |words| error::turned_away(&words)));
                 }
             }
         }

@@ -163,7 +163,7 @@ impl Multiplexer {
         let mut state = self.lock();
         if let Some(error) = &state.closed {
             // The cause is `Closed`, not `Unreachable`: the connection had been made, so the address is right.
-            return Err(error::closed_before(&error.detail));
+            return Err(error::closed_before(error));
         }
         if MOST_WAITING <= state.waiting.len() - state.replied {
             return Err(error::unreachable(
@@ -214,7 +214,7 @@ impl Multiplexer {
                 |_, stage| {
                     Some(Err(match stage {
                         RequestStage::Sent => why.clone(),
-                        RequestStage::Queued => error::closed_before(&why.detail),
+                        RequestStage::Queued => error::closed_before(why),
                     }))
                 },
                 &mut woken,

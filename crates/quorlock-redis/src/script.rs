@@ -56,7 +56,7 @@ pub(crate) mod batch;
 mod fair;
 mod read_write;
 
-pub(crate) use self::answer::decode;
+pub(crate) use self::answer::{decode, unpublished};
 
 /// A script, and the digest that identifies it to a server that has loaded it.
 struct Script {

@@ -79,6 +79,11 @@ impl Target {
         Ok(Some(login.or_user(own.username())))
     }
 
+    /// Whether connections log in.
+    pub(crate) fn logs_in(&self) -> bool {
+        self.login.password().is_some() || self.config.credentials.is_some()
+    }
+
     /// Whether the login may change.
     pub(crate) fn has_changing_credentials(&self) -> bool {
         self.login.password().is_none() && self.config.credentials.is_some()

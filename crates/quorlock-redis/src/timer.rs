@@ -25,6 +25,36 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
+/// Both clocks at one moment: that of tokio, which a test may pause, and that of the system.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clocks {
+    tokio: Instant,
+    system: std::time::Instant,
+}
+
+impl Clocks {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "explains a time-out, decides nothing"
+    )]
+    pub(crate) fn now() -> Self {
+        // The system's clock is read first here and last below: a thread that is suspended between two reads does not
+        // make tokio's clock look ahead.
+        let system = std::time::Instant::now();
+        Clocks {
+            tokio: now(),
+            system,
+        }
+    }
+
+    /// Whether tokio's clock has run ahead of the system's since then. A paused clock does, because it jumps to the next
+    /// timer when all tasks wait. Otherwise the two are the same clock.
+    pub(crate) fn is_ahead(&self) -> bool {
+        let tokio = now().saturating_duration_since(self.tokio);
+        self.system.elapsed() + Duration::from_millis(1) < tokio
+    }
+}
+
 /// Returns the output of `future`, or `None` if the deadline comes first.
 /// Not an `async fn`, which would reserve memory for the future twice.
 pub(crate) fn by<F: Future>(

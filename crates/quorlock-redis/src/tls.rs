@@ -3,6 +3,7 @@
 mod danger;
 mod explained;
 mod material;
+mod overheard;
 mod stream;
 
 use std::fmt;
@@ -15,6 +16,7 @@ use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 use self::material::{Built, Identity, Pem, Verification};
+use self::overheard::{FirstBytes, Overheard};
 use self::stream::Secured;
 use crate::connect::{ByteStream, Endpoint};
 use crate::error;
@@ -173,14 +175,18 @@ impl Tls {
         let shown = name.to_str().into_owned();
         // The caller has the same deadline, and would report only that there is no connection.
         let patience = deadline.saturating_duration_since(timer::now());
+        let first = FirstBytes::default();
+        let stream: Box<dyn ByteStream> = Box::new(Overheard::new(stream, first.clone()));
         let handshake = connector.connect(name, stream);
-        match timer::by(deadline - patience / 16, handshake).await {
-            Some(Ok(stream)) => Ok(Box::new(Secured::new(stream, shown, note))),
-            Some(Err(error)) => Err(error::not_secured(&explained::of_handshake(
-                &error, &shown, &note,
-            ))),
-            None => Err(error::no_tls_handshake()),
-        }
+        let refused = match timer::by(deadline - patience / 16, handshake).await {
+            Some(Ok(stream)) => return Ok(Box::new(Secured::new(stream, shown, note))),
+            Some(Err(error)) => error::not_secured(&explained::of_handshake(&error, &shown, &note)),
+            None => error::no_tls_handshake(),
+        };
+        // A server that turns a client away says so before any handshake, and without encryption.
+        Err(first
+            .farewell()
+            .map_or(refused, |words| error::turned_away_unencrypted(&words)))
     }
 
     fn name_of(&self, to: &Endpoint) -> Result<ServerName<'static>, TransportError> {

@@ -1,5 +1,7 @@
 //! The transport to a Redis server: carries a request there, and its reply back.
 
+mod refused;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -10,10 +12,11 @@ use quorlock_core::message::{Channel, ReleaseReply, Renew, Reply, Request};
 use quorlock_core::name::Name;
 use quorlock_core::slot::{ServerNumber, Slot, UnfitName};
 use quorlock_core::transport::{
-    Call, Execution, Listener, Subscription, Transport, TransportError, Witness,
+    Call, Cause, Execution, Listener, Subscription, Transport, TransportError, Witness,
 };
 use redis::{ConnectionAddr, Value};
 
+use self::refused::{Sent, WakeUpDoubts};
 use crate::address::cluster::ClusterAddress;
 use crate::address::group::GroupAddress;
 use crate::address::{Address, AddressError, Scheme};
@@ -27,7 +30,7 @@ use crate::route::{Refused, Route, Routes};
 use crate::server::{Bounds, Job};
 use crate::tag::Tag;
 use crate::target::Target;
-use crate::timer::{self, Instant};
+use crate::timer::{self, Clocks, Instant};
 use crate::wait::{self, Wait};
 use crate::{error, key, script};
 
@@ -54,6 +57,9 @@ struct Inner {
     /// The address without credentials.
     shown: String,
     config: RedisConfig,
+    doubts: WakeUpDoubts,
+    /// When the transport was made.
+    made: Clocks,
 }
 
 impl RedisTransport {
@@ -64,6 +70,11 @@ impl RedisTransport {
 
     pub(crate) fn config(&self) -> &RedisConfig {
         &self.inner.config
+    }
+
+    /// Tells a time-out that a paused clock has caused from one of the server.
+    pub(crate) fn timed(&self, error: TransportError) -> TransportError {
+        self.inner.timed(error)
     }
 
     /// How far a write must be replicated or persisted before it counts.
@@ -151,6 +162,8 @@ impl RedisTransport {
             routes,
             shown,
             config,
+            doubts: WakeUpDoubts::default(),
+            made: Clocks::now(),
         };
         RedisTransport {
             inner: Arc::new(inner),
@@ -243,7 +256,8 @@ impl Inner {
             // A server that refuses in this way has executed nothing, so the request is not executed twice.
             match self.routes.elsewhere(refused, words) {
                 None => {
-                    let error = error::server(words);
+                    let sent = self.sent(&request, &route, &link);
+                    let error = Box::pin(sent.explained(words, deadline)).await;
                     server.retire_if_useless(&link, &error);
                     return Err(error);
                 }
@@ -304,6 +318,32 @@ impl Inner {
         slot.map_err(|unfit| error::unfit(&unfit))
     }
 
+    fn sent<'a>(
+        &'a self,
+        request: &'a Request,
+        route: &'a Route,
+        link: &'a Arc<Connection>,
+    ) -> Sent<'a> {
+        Sent {
+            request,
+            home: self.routes.home(),
+            server: &route.server,
+            link,
+        }
+    }
+
+    /// Tells a time-out that a paused clock has caused from one of the server. A network of the user's own may run by
+    /// tokio's clock.
+    fn timed(&self, error: TransportError) -> TransportError {
+        let has_jumped =
+            error.cause == Cause::TimedOut && !self.config.has_own_network && self.made.is_ahead();
+        if has_jumped {
+            error::paused_clock(&error)
+        } else {
+            error
+        }
+    }
+
     /// Decodes the answer of a server that has executed the request.
     async fn judge(
         &self,
@@ -316,6 +356,10 @@ impl Inner {
         let server = &route.server;
         let reply = script::decode(request, answer);
         let mut reply = reply.inspect_err(|_| server.connection.retire(link))?;
+        if self.config.doubts.is_some() {
+            let sent = self.sent(request, route, link);
+            Box::pin(self.doubts.look(sent, &self.shown, answer, &reply)).await;
+        }
         if let (Request::Release(ask), Reply::Release(ReleaseReply::Freed { told: told @ 1.. })) =
             (request, &mut reply)
             && server
@@ -413,10 +457,11 @@ impl Transport for RedisTransport {
     fn call(&self, request: Request) -> Call {
         let inner = Arc::clone(&self.inner);
         Box::pin(async move {
-            match inner.parts(&request)? {
+            let replied = match inner.parts(&request)? {
                 Some(parts) => Box::pin(inner.renew_apart(parts)).await,
                 None => inner.exchange(request).await,
-            }
+            };
+            replied.map_err(|error| inner.timed(error))
         })
     }
 

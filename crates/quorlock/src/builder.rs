@@ -225,6 +225,17 @@ impl LocksBuilder {
         self
     }
 
+    /// Sets what hears doubts about servers that replies raise, in addition to the settings of [`LocksBuilder::redis`].
+    #[cfg(feature = "redis")]
+    #[doc(hidden)]
+    pub fn on_doubt(
+        mut self,
+        hear: impl Fn(&str, &quorlock_redis::Doubt) + Send + Sync + 'static,
+    ) -> Self {
+        self.redis = self.redis.on_doubt(hear);
+        self
+    }
+
     /// Creates a client of one node with a custom transport.
     ///
     /// Must be called inside a tokio runtime unless [`LocksBuilder::runtime`] is set.

@@ -7,7 +7,7 @@ use quorlock_core::name::Name;
 use quorlock_core::quorum::Threshold;
 use quorlock_core::transport::Transport;
 use quorlock_redis::{
-    Backlog, Checked, ConnectError as NodeError, Doubt, RedisClient, RedisTransport,
+    Backlog, Checked, ConnectError as NodeError, Doubt, RedisClient, RedisConfig, RedisTransport,
 };
 
 use crate::builder::{LocksBuilder, distinct};
@@ -122,9 +122,18 @@ impl LocksBuilder {
     ) -> Result<Vec<RedisTransport>, ConnectError> {
         let nodes = addresses
             .into_iter()
-            .map(|address| Ok(RedisTransport::open(address.as_ref(), self.redis.clone())?))
+            .map(|address| Ok(RedisTransport::open(address.as_ref(), self.redis_config())?))
             .collect::<Result<Vec<_>, ConnectError>>()?;
         Ok(self.members(nodes)?)
+    }
+
+    /// The settings of transports. Doubts that their replies raise are reported as events, unless the user hears them.
+    fn redis_config(&self) -> RedisConfig {
+        let config = self.redis.clone().prefix(self.prefix());
+        if config.hears_doubts() || !telemetry::hears_of_doubts() {
+            return config;
+        }
+        config.on_doubt(|address, doubt| telemetry::doubtful(address, doubt))
     }
 
     /// Like [`Locks::majority_of_shards`], with these settings.
@@ -141,7 +150,7 @@ impl LocksBuilder {
         if shards < 3 || shards.is_multiple_of(2) {
             return Err(ConfigError::ShardCount { shards }.into());
         }
-        let cluster = RedisTransport::open(address.as_ref(), self.redis.clone())?;
+        let cluster = RedisTransport::open(address.as_ref(), self.redis_config())?;
         let address = || cluster.address().to_owned();
         if !cluster.is_divided() {
             return Err(ConfigError::NoCluster { address: address() }.into());
@@ -249,7 +258,7 @@ impl LocksBuilder {
     /// # Errors
     /// [`ConnectError`] if the address is not supported, or settings do not fit together.
     pub fn from_redis_client(self, client: &RedisClient) -> Result<Locks, ConnectError> {
-        let node = RedisTransport::from_redis_client(client, self.redis.clone())?;
+        let node = RedisTransport::from_redis_client(client, self.redis_config())?;
         self.doubt_call_timeout();
         Ok(self.build(vec![Arc::new(node)])?)
     }

@@ -44,6 +44,7 @@ const ADAPTER: Floors = &[
     &["doubt.rs"],
     // A call from its request to its reply.
     &["transport.rs"],
+    &["transport/"],
     // A cluster: its servers, and which of them has a slot.
     &["cluster/lookout.rs"],
     &["cluster.rs"],
@@ -73,6 +74,8 @@ const ADAPTER: Floors = &[
     ],
     // The user's settings, and the data on the wire.
     &["tag.rs"],
+    &["rights.rs"],
+    &["rights/"],
     &["config.rs", "script.rs", "script/"],
     &["source/"],
     &["source.rs"],

@@ -4,19 +4,19 @@
 -- Redisson listens in one of the two ways, depending on its settings and the version of the server, and does not
 -- receive messages sent the other way. Our clients listen in both, and treat the second of two messages in a row as a
 -- copy. A server before Redis 7 does not know SPUBLISH, and a user may have no permission for it. The release succeeds
--- in either case.
+-- in either case. Scripts publish by pcall only, because a refused message does not undo a release.
 local server = redis
 local redis = {
   -- The arguments are passed on as they are: a nil for an argument that was not given is an error.
-  call = function(verb, ...)
-    local answer = server.call(verb, ...)
+  call = server.call,
+  pcall = function(verb, ...)
+    local answer = server.pcall(verb, ...)
     if verb == 'PUBLISH' then
       local told = server.pcall('SPUBLISH', ...)
       -- A client that listens in both ways is one listener.
-      if type(told) == 'number' and answer < told then return told end
+      if type(told) == 'number' and type(answer) == 'number' and answer < told then return told end
     end
     return answer
   end,
-  pcall = server.pcall,
   error_reply = server.error_reply,
 }

@@ -3,12 +3,50 @@
 use quorlock_core::transport::{Cause, Execution, TransportError};
 use redis::ServerError;
 
-/// Classifies an error reply.
+/// Classifies an error reply, and adds the rule that grants a command which the server names as missing.
+pub(crate) fn server(error: &ServerError) -> TransportError {
+    let plain = plain(error);
+    let cure = match plain.cause {
+        Cause::NoPermission => cure(&plain.detail),
+        _ => None,
+    };
+    match cure {
+        Some(cure) => {
+            let detail = format!("{}: {cure}", plain.detail);
+            TransportError::new(plain.execution, plain.cause, detail)
+        }
+        None => plain,
+    }
+}
+
+/// Whether a command that the server does not have was called inside a script. The server does not name it.
+pub(crate) fn is_in_script(error: &ServerError) -> bool {
+    let detail = error.details().unwrap_or_default();
+    detail.contains("nknown Redis command called from")
+}
+
+/// Returns the command that a server names in a refusal: `this user has no permissions to run the 'wait' command`.
+pub(crate) fn denied_command(words: &str) -> Option<&str> {
+    let (_, rest) = words.split_once("has no permissions to run the '")?;
+    rest.split_once('\'').map(|(verb, _)| verb)
+}
+
+/// Returns the rule that grants the command which these words name. Redis 7 names the user too.
+fn cure(words: &str) -> Option<String> {
+    let verb = denied_command(words)?;
+    let user = words
+        .split_once("User ")
+        .and_then(|(_, rest)| rest.split_once(" has no"));
+    let user = user.map_or("<user>", |(user, _)| user);
+    Some(format!("ACL SETUSER {user} +{verb}"))
+}
+
+/// Classifies an error reply, with the words of the server only.
 ///
 /// Redis 7 passes on an error that a command raises inside a script unchanged, with the place in the script appended
 /// (`READONLY You can't write against a read only replica. script: <digest>, on @user_script:60.`). Earlier versions
 /// reply `ERR Error running script (call to f_<digest>): @user_script:60: -READONLY You can't ...`.
-pub(crate) fn server(error: &ServerError) -> TransportError {
+pub(crate) fn plain(error: &ServerError) -> TransportError {
     let detail = error.details().unwrap_or_default();
     reply(error.code(), detail)
 }
@@ -22,15 +60,21 @@ fn reply(code: &str, detail: &str) -> TransportError {
         _ => None,
     };
     let (cause, execution) = judge(inner.unwrap_or(code), detail);
-    TransportError::new(
-        execution,
-        cause,
-        match without_place(detail) {
-            "" if code.is_empty() => "an error without words".to_owned(),
-            "" => code.to_owned(),
-            words => format!("{code} {words}"),
-        },
-    )
+    let mut words = match without_place(detail) {
+        "" if code.is_empty() => "an error without words".to_owned(),
+        "" => code.to_owned(),
+        words => format!("{code} {words}"),
+    };
+    // These are the first words of the text.
+    if matches!(cause, Cause::TurnedAway | Cause::ProtectedMode) {
+        words.insert_str(0, "the server says: ");
+    }
+    if let Some(verb) = unknown_command(detail) {
+        words = format!(
+            "the server has no command {verb}: it was renamed or disabled (rename-command), or the service does not offer it"
+        );
+    }
+    TransportError::new(execution, cause, words)
 }
 
 /// Removes the place in the script, which does not help a reader of the error.
@@ -39,6 +83,13 @@ fn without_place(detail: &str) -> &str {
         Some((words, place)) if place.contains("@user_script") => words,
         _ => detail,
     }
+}
+
+/// Returns the name in `unknown command 'WAITAOF', with args beginning with: ..`. Redis 5 has other quotes.
+fn unknown_command(detail: &str) -> Option<&str> {
+    let rest = detail.strip_prefix("unknown command ")?;
+    let rest = rest.strip_prefix(['\'', '`'])?;
+    rest.split_once(['\'', '`']).map(|(verb, _)| verb)
 }
 
 /// Returns the code of the command that failed inside a script, as Redis 5 and 6 word it.
@@ -90,6 +141,13 @@ pub(super) fn judge(code: &str, detail: &str) -> (Cause, Execution) {
         "ERR" if detail.contains("access a non local key in a cluster node") => {
             (Cause::Cluster, Indeterminate)
         }
+        // Seen on 7.0.15: said to a client right after its connection was accepted, which is then closed.
+        "ERR" if detail.starts_with("max number of clients") => (Cause::TurnedAway, Definite),
+        "DENIED" => (Cause::ProtectedMode, Definite),
+        // A command that was renamed or that the service does not offer, possibly after the script has written.
+        _ if detail.contains("nknown Redis command called from") => {
+            (Cause::Unsupported, Indeterminate)
+        }
         // Commands that the adapter sends itself, outside of scripts.
         "ERR" if detail.starts_with("unknown command") => (Cause::Unsupported, Definite),
         "ERR" if detail.starts_with("WAITAOF cannot be used") => (Cause::Unsupported, Definite),
@@ -106,7 +164,10 @@ mod tests {
     fn judged(line: &str) -> (Cause, Execution) {
         let (code, detail) = line.split_once(' ').unwrap();
         let error = reply(code, detail);
-        assert_eq!(error.detail, without_place(line));
+        match unknown_command(detail) {
+            Some(verb) => assert!(error.detail.contains(&format!(" no command {verb}:"))),
+            None => assert!(error.detail.ends_with(without_place(line)), "{error}"),
+        }
         (error.cause, error.execution)
     }
 
@@ -159,6 +220,15 @@ mod tests {
                 "ERR unknown command 'WAITAOF', with args beginning with: '1' '0' '50'",
                 Cause::Unsupported,
             ),
+            ("ERR max number of clients reached", Cause::TurnedAway),
+            (
+                "ERR max number of clients + cluster connections reached",
+                Cause::TurnedAway,
+            ),
+            (
+                "DENIED Redis is running in protected mode because protected mode is enabled.",
+                Cause::ProtectedMode,
+            ),
             (
                 "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.",
                 Cause::Unsupported,
@@ -205,6 +275,14 @@ mod tests {
                 Cause::NoPermission,
             ),
             (
+                "ERR Unknown Redis command called from script script: 6a1, on @user_script:22.",
+                Cause::Unsupported,
+            ),
+            (
+                "ERR Error running script (call to f_6a1): @user_script:22: @user_script: 22: Unknown Redis command called from Lua script",
+                Cause::Unsupported,
+            ),
+            (
                 "NOPERM User bob may not publish script: 6a1, on @user_script:22.",
                 Cause::NoPermission,
             ),
@@ -245,6 +323,27 @@ mod tests {
                 (Cause::NoPermission, Execution::Indeterminate),
                 "{denied}"
             );
+        }
+    }
+
+    #[test]
+    fn a_command_that_a_server_names_is_told_with_the_rule_that_grants_it() {
+        for (line, cure) in [
+            (
+                "NOPERM this user has no permissions to run the 'wait' command",
+                Some("ACL SETUSER <user> +wait"),
+            ),
+            (
+                "NOPERM this user has no permissions to run the 'cluster|slots' command or its subcommand",
+                Some("ACL SETUSER <user> +cluster|slots"),
+            ),
+            (
+                "NOPERM User jobs has no permissions to run the 'info' command",
+                Some("ACL SETUSER jobs +info"),
+            ),
+            ("NOPERM No permissions to access a key", None),
+        ] {
+            assert_eq!(super::cure(line).as_deref(), cure, "{line}");
         }
     }
 

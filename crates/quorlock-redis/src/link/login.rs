@@ -48,7 +48,7 @@ async fn authenticate(wire: &Wire, target: &Target, login: &Login) -> Result<(),
         answer = wire.ask(target, &cmd).await?;
     }
     match answer {
-        Value::ServerError(refusal) => Err(error::not_logged_in(&refusal)),
+        Value::ServerError(refusal) => Err(error::not_logged_in(&refusal, login.password())),
         _ => Ok(()),
     }
 }

@@ -187,12 +187,18 @@ impl Driver {
                 }
             }
         }
+        let unasked = match passed.unwanted.last() {
+            _ if is_asked_for => None,
+            // A server that turns a client away says so without being asked.
+            Some(Value::ServerError(farewell)) => Some(error::turned_away(farewell)),
+            _ => Some(error::no_reply("a reply without a request")),
+        };
         passed.wake();
         if let Some(hearing) = &mut self.hearing {
             hearing.tell();
         }
-        if !is_asked_for {
-            return Err(error::no_reply("a reply without a request"));
+        if let Some(error) = unasked {
+            return Err(error);
         }
         decoded.map(|()| replies)
     }
@@ -240,6 +246,11 @@ impl Future for Driver {
         loop {
             driver.load(cx);
             if let Poll::Ready(error) = driver.poll_write(cx) {
+                // What the server said before it closed the connection may be unread.
+                let error = match driver.poll_read(cx) {
+                    Poll::Ready(said) if error::is_farewell(&said) => said,
+                    _ => error,
+                };
                 driver.multiplexer.close(&error);
                 return Poll::Ready(());
             }

@@ -8,7 +8,7 @@ use quorlock_core::message::{
     ReleaseReply, RenewReply, Reply, Request, Ttl,
 };
 use quorlock_core::transport::TransportError;
-use redis::Value;
+use redis::{ServerError, Value};
 
 use crate::error;
 
@@ -17,6 +17,7 @@ use crate::error;
 /// # Errors
 /// A protocol error if the script never returns this reply. The request may have been executed nevertheless.
 pub(crate) fn decode(request: &Request, answer: &Value) -> Result<Reply, TransportError> {
+    let answer = released(request, answer).map_or(answer, |(reply, _)| reply);
     match request {
         Request::Acquire(Acquire { check: None, .. }) => {
             decode_acquire(answer).map(|reply| reply.map(Reply::Acquire))
@@ -33,6 +34,23 @@ pub(crate) fn decode(request: &Request, answer: &Value) -> Result<Reply, Transpo
         Request::ForceRelease(_) => Ok(decode_force_release(answer).map(Reply::ForceRelease)),
     }?
     .ok_or_else(|| error::nonsense(answer))
+}
+
+/// Returns why the server has published no message for this release, which it has executed.
+pub(crate) fn unpublished<'a>(request: &Request, answer: &'a Value) -> Option<&'a ServerError> {
+    released(request, answer).map(|(_, refusal)| refusal)
+}
+
+/// Splits the reply to a release whose message was refused: the reply of a release, and the refusal.
+fn released<'a>(request: &Request, answer: &'a Value) -> Option<(&'a Value, &'a ServerError)> {
+    let (Request::Release(_) | Request::ForceRelease(_), Value::Array(parts)) = (request, answer)
+    else {
+        return None;
+    };
+    match parts.as_slice() {
+        [reply, Value::ServerError(refusal)] => Some((reply, refusal)),
+        _ => None,
+    }
 }
 
 fn decode_acquire(answer: &Value) -> Result<Option<AcquireReply>, TransportError> {

@@ -9,7 +9,7 @@ pub(super) fn of_handshake(error: &io::Error, name: &str, note: &Option<String>)
     let words = match cause(error) {
         Some(error) => words(error, name),
         None if error.kind() == io::ErrorKind::UnexpectedEof => {
-            "the server closed the connection instead of answering TLS: is this its TLS port?"
+            "the server closed the connection instead of answering TLS: is this its TLS port, and has it fewer clients than its maxclients?"
                 .into()
         }
         None => format!("the connection ended during the TLS handshake: {error}"),

@@ -139,11 +139,11 @@ const RELEASE: &[(&str, &str)] = &[
         "HMGET claim",
         "Shows whether the claim belongs to the owner, and whether it is of this mode.",
     ),
+    ("DEL claim", "Frees the name."),
     (
         "PUBLISH channel",
-        "Wakes waiters. It is not a write and comes first: a user without the right to publish gets the error while nothing has been done.",
+        "Wakes waiters. It comes last, and its error undoes nothing: the name is free even if the user may not publish.",
     ),
-    ("DEL claim", "Frees the name."),
     ("HSET claim", "Stores the number of holds that remain."),
 ];
 
@@ -176,11 +176,11 @@ const BATCH: &[(&str, &str)] = &[
         "HMGET claim",
         "As in a single request: no command reads several hashes.",
     ),
+    ("DEL claim", "Deletes the claims of all released names."),
     (
         "PUBLISH channel",
         "As in a single request: its reply is the number of clients that receive the message.",
     ),
-    ("DEL claim", "Deletes the claims of all released names."),
 ];
 
 const FAIR_ACQUIRE: &[(&str, &str)] = &[
@@ -270,8 +270,8 @@ const FAIR_RELEASE: &[(&str, &str)] = &[
         "EXISTS claim",
         "Shows whether the name is free for the next waiter: the owner had a place, but no claim.",
     ),
-    ("PUBLISH waiter's channel", "Wakes only the first waiter."),
     ("DEL claim", "Frees the name."),
+    ("PUBLISH waiter's channel", "Wakes only the first waiter."),
 ];
 
 const READ_ACQUIRE: &[(&str, &str)] = &[
@@ -330,13 +330,13 @@ const READ_RELEASE: &[(&str, &str)] = &[
         "EXISTS lease",
         "A reader whose lease has expired no longer reads.",
     ),
-    ("PUBLISH readers' channel", "Wakes waiting writers."),
     ("DEL lease", "The owner no longer reads."),
     (
         "HDEL claim",
         "Removes the owner's field, because others still read.",
     ),
     ("DEL claim", "Frees the name."),
+    ("PUBLISH readers' channel", "Wakes waiting writers."),
 ];
 
 const WRITE_ACQUIRE: &[(&str, &str)] = &[
@@ -390,11 +390,11 @@ const WRITE_RELEASE: &[(&str, &str)] = &[
         "HSCAN claim",
         "Finds readers, including the owner itself. If there are any, the claim stays.",
     ),
+    ("DEL claim", "Frees the name."),
     (
         "PUBLISH readers' channel",
         "Wakes all waiters: readers may enter together.",
     ),
-    ("DEL claim", "Frees the name."),
 ];
 
 const INSPECT: &[(&str, &str)] = &[
@@ -437,8 +437,8 @@ const FORCE_RELEASE: &[(&str, &str)] = &[
         "Shows which waiters for the fair lock are dead by now.",
     ),
     ("LINDEX queue", "Reads the first waiter."),
-    ("PUBLISH channel", "Wakes waiters."),
-    ("PUBLISH readers' channel", "Wakes waiters."),
     ("DEL lease", "Ends the holds of readers."),
     ("DEL claim", "Frees the name."),
+    ("PUBLISH channel", "Wakes waiters."),
+    ("PUBLISH readers' channel", "Wakes waiters."),
 ];
