@@ -4,6 +4,30 @@ from shared import COUNTER
 
 # The queue: the waiters, until when Redisson keeps each place, and until when a waiter of Quorlock counts as alive.
 QUEUE = """
+-- F9: mends a queue of which a key was evicted.
+local function mend(queue, timeouts, alive, now)
+  local has_times, has_alive = redis.call('EXISTS', timeouts) == 1, redis.call('EXISTS', alive) == 1
+  if not redis.call('LINDEX', queue, 0) then
+    if has_times then redis.call('ZSCORE', timeouts, '') redis.call('DEL', timeouts) end
+    if has_alive then redis.call('ZSCORE', alive, '') redis.call('DEL', alive) end
+    return
+  end
+  if has_times and has_alive then return end
+  local left, place, waiter = redis.call('PTTL', queue), 0, nil
+  while true do
+    waiter = redis.call('LINDEX', queue, place)
+    if not waiter then break end
+    place = place + 1
+    if not has_alive and left >= 0 then redis.call('ZADD', alive, text_of(now + left), waiter) end
+    if not has_times and redis.call('ZSCORE', alive, waiter) then
+      redis.call('ZADD', timeouts, text_of(now + place * 300000), waiter)
+    end
+  end
+  if left >= 0 then
+    redis.call('PEXPIRE', timeouts, left)
+    redis.call('PEXPIRE', alive, left)
+  end
+end
 -- Until when the place of an owner lasts, and whether that is over: a waiter of Redisson's has no entry in `alive` (F7).
 local function place_ends(timeouts, alive, owner, now)
   local ours = tonumber(redis.call('ZSCORE', alive, owner) or nil)
@@ -13,6 +37,7 @@ local function place_ends(timeouts, alive, owner, now)
 end
 -- F4: how many at the head of the queue are dead, who comes after them, and until when that one's place lasts.
 local function look_at_queue(queue, timeouts, alive, now)
+  mend(queue, timeouts, alive, now)
   local dead = 0
   while true do
     local first = redis.call('LINDEX', queue, dead)

@@ -28,9 +28,11 @@ end"
 
 mod agree;
 mod arm;
+mod cases;
 mod embedded_arm;
 pub mod files;
 mod generate;
+mod names;
 mod raw;
 mod redis_arm;
 mod spec_arm;
@@ -39,8 +41,10 @@ mod twin;
 
 pub use agree::{Coverage, agree};
 pub use arm::{Arm, Looks};
+pub use cases::Cases;
 pub use embedded_arm::EmbeddedArm;
-pub use generate::{Cases, gathered_sequences, many_names, names, sequences};
+pub use generate::{evicting_sequences, gathered_sequences, sequences};
+pub use names::{many_names, names, owners};
 pub use redis_arm::RedisArm;
 pub use spec_arm::SpecArm;
 pub use step::{Plant, Step};

@@ -12,6 +12,7 @@ mod servers {
     pub(crate) mod durable;
     pub(crate) mod encrypted;
     pub(crate) mod errors;
+    pub(crate) mod fair_queues;
     pub(crate) mod harness;
     pub(crate) mod leading;
     pub(crate) mod logins;
@@ -53,6 +54,7 @@ fn main() {
         servers::encrypted::trials(),
         servers::encrypted::replaced::trials(),
         servers::errors::trials(),
+        servers::fair_queues::trials(),
         servers::harness::trials(),
         servers::leading::trials(),
         servers::logins::trials(),

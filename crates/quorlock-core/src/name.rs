@@ -42,6 +42,18 @@ impl Name {
         &self.0
     }
 
+    /// Returns the part of the name from which the keys beside its claim are derived: `x` for both `x` and `{x}`.
+    ///
+    /// Names with the same stem are twins: they have one token counter, one queue and the same channels, and only their
+    /// claims differ.
+    #[must_use]
+    pub fn stem(&self) -> &[u8] {
+        match self.as_bytes() {
+            [b'{', inner @ .., b'}'] if !inner.is_empty() && !inner.contains(&b'{') => inner,
+            name => name,
+        }
+    }
+
     /// Returns the name as text, if it is valid UTF-8.
     #[must_use]
     pub fn to_str(&self) -> Option<&str> {
@@ -148,6 +160,27 @@ mod tests {
         let kept = "another name's token counter";
         let error = Name::new("redisson_lock_token:{x}");
         assert_eq!(error, Err(NameError::Reserved { kept }));
+    }
+
+    #[test]
+    fn twins_have_one_stem() {
+        let stem = |name: &str| {
+            let name = Name::new(name).unwrap();
+            String::from_utf8(name.stem().to_vec()).unwrap()
+        };
+        for (name, expected) in [
+            ("x", "x"),
+            ("{x}", "x"),
+            ("a}", "a}"),
+            ("{a}}", "a}"),
+            ("{}", "{}"),
+            ("{x}:7", "{x}:7"),
+            ("{x", "{x"),
+            ("{{x}}", "{{x}}"),
+            ("{x}{y}", "{x}{y}"),
+        ] {
+            assert_eq!(stem(name), expected, "{name}");
+        }
     }
 
     #[test]

@@ -4,7 +4,9 @@
 //! in-memory node and the simulator run this code. On a real server the Lua scripts of `quorlock-redis` give the same
 //! answers, which a conformance test checks on generated sequences.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::claim_version::ClaimVersion;
 use crate::failure::Cause;
@@ -26,12 +28,15 @@ mod plain;
 mod read_write;
 
 pub use held::{Held, ReadWrite};
-use keys::{Key, Keys};
+pub use keys::KeyKind;
+use keys::{Key, Keys, OwnKeys, SharedKeys};
 
 /// The keys of one node.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Node {
-    names: BTreeMap<Name, Keys>,
+    names: BTreeMap<Name, OwnKeys>,
+    /// The keys that twins share, by the stem of the names.
+    stems: BTreeMap<Arc<[u8]>, SharedKeys>,
     marked: Marked,
     swept_at_len: usize,
 }
@@ -95,30 +100,23 @@ impl Node {
         ask: &Acquire,
         published: &mut Published,
     ) -> Result<AcquireReply, Cause> {
-        let keys = self.keys_mut(now, &ask.name);
-        keys.expire_claim(now);
-        match ask.access {
+        self.with_keys(now, &ask.name, |keys| match ask.access {
             Access::Plain => claim_versions::acquire(keys, now, ask),
             Access::Fair(place) => fair::acquire(keys, now, ask, place, published),
             Access::Read { under } => read_write::read_acquire(keys, now, ask, under),
             Access::Write => read_write::write_acquire(keys, now, ask),
-        }
+        })
     }
 
     fn renew(&mut self, now: WallMillis, ask: &Renew) -> Vec<RenewReply> {
-        ask.claims
-            .iter()
-            .map(|claim| match (self.seen(now, &claim.name), ask.mode) {
-                (None, _) => RenewReply::NotYours,
-                (Some(keys), Mode::Plain | Mode::Fair) => {
-                    plain::renew(keys, now, claim, ask.retention)
-                }
-                (Some(keys), Mode::Read) => read_write::renew_read(keys, now, claim),
-                (Some(keys), Mode::Write) => {
-                    read_write::renew_write(keys, now, claim, ask.retention)
-                }
+        let renewals = ask.claims.iter().map(|claim| {
+            self.with_keys(now, &claim.name, |keys| match ask.mode {
+                Mode::Plain | Mode::Fair => plain::renew(keys, now, claim, ask.retention),
+                Mode::Read => read_write::renew_read(keys, now, claim),
+                Mode::Write => read_write::renew_write(keys, now, claim, ask.retention),
             })
-            .collect()
+        });
+        renewals.collect()
     }
 
     fn release(
@@ -127,25 +125,16 @@ impl Node {
         ask: &Release,
         published: &mut Published,
     ) -> Result<ReleaseReply, Cause> {
-        let Some(keys) = self.seen(now, &ask.name) else {
-            return Ok(ReleaseReply::NotYours);
-        };
-        match ask.mode {
+        self.with_keys(now, &ask.name, |keys| match ask.mode {
             Mode::Plain => plain::release(keys, now, ask, published),
             Mode::Fair => fair::release(keys, now, ask, published),
             Mode::Read => read_write::read_release(keys, now, ask, published),
             Mode::Write => read_write::write_release(keys, now, ask, published),
-        }
+        })
     }
 
     fn inspect(&self, now: WallMillis, ask: &Inspect) -> InspectReply {
-        let Some(keys) = self.names.get(&ask.name) else {
-            return InspectReply {
-                found: Found::Nothing,
-                waiting: 0,
-                token: None,
-            };
-        };
+        let keys = &self.keys(&ask.name);
         let ttl = keys.ttl(now);
         let found = match keys.held(now) {
             None => Found::Nothing,
@@ -177,56 +166,43 @@ impl Node {
         published: &mut Published,
     ) -> Result<ForceReleaseReply, Cause> {
         let name = &ask.name;
-        let Some(keys) = self.seen(now, name) else {
-            return Ok(ForceReleaseReply::WasFree);
-        };
-        *published = match keys.held(now) {
-            None => {
-                if !fair::drop_dead(keys, now) && !fair::drop_first(keys, now) {
-                    return Ok(ForceReleaseReply::WasFree);
-                }
-                let waiter = fair::first_waiting(keys, now, name);
-                let channel = waiter.unwrap_or_else(|| Channel::Lock(name.clone()));
-                *published = Some((channel, Wake::Unlocked));
-                return Ok(ForceReleaseReply::Freed);
-            }
-            Some(Held::NotALock) => return Err(Cause::WrongType),
-            Some(Held::Plain { .. }) => {
-                fair::drop_dead(keys, now);
-                let waiter = fair::first_waiting(keys, now, name);
-                let channel = waiter.unwrap_or_else(|| Channel::Lock(name.clone()));
-                Some((channel, Wake::Unlocked))
-            }
-            Some(Held::ReadWrite(_)) => {
-                Some((Channel::ReadWrite(name.clone()), Wake::ReadersMayEnter))
-            }
-        };
-        keys.forget_claim();
-        Ok(ForceReleaseReply::Freed)
+        self.with_keys(now, name, |keys| force_release(keys, now, name, published))
     }
 
-    /// Returns the keys of a name, after removing a claim that has expired.
-    fn seen(&mut self, now: WallMillis, name: &Name) -> Option<&mut Keys> {
-        let keys = self.names.get_mut(name)?;
+    /// Applies a change to the keys of a name, after removing a claim that has expired.
+    fn with_keys<T>(
+        &mut self,
+        now: WallMillis,
+        name: &Name,
+        change: impl FnOnce(&mut Keys) -> T,
+    ) -> T {
+        let own = self.names.get_mut(name).map(std::mem::take);
+        let shared = self.stems.get_mut(name.stem()).map(std::mem::take);
+        let mut keys = Keys::new(own.unwrap_or_default(), shared.unwrap_or_default());
         keys.expire_claim(now);
-        Some(keys)
+        let result = change(&mut keys);
+        let (own, shared) = keys.apart();
+        put_back(&mut self.names, name, own, Name::clone);
+        put_back(&mut self.stems, name.stem(), shared, |stem| stem.into());
+        self.sweep(now);
+        result
     }
 
-    fn keys_mut(&mut self, now: WallMillis, name: &Name) -> &mut Keys {
-        if !self.names.contains_key(name) {
-            self.sweep(now);
-            self.names.insert(name.clone(), Keys::default());
-        }
-        let keys = self.names.get_mut(name);
-        keys.expect("BUG: a name that was just added")
+    /// Returns a copy of the keys of a name.
+    fn keys(&self, name: &Name) -> Keys {
+        let own = self.names.get(name).cloned();
+        let shared = self.stems.get(name.stem()).cloned();
+        Keys::new(own.unwrap_or_default(), shared.unwrap_or_default())
     }
 
-    /// Removes expired keys whenever the number of names has doubled, so that memory is proportional to the names in
+    /// Removes expired keys whenever the number of keys has doubled, so that memory is proportional to the names in
     /// use.
     fn sweep(&mut self, now: WallMillis) {
-        if 2 * self.swept_at_len + 1024 <= self.names.len() {
+        let len = self.names.len() + self.stems.len();
+        if 2 * self.swept_at_len + 1024 <= len {
             self.names.retain(|_, keys| keys.sweep(now));
-            self.swept_at_len = self.names.len();
+            self.stems.retain(|_, keys| keys.sweep(now));
+            self.swept_at_len = self.names.len() + self.stems.len();
         }
     }
 
@@ -238,10 +214,16 @@ impl Node {
             .put(held, expires);
     }
 
+    /// Deletes one key of a name, as a server at its memory limit may.
+    pub fn evict(&mut self, now: WallMillis, name: &Name, kind: KeyKind) {
+        self.with_keys(now, name, |keys| keys.evict(kind));
+    }
+
     /// Sets a token counter, as another program would.
     pub fn put_token(&mut self, name: &Name, token: Token, expires: Option<WallMillis>) {
+        let shared = self.stems.entry(name.stem().into()).or_default();
         let value = token;
-        self.names.entry(name.clone()).or_default().token = Some(Key { value, expires });
+        shared.token = Some(Key { value, expires });
     }
 
     /// Removes all keys, as `FLUSHALL` does. A restart without persistence is a flush followed by
@@ -297,29 +279,25 @@ impl Node {
     /// Returns the token that is stored for a name at `now`.
     #[must_use]
     pub fn stored_token(&self, now: WallMillis, name: &Name) -> Option<Token> {
-        self.names.get(name)?.token(now)
+        self.stems.get(name.stem())?.token(now)
     }
 
     /// Returns the claim version of the claim under a name at `now`, if it has one.
     #[must_use]
     pub fn version(&self, now: WallMillis, name: &Name) -> Option<ClaimVersion> {
-        self.names.get(name)?.version(now)
+        self.keys(name).version(now)
     }
 
     /// Returns the waiters in the queue of a fair lock at `now`, and how much longer each is considered alive.
     #[must_use]
     pub fn queue(&self, now: WallMillis, name: &Name) -> Vec<(OwnerId, Ttl)> {
-        let keys = self.names.get(name);
-        keys.map(|keys| keys.queue(now).collect())
-            .unwrap_or_default()
+        self.keys(name).queue(now).collect()
     }
 
     /// Returns the readers of a name at `now`, each with its hold count and the rest of its lease.
     #[must_use]
     pub fn readers(&self, now: WallMillis, name: &Name) -> Vec<(OwnerId, u32, Ttl)> {
-        let keys = self.names.get(name);
-        keys.map(|keys| read_write::leased(keys, now).collect())
-            .unwrap_or_default()
+        read_write::leased(&self.keys(name), now).collect()
     }
 
     /// Returns every name that has a claim at `now`, in order.
@@ -329,6 +307,51 @@ impl Node {
             .filter(move |(_, keys)| keys.claim(now).is_some())
             .map(|(name, _)| name)
     }
+}
+
+/// Stores the keys under this key of the map, or removes the entry if there are none.
+fn put_back<K, Q, V>(map: &mut BTreeMap<K, V>, key: &Q, keys: V, new: impl FnOnce(&Q) -> K)
+where
+    K: Borrow<Q> + Ord,
+    Q: Ord + ?Sized,
+    V: Default + PartialEq,
+{
+    if keys == V::default() {
+        map.remove(key);
+    } else if let Some(place) = map.get_mut(key) {
+        *place = keys;
+    } else {
+        map.insert(new(key), keys);
+    }
+}
+
+fn force_release(
+    keys: &mut Keys,
+    now: WallMillis,
+    name: &Name,
+    published: &mut Published,
+) -> Result<ForceReleaseReply, Cause> {
+    *published = match keys.held(now) {
+        None => {
+            if !fair::drop_dead(keys, now) && !fair::drop_first(keys, now) {
+                return Ok(ForceReleaseReply::WasFree);
+            }
+            let waiter = fair::first_waiting(keys, now, name);
+            let channel = waiter.unwrap_or_else(|| Channel::Lock(name.clone()));
+            *published = Some((channel, Wake::Unlocked));
+            return Ok(ForceReleaseReply::Freed);
+        }
+        Some(Held::NotALock) => return Err(Cause::WrongType),
+        Some(Held::Plain { .. }) => {
+            fair::drop_dead(keys, now);
+            let waiter = fair::first_waiting(keys, now, name);
+            let channel = waiter.unwrap_or_else(|| Channel::Lock(name.clone()));
+            Some((channel, Wake::Unlocked))
+        }
+        Some(Held::ReadWrite(_)) => Some((Channel::ReadWrite(name.clone()), Wake::ReadersMayEnter)),
+    };
+    keys.forget_claim();
+    Ok(ForceReleaseReply::Freed)
 }
 
 #[cfg(test)]

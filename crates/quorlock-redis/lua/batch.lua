@@ -1,8 +1,8 @@
 -- Executes requests of several callers in one call, with the effect of executing them one after another.
 --
--- The scripts of single requests precede this one as functions of their KEYS and ARGV: acquire() and renew(). No name
--- occurs in two requests of a call. So no request sees the effect of another, their order does not matter, and one
--- command can make for all of them the check that most of them begin with.
+-- The scripts of single requests precede this one as functions of their KEYS and ARGV: acquire() and renew(). No key
+-- of a name occurs in two requests of a call (x and {x} have the same counter). So no request sees the effect of another,
+-- their order does not matter, and one command can make for all of them the check that most of them begin with.
 --
 -- KEYS     for each acquire, its claim and the queue of the name; then for each acquire, the token counter; then two for
 --          each renewal of one claim, as in renew.lua; then the claim of each release; last, if ARGV[1] is set, the marker

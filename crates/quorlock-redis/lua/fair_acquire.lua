@@ -29,7 +29,6 @@
 local call = redis.call
 local claim, counter, queue, timeouts, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local owner, count, lease, keep = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[5])
-local REDISSON_WAIT = 300000
 
 local left = call('PTTL', claim)
 local yours = false
@@ -64,23 +63,43 @@ local function settle(waits)
   end
 end
 
+-- Gives the owner a place, or keeps the one that it has. Redisson drops a waiter from KEYS[3] and KEYS[4], and does not
+-- know KEYS[5]. So KEYS[4] decides whether it has a place.
+local had_place
+local function keep_place()
+  had_place = call('ZSCORE', timeouts, owner)
+  if not had_place then
+    local place = call('RPUSH', queue, owner)
+    local drop = now + math.max(left, 0) + place * REDISSON_WAIT
+    call('ZADD', timeouts, string.format('%.0f', drop), owner)
+  end
+  local before = tonumber(call('ZSCORE', alive, owner) or 0)
+  call('ZADD', alive, string.format('%.0f', math.max(before, now + keep)), owner)
+  settle(true)
+end
+
 local free = left == -2
 if not yours and not (free and (not head or head == owner)) then
   local reply = {0, left}
   if free then reply[2] = last and last - now or 0 end
   if 0 < keep then
-    -- Redisson drops a waiter from KEYS[3] and KEYS[4], and does not know KEYS[5]. So KEYS[4] decides whether it has
-    -- a place.
-    if not call('ZSCORE', timeouts, owner) then
-      local place = call('RPUSH', queue, owner)
-      local drop = now + math.max(left, 0) + place * REDISSON_WAIT
-      call('ZADD', timeouts, string.format('%.0f', drop), owner)
+    local kept, problem = pcall(keep_place)
+    if not kept then
+      -- A place without a TTL would block the name for ever. If this user may not use one of the commands, a queue that
+      -- began with this request is deleted again, and so is a new place in another one.
+      if not head then
+        call('DEL', queue, timeouts, alive)
+      elseif not had_place then
+        redis.pcall('LREM', queue, 0, owner)
+        redis.pcall('ZREM', timeouts, owner)
+        redis.pcall('ZREM', alive, owner)
+      end
+      return {err = type(problem) == 'table' and problem.err or tostring(problem)}
     end
-    local before = tonumber(call('ZSCORE', alive, owner) or 0)
-    call('ZADD', alive, string.format('%.0f', math.max(before, now + keep)), owner)
     reply[1] = 3
+  else
+    settle(true)
   end
-  settle(true)
   if free and dropped then
     head = head or owner
     -- The place in the queue stands even if this user may not wake the waiter.

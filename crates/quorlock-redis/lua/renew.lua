@@ -50,7 +50,7 @@ for k = 1, claims do
   end
   local is_ours = held and not held[1] and held[2]
   if is_ours then
-    if stored == text then
+    if stored == text and token < 2^53 then
       stored = token
     else
       stored = look('GET', keys[claims + k])

@@ -18,6 +18,7 @@ use super::arm::{Arm, Looks};
 use super::generate::OWN;
 use super::spec_arm::SpecArm;
 use super::step::Step;
+use crate::wire;
 
 /// The limit on the real time of one sequence. After this time, keys would expire too early.
 ///
@@ -106,9 +107,14 @@ fn listened(
     reply
 }
 
-/// Sorts messages by name. The order of messages about different names does not matter.
-fn in_order(mut published: Vec<(Channel, Wake)>) -> Vec<(Channel, Wake)> {
-    published.sort_by_key(|message| format!("{message:?}"));
+/// Returns the messages as they are on the wire, where twins have the same channels, and sorts them. The order of
+/// messages about different names does not matter.
+fn in_order(published: Vec<(Channel, Wake)>) -> Vec<(String, Wake)> {
+    let published = published.into_iter();
+    let mut published: Vec<_> = published
+        .map(|(channel, wake)| (wire::channel_of(&channel), wake))
+        .collect();
+    published.sort_by_key(|(channel, wake)| (channel.clone(), format!("{wake:?}")));
     published
 }
 

@@ -14,7 +14,7 @@ use quorlock_core::time::millis_of;
 use quorlock_core::transport::{Cause, Execution, Listener, Subscription, Transport};
 
 use super::arm::{Arm, Looks, MarkerLooks, leases, queues};
-use super::generate::channels;
+use super::names::channels;
 use super::step::Plant;
 
 /// An embedded node behind the transport seam, with a clock that stands still until it is advanced.
@@ -124,6 +124,7 @@ impl Arm for EmbeddedArm {
     fn plant(&mut self, plant: &Plant) {
         match plant {
             Plant::Key { name, held, ttl } => self.node.put(name, held.clone(), *ttl),
+            Plant::Evict { .. } => panic!("an embedded node has no memory limit"),
             Plant::Restart => {
                 self.node.kill();
                 self.node.restart();

@@ -1,94 +1,30 @@
 //! Generates random sequences from a seed.
 
-use std::cell::Cell;
 use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::{BoxedStrategy, Just, Strategy, any, prop_oneof};
 use proptest::sample::{select, subsequence};
-use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use quorlock_core::claim_version::{ClaimVersion, ClockMargin};
 use quorlock_core::fencing::{Fence, Token};
 use quorlock_core::lease::Lease;
 use quorlock_core::marker::{Act, Nonce, Process, Restarts};
 use quorlock_core::message::{
-    Access, Acquire, Channel, Check, Claim, ForceRelease, Inspect, Mode, QueuePlace, Release,
-    Renew, Request, Retention,
+    Access, Acquire, Check, Claim, ForceRelease, Inspect, Mode, QueuePlace, Release, Renew,
+    Request, Retention,
 };
 use quorlock_core::name::Name;
-use quorlock_core::node::Held;
+use quorlock_core::node::{Held, KeyKind};
 use quorlock_core::owner::{ClientId, OwnerId};
 use quorlock_core::time::{WallMillis, millis_of};
 
+use super::names::{OWNERS, TWIN, many_names, named, owner_of};
 use super::step::{Plant, Step};
 
 /// The unit in which time passes. Everything expires half a unit away from a step, so no key is ever near its end, and
 /// a few milliseconds of real time make no difference.
 const STEP: Duration = Duration::from_secs(100);
-
-/// A long run prints its progress after this many sequences.
-const TELLING: u32 = 5_000;
-
-/// The number of sequences, and their seed.
-#[derive(Clone, Copy, Debug)]
-pub struct Cases {
-    /// The number of sequences: `QUORLOCK_CONFORMANCE_CASES`, or 400.
-    pub count: u32,
-    /// The seed: `QUORLOCK_CONFORMANCE_SEED`, or 1.
-    pub seed: u64,
-}
-
-impl Cases {
-    /// Reads the two variables.
-    ///
-    /// # Panics
-    /// Panics if one is not a number.
-    #[must_use]
-    pub fn from_environment() -> Self {
-        let number = |variable: &str, default: u32| {
-            std::env::var(variable).map_or(u64::from(default), |text| {
-                let number = text.parse();
-                number.unwrap_or_else(|_| panic!("{variable} is not a number: {text:?}"))
-            })
-        };
-        Cases {
-            count: u32::try_from(number("QUORLOCK_CONFORMANCE_CASES", 400)).unwrap_or(u32::MAX),
-            seed: number("QUORLOCK_CONFORMANCE_SEED", 1),
-        }
-    }
-
-    /// Runs the test for each sequence, and shrinks the first one that fails.
-    ///
-    /// # Panics
-    /// Panics if a sequence fails, with the smallest one that shows it.
-    pub fn run(
-        self,
-        sequences: &impl Strategy<Value = Vec<Step>>,
-        test: impl Fn(&[Step]) -> Result<(), String>,
-    ) {
-        let mut seed = [0; 32];
-        seed[..8].copy_from_slice(&self.seed.to_le_bytes());
-        let config = Config {
-            cases: self.count,
-            failure_persistence: None,
-            ..Config::default()
-        };
-        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
-        let ran = Cell::new(0u32);
-        let ended = TestRunner::new_with_rng(config, rng).run(sequences, |steps| {
-            ran.set(ran.get() + 1);
-            // The sequences that shrinking runs come after all others.
-            if ran.get() <= self.count && ran.get().is_multiple_of(TELLING) {
-                println!("{} of {} sequences", ran.get(), self.count);
-            }
-            test(&steps).map_err(proptest::test_runner::TestCaseError::fail)
-        });
-        if let Err(failure) = ended {
-            panic!("with QUORLOCK_CONFORMANCE_SEED={}: {failure}", self.seed);
-        }
-    }
-}
 
 /// A placeholder for the process of the server that is queried, because each server has a different one.
 pub(super) const OWN: Process = Process(u64::MAX);
@@ -96,41 +32,18 @@ pub(super) const OWN: Process = Process(u64::MAX);
 /// A process that no server has.
 const OTHER: Process = Process((1 << 52) - 1);
 
-/// Returns the names in the sequences.
-///
-/// # Panics
-/// Never panics: they are well-formed.
-#[must_use]
-pub fn names() -> Vec<Name> {
-    ["orders/42", "{tag}:stock 7", "a}b{c", "заказ/🔒"]
-        .map(|name| Name::new(name).expect("a well-formed name"))
-        .to_vec()
-}
-
-/// Returns more names, because the callers of one process may use many.
-///
-/// # Panics
-/// Never panics: they are well-formed.
-#[must_use]
-pub fn many_names() -> Vec<Name> {
-    let more = (0..8).map(|number| format!("jobs/{number}"));
-    let more = more.map(|name| Name::new(name).expect("a well-formed name"));
-    names().into_iter().chain(more).collect()
-}
-
-/// Returns every channel of a name on which something may be published in the sequences.
-pub(super) fn channels(name: &Name) -> Vec<Channel> {
-    let waiters = OWNERS.map(|owner| Channel::Waiter(name.clone(), owner_of(owner)));
-    let both = [
-        Channel::Lock(name.clone()),
-        Channel::ReadWrite(name.clone()),
-    ];
-    waiters.into_iter().chain(both).collect()
-}
-
 /// Generates sequences of up to 24 steps about one or two names, on a node whose clock is about `now`. Most use one kind
-/// of lock, some mix them.
+/// of lock, some mix them. Some are about twins.
 pub fn sequences(now: WallMillis) -> impl Strategy<Value = Vec<Step>> {
+    drawn(now, false)
+}
+
+/// Generates sequences during which the server evicts keys, of plain and of fair locks.
+pub fn evicting_sequences(now: WallMillis) -> impl Strategy<Value = Vec<Step>> {
+    drawn(now, true)
+}
+
+fn drawn(now: WallMillis, evicts: bool) -> impl Strategy<Value = Vec<Step>> {
     use Mode::{Fair, Plain, Read, Write};
     let modes = prop_oneof![
         2 => Just(vec![Plain]),
@@ -139,15 +52,41 @@ pub fn sequences(now: WallMillis) -> impl Strategy<Value = Vec<Step>> {
         2 => Just(vec![Plain, Fair]),
         1 => Just(vec![Plain, Fair, Read, Write]),
     ];
-    (subsequence(names(), 1..=2), modes)
-        .prop_flat_map(move |(names, modes)| vec(step(names, modes, now), 1..=24))
+    modes.prop_flat_map(move |modes| {
+        let is_shared = modes.contains(&Read);
+        let usual = named(["orders/42", "{tag}:stock 7", "a}b{c", "заказ/🔒"]);
+        let usual = subsequence(usual, 1..=2).prop_map(move |names| (names, !evicts));
+        // The leases of readers would be one key for twins, because here the owners of both are the same. And they
+        // would outlive an evicted claim.
+        let twins = Just((named(["orders/42", TWIN]), false));
+        let twins = if is_shared {
+            usual.clone().boxed()
+        } else {
+            twins.boxed()
+        };
+        let modes = modes.clone();
+        prop_oneof![4 => usual, 1 => twins].prop_flat_map(move |(names, reads)| {
+            let one = step(names.clone(), modes.clone(), is_shared || reads, now);
+            let evicted = evict(select(names)).prop_map(Step::Plant);
+            let weight = u32::from(evicts && !is_shared);
+            vec(prop_oneof![9 => one, weight => evicted], 1..=24)
+        })
+    })
+}
+
+/// Generates the eviction of any keys of a name.
+fn evict(name: impl Strategy<Value = Name>) -> impl Strategy<Value = Plant> {
+    use KeyKind::{Alive, Claim, Queue, Timeouts, Token};
+    let kinds = vec![Claim, Token, Queue, Alive, Timeouts];
+    let kinds = subsequence(kinds, 1..=5);
+    (name, kinds).prop_map(|(name, kinds)| Plant::Evict { name, kinds })
 }
 
 /// Generates sequences of up to 24 steps about many names, on a node whose clock is about `now`. Most steps are
 /// requests for plain locks that callers send at the same moment.
 pub fn gathered_sequences(now: WallMillis) -> impl Strategy<Value = Vec<Step>> {
     let names = many_names();
-    let one = step(names.clone(), vec![Mode::Plain], now);
+    let one = step(names.clone(), vec![Mode::Plain], false, now);
     let together = subsequence(names.clone(), 2..=names.len()).prop_shuffle();
     let together = together.prop_flat_map(move |names| {
         let requests: Vec<_> = names.into_iter().map(|name| joining(name, now)).collect();
@@ -181,7 +120,14 @@ fn joining(name: Name, now: WallMillis) -> impl Strategy<Value = Request> {
     })
 }
 
-fn step(names: Vec<Name>, modes: Vec<Mode>, now: WallMillis) -> impl Strategy<Value = Step> {
+/// Generates a step. `reads` is whether another program may write the claims of readers.
+fn step(
+    names: Vec<Name>,
+    modes: Vec<Mode>,
+    reads: bool,
+    now: WallMillis,
+) -> impl Strategy<Value = Step> {
+    let plants = plant_key(names.clone(), reads);
     let names = || select(names.clone());
     let modes = || select(modes.clone());
     prop_oneof![
@@ -194,7 +140,7 @@ fn step(names: Vec<Name>, modes: Vec<Mode>, now: WallMillis) -> impl Strategy<Va
         1 => names().prop_map(|name| Step::Ask(Request::ForceRelease(ForceRelease { name }))),
         3 => Just(Step::AskAgain),
         2 => (1..=3u32).prop_map(|steps| Step::Pass(steps * STEP)),
-        2 => plant_key(names()).prop_map(Step::Plant),
+        2 => plants.prop_map(Step::Plant),
         1 => plant_token(names(), now).prop_map(Step::Plant),
         2 => Just(Step::Plant(Plant::Restart)),
     ]
@@ -375,10 +321,14 @@ fn release(
     })
 }
 
-fn plant_key(name: impl Strategy<Value = Name>) -> impl Strategy<Value = Plant> {
+fn plant_key(names: Vec<Name>, reads: bool) -> impl Strategy<Value = Plant> {
+    let name = select(names);
     let held = prop_oneof![
         (owner(), 1..=3u32).prop_map(|(owner, count)| Held::Plain { owner, count }),
-        (owner(), entries()).prop_map(|(owner, count)| Held::read(owner, count)),
+        (owner(), entries()).prop_map(move |(owner, count)| match reads {
+            true => Held::read(owner, count),
+            false => Held::NotALock,
+        }),
         (owner(), 1..=3u32).prop_map(|(owner, count)| Held::write(owner, count)),
         Just(Held::NotALock),
     ];
@@ -398,15 +348,6 @@ fn plant_token(name: impl Strategy<Value = Name>, now: WallMillis) -> impl Strat
 fn owner() -> impl Strategy<Value = OwnerId> {
     let [first, second, third] = OWNERS.map(|owner| Just(owner_of(owner)));
     prop_oneof![4 => first, 2 => second, 3 => third]
-}
-
-const OWNERS: [(u128, u64); 3] = [(1, 1), (1, 2), (2, (1 << 63) - 1)];
-
-fn owner_of((client, number): (u128, u64)) -> OwnerId {
-    OwnerId {
-        client: ClientId::from_random(client),
-        number,
-    }
 }
 
 fn half_steps() -> impl Strategy<Value = Duration> {

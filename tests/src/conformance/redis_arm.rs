@@ -10,7 +10,7 @@ use quorlock_core::fencing::Token;
 use quorlock_core::marker::{MarkerState, Nonce, Process};
 use quorlock_core::message::{Channel, Reply, Request, Ttl, Wake};
 use quorlock_core::name::Name;
-use quorlock_core::node::{Held, ReadWrite};
+use quorlock_core::node::{Held, KeyKind, ReadWrite};
 use quorlock_core::owner::OwnerId;
 use quorlock_core::time::millis_of;
 use quorlock_core::transport::{Cause, Execution, Transport};
@@ -19,7 +19,7 @@ use redis::{FromRedisValue, Msg};
 use tokio::runtime::Handle;
 
 use super::arm::{Arm, Looks, MarkerLooks};
-use super::generate::channels;
+use super::names::channels;
 use super::raw::Replies;
 use super::step::Plant;
 use crate::server::Server;
@@ -110,6 +110,8 @@ pub struct RedisArm {
     channels: BTreeMap<String, Channel>,
     /// The server's process, as markers identify it.
     process: String,
+    /// Whether keys were evicted in the present sequence.
+    has_evicted: bool,
 }
 
 impl std::fmt::Debug for RedisArm {
@@ -156,6 +158,7 @@ impl RedisArm {
                 .map(|channel| (wire::channel_of(&channel), channel))
                 .collect(),
             process: String::new(),
+            has_evicted: false,
         };
         arm.process = arm.command(&["EVAL", PROCESS, "0"]);
         arm
@@ -210,6 +213,7 @@ impl RedisArm {
 
 impl Arm for RedisArm {
     fn begin(&mut self) {
+        self.has_evicted = false;
         self.command::<()>(&["FLUSHALL"]);
     }
 
@@ -265,6 +269,12 @@ impl Arm for RedisArm {
     fn plant(&mut self, plant: &Plant) {
         match plant {
             Plant::Key { name, held, ttl } => self.plant_key(name, held, *ttl),
+            Plant::Evict { name, kinds } => {
+                self.has_evicted = true;
+                for kind in kinds {
+                    self.command::<()>(&["DEL", &key_of(*kind, name)]);
+                }
+            }
             Plant::Restart => self.command::<()>(&["EVAL", RESTART, "1", MARKER_KEY]),
             Plant::Token { name, token, ttl } => {
                 let key = wire::token_key(name);
@@ -287,18 +297,24 @@ impl Arm for RedisArm {
                 }
                 let held = held(&kind, &value);
                 looks.claims.insert(name.clone(), (held, ttl));
-            } else if let Some(name) = names.iter().find(|n| wire::token_key(n) == key) {
-                let token = value[0].parse().expect("a token is digits");
-                looks.tokens.insert(name.clone(), (Token(token), ttl));
             } else if key == MARKER_KEY {
                 looks.marker = Some((self.marker(&value[0]), ttl));
-            } else if let Some(name) = names.iter().find(|n| wire::queue_key(n) == key) {
-                let queue = value.iter().map(|o| (owner(o), Ttl::Unbounded)).collect();
-                looks.queues.insert(name.clone(), queue);
-            } else if let Some(name) = names.iter().find(|n| wire::alive_key(n) == key) {
-                alive.insert(name.clone(), members(&value));
-            } else if let Some(name) = names.iter().find(|n| wire::timeouts_key(n) == key) {
-                timeouts.insert(name.clone(), members(&value));
+            } else if let Some(kind) = kind_of(names, &key) {
+                // Twins have these keys together.
+                for name in names.iter().filter(|name| key_of(kind, name) == key) {
+                    match kind {
+                        KeyKind::Token => {
+                            let token = value[0].parse().expect("a token is digits");
+                            looks.tokens.insert(name.clone(), (Token(token), ttl));
+                        }
+                        KeyKind::Queue => {
+                            let queue = value.iter().map(|o| (owner(o), ttl)).collect();
+                            looks.queues.insert(name.clone(), queue);
+                        }
+                        KeyKind::Alive => drop(alive.insert(name.clone(), members(&value))),
+                        _ => drop(timeouts.insert(name.clone(), members(&value))),
+                    }
+                }
             } else if let Some((name, reader)) = names.iter().find_map(|n| lease(n, &key)) {
                 looks.leases.insert((name, reader), ttl);
             } else if !key.contains(":rwlock_timeout:") {
@@ -307,14 +323,21 @@ impl Arm for RedisArm {
         }
         for (name, queue) in &mut looks.queues {
             let (alive, timeouts) = (alive.remove(name), timeouts.remove(name));
-            let (mut alive, timeouts) = (alive.unwrap_or_default(), timeouts.unwrap_or_default());
-            assert_eq!(timeouts.len(), queue.len(), "all have a time for Redisson");
+            let is_whole = alive.is_some() && timeouts.is_some();
+            assert!(is_whole || self.has_evicted, "{name} has a part of a queue");
+            if let Some(timeouts) = timeouts {
+                assert_eq!(timeouts.len(), queue.len(), "all have a time for Redisson");
+            }
+            let Some(mut alive) = alive else {
+                // The waiters count as alive until the queue expires.
+                continue;
+            };
             for (owner, ttl) in queue {
                 *ttl = alive.remove(owner).expect("a waiter of ours");
             }
             assert!(alive.is_empty(), "{alive:?} do not wait any more");
         }
-        assert!(alive.is_empty() && timeouts.is_empty());
+        assert!(self.has_evicted || alive.is_empty() && timeouts.is_empty());
         looks
     }
 }
@@ -343,6 +366,24 @@ impl RedisArm {
             .unwrap_or_else(|| panic!("no listener on {text:?}"))
             .clone()
     }
+}
+
+/// Returns a key of a name.
+fn key_of(kind: KeyKind, name: &Name) -> String {
+    match kind {
+        KeyKind::Claim => wire::claim_key(name),
+        KeyKind::Token => wire::token_key(name),
+        KeyKind::Queue => wire::queue_key(name),
+        KeyKind::Alive => wire::alive_key(name),
+        KeyKind::Timeouts => wire::timeouts_key(name),
+    }
+}
+
+/// Returns which key of one of these names it is, if it is any besides a claim.
+fn kind_of(names: &[Name], key: &str) -> Option<KeyKind> {
+    use KeyKind::{Alive, Queue, Timeouts, Token};
+    let is = |kind: &KeyKind| names.iter().any(|name| key_of(*kind, name) == key);
+    [Token, Queue, Alive, Timeouts].into_iter().find(is)
 }
 
 fn owner(text: &str) -> OwnerId {

@@ -82,6 +82,11 @@ impl Arm for SpecArm {
         let expires = |ttl: &Option<Duration>| ttl.map(|ttl| self.now.plus(millis_of(ttl)));
         match plant {
             Plant::Key { name, held, ttl } => self.node.put(name, held.clone(), expires(ttl)),
+            Plant::Evict { name, kinds } => {
+                for kind in kinds {
+                    self.node.evict(self.now, name, *kind);
+                }
+            }
             Plant::Restart => {
                 let mut process = self.node.process();
                 process.0 += 1;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use quorlock_core::fencing::Token;
 use quorlock_core::message::Request;
 use quorlock_core::name::Name;
-use quorlock_core::node::Held;
+use quorlock_core::node::{Held, KeyKind};
 
 /// One step of a sequence.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,11 +18,11 @@ pub enum Step {
     AskTogether(Vec<Request>),
     /// Time passes.
     Pass(Duration),
-    /// Another program writes a key.
+    /// The keys change without a request.
     Plant(Plant),
 }
 
-/// What another program writes.
+/// What changes the keys without a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Plant {
     /// A value under the key of a name.
@@ -33,6 +33,13 @@ pub enum Plant {
         held: Held,
         /// TTL of the key; `None` if it does not expire.
         ttl: Option<Duration>,
+    },
+    /// The server, at its memory limit, evicts keys of a name.
+    Evict {
+        /// The name whose keys are evicted.
+        name: Name,
+        /// The keys.
+        kinds: Vec<KeyKind>,
     },
     /// The marker, if there is one, becomes that of another process, as if the server had been restarted with all its
     /// data.

@@ -10,6 +10,7 @@ use quorlock_tests::server_tests;
 
 server_tests![
     a_first_backup_is_a_quarantine_and_one_after_the_start_prevents_it,
+    a_database_that_takes_the_place_of_another_brings_its_own_locks_and_marker,
     a_promotion_leaves_no_trace_that_the_next_backup_does_not_wipe_out,
 ];
 
@@ -95,4 +96,21 @@ async fn a_promotion_leaves_no_trace_that_the_next_backup_does_not_wipe_out() {
     back_up(&server);
     assert_eq!(says_of_itself(), before, "and now nothing does");
     assert_eq!(distrust(&server, &locks).await, Some(Why::Restarted));
+}
+
+/// `SWAPDB` gives a client another database, whose marker was confirmed for the same process. The markers do not show
+/// it: one that another client has confirmed after a flush looks the same. Two clients then hold one name.
+async fn a_database_that_takes_the_place_of_another_brings_its_own_locks_and_marker() {
+    let server = Server::start();
+    let client = async |database: u32| {
+        let builder = settings().node_trust(NodeTrust::Watched);
+        let address = format!("{}{database}", server.address());
+        builder.connect(address).await.unwrap()
+    };
+    let (locks, others) = (client(0).await, client(1).await);
+    let held = locks.lock("a").acquire().await.unwrap();
+    assert_eq!(distrust(&server, &others).await, None);
+    server.command::<()>(&["SWAPDB", "0", "1"]);
+    let second = locks.lock("a").try_acquire().await.unwrap();
+    assert!(second.is_some() && held.is_held());
 }

@@ -8,8 +8,8 @@ use quorlock_core::lease::Lease;
 use quorlock_core::message::{Access, Acquire, QueuePlace, Request, Retention};
 use quorlock_core::time::millis_of;
 use quorlock_tests::conformance::{
-    Cases, Coverage, RedisArm, SpecArm, Step, Twin, agree, gathered_sequences, many_names, names,
-    sequences,
+    Cases, Coverage, RedisArm, SpecArm, Step, Twin, agree, evicting_sequences, gathered_sequences,
+    many_names, names, sequences,
 };
 use quorlock_tests::requests::{name, owner, wall_clock};
 use quorlock_tests::server::Server;
@@ -18,6 +18,7 @@ use quorlock_tests::server_tests;
 server_tests![
     the_scripts_agree_with_the_specification_on_every_sequence,
     the_specification_a_real_server_and_the_embedded_interpreter_agree_on_every_sequence,
+    the_scripts_agree_with_the_specification_while_keys_are_evicted,
     requests_that_go_together_are_executed_as_if_each_came_by_itself,
     a_simulated_server_executes_requests_together_as_a_real_one,
     the_queue_does_not_outlive_its_waiters_when_the_first_is_granted_the_name,
@@ -75,6 +76,22 @@ async fn the_scripts_agree_with_the_specification_on_every_sequence() {
     coverage
         .borrow()
         .assert_each_occurred(cases.count as usize / 50);
+}
+
+/// The server, at its memory limit, evicts any of the keys of a name, as often as requests come.
+async fn the_scripts_agree_with_the_specification_while_keys_are_evicted() {
+    let server = Server::start();
+    let twin = Twin::of(&server);
+    let (names, now, cases) = (names(), wall_clock(), Cases::from_environment());
+    let spec = RefCell::new(SpecArm::new(now));
+    let redis = RefCell::new(RedisArm::at(twin.port(), &names));
+    let coverage = RefCell::new(Coverage::default());
+    cases.run(&evicting_sequences(now), |steps| {
+        let (mut spec, mut redis) = (spec.borrow_mut(), redis.borrow_mut());
+        let mut coverage = coverage.borrow_mut();
+        let agreed = agree(steps, &names, &mut spec, &mut *redis, &mut coverage);
+        agreed.and_then(|()| twin.check())
+    });
 }
 
 /// Compares the specification with the real server request by request, and the real server with the simulated one byte by

@@ -14,7 +14,7 @@ use crate::time::WallMillis;
 pub(super) type Queue = VecDeque<(OwnerId, WallMillis)>;
 
 /// The keys of one name.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Keys {
     pub(super) claim: Option<Key<Held>>,
     pub(super) token: Option<Key<Token>>,
@@ -24,6 +24,37 @@ pub(super) struct Keys {
     pub(super) queue: Option<Key<Queue>>,
     /// Lease of each reader.
     pub(super) reads: BTreeMap<OwnerId, Key<()>>,
+}
+
+/// The keys that belong to one name alone. (Twins share the prefix of the keys of readers' leases, but no two names
+/// have a reader with the same owner.)
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct OwnKeys {
+    claim: Option<Key<Held>>,
+    version: Option<ClaimVersion>,
+    pub(super) reads: BTreeMap<OwnerId, Key<()>>,
+}
+
+/// The keys that a name shares with its twin.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct SharedKeys {
+    pub(super) token: Option<Key<Token>>,
+    queue: Option<Key<Queue>>,
+}
+
+/// A key of a name that a server may evict.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum KeyKind {
+    /// The claim.
+    Claim,
+    /// The token counter.
+    Token,
+    /// The queue of the fair lock.
+    Queue,
+    /// The times until which the waiters are considered alive.
+    Alive,
+    /// The times after which Redisson drops the waiters. The specification has none.
+    Timeouts,
 }
 
 /// A key and its expiry as Redis stores it: an absolute time of the node's own clock, at which the key still exists.
@@ -51,7 +82,67 @@ impl<V> Key<V> {
     }
 }
 
+impl OwnKeys {
+    pub(super) fn claim(&self, now: WallMillis) -> Option<&Key<Held>> {
+        self.claim.as_ref().filter(|key| key.is_there(now))
+    }
+
+    /// Stores a value under the name. Readers get leases of the same length.
+    pub(super) fn put(&mut self, held: Held, expires: Option<WallMillis>) {
+        let mut keys = Keys::new(std::mem::take(self), SharedKeys::default());
+        keys.put(held, expires);
+        *self = keys.apart().0;
+    }
+
+    /// Removes expired keys. Returns whether any key is left.
+    pub(super) fn sweep(&mut self, now: WallMillis) -> bool {
+        if self.claim(now).is_none() {
+            self.claim = None;
+            self.version = None;
+        }
+        self.reads.retain(|_, key| key.is_there(now));
+        *self != OwnKeys::default()
+    }
+}
+
+impl SharedKeys {
+    pub(super) fn token(&self, now: WallMillis) -> Option<Token> {
+        let key = self.token.as_ref().filter(|key| key.is_there(now));
+        key.map(|key| key.value)
+    }
+
+    /// Removes expired keys. Returns whether any key is left.
+    pub(super) fn sweep(&mut self, now: WallMillis) -> bool {
+        self.token.take_if(|key| !key.is_there(now));
+        self.queue.take_if(|key| !key.is_there(now));
+        *self != SharedKeys::default()
+    }
+}
+
 impl Keys {
+    pub(super) fn new(own: OwnKeys, shared: SharedKeys) -> Self {
+        Keys {
+            claim: own.claim,
+            version: own.version,
+            reads: own.reads,
+            token: shared.token,
+            queue: shared.queue,
+        }
+    }
+
+    pub(super) fn apart(self) -> (OwnKeys, SharedKeys) {
+        let own = OwnKeys {
+            claim: self.claim,
+            version: self.version,
+            reads: self.reads,
+        };
+        let shared = SharedKeys {
+            token: self.token,
+            queue: self.queue,
+        };
+        (own, shared)
+    }
+
     /// Returns the key of the claim, if it has not expired.
     pub(super) fn claim(&self, now: WallMillis) -> Option<&Key<Held>> {
         self.claim.as_ref().filter(|key| key.is_there(now))
@@ -161,16 +252,24 @@ impl Keys {
         self.token = Some(Key { value, expires });
     }
 
-    /// Removes expired keys. Returns whether any key is left.
-    pub(super) fn sweep(&mut self, now: WallMillis) -> bool {
-        if self.claim(now).is_none() {
-            self.claim = None;
-            self.version = None;
+    /// Deletes a key that a server evicts.
+    pub(super) fn evict(&mut self, kind: KeyKind) {
+        match kind {
+            KeyKind::Claim => self.forget_claim(),
+            KeyKind::Token => self.token = None,
+            KeyKind::Queue => self.queue = None,
+            // The queue expires when the last waiter is dead: none is considered alive for longer.
+            KeyKind::Alive => {
+                if let Some(key) = &mut self.queue
+                    && let Some(expires) = key.expires
+                {
+                    for (_, alive) in &mut key.value {
+                        *alive = expires;
+                    }
+                }
+            }
+            KeyKind::Timeouts => {}
         }
-        self.token.take_if(|key| !key.is_there(now));
-        self.queue.take_if(|key| !key.is_there(now));
-        self.reads.retain(|_, key| key.is_there(now));
-        *self != Keys::default()
     }
 
     /// Returns the remaining TTL of the claim.

@@ -43,7 +43,8 @@ pub(super) static BATCH: LazyLock<Script> = LazyLock::new(|| {
 #[derive(Clone, Debug)]
 pub(crate) struct BatchMember {
     request: Arc<Request>,
-    /// Hash of the name. Two requests with the same hash go in two calls, because a name must not occur twice in one.
+    /// Hash of the stem of the name. Two requests with the same hash go in two calls, because a counter must not occur
+    /// twice in one: the second request would get a token that is older than the first one's.
     digest: u64,
     bytes: usize,
 }
@@ -70,7 +71,7 @@ impl BatchMember {
             _ => return None,
         };
         let mut hasher = DefaultHasher::new();
-        name.as_bytes().hash(&mut hasher);
+        name.stem().hash(&mut hasher);
         Some(BatchMember {
             request: Arc::clone(request),
             digest: hasher.finish(),
@@ -117,7 +118,7 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Whether the call has room for this request. No other request may have its name, and all that trust a
+    /// Whether the call has room for this request. No other request may be for its name or the twin of it, and all that trust a
     /// process must trust the same one, because the script checks the process once for all of them.
     pub(crate) fn takes(&self, member: &BatchMember) -> bool {
         let is_same = match (self.trusted, member.trusted()) {

@@ -15,7 +15,7 @@ use crate::operation::inquiry::Inquiry;
 use crate::shared::client::Client;
 use crate::shared::hold::{Hold, requests};
 use crate::shared::keeper::{CleanUp, late};
-use crate::shared::rests::Answers;
+use crate::shared::rests::{Answers, Shown};
 use crate::shared::wake_ups::HeardBefore;
 use crate::telemetry;
 
@@ -27,6 +27,8 @@ pub(crate) struct Releasing {
     began: Time,
     /// The largest number of other clients that a node notified of the release.
     told: u32,
+    /// When the first member replied. A majority of others may have confirmed the release earlier.
+    first_replied: Option<Time>,
     answers: Answers,
     /// Wake-ups that resting subscriptions had received before the release; `None` if no subscriptions rest.
     heard_before: Option<HeardBefore>,
@@ -87,6 +89,7 @@ impl Releasing {
             count,
             began: now,
             told: 0,
+            first_replied: None,
             answers,
             heard_before,
             inquiry,
@@ -99,6 +102,7 @@ impl Releasing {
             hold,
             count,
             told,
+            first_replied,
             heard_before,
             inquiry,
             ..
@@ -108,6 +112,9 @@ impl Releasing {
                 confirming.handle_failed(member);
                 return;
             };
+            if member.index() == 0 {
+                *first_replied = Some(at);
+            }
             confirming.handle_released(member, *reply);
             if let ReleaseReply::Freed { told: others } = *reply {
                 *told = others.max(*told);
@@ -138,7 +145,11 @@ impl Releasing {
                     let now = runtime.now();
                     let took = now.since(self.began);
                     let key = &self.hold.layout.key;
-                    let shown = (self.told, self.answers);
+                    let shown = Shown {
+                        told: self.told,
+                        answers: self.answers,
+                        first_took: self.first_replied.map(|at| at.since(self.began)),
+                    };
                     keeper.rests().released(now, key, took, shown);
                 }
                 Ok(())

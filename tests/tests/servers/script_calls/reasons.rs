@@ -201,6 +201,10 @@ const FAIR_ACQUIRE: &[(&str, &str)] = &[
         "Shows which waiters are dead by now, and limits the floor of a new token.",
     ),
     (
+        "EXISTS timeouts alive",
+        "A server at its memory limit may have evicted one of the keys of the queue, which is then mended.",
+    ),
+    (
         "LINDEX queue",
         "Reads the first waiter; again at the end, to decide how long the queue is kept.",
     ),
@@ -251,6 +255,10 @@ const FAIR_RELEASE: &[(&str, &str)] = &[
         "Shows whether the claim belongs to the owner, and whether it is of this mode.",
     ),
     ("TIME", "Shows which waiters are dead by now."),
+    (
+        "EXISTS timeouts alive",
+        "A server at its memory limit may have evicted one of the keys of the queue, which is then mended.",
+    ),
     (
         "LINDEX queue",
         "Reads the first waiter, and the next one if the owner was the first.",
@@ -435,6 +443,10 @@ const FORCE_RELEASE: &[(&str, &str)] = &[
     (
         "TIME",
         "Shows which waiters for the fair lock are dead by now.",
+    ),
+    (
+        "EXISTS timeouts alive",
+        "A server at its memory limit may have evicted one of the keys of the queue, which is then mended.",
     ),
     ("LINDEX queue", "Reads the first waiter."),
     ("DEL lease", "Ends the holds of readers."),

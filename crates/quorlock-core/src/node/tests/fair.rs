@@ -72,7 +72,7 @@ fn it_is_granted_in_the_order_in_which_it_was_asked_for() {
         assert!(is_granted(&node.apply(at(10), &ask(number + 1, KEPT))));
     }
     assert_eq!(node.apply(at(10), &give_back(4)).published, None);
-    assert!(node.names.values().all(|keys| keys.queue.is_none()));
+    assert!(node.keys(&name()).queue.is_none());
 }
 
 #[test]

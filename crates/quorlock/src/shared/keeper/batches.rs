@@ -14,15 +14,32 @@ use crate::shared::hold::{Asked, Hold};
 use crate::shared::layout::Member;
 use crate::telemetry;
 
-/// The largest number of claims in one renewal. It is small enough not to block a server, which runs one script at a
-/// time.
-const BATCH: usize = 100;
+/// The largest size of one renewal. It is small enough not to block a server, which runs one script at a time.
+const BATCH: u32 = 100;
+
+/// Returns the size of a claim in a renewal: each entry of a reader has a lease of its own.
+fn size(mode: Mode, claim: &Claim) -> u32 {
+    match mode {
+        Mode::Read => claim.count,
+        _ => 1,
+    }
+}
+
+/// Returns how many of the first claims go into one renewal: at least one, and others up to this size.
+fn fit<'a>(mode: Mode, most: u32, claims: impl Iterator<Item = &'a Claim>) -> usize {
+    let mut sum = 0u32;
+    let others = claims.take_while(|claim| {
+        sum = sum.saturating_add(size(mode, claim));
+        sum <= most
+    });
+    others.count().max(1)
+}
 
 /// The renewals that are due, by server and mode.
 pub(super) struct Batches {
     list: Vec<Batch>,
-    /// The largest number of claims in one renewal.
-    most: usize,
+    /// The largest size of one renewal.
+    most: u32,
 }
 
 struct Batch {
@@ -79,10 +96,11 @@ impl Batches {
             } = batch;
             claims.into_values().flat_map(move |claims| {
                 let server = server.clone();
-                let mut claims = claims.into_iter().peekable();
+                let mut claims = claims.into_iter();
                 std::iter::from_fn(move || {
-                    claims.peek()?;
-                    let (claims, renewing): (Vec<_>, Vec<_>) = claims.by_ref().take(most).unzip();
+                    claims.as_slice().first()?;
+                    let len = fit(mode, most, claims.as_slice().iter().map(|(claim, _)| claim));
+                    let (claims, renewing): (Vec<_>, Vec<_>) = claims.by_ref().take(len).unzip();
                     let node = server.node();
                     let call = node.call(Request::Renew(Renew {
                         mode,
@@ -151,5 +169,53 @@ pub(super) fn handle_renewed(
         if is_last {
             changed(&hold);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use quorlock_core::fencing::Token;
+    use quorlock_core::lease::Lease;
+    use quorlock_core::name::Name;
+    use quorlock_core::owner::{ClientId, OwnerId};
+
+    use super::*;
+
+    fn claim(count: u32) -> Claim {
+        Claim {
+            name: Name::new("a").unwrap(),
+            owner: OwnerId {
+                client: ClientId::from_random(1),
+                number: 1,
+            },
+            count,
+            lease: Lease::new(Duration::from_secs(10)).unwrap(),
+            token: Token(1),
+            keep: None,
+        }
+    }
+
+    fn sizes(mode: Mode, counts: &[u32]) -> Vec<usize> {
+        let claims: Vec<_> = counts.iter().map(|count| claim(*count)).collect();
+        let mut rest = claims.as_slice();
+        let mut sizes = Vec::new();
+        while !rest.is_empty() {
+            let len = fit(mode, rest.iter());
+            sizes.push(len);
+            rest = &rest[len..];
+        }
+        sizes
+    }
+
+    /// A server extends each entry of a reader. A hundred readers with a thousand entries each blocked it 270 times as long
+    /// as a hundred with one entry.
+    #[test]
+    fn a_renewal_has_a_hundred_claims_or_entries_of_readers() {
+        assert_eq!(sizes(Mode::Plain, &[1_000; 250]), [100, 100, 50]);
+        assert_eq!(sizes(Mode::Read, &[1; 250]), [100, 100, 50]);
+        assert_eq!(sizes(Mode::Read, &[1_000; 3]), [1, 1, 1]);
+        assert_eq!(sizes(Mode::Read, &[40, 40, 40, 101, 1]), [2, 1, 1, 1]);
     }
 }
