@@ -16,9 +16,9 @@ use crate::{operate, pages};
 
 /// Distributed locks on Redis for scripts, jobs and operators.
 ///
-/// Exit codes: 64 wrong command line, 69 no quorum of servers, 71 the system refused an operation, 75 others hold the
-/// lock (-E changes this code), 76 the lock was lost while the command ran, 78 wrong settings, credentials or
-/// permissions, 126 and 127 as in env(1). Otherwise the exit code of the command, or 128 plus the number of the signal
+/// Exit codes: 64 wrong command line, 69 no quorum of servers, 71 the system refused an operation, 74 the command
+/// succeeded but the release of the lock is not confirmed, 75 others hold the lock (-E changes this code), 76 the lock
+/// was lost while the command ran, 78 wrong settings, credentials or permissions, 126 and 127 as in env(1). Otherwise the exit code of the command, or 128 plus the number of the signal
 /// that ended it.
 #[derive(Debug, Parser)]
 #[command(
@@ -84,6 +84,10 @@ enum Command {
     #[cfg(unix)]
     #[command(hide = true)]
     Guard(run::guardian::Guard),
+    /// Runs beside the guardian, and kills the command's processes if the guardian cannot.
+    #[cfg(unix)]
+    #[command(hide = true)]
+    Sentry(run::sentry::Sentry),
     /// Prepares the process and becomes the command.
     #[cfg(unix)]
     #[command(hide = true)]
@@ -121,6 +125,8 @@ impl Cli {
             Command::Man(man) => man.run(&Cli::command()),
             #[cfg(unix)]
             Command::Guard(guard) => guard.run(),
+            #[cfg(unix)]
+            Command::Sentry(sentry) => sentry.run(),
             #[cfg(unix)]
             Command::Launch(launch) => launch.run(),
         }

@@ -16,6 +16,8 @@ impl Code {
     pub(crate) const UNAVAILABLE: Code = Code(69);
     /// The system refused a process, a pipe or a signal, which should not happen.
     pub(crate) const SYSTEM: Code = Code(71);
+    /// The command succeeded, but the release of the lock is not confirmed.
+    pub(crate) const UNRELEASED: Code = Code(74);
     /// Others hold the lock.
     pub(crate) const CONTENDED: Code = Code(75);
     /// The lock was lost while the command ran.
@@ -26,6 +28,14 @@ impl Code {
     pub(crate) const CANNOT_EXECUTE: Code = Code(126);
     /// The command was not found.
     pub(crate) const NOT_FOUND: Code = Code(127);
+
+    /// Returns the exit code after a release that is not confirmed. A command that failed says more by its own code.
+    pub(crate) fn of_unreleased(self) -> Code {
+        match self {
+            Code::SUCCESS => Code::UNRELEASED,
+            code => code,
+        }
+    }
 
     /// Returns the exit code for a process that was ended by this signal.
     pub(crate) fn of_signal(signal: i32) -> Code {

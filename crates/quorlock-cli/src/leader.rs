@@ -13,7 +13,8 @@ use rustix::process::{Signal, getpid, kill_process};
 use crate::connect::{Patience, connect};
 use crate::failure::{Code, Failure};
 use crate::run::guarded::{self, Guarded};
-use crate::run::held::{self, GroupThen, HoldThen, Work};
+use crate::run::held::{self, GroupThen, Work};
+use crate::run::holding::HoldThen;
 use crate::run::notify::Notify;
 use crate::run::signals::{ENDING, Signals};
 use crate::run::tenure::Tenure as _;
@@ -111,10 +112,13 @@ impl Leader {
             std::mem::forget((candidacy, locks));
             return Ok(Code::LOST);
         }
-        give_back(candidacy, voice).await;
+        let given_back = give_back(candidacy, voice).await;
         close(&locks).await;
         match then? {
-            Then::End(code) => Ok(code),
+            Then::End(code) => Ok(match given_back {
+                GivenBack::Yes => code,
+                GivenBack::Unconfirmed => code.of_unreleased(),
+            }),
             Then::Again | Then::Keep => Ok(Code::LOST),
         }
     }
@@ -277,8 +281,14 @@ async fn reach(settings: &Settings, voice: Voice) -> Result<Locks, Failure> {
     }
 }
 
+/// Whether the servers confirmed that another candidate may win.
+enum GivenBack {
+    Yes,
+    Unconfirmed,
+}
+
 /// Gives up the candidacy, and the leadership with it.
-async fn give_back(candidacy: Candidacy, voice: Voice) {
+async fn give_back(candidacy: Candidacy, voice: Voice) -> GivenBack {
     let was_leading = candidacy.leadership().is_some();
     match candidacy.resign().await {
         Ok(()) if was_leading => voice.event("released", &[]),
@@ -287,6 +297,8 @@ async fn give_back(candidacy: Candidacy, voice: Voice) {
         Err(error) => {
             let text = format!("{error}; the lease ends it at the latest");
             voice.warn("unconfirmed", &text, &[]);
+            return GivenBack::Unconfirmed;
         }
     }
+    GivenBack::Yes
 }

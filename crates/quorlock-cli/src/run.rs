@@ -1,24 +1,33 @@
 //! `quorlock run`: runs a command while a lock is held.
 //!
-//! There are three processes. The **wrapper** has the client, acquires the lock and renews it. It starts the
-//! **guardian**, which receives with every renewal the time until which the lock is valid, and ends the command's
+//! There are four processes. The **wrapper** has the client, acquires the lock and renews it. It starts the
+//! **guardian**, which receives the time until which the lock is valid whenever that time moves, and ends the command's
 //! process group by then. The guardian does so even if the wrapper is killed or stopped. Suppose A holds the lock and
 //! A's machine swaps for a minute: the server gives the lock to B, and A's command must not continue to work. The
 //! guardian starts the **command** through `launch`, which ties it to the life of the guardian and becomes the
-//! command.
+//! command. The **sentry** kills the group if the guardian is killed or late, also when the wrapper is gone as well.
+//!
+//! What they decide is in `guarding`, `holding` and `sentry`, with time as an input, so that `simulated` runs all of
+//! them against a majority of nodes while they are stopped and killed.
 
 pub(crate) mod guarded;
 pub(crate) mod guardian;
 pub(crate) mod launch;
+pub(crate) mod sentry;
 
+pub(crate) mod guarding;
 pub(crate) mod held;
+pub(crate) mod holding;
 pub(crate) mod notify;
 pub(crate) mod signals;
 pub(crate) mod tenure;
 pub(crate) mod timing;
 
+mod alarm;
 mod clock;
 mod link;
+#[cfg(test)]
+mod simulated;
 mod terminal;
 
 use std::future::{Future, poll_fn};
@@ -31,7 +40,8 @@ use quorlock::{Guard, Lock, Locks, ReleaseError, RetryPolicy};
 use rustix::process::Signal;
 
 use self::guarded::Guarded;
-use self::held::{End, GroupThen, HoldThen, Work};
+use self::held::{End, GroupThen, Work};
+use self::holding::HoldThen;
 use self::notify::Notify;
 use self::signals::{ENDING, Signals};
 use self::tenure::Tenure as _;
@@ -255,6 +265,7 @@ impl Run {
             Err(_) => false,
         };
         let mut was_held = true;
+        let mut is_released = true;
         if stays {
             // The lease counts from now, not from the last renewal.
             was_held = guard.extend(timing.lease).await.is_ok() || guard.is_held();
@@ -264,6 +275,7 @@ impl Run {
                 Ok(()) => voice.event("released", &[]),
                 Err(ReleaseError::NotHeld { .. }) => was_held = false,
                 Err(error) => {
+                    is_released = false;
                     let text = format!("{error}; the lease ends it at the latest");
                     voice.warn("unconfirmed", &text, &[]);
                 }
@@ -279,7 +291,10 @@ impl Run {
             voice.warn("lost", text, &[]);
             return Ok(Code::LOST);
         }
-        Ok(end.code)
+        Ok(match is_released {
+            true => end.code,
+            false => end.code.of_unreleased(),
+        })
     }
 }
 

@@ -17,6 +17,7 @@ mod command {
     pub(crate) mod leader;
     pub(crate) mod operators;
     pub(crate) mod recipes;
+    pub(crate) mod signalled;
     pub(crate) mod signals;
     pub(crate) mod support;
     #[cfg(target_os = "linux")]
@@ -59,6 +60,7 @@ fn main() {
         command::leader::trials(),
         command::operators::trials(),
         command::recipes::trials(),
+        command::signalled::trials(),
         command::signals::trials(),
         command::terminal::trials(),
         command::told::trials(),

@@ -2,6 +2,7 @@
 
 mod lost_signal;
 mod until_lost;
+mod validity_watch;
 mod while_held;
 
 use std::fmt;
@@ -17,6 +18,7 @@ use quorlock_core::renewal::{Lost, Status};
 use quorlock_core::time::Time;
 
 pub use self::lost_signal::LostSignal;
+pub use self::validity_watch::ValidityWatch;
 pub use self::while_held::Finished;
 use crate::error::{ConfirmError, LeaseSource, ReleaseError};
 use crate::operation::confirm::Confirm;
@@ -106,6 +108,9 @@ impl Guard {
 
     /// Returns how long the lock stays valid from now on without another renewal; zero if it is lost.
     ///
+    /// Its end can move back: if a member reports that the claim is gone, the other members count alone.
+    /// [`Guard::watch_validity`] reports such a change.
+    ///
     /// The client computes it locally, from the time before its requests were sent, less the drift allowance. No
     /// request is sent.
     #[must_use]
@@ -137,6 +142,32 @@ impl Guard {
     /// If the future is dropped early, no loss is missed: a signal that is created after the loss is ready at once.
     pub fn lost(&self) -> LostSignal {
         LostSignal::new(self.client.clone(), self.hold.clone())
+    }
+
+    /// Returns a watch that reports when the end of the validity moves, later or earlier.
+    ///
+    /// A process that acts for this one needs it: it is told until when the lock is valid, and must learn at once if
+    /// that time moves back.
+    ///
+    /// ```
+    /// # use quorlock::{EmbeddedNode, Locks};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = Locks::on_node(EmbeddedNode::new())?;
+    /// # let lease = std::time::Duration::from_secs(60);
+    /// let guard = locks.lock("report").acquire().await?;
+    /// let mut watch = guard.watch_validity();
+    /// watch.changed().await;
+    /// let before = guard.validity();
+    /// guard.extend(lease).await?;
+    /// watch.changed().await;
+    /// assert!(before < guard.validity());
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn watch_validity(&self) -> ValidityWatch {
+        ValidityWatch::new(self.client.clone(), self.hold.clone())
     }
 
     /// Runs `work` while the lock is held, then releases it. `work` borrows this guard, for its token, its validity

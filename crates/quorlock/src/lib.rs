@@ -31,7 +31,7 @@
 //! |---|---|
 //! | connecting, configuring | [`Locks`], [`LocksBuilder`] |
 //! | acquiring | [`Lock`], [`Owner`] |
-//! | holding, losing, releasing | [`Guard`], [`LostSignal`] |
+//! | holding, losing, releasing | [`Guard`], [`LostSignal`], [`ValidityWatch`] |
 //! | electing a leader, observing it | [`Candidate`], [`Candidacy`], [`LeaderObserver`] |
 //! | errors | [`AcquireError`], [`ReleaseError`], [`ConfirmError`], [`Lost`] |
 //! | finding the holder, releasing by force | [`Locks::inspect`], [`Locks::force_release`] |
@@ -72,7 +72,7 @@ pub use error::{
     AcquireError, ConfigError, ConfirmError, ConnectError, Holder, LeaseSource, NodeReport,
     Quarantine, ReleaseError,
 };
-pub use guard::{Finished, Guard, LostSignal};
+pub use guard::{Finished, Guard, LostSignal, ValidityWatch};
 pub use leader::{Candidacy, Candidate, LeaderEvent, LeaderObserver, LeaderView, Leadership};
 pub use lock::Lock;
 pub use locks::Locks;

@@ -193,10 +193,17 @@ const COMMAND: Floors = &[
         "operate.rs",
         "operate/",
     ],
+    // All processes of a run, on simulated time.
+    &["run/simulated.rs"],
     &["run/guarded.rs", "run/held.rs"],
     // The other processes of a run.
     &["run/guardian.rs", "run/launch.rs"],
+    &["run/sentry.rs"],
+    // What they decide.
+    &["run/holding.rs"],
+    &["run/guarding.rs"],
     &[
+        "run/alarm.rs",
         "run/link.rs",
         "run/notify.rs",
         "run/signals.rs",

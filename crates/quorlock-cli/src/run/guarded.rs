@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::guardian::OnLoss;
+use super::guarding::OnLoss;
 use super::timing::Timing;
 use crate::failure::Failure;
 use crate::settings::Settings;

@@ -3,25 +3,28 @@
 use std::ffi::OsString;
 use std::future::{Future as _, poll_fn};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt as _;
 use std::pin::{Pin, pin};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::task::Poll;
 use std::time::Duration;
 
 use clap::ValueEnum as _;
-use quorlock::{Lost, LostSignal};
+use quorlock::{Lost, LostSignal, ValidityWatch};
 use rustix::process::{
     Pid, Signal, kill_current_process_group, kill_process, kill_process_group,
     test_kill_process_group,
 };
 
+use super::alarm::Alarm;
 use super::clock::Moment;
-use super::guardian::{OnLoss, program};
+use super::guardian::program;
+use super::guarding::OnLoss;
+use super::holding::{HoldThen, Holding, Moved};
 use super::link::{Link, Order, Report, hand_over};
 use super::notify::Notify;
+use super::sentry::SentryProcess;
 use super::signals::{Signals, TELLING};
 use super::tenure::Tenure;
 use super::terminal::{Terminal, is_a_job};
@@ -46,13 +49,6 @@ pub(crate) struct End {
     pub(crate) code: Code,
     pub(crate) hold: HoldThen,
     pub(crate) group: GroupThen,
-}
-
-/// Whether the lock was held for as long as the command ran.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum HoldThen {
-    Held,
-    Lost,
 }
 
 /// Whether the process group has ended.
@@ -89,31 +85,46 @@ pub(crate) async fn run(
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     let terminal = Terminal::open();
+    // The watch begins before the validity is read, so that no change is missed in between.
+    let watch = tenure.watch_validity();
     let until = valid_until(tenure);
-    let (guardian, link) = start(work, until, terminal.as_ref())
+    let Started {
+        guardian,
+        sentry,
+        link,
+    } = start(work, until, terminal.as_ref())
         .map_err(|error| Failure::system("the guardian of the command cannot be started", error))?;
     let held = Held {
         work,
         tenure,
+        watch,
         link,
         guardian,
+        sentry,
         terminal,
-        until,
+        holding: Holding::new(until, work.timing.reserve, work.on_loss),
+        alarm: Alarm::new(),
         group: None,
-        hold: HoldThen::Held,
     };
     held.watch(signals).await
 }
 
-/// Starts the guardian, which starts the command.
-fn start(work: &Work<'_>, until: Moment, terminal: Option<&Terminal>) -> io::Result<(Child, Link)> {
+/// The processes that guard a command.
+struct Started {
+    guardian: Child,
+    sentry: SentryProcess,
+    link: Link,
+}
+
+/// Starts the sentry, and the guardian, which starts the command.
+fn start(work: &Work<'_>, until: Moment, terminal: Option<&Terminal>) -> io::Result<Started> {
     let (ours, theirs) = UnixStream::pair()?;
+    let (sentry, to_sentry) = SentryProcess::start(program("lock-sentry"))?;
     let nanos = |span: Duration| span.as_nanos().to_string();
     let on_loss = work.on_loss.to_possible_value();
     let on_loss = on_loss.map_or_else(String::new, |value| value.get_name().to_owned());
-    let mut command = Command::new(program());
+    let mut command = program("lock-guardian");
     command
-        .arg0("quorlock")
         .arg("guard")
         .args(["--until", &until.as_nanos().to_string()])
         .args(["--grace-nanos", &nanos(work.timing.grace)])
@@ -127,18 +138,21 @@ fn start(work: &Work<'_>, until: Moment, terminal: Option<&Terminal>) -> io::Res
     if is_interactive && terminal.is_some_and(Terminal::is_ours) {
         command.arg("--foreground");
     }
-    // The guardian has its own process group: a signal that a terminal or a shell sends to the wrapper's group must not
-    // stop it.
     let guardian = command
         .arg("--")
         .args(work.command)
         .envs(work.variables.iter().map(|(name, value)| (name, value)))
         .env_remove(Notify::VARIABLE)
         .stdin(Stdio::from(OwnedFd::from(theirs)))
-        .process_group(0)
         .spawn()?;
-    hand_over(&ours, io::stdin())?;
-    Ok((guardian, Link::new(ours)?))
+    // Only the guardian keeps its end of the sentry's pipe, which is closed when it ends.
+    hand_over(&ours, [io::stdin().as_fd(), to_sentry.as_fd()])?;
+    let link = Link::new(ours)?;
+    Ok(Started {
+        guardian,
+        sentry,
+        link,
+    })
 }
 
 /// An event that the wrapper handles.
@@ -147,19 +161,22 @@ enum HeldEvent {
     GuardianGone,
     Signal(Signal),
     Lost(Lost),
+    /// The validity ends at another time than before.
+    Moved,
     Time,
 }
 
 struct Held<'a> {
     work: &'a Work<'a>,
     tenure: &'a dyn Tenure,
+    watch: ValidityWatch,
     link: Link,
     guardian: Child,
+    sentry: SentryProcess,
     terminal: Option<Terminal>,
-    /// Time until which the lock is valid, as sent to the guardian.
-    until: Moment,
+    holding: Holding,
+    alarm: Alarm,
     group: Option<Pid>,
-    hold: HoldThen,
 }
 
 impl Held<'_> {
@@ -167,6 +184,10 @@ impl Held<'_> {
         let mut lost = Some(self.tenure.lost());
         let end = loop {
             let event = self.next(signals, &mut lost).await;
+            let moved = match event {
+                HeldEvent::Moved => Moved::Yes,
+                _ => Moved::No,
+            };
             match event {
                 HeldEvent::Report(report) => {
                     if let Some(end) = self.heard(report)? {
@@ -176,32 +197,39 @@ impl Held<'_> {
                 HeldEvent::GuardianGone => break self.without_guardian().await,
                 HeldEvent::Signal(signal) => self.link.order(Order::Signal(signal.as_raw())),
                 HeldEvent::Lost(how) => self.lost(how),
-                HeldEvent::Time => {}
+                HeldEvent::Moved | HeldEvent::Time => {}
             }
-            self.tick();
+            self.tick(moved);
         };
         if let (Some(terminal), Some(group)) = (&self.terminal, self.group) {
             terminal.take_from(group);
         }
         let _ = self.guardian.wait();
+        drop(self.sentry);
         Ok(end)
     }
 
+    /// Returns the next event. What the guardian must learn comes before what it says.
     #[expect(
         clippy::disallowed_methods,
         reason = "the command runs on the real clock"
     )]
     async fn next(&mut self, signals: &mut Signals, lost: &mut Option<LostSignal>) -> HeldEvent {
-        let mut sleep = pin!(tokio::time::sleep(self.work.timing.tick()));
+        let now = Moment::now();
+        let at = self.holding.poll_timeout(now, self.work.timing.tick());
+        let mut sleep = pin!(tokio::time::sleep(at.since(now)));
         poll_fn(|cx| {
-            if let Poll::Ready(report) = self.link.poll_report(cx) {
-                return Poll::Ready(report.map_or(HeldEvent::GuardianGone, HeldEvent::Report));
-            }
             if let Some(signal) = lost
                 && let Poll::Ready(how) = Pin::new(signal).poll(cx)
             {
                 *lost = None;
                 return Poll::Ready(HeldEvent::Lost(how));
+            }
+            if self.watch.poll_changed(cx).is_ready() {
+                return Poll::Ready(HeldEvent::Moved);
+            }
+            if let Poll::Ready(report) = self.link.poll_report(cx) {
+                return Poll::Ready(report.map_or(HeldEvent::GuardianGone, HeldEvent::Report));
             }
             if let Poll::Ready(signal) = signals.poll(cx) {
                 return Poll::Ready(HeldEvent::Signal(signal));
@@ -212,29 +240,34 @@ impl Held<'_> {
     }
 
     /// Sends the guardian the time until which the lock is valid, and kills the group itself if the guardian is late.
-    fn tick(&mut self) {
+    fn tick(&mut self, moved: Moved) {
         let until = valid_until(self.tenure);
-        // Two readings of the same validity differ by less than a millisecond.
-        if self.hold == HoldThen::Held && Duration::from_millis(1) < until.since(self.until) {
-            self.until = until;
-            self.link.order(Order::Until(until));
+        if let Some(order) = self.holding.handle_validity(until, moved) {
+            self.order(order);
         }
         self.link.flush();
-        let is_late = self.until.before(self.work.timing.reserve / 2) <= Moment::now();
-        if is_late
-            && self.work.on_loss == OnLoss::Kill
-            && let Some(group) = self.group
+        // Suppose this process is stopped, and then guardian and sentry are killed: only the alarm is left.
+        if let Some(late) = self.holding.last_resort() {
+            self.alarm.set(late);
+        }
+        if let Some(group) = self.group
+            && self.holding.is_late(Moment::now())
         {
-            // The guardian is stopped, or the machine is so busy that the guardian is not scheduled.
             let _ = kill_process_group(group, Signal::KILL);
             self.wake_guardian();
         }
     }
 
+    /// Sends an order about the validity. Nothing may stop a guardian, so one that is stopped is continued: suppose the
+    /// validity moves back, and then this process is stopped, too. The guardian would learn it too late.
+    fn order(&mut self, order: Order) {
+        self.link.order(order);
+        self.wake_guardian();
+    }
+
     fn lost(&mut self, how: Lost) {
-        self.hold = HoldThen::Lost;
-        self.until = self.until.min(Moment::now());
-        self.link.order(Order::Lost);
+        let order = self.holding.handle_lost(Moment::now());
+        self.order(order);
         let what = match self.work.on_loss {
             OnLoss::Kill => "the command is ended",
             OnLoss::Term => "TERM is sent to the command",
@@ -257,11 +290,10 @@ impl Held<'_> {
                 Ok(None)
             }
             Report::Ending => {
-                let was = std::mem::replace(&mut self.hold, HoldThen::Lost);
-                if was == HoldThen::Lost {
+                if self.holding.handle_ending() == HoldThen::Lost {
                     return Ok(None);
                 }
-                let left = self.until.since(Moment::now());
+                let left = self.holding.until().since(Moment::now());
                 let text = format!(
                     "the lock was not renewed in time, and ends in {:.1} s: the command must end by then",
                     left.as_secs_f64()
@@ -297,7 +329,7 @@ impl Held<'_> {
     }
 
     fn end(&self, code: Code, group: GroupThen) -> End {
-        let hold = self.hold;
+        let hold = self.holding.hold();
         End { code, hold, group }
     }
 

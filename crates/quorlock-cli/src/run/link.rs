@@ -1,18 +1,18 @@
 //! The messages between wrapper and guardian: lines of text over a pair of sockets.
 
 use std::collections::VecDeque;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdStream;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::{AsyncRead as _, ReadBuf};
 use tokio::net::UnixStream;
 
 use super::clock::Moment;
@@ -107,11 +107,12 @@ impl Report {
 #[derive(Debug)]
 pub(crate) struct Link {
     stream: UnixStream,
-    /// The same socket, for writing. Tokio's handle writes nothing before its driver has run, and after the last
-    /// message it does not run again.
-    writer: StdStream,
+    /// The same socket. Tokio's handle reads and writes nothing before its driver has run: after the last message it
+    /// does not run again, and in a process that was stopped it has not run since.
+    socket: StdStream,
     received: VecDeque<u8>,
     unsent: VecDeque<u8>,
+    is_closed: bool,
 }
 
 impl Link {
@@ -119,10 +120,11 @@ impl Link {
     pub(crate) fn new(stream: StdStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         Ok(Link {
-            writer: stream.try_clone()?,
+            socket: stream.try_clone()?,
             stream: UnixStream::from_std(stream)?,
             received: VecDeque::new(),
             unsent: VecDeque::new(),
+            is_closed: false,
         })
     }
 
@@ -141,7 +143,7 @@ impl Link {
     pub(crate) fn flush(&mut self) {
         while !self.unsent.is_empty() {
             let bytes = self.unsent.make_contiguous();
-            match self.writer.write(bytes) {
+            match self.socket.write(bytes) {
                 Ok(sent) => drop(self.unsent.drain(..sent)),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
@@ -150,56 +152,75 @@ impl Link {
         }
     }
 
-    /// Polls for the next order; `None` when the wrapper has ended.
-    pub(crate) fn poll_order(&mut self, cx: &mut Context<'_>) -> Poll<Option<Order>> {
-        self.poll(cx, Order::parse)
+    /// Returns all orders that the wrapper has sent by now.
+    pub(crate) fn orders(&mut self) -> Vec<Order> {
+        let mut bytes = [0; 512];
+        while !self.is_closed {
+            match self.socket.read(&mut bytes) {
+                Ok(0) => self.is_closed = true,
+                Ok(read) => self.received.extend(bytes.iter().take(read)),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(_) => self.is_closed = true,
+            }
+        }
+        std::iter::from_fn(|| self.next_message(Order::parse)).collect()
+    }
+
+    /// Returns whether the other process has ended, and all that it sent was received.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// Polls until something was received, or the other process has ended.
+    pub(crate) fn poll_received(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut bytes = [0; 512];
+        let mut bytes = ReadBuf::new(&mut bytes);
+        let read = ready!(Pin::new(&mut self.stream).poll_read(cx, &mut bytes));
+        self.received.extend(bytes.filled());
+        self.is_closed = read.is_err() || bytes.filled().is_empty();
+        Poll::Ready(())
     }
 
     /// Polls for the next report; `None` when the guardian has ended.
     pub(crate) fn poll_report(&mut self, cx: &mut Context<'_>) -> Poll<Option<Report>> {
-        self.poll(cx, Report::parse)
+        loop {
+            if let Some(report) = self.next_message(Report::parse) {
+                return Poll::Ready(Some(report));
+            }
+            if self.is_closed {
+                return Poll::Ready(None);
+            }
+            ready!(self.poll_received(cx));
+        }
     }
 
-    fn poll<T>(
-        &mut self,
-        cx: &mut Context<'_>,
-        parse: impl Fn(&str) -> Option<T>,
-    ) -> Poll<Option<T>> {
-        loop {
-            while let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = self.received.drain(..=end).collect();
-                let line = String::from_utf8_lossy(&line);
-                if let Some(message) = parse(line.trim_end()) {
-                    return Poll::Ready(Some(message));
-                }
-            }
-            let mut bytes = [0; 512];
-            let mut bytes = ReadBuf::new(&mut bytes);
-            match Pin::new(&mut self.stream).poll_read(cx, &mut bytes) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(Ok(())) if !bytes.filled().is_empty() => {
-                    self.received.extend(bytes.filled());
-                }
-                Poll::Ready(_) => return Poll::Ready(None),
+    /// Removes and returns the next message that was received and is understood.
+    fn next_message<T>(&mut self, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
+        while let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.received.drain(..=end).collect();
+            let line = String::from_utf8_lossy(&line);
+            if let Some(message) = parse(line.trim_end()) {
+                return Some(message);
             }
         }
+        None
     }
 }
 
-/// Sends a file descriptor to the other end, before any message.
-pub(crate) fn hand_over(stream: &StdStream, file: impl AsFd) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+/// Sends file descriptors to the other end, before any message.
+pub(crate) fn hand_over(stream: &StdStream, files: [BorrowedFd<'_>; 2]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = SendAncillaryBuffer::new(&mut space);
-    let files = [file.as_fd()];
     control.push(SendAncillaryMessage::ScmRights(&files));
     let byte = [io::IoSlice::new(b"\n")];
     sendmsg(stream, &byte, &mut control, SendFlags::empty())?;
     Ok(())
 }
 
-/// Receives the file descriptor.
-pub(crate) fn take_over(stream: &StdStream) -> io::Result<OwnedFd> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+/// Receives the file descriptors.
+pub(crate) fn take_over(stream: &StdStream) -> io::Result<[OwnedFd; 2]> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
     let mut bytes = [io::IoSliceMut::new(&mut byte)];
@@ -208,10 +229,13 @@ pub(crate) fn take_over(stream: &StdStream) -> io::Result<OwnedFd> {
         RecvAncillaryMessage::ScmRights(files) => Some(files),
         _ => None,
     });
-    files
-        .flatten()
-        .next()
-        .ok_or_else(|| io::Error::other("no file descriptor was received with the first byte"))
+    let mut files = files.flatten();
+    match (files.next(), files.next()) {
+        (Some(one), Some(other)) => Ok([one, other]),
+        _ => Err(io::Error::other(
+            "no file descriptors were received with the first byte",
+        )),
+    }
 }
 
 #[cfg(test)]

@@ -2,12 +2,15 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use quorlock::{Guard, Leadership, LostSignal};
+use quorlock::{Guard, Leadership, LostSignal, ValidityWatch};
 
 /// A period for which a command may run. The client's own clock bounds it.
 pub(crate) trait Tenure {
     /// Returns how long the tenure remains valid if it is not renewed.
     fn validity(&self) -> Duration;
+
+    /// Returns a watch of the validity, whose end moves in both directions.
+    fn watch_validity(&self) -> ValidityWatch;
 
     /// Returns a future that is ready when the tenure is lost.
     fn lost(&self) -> LostSignal;
@@ -28,6 +31,10 @@ impl Tenure for Guard {
         Guard::validity(self)
     }
 
+    fn watch_validity(&self) -> ValidityWatch {
+        Guard::watch_validity(self)
+    }
+
     fn lost(&self) -> LostSignal {
         Guard::lost(self)
     }
@@ -36,6 +43,10 @@ impl Tenure for Guard {
 impl Tenure for Leadership {
     fn validity(&self) -> Duration {
         Leadership::validity(self)
+    }
+
+    fn watch_validity(&self) -> ValidityWatch {
+        Leadership::watch_validity(self)
     }
 
     fn lost(&self) -> LostSignal {

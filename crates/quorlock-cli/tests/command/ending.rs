@@ -33,29 +33,29 @@ server_tests![
 ];
 
 /// A short lease that is long enough for a busy machine.
-const LEASE: &str = "2s";
+pub(super) const LEASE: &str = "2s";
 
 /// The command and a child of it; both ignore TERM. Their process ids are left in files.
-const STUBBORN: &str = "trap '' TERM
+pub(super) const STUBBORN: &str = "trap '' TERM
 sh -c 'trap \"\" TERM; echo $$ >child; while :; do sleep 1; done' &
 echo $$ >command
 while :; do sleep 1; done";
 
 /// Returns the nanoseconds on the clock that counts suspended time.
-fn boottime() -> u64 {
+pub(super) fn boottime() -> u64 {
     let time = clock_gettime(ClockId::Boottime);
     u64::try_from(time.tv_sec).unwrap() * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap()
 }
 
 /// A run whose command has started.
-struct Running {
-    wrapper: Child,
-    folder: Folder,
-    group: Pid,
+pub(super) struct Running {
+    pub(super) wrapper: Child,
+    pub(super) folder: Folder,
+    pub(super) group: Pid,
 }
 
 impl Running {
-    fn start(server: &Server, words: &[&str], script: &str) -> Self {
+    pub(super) fn start(server: &Server, words: &[&str], script: &str) -> Self {
         let folder = Folder::new();
         let mut command = run(server, words, script);
         let command = command.current_dir(folder.path()).stderr(Stdio::piped());
@@ -68,7 +68,7 @@ impl Running {
         }
     }
 
-    fn stubborn(server: &Server) -> Self {
+    pub(super) fn stubborn(server: &Server) -> Self {
         let running = Self::start(server, &["--lease", LEASE, "a"], STUBBORN);
         running.folder.pid("child");
         running
@@ -85,7 +85,7 @@ impl Running {
         });
     }
 
-    fn code(mut self) -> (Option<i32>, String) {
+    pub(super) fn code(mut self) -> (Option<i32>, String) {
         let stderr = self.wrapper.stderr.take().expect("it is piped");
         let said = std::io::read_to_string(stderr).expect("it is text");
         (self.wrapper.wait().expect("it ends").code(), said)

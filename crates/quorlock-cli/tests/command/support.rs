@@ -215,11 +215,22 @@ pub(crate) fn stat(pid: i32) -> Option<Process> {
     })
 }
 
-/// Returns the guardian of this wrapper, which is its child.
+/// Returns the guardian of this wrapper.
 pub(crate) fn guardian_of(wrapper: &Child) -> Pid {
-    let wrapper = pid_of(wrapper).as_raw_nonzero().get();
     wait_for("the guardian", || {
-        let mut children = processes().filter(|process| process.parent == wrapper);
-        Some(children.next()?.pid)
+        let mut helpers = helpers_of(wrapper).into_iter();
+        helpers.find(|pid| {
+            let comm = fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_nonzero()));
+            comm.is_ok_and(|comm| comm.trim_end() == "lock-guardian")
+        })
     })
+}
+
+/// Returns the processes that this wrapper has started, which are its children: the first of them first.
+pub(crate) fn helpers_of(wrapper: &Child) -> Vec<Pid> {
+    let wrapper = pid_of(wrapper).as_raw_nonzero().get();
+    let children = processes().filter(|process| process.parent == wrapper);
+    let mut children: Vec<Pid> = children.map(|process| process.pid).collect();
+    children.sort_by_key(|pid| pid.as_raw_nonzero());
+    children
 }

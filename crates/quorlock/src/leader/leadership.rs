@@ -10,7 +10,7 @@ use quorlock_core::fencing::Token;
 use quorlock_core::owner::OwnerId;
 use quorlock_core::renewal::Status;
 
-use crate::guard::{Guard, LostSignal};
+use crate::guard::{Guard, LostSignal, ValidityWatch};
 use crate::shared::client::Client;
 use crate::shared::hold::Hold;
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -82,6 +82,13 @@ impl Leadership {
     /// even if no node answers.
     pub fn lost(&self) -> LostSignal {
         LostSignal::new(self.client.clone(), self.hold.clone())
+    }
+
+    /// Returns a watch that reports when the end of the term's validity moves, later or earlier. See
+    /// [`Guard::watch_validity`].
+    #[must_use]
+    pub fn watch_validity(&self) -> ValidityWatch {
+        ValidityWatch::new(self.client.clone(), self.hold.clone())
     }
 
     /// Ends the term on purpose. The candidate may win again after its [rest](crate::Candidate::rest).

@@ -1,10 +1,10 @@
 //! One hold: the state that its guards, its renewals and its release share.
 
 mod claims;
-mod loss_waiters;
 mod pending;
 pub(crate) mod requests;
 mod statement;
+mod watchers;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -22,10 +22,10 @@ use quorlock_core::time::Time;
 use quorlock_core::transport::Execution;
 
 pub(crate) use self::claims::{ClaimState, Claims};
-use self::loss_waiters::LossWaiters;
 pub(crate) use self::pending::{Asked, PendingAcquire};
 pub(crate) use self::statement::Statement;
 use self::statement::Statements;
+use self::watchers::Watchers;
 use crate::mutex::Mutex;
 use crate::shared::layout::Layout;
 use crate::shared::under::{Readers, Under};
@@ -58,7 +58,10 @@ struct HoldState {
     late: Vec<PendingAcquire>,
     /// The write hold beside which this one reads. `None` when this hold is over and no longer renewed.
     beside: Option<Under>,
-    waiting: LossWaiters,
+    /// Tasks that wait for the loss.
+    waiting: Watchers,
+    /// Tasks that wait until the validity ends at another time.
+    watching: Watchers,
 }
 
 /// Why a hold cannot be entered again.
@@ -118,7 +121,8 @@ impl Hold {
             claims,
             late,
             beside: under,
-            waiting: LossWaiters::default(),
+            waiting: Watchers::default(),
+            watching: Watchers::default(),
         };
         Hold {
             layout,
@@ -142,20 +146,25 @@ impl Hold {
         self.change(now, |state| state.renewal.status(now))
     }
 
-    /// Changes the state. If that ends the hold, wakes the tasks that wait for its end.
+    /// Changes the state. Wakes the tasks that wait for what has changed: the end of the hold, or that of its validity.
     fn change<T>(&self, now: Time, change: impl FnOnce(&mut HoldState) -> T) -> T {
         let mut state = self.state.lock();
+        // Most holds are not watched, and the end of a validity is computed from those of all members.
+        let watched = (!state.watching.is_empty()).then(|| state.renewal.valid_until());
         let result = change(&mut state);
         let mut ended = None;
-        let woken = if state.renewal.is_over() {
+        let has_moved = watched.is_some_and(|before| state.renewal.valid_until() != before);
+        let mut woken = match has_moved || state.renewal.is_over() {
+            true => state.watching.take(),
+            false => Vec::new(),
+        };
+        if state.renewal.is_over() {
             state.beside = None;
             if !std::mem::replace(&mut state.is_told, true) {
                 ended = Some(state.renewal.status(now));
             }
-            state.waiting.take()
-        } else {
-            Vec::new()
-        };
+            woken.append(&mut state.waiting.take());
+        }
         // Drop the mutex before the report and the wake-ups. A waker may run A's task on this thread; A polls
         // its lost signal, which locks this mutex, and both would wait for ever.
         drop(state);
@@ -219,6 +228,35 @@ impl Hold {
 
     pub(crate) fn stop_waiting(&self, key: u64) {
         self.state.lock().waiting.remove(key);
+    }
+
+    /// Registers the task under `key` (0 on the first call) until the validity ends at another time than `known`.
+    /// Returns the key, or the time at which it ends now; `None` as a time means that the hold is over.
+    pub(crate) fn watch_validity(
+        &self,
+        cx: &Context<'_>,
+        now: Time,
+        known: Option<Time>,
+        key: u64,
+    ) -> Result<u64, Option<Time>> {
+        self.change(now, |state| {
+            let until = match state.renewal.status(now) {
+                Status::Held => Some(state.renewal.valid_until()),
+                Status::Releasing | Status::Lost(_) => None,
+            };
+            if until != known {
+                return Err(until);
+            }
+            if until.is_none() {
+                // Nothing can change any more. A registered task would be woken by this very call, again and again.
+                return Ok(key);
+            }
+            Ok(state.watching.register(cx, key))
+        })
+    }
+
+    pub(crate) fn stop_watching(&self, key: u64) {
+        self.state.lock().watching.remove(key);
     }
 
     /// Returns the members that are due for a renewal or re-acquisition. Each counts as asked until [`Hold::end_ask`].

@@ -1,15 +1,15 @@
-//! Tasks that wait for the loss of a hold.
+//! Tasks that wait for a change of a hold.
 
 use std::task::{Context, Waker};
 
-/// Tasks that wait for the loss of one hold, each under its own key.
+/// Tasks that wait for one kind of change of one hold, each under its own key.
 #[derive(Debug, Default)]
-pub(super) struct LossWaiters {
+pub(super) struct Watchers {
     wakers: Vec<(u64, Waker)>,
     last_key: u64,
 }
 
-impl LossWaiters {
+impl Watchers {
     /// Registers the task's waker. Returns its key: `key` if it is registered, otherwise a new one.
     pub(super) fn register(&mut self, cx: &Context<'_>, key: u64) -> u64 {
         if let Some((_, waker)) = self.wakers.iter_mut().find(|(k, _)| *k == key) {
@@ -19,6 +19,10 @@ impl LossWaiters {
         self.last_key += 1;
         self.wakers.push((self.last_key, cx.waker().clone()));
         self.last_key
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.wakers.is_empty()
     }
 
     pub(super) fn remove(&mut self, key: u64) {
