@@ -48,6 +48,6 @@ pub(super) enum Of {
     OrphanRelease(u64, Node),
     /// A release that lowers the count without freeing the name.
     Lowering(Asked),
-    /// The confirmation that ends a node's watch.
-    Confirmation(Node, Sent),
+    /// A probe of a watched node.
+    Probe(Node, Sent),
 }
