@@ -19,6 +19,7 @@ mod servers {
     pub(crate) mod protocol;
     pub(crate) mod proxies;
     pub(crate) mod quick_start;
+    pub(crate) mod quiet;
     pub(crate) mod redlock;
     pub(crate) mod refusals;
     pub(crate) mod replicas;
@@ -58,6 +59,7 @@ fn main() {
         servers::protocol::trials(),
         servers::proxies::trials(),
         servers::quick_start::trials(),
+        servers::quiet::trials(),
         servers::redlock::trials(),
         servers::refusals::trials(),
         servers::replicas::trials(),

@@ -173,7 +173,8 @@ impl LocksBuilder {
     /// Default: [`NodeTrust::Watched`] on a majority of nodes, [`NodeTrust::Unwatched`] on one node.
     ///
     /// A watched node stores one more key, the marker, which identifies its process. The Redis user must be allowed
-    /// to run `INFO`.
+    /// to run `INFO`. The client keeps a connection to each watched node, and probes a node that it does not use
+    /// within half a [`longest_lease`](Self::longest_lease), until it is closed or dropped.
     pub fn node_trust(mut self, trust: NodeTrust) -> Self {
         self.node_trust = Some(trust);
         self
@@ -182,8 +183,8 @@ impl LocksBuilder {
     /// Trusts nodes without a marker immediately: they are assumed to be new, not to have lost their data.
     ///
     /// Use it only for nodes that no client has used before: embedded nodes, the nodes of a test, and the very first
-    /// start of a deployment. Without it the first lock on new nodes is granted after one
-    /// [`longest_lease`](Self::longest_lease). **Do not leave it on** where nodes may restart without their data.
+    /// start of a deployment. Without it the first lock on new nodes is granted one
+    /// [`longest_lease`](Self::longest_lease) after the first client was made. **Do not leave it on** where nodes may restart without their data.
     pub fn trust_fresh_nodes(mut self) -> Self {
         self.trusts_fresh_nodes = true;
         self

@@ -340,7 +340,7 @@ impl KeeperTask {
         }
     }
 
-    /// Attends to the nodes while the client is in use. This is the only place that begins a watch without an acquire.
+    /// Attends to the watched nodes until the client is closed or dropped.
     fn attend_to_nodes(&mut self) {
         if self.keeper.phase.get() != Phase::Running {
             self.attendances = None;
