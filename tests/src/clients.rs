@@ -125,6 +125,16 @@ pub fn is_claimed_by(server: &Server, name: &str, guard: &Guard) -> bool {
     claim_of(server, name).is_some_and(|(owner, _)| owner == guard.owner_id().to_string())
 }
 
+/// Returns whether a marker shows that the server's current process was watched for long enough.
+#[must_use]
+pub fn marks_itself(server: &Server, marker: &str) -> bool {
+    let ask = |words: &[&str]| server.try_command::<Option<String>>(words).ok().flatten();
+    let marker = ask(&["GET", marker]).unwrap_or_default();
+    let process = ask(&["INFO", "replication"]).unwrap_or_default();
+    let own = marker.get(..13).unwrap_or("none");
+    process.contains(&format!("master_replid:{own}")) && marker.ends_with(":ripe")
+}
+
 /// Waits until the hold is renewed, which shows as a growing validity.
 ///
 /// # Panics

@@ -21,6 +21,7 @@ mod servers {
     pub(crate) mod protocol;
     pub(crate) mod proxies;
     pub(crate) mod quick_start;
+    pub(crate) mod quiet;
     pub(crate) mod redlock;
     pub(crate) mod refusals;
     pub(crate) mod replicas;
@@ -63,6 +64,7 @@ fn main() {
         servers::protocol::trials(),
         servers::proxies::trials(),
         servers::quick_start::trials(),
+        servers::quiet::trials(),
         servers::redlock::trials(),
         servers::refusals::trials(),
         servers::replicas::trials(),

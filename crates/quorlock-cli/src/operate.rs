@@ -27,7 +27,8 @@ fn with_locks<F: Future<Output = Result<Code, Failure>>>(
         .build();
     let done = match runtime {
         Ok(runtime) => runtime.block_on(async {
-            let settings = reach.settings()?;
+            let mut settings = reach.settings()?;
+            settings.builder = settings.builder.for_operators();
             let locks = connect(&settings, Patience::None, Voice::Text).await?;
             operation(locks, settings).await
         }),

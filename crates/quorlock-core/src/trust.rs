@@ -5,10 +5,16 @@
 //! a client first saw the new process. This time is measured on the client's own clock, from the receipt of the first
 //! reply that showed the marker's nonce to the sending of the request that confirms it. Until then the node is
 //! *quarantined*: it receives requests, so that it learns which owner holds a name, but its fresh grants do not count.
+//!
+//! A watch begins without any lock. Suppose it began with the first acquire: after a rolling restart at night, all nodes
+//! would be quarantined from the first lock of the morning on, although no client relies on anything any more. So the
+//! client *probes* each node: at once when it knows nothing or less than before, when the node can be reached again,
+//! when the watch is over, and now and then while all is well.
 
 use std::fmt;
 use std::time::Duration;
 
+use crate::backoff::Backoff;
 use crate::lease::drift;
 use crate::marker::{MarkerState, Nonce, Process, Shown, ShownMarker};
 use crate::time::Time;
@@ -23,15 +29,35 @@ pub struct Trust {
     known: Option<Nonce>,
     /// When trust was last withdrawn. The reply to a request sent before this time does not restore trust.
     withdrawn: Option<Time>,
-    /// When to request the confirmation of the marker.
+    /// When the next probe is due.
     due: Time,
-    is_confirming: bool,
+    /// The longest pause between two probes of a trusted node.
+    longest_pause: Duration,
+    /// The current pause between two probes of a trusted node.
+    pause: Duration,
+    /// The pauses between probes that led to neither trust nor a watch.
+    pauses: Backoff,
+    is_probing: bool,
+    /// When the node was last found to be reachable again, if it was not probed since.
+    returned: Option<Time>,
     /// When the next request is sent as if the node were not trusted, so that the node checks its marker.
     look_due: Time,
 }
 
 /// How often a client makes a node check its marker, so that a marker in use does not expire.
 const LOOK: Duration = Duration::from_secs(60 * 60);
+
+/// A lower bound on the longest pause between two probes of a trusted node, for clients with very short leases.
+const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The request that a client sends to learn about a node.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Probe {
+    /// The check that an acquire sent now would make, without the acquire.
+    Check,
+    /// The confirmation of this nonce, which was watched for long enough.
+    Confirm(Nonce),
+}
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum State {
@@ -90,13 +116,22 @@ impl Trust {
     /// `longest`.
     #[must_use]
     pub fn new(longest: Duration) -> Self {
+        let watch = longest.saturating_add(drift(longest));
+        // A flush that breaks no connection is noticed by a probe only, and the watch begins with it. Half of a longest
+        // lease keeps it shorter than the watch itself. A probe a minute or two costs a server next to nothing even
+        // from a thousand clients; see "What idle clients cost" in the documentation for the figures.
+        let longest_pause = (longest / 2).clamp(SHORTEST_PAUSE, LOOK);
         Trust {
-            watch: longest.saturating_add(drift(longest)),
+            watch,
             state: State::Unmarked(Why::Unknown),
             known: None,
             withdrawn: None,
-            due: Time::NEVER,
-            is_confirming: false,
+            due: Time::ZERO,
+            longest_pause,
+            pause: longest_pause,
+            pauses: Backoff::new((watch / 60).max(Duration::from_millis(1)), longest_pause),
+            is_probing: false,
+            returned: None,
             look_due: Time::ZERO,
         }
     }
@@ -120,7 +155,8 @@ impl Trust {
                 }
                 self.state = trusted;
                 self.known = Some(nonce);
-                self.due = Time::NEVER;
+                // An acquire shows as much as a probe, so a client in use sends no probes.
+                self.due = now + self.pause;
                 return Counts::Yes;
             }
             ShownMarker::Own(nonce, MarkerState::Observing) => {
@@ -131,16 +167,19 @@ impl Trust {
                     self.due = now + self.watch;
                 }
             }
-            ShownMarker::Missing => self.unmark(Why::Missing),
-            ShownMarker::Anothers => self.unmark(Why::Restarted),
+            ShownMarker::Missing => self.unmark(now, Why::Missing),
+            ShownMarker::Anothers => self.unmark(now, Why::Restarted),
         }
         self.withdrawn = Some(now);
         Counts::No
     }
 
-    fn unmark(&mut self, why: Why) {
+    /// Forgets what was known of the node. The next probe writes a marker, unless an acquire does so first.
+    fn unmark(&mut self, now: Time, why: Why) {
+        if !matches!(self.state, State::Unmarked(_)) {
+            self.due = now;
+        }
         self.state = State::Unmarked(why);
-        self.due = Time::NEVER;
     }
 
     /// Records that another address of the same quorum shows the same process. One of the two must not count, or one
@@ -148,7 +187,7 @@ impl Trust {
     pub fn handle_twin(&mut self, now: Time, process: Process) {
         self.state = State::Twin(process);
         self.withdrawn = Some(now);
-        self.due = Time::NEVER;
+        self.due = now + self.pause;
     }
 
     /// Records that no other address leads to this process any more. If one did, the votes of the process count again
@@ -156,10 +195,15 @@ impl Trust {
     ///
     /// For example, two shards A and B of one cluster have their slots on one primary, and B does not count. Then A's
     /// slot moves to another primary.
-    pub fn handle_single(&mut self, process: Process) {
+    pub fn handle_single(&mut self, now: Time, process: Process) {
         if self.is_twin(process) {
-            self.unmark(Why::Unknown);
+            self.unmark(now, Why::Unknown);
         }
+    }
+
+    /// Records that the node can be reached again. It may be another process than before, so a probe is due.
+    pub fn handle_return(&mut self, now: Time) {
+        self.returned = Some(now);
     }
 
     /// Returns whether another address of the quorum has led to this process.
@@ -195,37 +239,53 @@ impl Trust {
         self.known
     }
 
-    /// Returns the nonce to confirm now, if it was watched for long enough. The confirmation then counts as under way.
-    pub fn next_confirmation(&mut self, now: Time) -> Option<Nonce> {
+    /// Returns the probe that is due. It then counts as under way until [`Trust::handle_end`].
+    pub fn next_probe(&mut self, now: Time) -> Option<Probe> {
+        if now < self.poll_timeout() {
+            return None;
+        }
+        self.is_probing = true;
+        self.returned = None;
         // The marker: node 1 restarts empty and has forgotten A's claim. A relies on it for at most one longest lease
         // after the restart. If B confirmed the marker earlier, node 1 would count, and its grant would give B a
         // majority with 4 and 5 while A has one with 1, 2 and 3.
         match self.state {
-            State::Watching(nonce, _) if self.due <= now && !self.is_confirming => {
-                self.is_confirming = true;
-                Some(nonce)
+            State::Watching(nonce, since) if since + self.watch <= now => {
+                Some(Probe::Confirm(nonce))
             }
-            _ => None,
+            _ => Some(Probe::Check),
         }
     }
 
-    /// Handles the end of the request of [`Trust::next_confirmation`]. If it was answered, the answer is passed to
-    /// [`Trust::handle_shown`]. While trust is not restored, another confirmation follows after a pause.
-    pub fn handle_end(&mut self, now: Time) {
-        self.is_confirming = false;
-        if let State::Watching(..) = self.state {
-            let pause = (self.watch / 60).max(Duration::from_millis(1));
-            self.due = self.due.max(now + pause);
-        }
+    /// Handles the end of the probe of [`Trust::next_probe`]. If it was answered, the answer is passed to
+    /// [`Trust::handle_shown`] first. `random` is any 64 random bits. They keep clients that were started together
+    /// from probing together.
+    pub fn handle_end(&mut self, now: Time, random: u64) {
+        self.is_probing = false;
+        self.due = match self.state {
+            State::Watching(_, since) if now < since + self.watch => {
+                self.pauses.reset();
+                since + self.watch
+            }
+            State::Trusted(..) | State::Twin(_) => {
+                self.pauses.reset();
+                self.pause = self.longest_pause / 2 + part(self.longest_pause / 2, random);
+                now + self.pause
+            }
+            // The node did not answer, or it answered and is not watched yet.
+            State::Watching(..) | State::Unmarked(_) => {
+                now + self.pauses.next(random, Duration::ZERO)
+            }
+        };
     }
 
-    /// Returns when to call [`Trust::next_confirmation`].
+    /// Returns when to call [`Trust::next_probe`].
     #[must_use]
     pub fn poll_timeout(&self) -> Time {
-        if self.is_confirming {
-            Time::NEVER
-        } else {
-            self.due
+        match self.returned {
+            _ if self.is_probing => Time::NEVER,
+            Some(returned) => self.due.min(returned),
+            None => self.due,
         }
     }
 
@@ -252,12 +312,23 @@ impl Trust {
     }
 }
 
+/// Returns a random part of a time span.
+fn part(span: Duration, random: u64) -> Duration {
+    let nanos = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+    let below = (u128::from(nanos) * u128::from(random)) >> 64;
+    Duration::from_nanos(u64::try_from(below).unwrap_or(nanos))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// With the drift allowance of 1 % and 2 ms, a process is watched for 10.102 s.
     const LONGEST: Duration = Duration::from_secs(10);
+
+    const CONFIRM: Probe = Probe::Confirm(Nonce::new(7));
+    /// Random bits in the middle.
+    const HALF: u64 = 1 << 63;
 
     fn ms(millis: u64) -> Time {
         Time::from_millis(millis)
@@ -300,7 +371,6 @@ mod tests {
         let trust = trusted();
         assert_eq!(trust.quarantine(), None);
         assert!(!trust.wants_marker());
-        assert_eq!(trust.poll_timeout(), Time::NEVER);
     }
 
     #[test]
@@ -312,15 +382,11 @@ mod tests {
         }
         assert_eq!(trust.quarantine(), Some((Why::Watched, Some(ms(10_107)))));
         assert_eq!(trust.poll_timeout(), ms(10_107));
-        assert_eq!(trust.next_confirmation(ms(10_106)), None);
-        assert_eq!(trust.next_confirmation(ms(10_107)), Some(nonce(7)));
-        assert_eq!(
-            trust.next_confirmation(ms(10_107)),
-            None,
-            "it was asked for"
-        );
-        trust.handle_end(ms(10_110));
+        assert_eq!(trust.next_probe(ms(10_106)), None);
+        assert_eq!(trust.next_probe(ms(10_107)), Some(CONFIRM));
+        assert_eq!(trust.next_probe(ms(10_107)), None, "it was asked for");
         let counts = trust.handle_shown(ms(10_110), ms(10_107), confirmed(1, 7));
+        trust.handle_end(ms(10_110), HALF);
         assert_eq!(counts, Counts::Yes);
     }
 
@@ -333,24 +399,92 @@ mod tests {
             trust.handle_shown(ms(5), ms(1), observing(1, 7));
             trust.handle_shown(ms(9_000), ms(8_999), between);
             trust.handle_shown(ms(9_500), ms(9_499), observing(1, 7));
-            assert_eq!(trust.next_confirmation(ms(19_601)), None);
-            assert_eq!(trust.next_confirmation(ms(19_602)), Some(nonce(7)));
+            assert_eq!(trust.next_probe(ms(19_601)), None);
+            assert_eq!(trust.next_probe(ms(19_602)), Some(CONFIRM));
         }
+    }
+
+    #[test]
+    fn a_node_is_probed_before_it_is_used_and_marked_until_it_is_watched() {
+        let mut trust = Trust::new(LONGEST);
+        assert_eq!(trust.next_probe(ms(0)), Some(Probe::Check));
+        assert_eq!(trust.poll_timeout(), Time::NEVER, "it is under way");
+        assert_eq!(trust.next_probe(ms(1)), None);
+        // The node does not answer: the pauses grow, up to the pause between probes of a trusted node.
+        let mut now = ms(1);
+        let mut pauses = Vec::new();
+        for _ in 0..12 {
+            trust.handle_end(now, u64::MAX);
+            pauses.push(trust.poll_timeout().since(now));
+            now = trust.poll_timeout();
+            assert_eq!(trust.next_probe(now), Some(Probe::Check));
+        }
+        assert!(pauses.is_sorted() && pauses[0] < LONGEST / 50);
+        assert_eq!(pauses.last(), Some(&(LONGEST / 2)));
+        trust.handle_shown(now, now, observing(1, 7));
+        trust.handle_end(now, HALF);
+        assert_eq!(trust.next_probe(now + LONGEST), None);
+        assert_eq!(trust.next_probe(now + LONGEST * 2), Some(CONFIRM));
+    }
+
+    #[test]
+    fn a_trusted_node_is_probed_now_and_then_unless_a_request_shows_the_same() {
+        let mut trust = trusted();
+        for (random, pause) in [(0, 2_500), (HALF, 3_750), (u64::MAX, 5_000)] {
+            let due = trust.poll_timeout();
+            assert_eq!(trust.next_probe(due), Some(Probe::Check));
+            trust.handle_shown(due, due, confirmed(1, 1));
+            trust.handle_end(due, random);
+            let paused = trust.poll_timeout().since(due);
+            assert_eq!(paused.as_millis().div_ceil(10), pause / 10);
+            trust.handle_shown(due + paused / 2, due, confirmed(1, 1));
+            assert_eq!(trust.next_probe(due + paused), None);
+        }
+    }
+
+    #[test]
+    fn what_withdraws_trust_is_followed_by_a_probe_that_marks() {
+        let mut trust = trusted();
+        trust.handle_shown(ms(20), ms(19), shown(2, ShownMarker::Anothers));
+        assert!(trust.wants_marker());
+        assert_eq!(trust.next_probe(ms(20)), Some(Probe::Check));
+        trust.handle_shown(ms(22), ms(20), observing(2, 7));
+        trust.handle_end(ms(22), HALF);
+        assert_eq!(trust.poll_timeout(), ms(22 + 10_102));
+    }
+
+    #[test]
+    fn a_node_that_returns_is_probed_at_once_in_every_state_and_the_watch_goes_on() {
+        let mut trust = trusted();
+        trust.handle_return(ms(20));
+        assert_eq!(trust.next_probe(ms(20)), Some(Probe::Check));
+        // It breaks off and returns again during that probe.
+        trust.handle_return(ms(30));
+        assert_eq!(trust.next_probe(ms(30)), None);
+        trust.handle_end(ms(40), HALF);
+        assert_eq!(trust.next_probe(ms(40)), Some(Probe::Check));
+        trust.handle_shown(ms(50), ms(40), observing(2, 7));
+        trust.handle_end(ms(50), HALF);
+        let over = ms(50 + 10_102);
+        assert_eq!(trust.poll_timeout(), over);
+        trust.handle_return(ms(60));
+        assert_eq!(trust.next_probe(ms(60)), Some(Probe::Check));
+        trust.handle_shown(ms(61), ms(60), observing(2, 7));
+        trust.handle_end(ms(61), HALF);
+        assert_eq!(trust.poll_timeout(), over);
+        assert_eq!(trust.next_probe(over), Some(CONFIRM));
     }
 
     #[test]
     fn a_confirmation_without_an_answer_is_asked_for_again() {
         let mut trust = Trust::new(LONGEST);
         trust.handle_shown(ms(5), ms(1), observing(1, 7));
-        assert_eq!(trust.next_confirmation(ms(11_000)), Some(nonce(7)));
+        assert_eq!(trust.next_probe(ms(11_000)), Some(CONFIRM));
         assert_eq!(trust.poll_timeout(), Time::NEVER);
-        trust.handle_end(ms(12_000));
+        trust.handle_end(ms(12_000), HALF);
         assert!(ms(12_000) < trust.poll_timeout());
-        assert_eq!(trust.next_confirmation(ms(12_000)), None);
-        assert_eq!(
-            trust.next_confirmation(trust.poll_timeout()),
-            Some(nonce(7))
-        );
+        assert_eq!(trust.next_probe(ms(12_000)), None);
+        assert_eq!(trust.next_probe(trust.poll_timeout()), Some(CONFIRM));
     }
 
     #[test]
@@ -417,9 +551,9 @@ mod tests {
     fn a_twin_whose_other_address_leads_elsewhere_counts_again() {
         let mut trust = trusted();
         trust.handle_twin(ms(10), Process(1));
-        trust.handle_single(Process(2));
+        trust.handle_single(ms(11), Process(2));
         assert!(trust.is_twin(Process(1)), "that is another process");
-        trust.handle_single(Process(1));
+        trust.handle_single(ms(11), Process(1));
         assert_eq!(
             trust.handle_shown(ms(20), ms(9), confirmed(1, 1)),
             Counts::No

@@ -53,6 +53,14 @@ impl Locks {
     }
 }
 
+/// Whether a client probes its nodes.
+#[derive(Clone, Copy, Debug)]
+enum Probes {
+    Sent,
+    /// The client only makes operators' requests.
+    Omitted,
+}
+
 /// Settings for [`Locks`]. Every setting has a safe default.
 #[derive(Clone, Debug)]
 #[must_use]
@@ -66,6 +74,7 @@ pub struct LocksBuilder {
     node_trust: Option<NodeTrust>,
     clock_margin: Option<Duration>,
     trusts_fresh_nodes: bool,
+    probes: Probes,
     key_prefix: Box<[u8]>,
     runtime: Option<Arc<dyn Runtime>>,
     #[cfg(feature = "redis")]
@@ -84,6 +93,7 @@ impl Default for LocksBuilder {
             node_trust: None,
             clock_margin: None,
             trusts_fresh_nodes: false,
+            probes: Probes::Sent,
             key_prefix: [].into(),
             runtime: None,
             #[cfg(feature = "redis")]
@@ -163,7 +173,8 @@ impl LocksBuilder {
     /// Default: [`NodeTrust::Watched`] on a majority of nodes, [`NodeTrust::Unwatched`] on one node.
     ///
     /// A watched node stores one more key, the marker, which identifies its process. The Redis user must be allowed
-    /// to run `INFO`.
+    /// to run `INFO`. The client keeps a connection to each watched node, and probes a node that it does not use
+    /// within half a [`longest_lease`](Self::longest_lease), until it is closed or dropped.
     pub fn node_trust(mut self, trust: NodeTrust) -> Self {
         self.node_trust = Some(trust);
         self
@@ -172,10 +183,20 @@ impl LocksBuilder {
     /// Trusts nodes without a marker immediately: they are assumed to be new, not to have lost their data.
     ///
     /// Use it only for nodes that no client has used before: embedded nodes, the nodes of a test, and the very first
-    /// start of a deployment. Without it the first lock on new nodes is granted after one
-    /// [`longest_lease`](Self::longest_lease). **Do not leave it on** where nodes may restart without their data.
+    /// start of a deployment. Without it the first lock on new nodes is granted one
+    /// [`longest_lease`](Self::longest_lease) after the first client was made. **Do not leave it on** where nodes may restart without their data.
     pub fn trust_fresh_nodes(mut self) -> Self {
         self.trusts_fresh_nodes = true;
+        self
+    }
+
+    /// Makes a client for [`Locks::inspect`] and [`Locks::force_release`] alone: it does not begin to watch nodes.
+    ///
+    /// A probe may write a marker with this client's longest lease. An operator's tool need not know that of the
+    /// deployment, and must not set another one on a node that was just restarted.
+    #[doc(hidden)]
+    pub fn for_operators(mut self) -> Self {
+        self.probes = Probes::Omitted;
         self
     }
 
@@ -390,7 +411,11 @@ impl LocksBuilder {
         let keeper = Keeper::new();
         let party = Arc::new(Party::new(&config));
         let nodes = peers(nodes, watching, margin, keeper.alarm(), &runtime, &party);
-        keeper.start(&runtime, nodes.clone());
+        let probed = match self.probes {
+            Probes::Sent => nodes.clone(),
+            Probes::Omitted => [].into(),
+        };
+        keeper.start(&runtime, probed);
         let queues = Arc::<Queues>::default();
         let client = Client::new(config, runtime, keeper, party, queues.clone());
         let source = LockSource::new(Arc::new(client), queues, nodes, threshold);

@@ -41,8 +41,9 @@ impl Locks {
     /// nothing: four tolerate one failure, as three do.
     ///
     /// Servers without a marker are quarantined for one [`longest_lease`](LocksBuilder::longest_lease), a minute by
-    /// default. The first lock on new servers is granted after that, unless [`LocksBuilder::trust_fresh_nodes`] was
-    /// called.
+    /// default. The first lock on new servers is granted that long after the first client has connected, unless
+    /// [`LocksBuilder::trust_fresh_nodes`] was called. The client watches the servers in the background from then on,
+    /// whether or not a lock is used.
     ///
     /// # Errors
     /// [`ConnectError`] if too few servers can be used, one of them is not a primary Redis server that accepts the

@@ -173,6 +173,73 @@ async fn restarts_one_after_the_other_are_waited_out() {
     assert!(WATCH <= waited && waited < WATCH + 5 * SOON, "{waited:?}");
 }
 
+/// The first lock of the morning: the nodes have no marker, and the client was idle for one longest lease.
+#[tokio::test(start_paused = true)]
+async fn new_nodes_are_watched_from_the_connection_on_and_not_from_the_first_lock_on() {
+    let nodes = nodes(3);
+    let locks = client(&nodes, Locks::builder());
+    tokio::time::sleep(WATCH + SOON).await;
+    let guard = locks.lock("a").try_acquire().await.unwrap();
+    assert!(guard.is_some());
+}
+
+/// Nodes are restarted as the guide says, with one longest lease between two of them, and no client uses a lock.
+#[tokio::test(start_paused = true)]
+async fn an_idle_client_watches_the_nodes_that_restart() {
+    let nodes = nodes(3);
+    confirm(&nodes).await;
+    let locks = client(&nodes, Locks::builder());
+    for node in &nodes {
+        tokio::time::sleep(WATCH).await;
+        node.kill();
+        node.restart();
+    }
+    // An embedded node cannot report its restart, so a probe notices it.
+    tokio::time::sleep(WATCH + LONGEST / 2 + SOON).await;
+    let guard = locks.lock("a").try_acquire().await.unwrap();
+    assert!(guard.is_some());
+    let inspection = locks.inspect("a").await.unwrap();
+    let mut quarantines = inspection.nodes.iter().map(|node| node.quarantine);
+    assert!(
+        quarantines.all(|quarantine| quarantine.is_none()),
+        "{inspection}"
+    );
+}
+
+/// The only request that finds a restarted node is one that looks, as that of a client which trusted the node does.
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_restart_one_request_has_shown_votes_again_without_another() {
+    let nodes = nodes(3);
+    confirm(&nodes).await;
+    let locks = client(&nodes, Locks::builder());
+    let guard = locks.lock("a").acquire().await.unwrap();
+    guard.release().await.unwrap();
+    nodes[0].kill();
+    nodes[0].restart();
+    let guard = locks.lock("a").acquire().await.unwrap();
+    guard.release().await.unwrap();
+    tokio::time::sleep(WATCH + SOON).await;
+    nodes[1].kill();
+    assert!(locks.lock("a").try_acquire().await.unwrap().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_was_closed_or_dropped_probes_no_more() {
+    let nodes = nodes(3);
+    for is_closed in [true, false] {
+        let locks = client(&nodes, Locks::builder());
+        if is_closed {
+            locks.close().await;
+        } else {
+            drop(locks);
+        }
+        tokio::time::sleep(SOON).await;
+        nodes.iter().for_each(EmbeddedNode::flush);
+        tokio::time::sleep(2 * WATCH).await;
+        assert!(nodes.iter().all(|node| node.marker().is_none()));
+    }
+}
+
 /// After a restart the claim is still the holder's: it is already there, so the node has not lost it.
 #[tokio::test(start_paused = true)]
 async fn a_hold_outlives_the_restart_of_every_node_that_kept_its_data() {

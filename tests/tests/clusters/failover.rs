@@ -6,7 +6,7 @@ use quorlock::Guard;
 use quorlock_tests::clients::{hand_over, is_claimed_by, waiter};
 use quorlock_tests::cluster::Cluster;
 use quorlock_tests::server_tests;
-use quorlock_tests::wait::until;
+use quorlock_tests::wait::{BOUND, until};
 
 use super::stage::{claimed_at, client, cluster, listens};
 
@@ -20,8 +20,9 @@ server_tests![
 const LEASE: Duration = Duration::from_secs(60);
 
 /// The bound on a waiter's grant after the promotion of the replica. Other nodes learn of the promotion, the client
-/// queries them every 100 ms to 200 ms, the waiter tries again within another 100 ms, and the machine may be busy.
-const SOON: Duration = Duration::from_secs(2);
+/// queries them every 100 ms to 200 ms, and the waiter tries again within another 100 ms. Without that, its pauses would
+/// double without a bound.
+const SOON: Duration = BOUND;
 
 /// Waits until the replica has everything, because a failover may lose what the replica lacks.
 async fn replicated(cluster: &Cluster, replica: usize, name: &str, guard: &Guard) {

@@ -111,7 +111,7 @@ async fn listeners_follow_a_slot_that_moves_without_being_asked() {
     listens_in_both_ways(&cluster, to, &name).await;
     println!("moved; listens there {:?} after that", moved.elapsed());
     // Without a message, the waiter tries again only every five seconds.
-    assert!(moved.elapsed() < Duration::from_secs(2));
+    assert!(moved.elapsed() < Duration::from_secs(4));
     guard.release().await.unwrap();
     let (next, _) = waiter.await.unwrap();
     next.release().await.unwrap();

@@ -82,12 +82,12 @@ async fn a_waiter_is_woken_by_a_release() {
     let released = Instant::now();
     guard.release().await.unwrap();
     let next = waiter.await.unwrap().unwrap();
-    // Without a wake-up, the waiter would sleep much longer.
+    // Without a wake-up, the waiter would sleep until the claims expire, after the lease and an equal margin.
     println!(
         "released; the next one served {:?} after that",
         released.elapsed()
     );
-    assert!(released.elapsed() < LONGEST / 4);
+    assert!(released.elapsed() < LONGEST);
     next.release().await.unwrap();
 }
 

@@ -44,7 +44,8 @@ async fn a_server_a_group_and_a_cluster_are_one_majority() {
     let works = async |what: &str, began: Instant| {
         let free = theirs.lock(format!("free/{what}")).acquire().await.unwrap();
         println!("{what} killed; a lock after {:?}", began.elapsed());
-        assert!(began.elapsed() < Duration::from_secs(1));
+        // The member that was killed is not waited for: it votes again after one longest lease at the earliest.
+        assert!(began.elapsed() < LONGEST);
         free.release().await.unwrap();
         until_renewed(&guard).await;
     };

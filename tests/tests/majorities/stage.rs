@@ -6,7 +6,6 @@ use std::time::Duration;
 use quorlock::{Guard, Locks, LocksBuilder};
 use quorlock_tests::clients;
 use quorlock_tests::cluster::Cluster;
-use quorlock_tests::server::Server;
 use quorlock_tests::wait::{BOUND, until};
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -92,16 +91,8 @@ pub(crate) fn until_replicated(cluster: &Cluster, primary: usize) {
 /// Returns whether a shard's marker shows that its process was watched for long enough.
 pub(crate) fn counts(cluster: &Cluster, shard: usize) -> bool {
     let owner = cluster.owner_of(TAGS[shard]);
-    owner.is_some_and(|owner| marks_itself(&cluster.nodes()[owner], shard))
-}
-
-fn marks_itself(node: &Server, shard: usize) -> bool {
-    let ask = |words: &[&str]| node.try_command::<Option<String>>(words).ok().flatten();
-    let marker = ask(&["GET", &format!("quorlock_marker:{{{}}}", TAGS[shard])]);
-    let marker = marker.unwrap_or_default();
-    let process = ask(&["INFO", "replication"]).unwrap_or_default();
-    let own = marker.get(..13).unwrap_or("none");
-    process.contains(&format!("master_replid:{own}")) && marker.ends_with(":ripe")
+    let marker = format!("quorlock_marker:{{{}}}", TAGS[shard]);
+    owner.is_some_and(|owner| clients::marks_itself(&cluster.nodes()[owner], &marker))
 }
 
 /// Waits until a shard counts.

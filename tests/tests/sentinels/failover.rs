@@ -6,7 +6,7 @@ use quorlock::Guard;
 use quorlock_tests::clients::{hand_over, is_claimed_by, waiter};
 use quorlock_tests::sentinels::{NAME, SentinelGroup, named_by, patiently, role};
 use quorlock_tests::server_tests;
-use quorlock_tests::wait::until;
+use quorlock_tests::wait::{BOUND, until};
 
 use super::stage::{client, group};
 
@@ -20,9 +20,9 @@ server_tests![
 /// A lease that is longer than a failover.
 const LEASE: Duration = Duration::from_secs(60);
 
-/// The bound on a waiter's grant after a sentinel names the new primary. The client reconnects after 200 ms, the waiter
-/// tries again within another 100 ms, and the machine may be busy.
-const SOON: Duration = Duration::from_secs(1);
+/// The bound on a waiter's grant after a sentinel names the new primary. The client reconnects after 200 ms, and the
+/// waiter tries again within another 100 ms. Without that, its pauses would double without a bound.
+const SOON: Duration = BOUND;
 
 /// Waits until all replicas have everything, because a failover may lose what no replica has.
 async fn replicated(group: &SentinelGroup, name: &str, guard: &Guard) {

@@ -1,4 +1,4 @@
-//! The time when the quarantine of a node ends, set by the nodes and read by the keeper's task.
+//! The time when a node must be probed, set by the nodes and read by the keeper's task.
 
 use std::fmt;
 use std::task::Waker;
@@ -9,7 +9,7 @@ use crate::mutex::Mutex;
 
 /// The time at which the keeper must look at the nodes of a client, and the task that sleeps until then.
 ///
-/// It is below both: a quarantined node knows when its watch ends, but does not know the keeper.
+/// It is below both: a node knows when it must be probed, but does not know the keeper.
 pub(crate) struct Alarm(Mutex<AlarmState>);
 
 struct AlarmState {

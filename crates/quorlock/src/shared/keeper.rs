@@ -45,7 +45,7 @@ const LATER: Duration = Duration::from_millis(10);
 #[derive(Debug, Default)]
 pub(crate) struct Keeper {
     inner: Mutex<Inner>,
-    /// When the quarantine of a node ends.
+    /// When a node must be probed.
     alarm: Arc<Alarm>,
     rests: Rests,
     phase: CurrentPhase,
@@ -87,7 +87,7 @@ impl Keeper {
         runtime.spawn(Box::pin(task));
     }
 
-    /// The alarm that is set for the end of a node's quarantine.
+    /// The alarm that is set for the next probe of a node.
     pub(crate) fn alarm(&self) -> &Arc<Alarm> {
         &self.alarm
     }

@@ -16,7 +16,7 @@ use quorlock_core::round::Answer;
 use quorlock_core::slot::{ServerNumber, Slot, UnfitName};
 use quorlock_core::time::{Time, millis_of};
 use quorlock_core::transport::{Call, Listener, Subscription, Transport, TransportError, Witness};
-use quorlock_core::trust::{Counts, Trust};
+use quorlock_core::trust::{Counts, Probe, Trust};
 
 pub(crate) use self::observe::answer;
 use self::observe::observe;
@@ -196,17 +196,19 @@ impl NodeHandle {
         // which the request has not left yet. If A renews from here on, the version on the node changes, and the
         // node refuses the request.
         let replaces = name.and_then(|name| known.observed.replaceable(now, name));
-        let Some(watch) = &self.watch else {
-            return Question {
-                replaces,
-                check: None,
-                sent,
-            };
-        };
-        let trusted = known.trust.next_trusted(now);
-        let known_nonce = known.trust.known();
-        let wants_marker = known.trust.wants_marker();
-        drop(known);
+        let check = self.watch.as_ref();
+        let check = check.map(|watch| self.check(watch, &mut known.trust, now));
+        Question {
+            replaces,
+            check,
+            sent,
+        }
+    }
+
+    /// Returns the check of a request that is sent now.
+    fn check(&self, watch: &Watch, trust: &mut Trust, now: Time) -> Check {
+        let trusted = trust.next_trusted(now);
+        let wants_marker = trust.wants_marker();
         // If markers may be inherited, every request writes a marker where the node's own is missing. Otherwise:
         // another server takes this address and is restarted with its own marker. A, which trusted another nonce
         // here, only looks. Then B, a new client that knows no nonce, makes the node inherit that marker, and the
@@ -222,15 +224,10 @@ impl NodeHandle {
         } else {
             Act::Look
         };
-        let check = Check {
+        Check {
             trusted,
-            known: known_nonce,
+            known: trust.known(),
             ..watch.request(act)
-        };
-        Question {
-            replaces,
-            check: Some(check),
-            sent,
         }
     }
 
@@ -323,11 +320,11 @@ impl NodeHandle {
         (answer, change)
     }
 
-    /// Sets the alarm for the end of a node's quarantine. Call it without the mutex: the alarm may run the keeper's
-    /// task on this thread, which locks it to read when the watch ends.
+    /// Sets the alarm for the next probe, if a change of trust has made it earlier. Call it without the mutex: the
+    /// alarm may run the keeper's task on this thread, which locks it to read when the probe is due.
     fn set_alarm(&self, change: Option<TrustChange>, due: Time) {
         if let (Some(watch), Some(TrustChange::Quarantined(_))) = (&self.watch, change) {
-            watch.ends_at(due);
+            watch.probe_at(due);
         }
     }
 
@@ -364,29 +361,58 @@ impl NodeHandle {
         change
     }
 
-    /// The request that ends the watch of the node, if it is due.
-    pub(crate) fn next_confirmation(&self) -> Option<(Request, Sent)> {
+    /// The probe of the node that is due, if one is.
+    pub(crate) fn next_probe(&self) -> Option<(Request, Sent)> {
         let watch = self.watch.as_ref()?;
+        let mut known = self.known.lock();
         let now = self.now();
-        let nonce = self.known.lock().trust.next_confirmation(now)?;
-        let request = Request::Probe(watch.request(Act::Confirm(nonce)));
-        Some((request, Sent(now)))
+        let check = match known.trust.next_probe(now)? {
+            Probe::Check => self.check(watch, &mut known.trust, now),
+            Probe::Confirm(nonce) => watch.request(Act::Confirm(nonce)),
+        };
+        Some((Request::Probe(check), Sent(now)))
     }
 
-    /// Handles the result of that request. Returns the change of trust.
+    /// Handles the result of that probe. Returns the change of trust.
     #[must_use = "operators are told of a change"]
-    pub(crate) fn confirmed(
+    pub(crate) fn probed(
         &self,
         sent: Sent,
         result: &Result<Reply, TransportError>,
     ) -> Option<TrustChange> {
-        self.known.lock().trust.handle_end(self.now());
-        self.seen(sent, result)
+        let change = self.seen(sent, result);
+        let random = self.runtime.random();
+        self.known.lock().trust.handle_end(self.now(), random);
+        change
     }
 
-    /// When to call [`NodeHandle::next_confirmation`].
+    /// When to call [`NodeHandle::next_probe`].
     pub(crate) fn poll_timeout(&self) -> Time {
-        self.known.lock().trust.poll_timeout()
+        match self.watch {
+            Some(_) => self.known.lock().trust.poll_timeout(),
+            None => Time::NEVER,
+        }
+    }
+
+    /// Keeps a connection to a watched node, and probes the node whenever it can be reached again, until the
+    /// subscription is dropped. `None` if the node is not watched.
+    pub(crate) fn attend_to_probe(self: &Arc<Self>) -> Option<Subscription> {
+        self.watch.as_ref()?;
+        Some(self.attend(Arc::new(Returns(self.clone()))))
+    }
+}
+
+/// Probes a node when it can be reached again: it may have been restarted in between.
+struct Returns(Arc<NodeHandle>);
+
+impl Witness for Returns {
+    fn reachable(&self) {
+        let Some(watch) = &self.0.watch else {
+            return;
+        };
+        let now = self.0.now();
+        self.0.known.lock().trust.handle_return(now);
+        watch.probe_at(now);
     }
 }
 

@@ -93,7 +93,7 @@ fn a_late_grant_of_a_process_is_over_before_the_next_one_is_trusted() {
     let sent = 100;
     let mut b = trust();
     b.handle_shown(ms(sent), ms(sent), own(2, 9, MarkerState::Observing));
-    assert_eq!(b.next_confirmation(lease().term(ms(sent))), None);
+    assert_eq!(b.next_probe(lease().term(ms(sent))), None);
 
     // The state of A if the late reply counted: it trusts the first process.
     let mut a = trust();
@@ -122,6 +122,6 @@ fn a_watch_that_goes_on_in_the_next_process_is_no_shorter() {
         let counts = a.handle_shown(ms(at), ms(at - 1), observing(2));
         assert_eq!(counts, Counts::No);
     }
-    assert_eq!(a.next_confirmation(lease().term(ms(5))), None);
-    assert_eq!(a.next_confirmation(ms(5 + LONGEST)), None);
+    assert_eq!(a.next_probe(lease().term(ms(5))), None);
+    assert_eq!(a.next_probe(ms(5 + LONGEST)), None);
 }

@@ -202,7 +202,7 @@ mod tests {
         let mut rest = claims.as_slice();
         let mut sizes = Vec::new();
         while !rest.is_empty() {
-            let len = fit(mode, rest.iter());
+            let len = fit(mode, BATCH, rest.iter());
             sizes.push(len);
             rest = &rest[len..];
         }

@@ -46,9 +46,9 @@ impl Inner {
         self.holds.is_empty() && self.inbox.is_empty()
     }
 
-    /// Whether all holds are being released, so that trust in nodes no longer matters.
+    /// Whether all holds are being released, so that trust in nodes no longer matters and no node is probed.
     pub(super) fn is_giving_back(&self, phase: Phase) -> bool {
-        self.give_back != GiveBack::None || phase == Phase::Finishing
+        self.give_back != GiveBack::None || phase != Phase::Running
     }
 
     /// Whether locks that include nodes of a closed client may still be held.

@@ -10,7 +10,7 @@ use quorlock_core::message::{ReleaseReply, Reply};
 use quorlock_core::quorum::MemberId;
 use quorlock_core::renewal::{Ask, Lost, Status};
 use quorlock_core::time::Time;
-use quorlock_core::transport::Call;
+use quorlock_core::transport::{Call, Subscription};
 
 use super::batches::{Batches, handle_renewed, is_refused_together};
 use super::clean_up::{Added, CleanUp, CleanUps};
@@ -30,9 +30,14 @@ use crate::telemetry;
 pub(super) struct KeeperTask {
     keeper: Arc<Keeper>,
     runtime: Arc<dyn Runtime>,
+    /// The nodes that are probed.
     nodes: Arc<[Node]>,
+    /// The connections to the watched nodes, from the first poll until the client is closed or dropped.
+    attendances: Option<Vec<Subscription>>,
     timer: Box<dyn Timer>,
     calls: FuturesUnordered<Pending>,
+    /// The number of calls that are probes. No task waits for their ends.
+    probes: usize,
     lanes: Lanes,
     /// An empty list with the capacity of the inbox, with which it is swapped.
     mail: Vec<Message>,
@@ -47,7 +52,9 @@ impl KeeperTask {
             timer: runtime.timer(),
             runtime,
             nodes,
+            attendances: None,
             calls: FuturesUnordered::new(),
+            probes: 0,
             lanes: Lanes::default(),
             mail: Vec::new(),
             clean_ups: CleanUps::default(),
@@ -219,10 +226,10 @@ impl KeeperTask {
         self.queues.relieve_due(now);
     }
 
-    /// Renews what is due, and ends what is over. Returns whether the watch of a node is due, too.
+    /// Renews what is due, and ends what is over. Returns whether the probe of a node is due, too.
     fn keep_due(&mut self, now: Time) -> bool {
         let mut batches = Batches::new();
-        let is_watch_due = loop {
+        let is_probe_due = loop {
             let hold = {
                 let inner = self.keeper.inner.lock();
                 match inner.next_due(now) {
@@ -253,7 +260,7 @@ impl KeeperTask {
             }
         };
         self.renew_all(batches);
-        is_watch_due
+        is_probe_due
     }
 
     /// Sends a renewal or re-acquire to a member of a hold. The caller must have counted it in the server's lane.
@@ -344,22 +351,39 @@ impl KeeperTask {
                 }
                 self.ended(&server, 1, now);
             }
-            Of::Confirmation(node, sent) => {
-                let change = node.confirmed(sent, result);
+            Of::Probe(node, sent) => {
+                self.probes = self.probes.saturating_sub(1);
+                let change = node.probed(sent, result);
                 telemetry::trust_changed(node.address(), change);
                 self.keeper.alarm.set(node.poll_timeout());
             }
         }
     }
 
-    /// Sends the requests that end the watches that are due.
-    fn confirm_due(&mut self) {
+    /// Attends to the watched nodes until the client is closed or dropped.
+    fn attend_to_nodes(&mut self) {
+        if self.keeper.phase.get() != Phase::Running {
+            self.attendances = None;
+        } else if self.attendances.is_none() {
+            let nodes = self.nodes.iter();
+            self.attendances = Some(nodes.filter_map(|node| node.attend_to_probe()).collect());
+            self.set_alarm();
+        }
+    }
+
+    /// Sends the probes that are due.
+    fn probe_due(&mut self) {
         self.keeper.alarm.clear();
         for node in self.nodes.clone().iter() {
-            if let Some((request, sent)) = node.next_confirmation() {
-                self.call(Of::Confirmation(node.clone(), sent), node.call(request));
+            if let Some((request, sent)) = node.next_probe() {
+                self.probes += 1;
+                self.call(Of::Probe(node.clone(), sent), node.call(request));
             }
         }
+        self.set_alarm();
+    }
+
+    fn set_alarm(&self) {
         let due = self.nodes.iter().map(|node| node.poll_timeout()).min();
         self.keeper.alarm.set(due.unwrap_or(Time::NEVER));
     }
@@ -397,12 +421,13 @@ impl KeeperTask {
         let at =
             self.keeper.alarm.sleep(
                 cx.waker(),
-                |watch| {
-                    if is_giving_back { at } else { at.min(watch) }
+                |probe| {
+                    if is_giving_back { at } else { at.min(probe) }
                 },
             );
         inner.wakes_at = at;
-        let is_idle = self.calls.is_empty() && self.clean_ups.is_empty() && inner.inbox.is_empty();
+        let is_idle =
+            self.calls.len() == self.probes && self.clean_ups.is_empty() && inner.inbox.is_empty();
         inner.is_idle = is_idle;
         let waiting = inner.take_waiting(is_idle, || self.clean_ups.has_closed_node());
         let is_over = is_idle && phase == Phase::Finishing && inner.is_empty();
@@ -426,12 +451,13 @@ impl Future for KeeperTask {
         let task = self.get_mut();
         loop {
             let now = task.runtime.now();
+            task.attend_to_nodes();
             task.take_messages(now);
             task.attend_due(now);
             task.relieve_due(now);
             task.keeper.rests.end_due(now);
             if task.keep_due(now) {
-                task.confirm_due();
+                task.probe_due();
             }
             while !task.calls.is_empty()
                 && let Poll::Ready(Some((of, result))) = Pin::new(&mut task.calls).poll_next(cx)

@@ -49,6 +49,6 @@ pub(super) enum Of {
     OrphanRelease(Executor, u64),
     /// A release that lowers the count without freeing the name.
     Lowering(Executor, Asked),
-    /// The confirmation that ends a node's watch.
-    Confirmation(Node, Sent),
+    /// A probe of a watched node.
+    Probe(Node, Sent),
 }

@@ -35,7 +35,7 @@ pub(crate) enum TrustChange {
 
 /// What the watched nodes of one client have in common.
 struct WatchSettings {
-    /// The alarm, which is set for the end of each quarantine.
+    /// The alarm, which is set for the next probe of each node.
     alarm: Arc<Alarm>,
     longest: Lease,
     trusts_fresh: bool,
@@ -84,8 +84,8 @@ impl Watch {
         }
     }
 
-    /// Sets the alarm for the end of a quarantine.
-    pub(super) fn ends_at(&self, due: Time) {
+    /// Sets the alarm for the next probe.
+    pub(super) fn probe_at(&self, due: Time) {
         self.shared.alarm.set(due);
     }
 
@@ -110,7 +110,7 @@ impl Watch {
     ) -> (Counts, Option<TrustChange>) {
         let (before, trusted) = (trust.quarantine(), trust.trusted());
         if trust.is_twin(shown.process) && !self.has_twin(shown.process) {
-            trust.handle_single(shown.process);
+            trust.handle_single(now, shown.process);
         }
         let mut counts = trust.handle_shown(now, sent.0, shown);
         // Two addresses lead to one server. If both counted, A would win two of three members by this server alone,
