@@ -77,6 +77,17 @@ fn a_shard_is_handed_over_and_elects() {
     }
 }
 
+/// The other nodes look at each other every 5 ms, so they do not notice that the process was gone.
+#[test]
+fn a_shard_that_is_restarted_at_once_serves_again_after_the_node_time_out() {
+    for lock in [LockKind::Single, LockKind::Redlock] {
+        let restart = "{ kind = 'crash-node', at = '301ms', node = 0, restart_after = '300us' }";
+        let run = fine(cluster(lock, restart));
+        assert_eq!(run.counters.promotions, 0);
+        assert!(40 < run.history.holds, "{lock:?}: {}", run.history.holds);
+    }
+}
+
 fn generator(lock: LockKind, faults: FaultChoice) -> PlanGenerator {
     PlanGenerator {
         lane: Lane::Turmoil,

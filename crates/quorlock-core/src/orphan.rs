@@ -18,6 +18,9 @@ const RETRY: Duration = Duration::from_millis(200);
 /// A release is sent at once, whether or not the acquire was answered: on the same connection the node executes it
 /// after the acquire. The release may still overtake the acquire and find nothing. If the acquire is then answered
 /// and the claim may exist, another release follows.
+///
+/// A release that ends something shows that the acquire was executed before it, unless the owner had asked the node
+/// before: a waiter of a fair lock repeats its acquire, and the release may end the place that an earlier one was given.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Orphan {
     acquire: ReplyStatus,
@@ -28,7 +31,10 @@ pub struct Orphan {
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum ReplyStatus {
+    /// The only acquire of the owner has not been answered.
     Pending,
+    /// The owner has asked before, and its last acquire has not been answered.
+    PendingAgain,
     Answered,
 }
 
@@ -38,7 +44,7 @@ enum ReleaseStatus {
     Due(Time),
     /// Sent. The value states whether the acquire had been answered before.
     Sent(ReplyStatus),
-    /// It found nothing, but the node may execute the acquire later.
+    /// It may have overtaken the acquire, which the node may execute later.
     Overtook,
     /// No further release is needed.
     Done,
@@ -66,6 +72,16 @@ impl Orphan {
         }
     }
 
+    /// Returns an orphan whose last acquire has not been answered, and whose owner may have a place in the queue of the
+    /// node from an earlier one.
+    #[must_use]
+    pub fn unanswered_again(now: Time, gone: Time) -> Self {
+        Orphan {
+            acquire: ReplyStatus::PendingAgain,
+            ..Orphan::new(now, gone)
+        }
+    }
+
     /// Returns whether a release is due now.
     #[must_use]
     pub fn is_due(&self, now: Time) -> bool {
@@ -84,20 +100,28 @@ impl Orphan {
 
     /// Handles the answer to the acquire.
     pub fn handle_acquire(&mut self, now: Time, answer: Answer) {
-        self.acquire = ReplyStatus::Answered;
-        match answer {
+        let before = std::mem::replace(&mut self.acquire, ReplyStatus::Answered);
+        let has_overtaken = self.release == ReleaseStatus::Overtook;
+        self.release = match answer {
+            // The place that an earlier acquire was given is still to be released.
+            Answer::Refused(_) | Answer::OtherMode(_) | Answer::Failed(Execution::Definite)
+                if before == ReplyStatus::PendingAgain && !has_overtaken =>
+            {
+                self.release
+            }
             Answer::Refused(_) | Answer::OtherMode(_) | Answer::Failed(Execution::Definite) => {
-                self.release = ReleaseStatus::Done;
+                ReleaseStatus::Done
             }
             Answer::Granted(_)
             | Answer::Quarantined(_)
             | Answer::Queued(_)
-            | Answer::Failed(Execution::Indeterminate) => {
-                if self.release == ReleaseStatus::Overtook {
-                    self.release = ReleaseStatus::Due(now);
-                }
+            | Answer::Failed(Execution::Indeterminate)
+                if has_overtaken =>
+            {
+                ReleaseStatus::Due(now)
             }
-        }
+            _ => self.release,
+        };
     }
 
     /// Handles the reply to a release.
@@ -106,15 +130,18 @@ impl Orphan {
             return;
         };
         // Orphans: A gives up while its acquire is still under way, and its release finds nothing. If this release were
-        // the last one, the claim that the acquire creates afterwards would keep B out until its TTL ends.
-        self.release = match (reply, before, self.acquire) {
-            (ReleaseReply::NotYours, ReplyStatus::Pending, ReplyStatus::Pending) => {
-                ReleaseStatus::Overtook
-            }
-            (ReleaseReply::NotYours, ReplyStatus::Pending, ReplyStatus::Answered) => {
-                ReleaseStatus::Due(now)
-            }
-            _ => ReleaseStatus::Done,
+        // the last one, the claim that the acquire creates afterwards would keep B out until its TTL ends. The same
+        // happens if A waits in a queue and repeats its acquire: its release ends A's place, and the acquire that
+        // arrives afterwards gives A another place, in front of B.
+        let has_overtaken = match before {
+            ReplyStatus::Answered => false,
+            ReplyStatus::Pending => reply == ReleaseReply::NotYours,
+            ReplyStatus::PendingAgain => true,
+        };
+        self.release = match self.acquire {
+            _ if !has_overtaken => ReleaseStatus::Done,
+            ReplyStatus::Answered => ReleaseStatus::Due(now),
+            ReplyStatus::Pending | ReplyStatus::PendingAgain => ReleaseStatus::Overtook,
         };
     }
 
@@ -196,6 +223,56 @@ mod tests {
             orphan.handle_release(ms(3), ReleaseReply::FREED);
             assert!(orphan.is_done(ms(3)));
         }
+    }
+
+    /// A node that executes the messages of a waiter in any order. The waiter has a place in its queue.
+    #[test]
+    fn a_repeated_acquire_leaves_no_place_behind_whatever_overtakes_what() {
+        let queued = Answer::Queued(Ttl::Millis(1));
+        for [acquired, released, heard_acquire, heard_release] in
+            [[0, 1, 2, 3], [0, 1, 3, 2], [1, 0, 2, 3], [1, 0, 3, 2]]
+        {
+            let mut orphan = Orphan::unanswered_again(ms(0), GONE);
+            let mut has_place = true;
+            assert!(orphan.next_release(ms(0)));
+            for step in 0..4 {
+                match step {
+                    at if at == acquired => has_place = true,
+                    at if at == released => has_place = false,
+                    at if at == heard_acquire => orphan.handle_acquire(ms(1), queued),
+                    at if at == heard_release => orphan.handle_release(ms(1), ReleaseReply::Left),
+                    _ => {}
+                }
+            }
+            while orphan.next_release(ms(2)) {
+                has_place = false;
+                orphan.handle_release(ms(2), ReleaseReply::NotYours);
+            }
+            assert!(orphan.is_done(ms(2)) && !has_place);
+        }
+    }
+
+    #[test]
+    fn a_repeated_acquire_that_is_not_executed_leaves_its_place_to_release() {
+        let definite = Answer::Failed(Execution::Definite);
+        let mut orphan = Orphan::unanswered_again(ms(0), GONE);
+        orphan.handle_acquire(ms(1), definite);
+        assert!(orphan.next_release(ms(1)));
+        orphan.handle_release(ms(2), ReleaseReply::Left);
+        assert!(orphan.is_done(ms(2)));
+
+        // The acquire and its release are lost with their connection.
+        let mut orphan = Orphan::unanswered_again(ms(0), GONE);
+        assert!(orphan.next_release(ms(0)));
+        orphan.handle_acquire(ms(1), definite);
+        orphan.handle_failed(ms(1));
+        assert!(!orphan.is_done(ms(1)) && orphan.next_release(ms(300)));
+
+        let mut orphan = Orphan::unanswered_again(ms(0), GONE);
+        assert!(orphan.next_release(ms(0)));
+        orphan.handle_release(ms(1), ReleaseReply::Left);
+        orphan.handle_acquire(ms(2), definite);
+        assert!(orphan.is_done(ms(2)));
     }
 
     #[test]

@@ -70,6 +70,9 @@ fn end(world: &mut World, id: NodeId, disk: Persistence) -> bool {
         arrivals::forget(world, key);
     }
     world.servers.hang_up(id);
+    if let Some(shards) = &mut world.shards {
+        shards.end_process(id);
+    }
     let names = &world.history.names;
     let now = world.micros(id);
     let site = Site { disk, now, names };

@@ -3,7 +3,7 @@
 
 use quorlock::NodeTrust;
 
-use super::{Cluster, Outage, Plan, WorkloadKind};
+use super::{Cluster, LockKind, Outage, Plan, WorkloadKind};
 use crate::plan::fault::{ClientFault, Fault, FaultKind, Kind, NodeFault, Trigger};
 use crate::plan::time::SimTime;
 
@@ -54,6 +54,25 @@ impl Plan {
             }
             _ => SimTime::ZERO,
         }
+    }
+
+    /// Returns how long a client may stay in a section while its calls take no longer than usual.
+    fn longest_stay(&self) -> SimTime {
+        let workload = &self.workload;
+        let trip = self.network.max.plus(self.network.max);
+        let names = match self.lock {
+            LockKind::Multi => u64::from(workload.names.max(2)),
+            LockKind::Single | LockKind::Redlock => 1,
+        };
+        let checks = u64::from(workload.checks.max(1));
+        // How many calls the client waits for inside, and how many times its longest stay without them it is there.
+        let (calls, stays) = match workload.kind {
+            WorkloadKind::UnfencedWrites | WorkloadKind::FencedWrites => (checks * names, 1),
+            WorkloadKind::FencedUpdates | WorkloadKind::RaisedUpdates => (2 * names, names),
+            _ => (0, 1),
+        };
+        let stays = SimTime::nanos(stays.saturating_mul(workload.hold_max.as_nanos()));
+        stays.plus(SimTime::nanos(calls.saturating_mul(trip.as_nanos())))
     }
 
     /// Returns how long after the end of all work the last claim may remain: a lease, a call, and a few retries.
@@ -137,7 +156,7 @@ impl Plan {
         let waits = workload.poll_cap.plus(workload.backoff_cap);
         let lease = self.longest_lease();
         // Two leases: nodes keep a claim that is left behind for its lease and for the clock margin, by default another lease.
-        let bound = lease.plus(lease).plus(workload.hold_max);
+        let bound = lease.plus(lease).plus(self.longest_stay());
         let bound = bound
             .plus(self.network.call_timeout)
             .plus(waits)
@@ -161,5 +180,20 @@ mod tests {
         let stop = Fault::of_client(SimTime::ZERO, 0, ClientFault::StopInside { nth: 1 });
         plan.faults = vec![stop.lasting(SimTime::millis(600)); 16];
         assert_eq!(plan.rest_bound(), without.plus(SimTime::millis(9_600)));
+    }
+
+    #[test]
+    fn a_client_that_writes_often_may_stay_in_its_section_for_much_longer_than_its_pauses_take() {
+        let mut plan = Plan::default();
+        let without = plan.progress_bound();
+        plan.workload.checks = 40;
+        assert_eq!(plan.progress_bound(), without);
+        // 40 writes, of which each takes 5 ms to the store and back at most.
+        plan.workload.kind = WorkloadKind::FencedWrites;
+        assert_eq!(plan.progress_bound(), without.plus(SimTime::millis(400)));
+        plan.lock = LockKind::Multi;
+        plan.remedies.margin = Some(SimTime::ZERO);
+        plan.workload.names = 3;
+        assert_eq!(plan.progress_bound(), without.plus(SimTime::millis(1_200)));
     }
 }

@@ -5,6 +5,7 @@
 //! the run.
 
 mod clusters;
+mod exempt;
 mod fault_generator;
 mod groups;
 mod law;
@@ -18,7 +19,6 @@ use quorlock::NodeTrust;
 
 use crate::plan::draw::{Draw, Purpose};
 use crate::plan::fault::{ClientFault, Fault, Kind, NodeFault};
-use crate::plan::property::Property;
 use crate::plan::time::{ClockStep, SimTime};
 use crate::plan::variant::Variant;
 use crate::plan::{Lacks, Lane, LockKind, Persistence, Plan, Watchdog, WorkloadKind};
@@ -269,23 +269,8 @@ impl PlanGenerator {
             }
         }
         plan.faults.sort_by_key(Fault::begins);
-        let forgets = |fault: &Fault| match fault.kind() {
-            Kind::CrashNode => plan.nodes.persistence != Persistence::EveryWrite,
-            kind => matches!(kind, Kind::PowerLoss | Kind::Flush),
-        };
-        let is_set = |fault: &Fault| fault.kind() == Kind::NodeStep;
-        if self.faults == FaultChoice::Inside
-            && plan.faults.iter().any(forgets)
-            && plan.faults.iter().any(is_set)
-        {
-            // A token that only a bare majority accepted is lost if one of its nodes loses its counter. After that,
-            // the order of tokens depends on the clocks of the nodes.
-            if !plan.not_demanded.contains(&Property::Fencing) {
-                plan.not_demanded.push(Property::Fencing);
-            }
-            if plan.workload.kind == WorkloadKind::Leading {
-                plan.not_demanded.push(Property::Terms);
-            }
+        if self.faults == FaultChoice::Inside {
+            exempt::add(&mut plan);
         }
         plan
     }

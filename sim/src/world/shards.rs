@@ -68,10 +68,8 @@ struct Pulse {
 /// The nodes that a node reaches now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reached {
-    /// None, because the process of the node has ended.
-    Gone,
-    /// None, because the node is paused.
-    Asleep,
+    /// None, because the node is down or paused.
+    None,
     /// A minority of the primaries.
     Few,
     /// A majority of the primaries.
@@ -205,6 +203,17 @@ impl Shards {
         }
     }
 
+    /// Records that the process of a node has ended, however soon another one is started. The new process answers
+    /// `CLUSTERDOWN` until it has reached a majority for a while.
+    pub(crate) fn end_process(&mut self, node: NodeId) {
+        if let Some(pulse) = self.pulses.get_mut(node.index()) {
+            pulse.fails = Some(None);
+        }
+        if let Some(told) = self.told.get_mut(node.index()) {
+            *told = None;
+        }
+    }
+
     /// Records which nodes a node reaches. Returns whether the node answers requests about slots from now on.
     pub(crate) fn listen(&mut self, now: u64, node: NodeId, heard: Reached) -> Availability {
         let timeout = self.rules.node_timeout.as_nanos();
@@ -212,8 +221,7 @@ impl Shards {
             return Availability::Up;
         };
         match (heard, pulse.fails) {
-            (Reached::Gone, _) => pulse.fails = Some(None),
-            (Reached::Asleep, _) => {}
+            (Reached::None, _) => {}
             (Reached::Few, None) if pulse.heard + timeout <= now => pulse.fails = Some(None),
             (Reached::Few, None) => {}
             (Reached::Few, Some(_)) => pulse.fails = Some(None),

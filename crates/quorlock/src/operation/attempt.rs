@@ -351,7 +351,12 @@ impl Attempt {
         });
         let orphans = orphans.map(|(member, place)| {
             let call = running.calls.take(|(asked, _)| *asked == member);
-            let mut orphan = CleanUp::new(place, running.owner, now, lease, call);
+            let clean_up = if had_place && place.mode == Mode::Fair {
+                CleanUp::of_waiter
+            } else {
+                CleanUp::new
+            };
+            let mut orphan = clean_up(place, running.owner, now, lease, call);
             if send == Send::Now {
                 orphan.send_release(now, &*self.client.runtime);
             }

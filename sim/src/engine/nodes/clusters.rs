@@ -50,7 +50,7 @@ pub(crate) fn refresh(world: &mut World) {
     for node in world.nodes.ids().collect::<Vec<_>>() {
         let heard = hears(world, node);
         let mut service = shards.listen(now, node, heard);
-        if heard == Reached::Asleep || heard == Reached::Gone {
+        if heard == Reached::None {
             continue;
         }
         let seat = world.seat_of(node);
@@ -91,13 +91,9 @@ fn lacks_an_owner(world: &World) -> bool {
 
 /// Returns how many of the primaries that it knows a node reaches.
 fn hears(world: &World, node: NodeId) -> Reached {
-    let state = world.nodes.get(node);
-    if !state.is_some_and(|state| state.is_up()) {
-        return Reached::Gone;
-    }
     let seen = seen(world);
     if !seen.is_awake(node) {
-        return Reached::Asleep;
+        return Reached::None;
     }
     let count = world.plan.nodes.count;
     let is_heard = |seat: &Seat| {

@@ -10,6 +10,8 @@ use crate::plan::{Cluster, Coverage, MinReplicas, Persistence, Plan, Wait};
 pub(super) fn add(plan: &mut Plan, faults: &FaultChoice) {
     let mut draw = Draw::new(plan.seed, Purpose::Clusters, 0);
     let draw = &mut draw;
+    // Whether the cluster is one node is a question about a plan that has a cluster. Its times are drawn below.
+    plan.nodes.cluster = Some(Cluster::default());
     let is_one = plan.is_one_cluster();
     let nodes = &mut plan.nodes;
     nodes.replicas = if is_one { draw.between(1, 2) as u16 } else { 1 };
@@ -86,4 +88,29 @@ pub(super) fn struck(node: u16, plan: &Plan, inside: bool, draw: &mut Draw) -> u
     // Elections occur only in one minority of the shards.
     let minority = plan.nodes.count.saturating_sub(1) / 2;
     if inside { node % minority.max(1) } else { node }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::plan::generator::{Deployment, PlanGenerator};
+    use crate::plan::{Lane, LockKind, Wait};
+
+    #[test]
+    fn claims_in_a_cluster_that_is_one_node_count_when_all_replicas_have_them() {
+        let generator = PlanGenerator {
+            lane: Lane::Turmoil,
+            deployment: Deployment::Clusters,
+            lock: LockKind::Single,
+            ..PlanGenerator::default()
+        };
+        let mut drawn = [0; 3];
+        for seed in 0..100 {
+            let plan = generator.plan(seed);
+            let replicas = plan.nodes.replicas;
+            let awaited = plan.nodes.wait.map(|Wait { replicas, .. }| replicas);
+            assert_eq!(awaited, Some(replicas), "seed {seed}");
+            drawn[usize::from(replicas)] += 1;
+        }
+        assert!(drawn[0] == 0 && 20 < drawn[1] && 20 < drawn[2], "{drawn:?}");
+    }
 }

@@ -63,6 +63,22 @@ impl CleanUp {
         }
     }
 
+    /// Creates the clean-up of a waiter that has a place in the queue of a fair lock on a member. `acquire` is its last
+    /// request, if that has not been answered.
+    pub(crate) fn of_waiter(
+        place: &Member,
+        owner: OwnerId,
+        now: Time,
+        lease: Lease,
+        acquire: Option<Call>,
+    ) -> Self {
+        let mut orphan = CleanUp::new(place, owner, now, lease, acquire);
+        if orphan.acquire.is_some() {
+            orphan.machine = Orphan::unanswered_again(now, place.node.gone(now, lease));
+        }
+        orphan
+    }
+
     /// Creates the clean-up of an ended hold's claim on a member.
     pub(crate) fn of(hold: &Hold, member: MemberId, now: Time, acquire: Option<Call>) -> Self {
         let place = hold.layout.place(member);

@@ -22,7 +22,11 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
     if fixed.is_none() {
         let kinds = [
             WorkloadKind::MutualExclusion,
-            WorkloadKind::MutualExclusion,
+            // A place in a queue is left behind like a claim.
+            match plan.lock {
+                LockKind::Redlock => WorkloadKind::MutualExclusion,
+                _ => WorkloadKind::Fair,
+            },
             WorkloadKind::TryStorm,
             WorkloadKind::CompetingTasks,
             WorkloadKind::ReadWrite,
