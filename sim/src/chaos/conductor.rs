@@ -173,7 +173,12 @@ impl Testbed {
                 min: nanos(min),
                 max: nanos(max),
             },
-            _ => Forwarding::Held,
+            // Of the last three, TCP shows an application nothing but silence.
+            LinkFault::Cut
+            | LinkFault::HoldBack
+            | LinkFault::Loss { .. }
+            | LinkFault::Duplicate { .. }
+            | LinkFault::Reorder { .. } => Forwarding::Held,
         };
         self.set(clients, nodes, direction, way);
         clock::sleep(lasts).await;
@@ -306,7 +311,11 @@ impl Testbed {
                 let by = by.as_nanos().saturating_mul(i64::from(self.scale));
                 return set(seat.clocks().map(|clocks| clocks.step(by)), lacks);
             }
-            _ => {}
+            ClientFault::Pause
+            | ClientFault::PauseInside { .. }
+            | ClientFault::StopInside { .. }
+            | ClientFault::Crash
+            | ClientFault::Cancel { .. } => {}
         }
         seat.pause();
         clock::sleep(lasts).await;
@@ -382,7 +391,20 @@ impl Testbed {
                 let by = by.as_nanos().saturating_mul(i64::from(self.scale));
                 return set(node.clock().map(|clock| clock.step(by)), NO_LIBRARY);
             }
-            _ => return Struck::Lacks("a fault of nodes".to_owned()),
+            // These faults have been handled by now, or strike groups and clusters.
+            NodeFault::Evict { .. }
+            | NodeFault::SlowReplication { .. }
+            | NodeFault::Failover { .. }
+            | NodeFault::IsolatePrimary { .. }
+            | NodeFault::SentinelFailover
+            | NodeFault::CrashSentinel { .. }
+            | NodeFault::PauseSentinel { .. }
+            | NodeFault::StaleSentinel { .. }
+            | NodeFault::Misroute { .. }
+            | NodeFault::MigrateSlot { .. }
+            | NodeFault::ClusterFailover { .. } => {
+                return Struck::Lacks("a fault of nodes".to_owned());
+            }
         }
         Struck::Yes
     }

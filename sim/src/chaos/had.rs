@@ -14,7 +14,39 @@ pub(crate) const fn lacks(kind: Kind) -> Option<&'static str> {
         Kind::IsolatePrimary | Kind::StaleSentinel => {
             Some("the members of a Sentinel group or a cluster reach each other directly")
         }
-        _ => None,
+        Kind::Cut
+        | Kind::Delay
+        | Kind::HoldBack
+        | Kind::Reset
+        | Kind::PauseClient
+        | Kind::PauseInside
+        | Kind::CrashClient
+        | Kind::SuspendClient
+        | Kind::Cancel
+        | Kind::ClientRate
+        | Kind::ClientStep
+        | Kind::PauseNode
+        | Kind::CrashNode
+        | Kind::Flush
+        | Kind::Evict
+        | Kind::ServerError
+        | Kind::ForgetScripts
+        | Kind::NodeRate
+        | Kind::NodeStep
+        | Kind::SlowReplication
+        | Kind::Failover
+        | Kind::Backup
+        | Kind::SentinelFailover
+        | Kind::CrashSentinel
+        | Kind::PauseSentinel
+        | Kind::StopInside
+        | Kind::PowerLoss
+        | Kind::Swallow
+        | Kind::StallNode
+        | Kind::FreeBacklog
+        | Kind::Misroute
+        | Kind::MigrateSlot
+        | Kind::ClusterFailover => None,
     }
 }
 

@@ -333,7 +333,9 @@ pub(crate) fn end(world: &mut World, id: FaultId) {
                 None => end_on_node(world, seat, what, id),
             }
         }
-        _ => links::end(world, fault, id),
+        FaultKind::Link { .. } => links::end(world, fault, id),
+        // Their events of the end are those of the client and the node themselves.
+        FaultKind::Client { .. } | FaultKind::Backup { .. } => {}
     }
 }
 
@@ -356,6 +358,21 @@ fn end_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId) {
         NodeFault::IsolatePrimary { .. } | NodeFault::StaleSentinel { .. } => {
             groups::end(world, seat, id);
         }
-        _ => {}
+        // These faults happen once, or end by an event of their own.
+        NodeFault::Pause
+        | NodeFault::Crash
+        | NodeFault::PowerLoss { .. }
+        | NodeFault::Flush
+        | NodeFault::Evict { .. }
+        | NodeFault::ForgetScripts
+        | NodeFault::Rate { .. }
+        | NodeFault::Step { .. }
+        | NodeFault::SentinelFailover
+        | NodeFault::CrashSentinel { .. }
+        | NodeFault::PauseSentinel { .. }
+        | NodeFault::Stall { .. }
+        | NodeFault::FreeBacklog
+        | NodeFault::MigrateSlot { .. }
+        | NodeFault::ClusterFailover { .. } => {}
     }
 }

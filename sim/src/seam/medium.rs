@@ -13,7 +13,7 @@ use crate::world::medium::{Driver, Medium};
 use crate::world::server::Servers;
 use crate::world::specification::server::Specification;
 
-/// Returns the medium of a lane. Nothing else in the simulator depends on the lane.
+/// Returns the medium of a lane.
 pub(crate) fn of(lane: Lane) -> &'static dyn Medium {
     match lane {
         Lane::Fast => &Values,

@@ -57,9 +57,9 @@ impl Alarm {
     }
 
     /// Registers the task of `waker`. It sleeps until the time that `until` returns for the due time.
+    ///
     /// `until` is called under the mutex. Otherwise the task could read that nothing is due, a node could then set
     /// the alarm, and the task would go to sleep without having seen it.
-    /// the task goes to sleep without having seen it.
     pub(crate) fn sleep(&self, waker: &Waker, until: impl FnOnce(Time) -> Time) -> Time {
         let mut state = self.0.lock();
         match &mut state.waker {

@@ -266,8 +266,8 @@ impl Hold {
 
     /// Returns what to send to a due member now, and the statement of the request; `None` if nothing needs to be
     /// sent.
+    ///
     /// The member may have waited for its turn. By now it may have left or joined, and the hold may have been
-    /// extended or released.
     /// extended or released.
     pub(crate) fn ask(&self, now: Time, member: MemberId) -> Option<(Ask, Statement)> {
         self.change(now, |state| {

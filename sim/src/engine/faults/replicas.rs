@@ -45,7 +45,24 @@ pub(super) fn begin(
             world.node(replica).clock_mut().run_at(now, *rate_ppm);
         }
         NodeFault::Step { by } => world.node(replica).clock_mut().step(now, by.as_nanos()),
-        _ => return,
+        // A plan is refused if it strikes a replica with any of these (`Kind::strikes_replicas`).
+        NodeFault::PowerLoss { .. }
+        | NodeFault::Flush
+        | NodeFault::Evict { .. }
+        | NodeFault::Error { .. }
+        | NodeFault::ForgetScripts
+        | NodeFault::SlowReplication { .. }
+        | NodeFault::Failover { .. }
+        | NodeFault::IsolatePrimary { .. }
+        | NodeFault::SentinelFailover
+        | NodeFault::CrashSentinel { .. }
+        | NodeFault::PauseSentinel { .. }
+        | NodeFault::StaleSentinel { .. }
+        | NodeFault::Stall { .. }
+        | NodeFault::FreeBacklog
+        | NodeFault::Misroute { .. }
+        | NodeFault::MigrateSlot { .. }
+        | NodeFault::ClusterFailover { .. } => return,
     }
     world.blame(id);
 }

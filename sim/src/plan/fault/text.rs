@@ -112,7 +112,25 @@ impl Length {
                 Length::RestartAfter
             }
             Kind::Failover => Length::RejoinAfter,
-            _ => Length::Lasts,
+            Kind::Cut
+            | Kind::Loss
+            | Kind::Delay
+            | Kind::HoldBack
+            | Kind::Duplicate
+            | Kind::Reorder
+            | Kind::PauseClient
+            | Kind::PauseInside
+            | Kind::SuspendClient
+            | Kind::PauseNode
+            | Kind::ServerError
+            | Kind::SlowReplication
+            | Kind::IsolatePrimary
+            | Kind::PauseSentinel
+            | Kind::StaleSentinel
+            | Kind::StopInside
+            | Kind::StallNode
+            | Kind::Misroute
+            | Kind::MigrateSlot => Length::Lasts,
         }
     }
 }
