@@ -301,7 +301,7 @@ impl<W: 'static> PropertyTest<W> {
         tally.add(&run);
         match &run.verdict {
             Verdict::Violated(_) => {
-                let files = self.draw(&trial, &run, file.to_owned());
+                let files = self.draw(&trial, &run, recipe.seed, file.to_owned());
                 Err(self.tell(run, recipe.seed, None, files, tally))
             }
             _ => Ok(tally.passed()),
@@ -408,15 +408,15 @@ impl<W: 'static> PropertyTest<W> {
         let path = |error| in_file(&file, &error);
         fs::create_dir_all(folder).map_err(path)?;
         fs::write(&file, recipe.to_string()).map_err(path)?;
-        self.draw(trial, run, file)
+        self.draw(trial, run, seed, file)
     }
 
     /// Draws the page of a failure next to its file.
-    fn draw(&self, trial: &Trial<W>, run: &Run, file: PathBuf) -> io::Result<Files> {
+    fn draw(&self, trial: &Trial<W>, run: &Run, seed: u64, file: PathBuf) -> io::Result<Files> {
         let (run, recording) = trial.recorded(&run.plan);
         let site = &self.settings.site;
         let repeat = site.command(&format!("QUORLOCK_REPLAY={}", file.display()));
-        let page = crate::report::page_of_test(&run, &recording, site.test(), &repeat);
+        let page = crate::report::page_of_test(&run, &recording, (site.test(), seed), &repeat);
         let path = file.with_extension("html");
         fs::write(&path, page).map_err(|error| in_file(&path, &error))?;
         Ok((file, path))

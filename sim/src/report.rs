@@ -19,12 +19,17 @@ use crate::simulation::Run;
 #[cfg(feature = "locks")]
 #[must_use]
 pub fn page(run: &Run, recording: &Recording, title: &str) -> String {
-    page::write(run, recording, title, &page::by_plan(run))
+    page::write(run, recording, (title, run.plan.seed), &page::by_plan(run))
 }
 
 /// Returns the page about a run of a test, with the command that repeats the run.
-pub(crate) fn page_of_test(run: &Run, recording: &Recording, test: &str, command: &str) -> String {
-    page::write(run, recording, test, &page::by_command(command))
+pub(crate) fn page_of_test(
+    run: &Run,
+    recording: &Recording,
+    (test, seed): (&str, u64),
+    command: &str,
+) -> String {
+    page::write(run, recording, (test, seed), &page::by_command(command))
 }
 
 /// Returns the figure alone, as SVG.

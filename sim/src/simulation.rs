@@ -94,12 +94,11 @@ pub fn run_recorded(plan: &Rc<Plan>) -> (Run, Recording) {
 /// Calls `run`, and records what an observer can see of that run.
 pub(crate) fn recorded(run: impl FnOnce() -> Run) -> (Run, Recording) {
     with(|world| world.recording = Some(Box::default()));
-    let run = run();
+    let mut run = run();
     let recording = with(|world| world.recording.take());
-    (
-        run,
-        recording.map(|recording| *recording).unwrap_or_default(),
-    )
+    let mut recording = recording.map(|recording| *recording).unwrap_or_default();
+    recording.name_acquired(&mut run.history);
+    (run, recording)
 }
 
 #[cfg(feature = "locks")]

@@ -47,6 +47,40 @@ fn counter() -> KeyValueStore<u64> {
     KeyValueStore::new("counter").with("count", 0)
 }
 
+/// A stop waits for a use of a clock, a timer, randomness or the network, so it strikes after it began.
+#[test]
+fn the_bar_of_a_stop_stands_where_the_pause_is_drawn() {
+    let test = PropertyTest::new("stopped")
+        .seeds(200)
+        .faults("stop-inside")
+        .world(counter)
+        .failures_in(folder("stopped"));
+    let found = test.check(raise).unwrap_err();
+    let page = found.violated().unwrap().page().unwrap();
+    let page = fs::read_to_string(page).unwrap();
+    let time = |text: &str, begin: &str| -> Option<String> {
+        let (_, rest) = text.split_once(begin)?;
+        rest.split_once(" ms").map(|(time, _)| time.to_owned())
+    };
+    let stops: Vec<&str> = page
+        .split("fault at ")
+        .skip(1)
+        .filter(|rest| {
+            rest.lines()
+                .next()
+                .is_some_and(|line| line.contains("is stopped for"))
+        })
+        .collect();
+    assert!(!stops.is_empty());
+    for stop in stops {
+        let struck = time(&format!("@{stop}"), "@").unwrap();
+        assert!(
+            page.contains(&format!(": paused from {struck} ms")),
+            "{struck}"
+        );
+    }
+}
+
 #[test]
 fn a_broken_property_is_shrunk_written_drawn_and_repeated() {
     let folder = folder("raises");
@@ -89,7 +123,10 @@ fn a_broken_property_is_shrunk_written_drawn_and_repeated() {
     for shown in [
         "no raise is lost",
         "reads, with token",
-        "counter",
+        "The property &quot;no raise is lost&quot; is broken",
+        // No client has called `ctx.name`.
+        "nodes have counter locked for client",
+        &format!("<dt>seed</dt><dd>{seed}</dd>"),
         "QUORLOCK_REPLAY=",
     ] {
         assert!(page.contains(shown), "{shown}");

@@ -7,7 +7,7 @@ use quorlock::{Name, OwnerId};
 
 use crate::engine::nodes::replicas;
 use crate::history::NameId;
-use crate::history::recording::{Claim, ClockId, ProcessPlace, Recording, Status};
+use crate::history::recording::{Claim, ClockId, FIRST_ACQUIRED, ProcessPlace, Recording, Status};
 use crate::world::World;
 use crate::world::clock::right_wall_clock;
 use crate::world::id::{Id, NodeId};
@@ -43,7 +43,10 @@ fn nodes(world: &World, recording: &mut Recording) {
         };
         recording.state(ProcessPlace::Node(id.get()), status, now);
         recording.clock(ClockId::Node(id.get()), now, right, node.clock().read(now));
-        let names: Vec<_> = recording.names.iter().cloned().zip(0u16..).collect();
+        let known = recording.names.iter().cloned().zip(0u16..);
+        let known = known.filter(|(name, _)| !recording.acquired.contains(name));
+        let acquired = recording.acquired.iter().cloned().zip(FIRST_ACQUIRED..);
+        let names: Vec<_> = known.chain(acquired).collect();
         for (name, index) in names {
             let standing = standing(world, id, node, &name);
             claims(world, recording, (id.get(), NameId(index)), &standing);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use quorlock::{Name, OwnerId};
 
-use crate::history::{NameId, Process};
+use crate::history::{History, NameId, Process};
 
 pub use message::{Message, MessageSort};
 
@@ -27,6 +27,9 @@ pub struct Recording {
     pub clocks: BTreeMap<ClockId, Vec<(u64, i64)>>,
     pub(crate) owners: BTreeMap<OwnerId, Process>,
     pub(crate) names: Vec<Name>,
+    /// Acquired names that the history did not know when they were acquired. During the run, their ids begin at
+    /// [`FIRST_ACQUIRED`]: if the history learned them, the run would differ from one that is not recorded.
+    pub(crate) acquired: Vec<Name>,
     /// The open claims of a name on a node, as indices into `claims`. There are several if several clients read.
     pub(crate) open_claims: BTreeMap<(u16, NameId), Vec<usize>>,
     pub(crate) open_states: BTreeMap<ProcessPlace, usize>,
@@ -97,7 +100,29 @@ pub enum Status {
 /// The smallest step of a clock, in nanoseconds, that is recorded by itself.
 const FINE: u64 = 200_000;
 
+/// The id of the first acquired name that the history does not know. Plans have fewer names.
+pub(crate) const FIRST_ACQUIRED: u16 = 1 << 15;
+
 impl Recording {
+    /// Records an acquired name that the history does not know.
+    pub(crate) fn acquire(&mut self, name: &Name) {
+        if !self.acquired.contains(name) {
+            self.acquired.push(name.clone());
+        }
+    }
+
+    /// Adds the acquired names to the history of the run, which has ended.
+    pub(crate) fn name_acquired(&mut self, history: &mut History) {
+        let acquired = std::mem::take(&mut self.acquired).into_iter();
+        for (name, number) in acquired.zip(FIRST_ACQUIRED..) {
+            let known = history.name(&name.to_string());
+            let theirs = self.claims.iter_mut();
+            for claim in theirs.filter(|claim| claim.name == NameId(number)) {
+                claim.name = known;
+            }
+        }
+    }
+
     /// Ends the recorded claims of a name on a node that the node no longer has.
     pub(crate) fn end_claims(
         &mut self,

@@ -70,7 +70,10 @@ impl Scene {
     fn lanes(&mut self, run: &Run, recording: &Recording) {
         let all: BTreeSet<NameId> = recording.claims.iter().map(|claim| claim.name).collect();
         let heights = Heights::of(run, all.len());
-        let stacked = marks::stack(run, self.view).into_iter().flatten().max();
+        let stacked = marks::stack(run, recording, self.view)
+            .into_iter()
+            .flatten()
+            .max();
         let stacked = stacked.map_or(0, |row| row + 1);
         if 0 < stacked {
             let rows = (0..stacked).map(|nth| (RowContent::Nth(nth), String::new(), FAULT_ROW));

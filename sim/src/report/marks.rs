@@ -3,15 +3,16 @@
 use super::bars::{hold_end, moment, stretch};
 use super::scene::{Owner, RowContent, Scene, Shape, initial};
 use crate::checker::{Property, Violation};
-use crate::history::recording::{ClockId, MessageSort, ProcessPlace, Recording};
+use crate::history::recording::{Absence, ClockId, MessageSort, ProcessPlace, Recording, Status};
 use crate::history::{Accepted, History, HoldId, Section};
+use crate::plan::fault::{ClientFault, ClientTarget, Fault, FaultKind, NodeFault};
 use crate::plan::time::ClockStep;
 use crate::simulation::{Run, Verdict};
 
 pub(super) fn draw(scene: &mut Scene, run: &Run, recording: &Recording) {
     clocks(scene, recording);
     messages(scene, recording);
-    faults(scene, run);
+    faults(scene, run, recording);
     writes(scene, run);
     if let Verdict::Violated(violation) = &run.verdict {
         violated(scene, run, violation);
@@ -19,12 +20,12 @@ pub(super) fn draw(scene: &mut Scene, run: &Run, recording: &Recording) {
 }
 
 /// Returns the row of each fault, so that no two faults overlap. Faults after the violation have no row.
-pub(super) fn stack(run: &Run, view: (u64, u64)) -> Vec<Option<usize>> {
+pub(super) fn stack(run: &Run, recording: &Recording, view: (u64, u64)) -> Vec<Option<usize>> {
     // The gap leaves room for the name of the fault.
     let gap = view.1.saturating_sub(view.0) / 8;
     let mut free: Vec<u64> = Vec::new();
-    let mut place = |fault: &crate::plan::fault::Fault| {
-        let from = fault.begins().as_nanos();
+    let mut place = |fault: &Fault| {
+        let from = strikes(fault, recording);
         let until = from + fault.lasts.as_nanos().max(gap);
         let row = free.iter().position(|free| *free <= from);
         match row.and_then(|row| Some((row, free.get_mut(row)?))) {
@@ -51,15 +52,37 @@ pub(super) fn stack(run: &Run, view: (u64, u64)) -> Vec<Option<usize>> {
         .collect()
 }
 
-fn faults(scene: &mut Scene, run: &Run) {
-    let rows = stack(run, scene.view);
+/// Returns when a fault takes effect. One that waits for a use or a request strikes after it began.
+fn strikes(fault: &Fault, recording: &Recording) -> u64 {
+    let begins = fault.begins().as_nanos();
+    let place = match &fault.what {
+        FaultKind::Client {
+            client: ClientTarget::Client(client),
+            fault: ClientFault::PauseInside { .. } | ClientFault::StopInside { .. },
+        } => ProcessPlace::Client(*client),
+        FaultKind::Node {
+            node,
+            fault: NodeFault::Stall { .. },
+            ..
+        } => ProcessPlace::Node(*node),
+        _ => return begins,
+    };
+    let mut states = recording.states.iter();
+    let is_its = |state: &&Absence| {
+        state.place == place && state.status == Status::Paused && begins <= state.from
+    };
+    states.find(is_its).map_or(begins, |state| state.from)
+}
+
+fn faults(scene: &mut Scene, run: &Run, recording: &Recording) {
+    let rows = stack(run, recording, scene.view);
     for ((index, effects), row) in run.effects.iter().enumerate().zip(rows) {
         let row = row.and_then(|row| scene.row(Owner::Faults, RowContent::Nth(row)));
         let Some((row, fault)) = row.zip(run.happened(index)) else {
             continue;
         };
         let (top, height) = (row.top + 1.5, row.height - 3.0);
-        let from = fault.begins().as_nanos();
+        let from = strikes(&fault, recording);
         let until = from + fault.lasts.as_nanos();
         let effect = match effects {
             0 => "it had no effect".to_owned(),

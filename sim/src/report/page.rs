@@ -37,8 +37,14 @@ pub(super) fn by_command(command: &str) -> String {
     format!("<pre>{}</pre>", escaped(command))
 }
 
-/// Writes the page. `repeat` explains, as HTML, how to repeat the run.
-pub(super) fn write(run: &Run, recording: &Recording, title: &str, repeat: &str) -> String {
+/// Writes the page. `seed` is the one by which the user knows the run: shrinking may have changed that of the plan.
+/// `repeat` explains, as HTML, how to repeat the run.
+pub(super) fn write(
+    run: &Run,
+    recording: &Recording,
+    (title, seed): (&str, u64),
+    repeat: &str,
+) -> String {
     let scene = Scene::of(run, recording);
     let mut out = String::new();
     put!(
@@ -49,7 +55,7 @@ pub(super) fn write(run: &Run, recording: &Recording, title: &str, repeat: &str)
         escaped(title),
         figure::STYLE
     );
-    head(&mut out, run, title);
+    head(&mut out, run, title, seed);
     out.push_str("<main>\n<section id=\"chart\" aria-label=\"Timeline\">\n");
     toolbar(&mut out, &scene);
     overview(&mut out, &scene, recording);
@@ -106,13 +112,16 @@ fn headline(verdict: &Verdict) -> String {
         Property::Leadership => format!("Two leaders believe to lead {name}"),
         Property::Termination => "The run does not end".to_owned(),
         Property::Terms => format!("The terms of leaders of {name} are out of order"),
-        Property::Always => format!("Not so: {name}"),
-        Property::Eventually => format!("Never so: {name}"),
+        Property::Always => format!("The property \"{name}\" is broken"),
+        Property::Eventually => format!("The property \"{name}\" never becomes true"),
     }
 }
 
-fn head(out: &mut String, run: &Run, title: &str) {
+fn head(out: &mut String, run: &Run, title: &str, seed: u64) {
     let (class, verdict) = match &run.verdict {
+        Verdict::Violated(violation) if violation.property.is_stated() => {
+            ("bad", "fails".to_owned())
+        }
         Verdict::Violated(violation) => ("bad", format!("{} violated", violation.property)),
         Verdict::Holds => ("good", "holds".to_owned()),
         Verdict::Vacuous => ("bad", "vacuous".to_owned()),
@@ -140,7 +149,7 @@ fn head(out: &mut String, run: &Run, title: &str) {
         );
     }
     out.push_str("<dl class=\"facts\">");
-    for (what, value) in facts(run) {
+    for (what, value) in facts(run, seed) {
         put!(
             out,
             "<div><dt>{what}</dt><dd>{}</dd></div>",
@@ -150,10 +159,10 @@ fn head(out: &mut String, run: &Run, title: &str) {
     out.push_str("</dl>\n</header>\n");
 }
 
-fn facts(run: &Run) -> Vec<(&'static str, String)> {
+fn facts(run: &Run, seed: u64) -> Vec<(&'static str, String)> {
     let plan: &Plan = &run.plan;
     if plan.not_demanded.contains(&Property::Exclusion) && !run.history.stated.is_empty() {
-        return own_facts(run);
+        return own_facts(run, seed);
     }
     vec![
         ("variant", plan.variant.to_string()),
@@ -163,13 +172,13 @@ fn facts(run: &Run) -> Vec<(&'static str, String)> {
         ("faults", plan.faults.len().to_string()),
         ("holds", run.history.holds.to_string()),
         ("commands", run.counters.commands.to_string()),
-        ("seed", plan.seed.to_string()),
+        ("seed", seed.to_string()),
         ("trace", format!("{:016x}", run.trace)),
     ]
 }
 
 /// Returns the facts about a user's test, whose work is not the workload of the plan.
-fn own_facts(run: &Run) -> Vec<(&'static str, String)> {
+fn own_facts(run: &Run, seed: u64) -> Vec<(&'static str, String)> {
     let plan: &Plan = &run.plan;
     vec![
         ("clients", plan.clients.to_string()),
@@ -177,7 +186,7 @@ fn own_facts(run: &Run) -> Vec<(&'static str, String)> {
         ("faults", plan.faults.len().to_string()),
         ("outages", plan.outages.len().to_string()),
         ("commands", run.counters.commands.to_string()),
-        ("seed", plan.seed.to_string()),
+        ("seed", seed.to_string()),
         ("trace", format!("{:016x}", run.trace)),
     ]
 }

@@ -64,8 +64,6 @@ impl Bank for Charges {
 async fn sell<S: Stock>(ctx: Context, shop: Rc<Shop>, stock: S) {
     let bank = Charges(shop.bank.client(&ctx), ctx.clone());
     let till = Till::new(ctx.locks().clone(), stock, bank);
-    // The page of a failure shows the locks of the names that are registered here.
-    let _ = ctx.name("lamps");
     loop {
         ctx.sleep(Duration::from_millis(5)).await;
         let outcome = till.sell().await;

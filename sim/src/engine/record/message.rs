@@ -27,6 +27,15 @@ pub(crate) fn request(
     for owner in owners(request) {
         recording.owners.insert(owner, process);
     }
+    if let Request::Acquire(ask) = request
+        && !world
+            .history
+            .names
+            .iter()
+            .any(|name| *name == ask.name.to_string())
+    {
+        recording.acquire(&ask.name);
+    }
     let ends = (ClientId::new(process.client), node);
     passes(
         recording,
