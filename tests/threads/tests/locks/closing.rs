@@ -1,7 +1,7 @@
 //! Closes clients while they are used.
 
 use quorlock::{AcquireError, Lock};
-use quorlock_threads::{Pace, Way, explore};
+use quorlock_threads::{Pace, Remote, Way, explore};
 
 use super::{
     MS, assert_nothing_left, assert_nothing_stands, assert_took, builder, client, join, nodes,
@@ -126,7 +126,9 @@ fn a_guard_that_is_dropped_at_close_leaves_nothing() {
         async |world| {
             let nodes = nodes(&world, Way::Far, 1);
             let builder = builder(&world).watchdog_lease(MS(900));
-            let locks = builder.on_nodes(nodes.clone()).unwrap();
+            let locks = builder
+                .on_nodes(nodes.iter().map(Remote::transport))
+                .unwrap();
             let guard = locks.lock("a").acquire().await.unwrap();
             let own = world.clone();
             let dropping = world.thread(async move {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quorlock::Lost;
-use quorlock_threads::{Pace, Way, explore};
+use quorlock_threads::{Pace, Remote, Way, explore};
 
 use super::{MS, assert_nothing_left, assert_took, builder, client, join, nodes};
 
@@ -18,7 +18,7 @@ fn requests_of_one_hold_state_no_less_than_those_before() {
             let nodes = nodes(&world, Way::Near, 2);
             let locks = builder(&world)
                 .watchdog_lease(MS(900))
-                .on_nodes(nodes.clone())
+                .on_nodes(nodes.iter().map(Remote::transport))
                 .unwrap();
             let guard = Arc::new(locks.lock("a").acquire().await.unwrap());
             let mut threads = Vec::new();

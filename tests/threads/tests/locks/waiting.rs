@@ -1,7 +1,7 @@
 //! Waiters of a lock.
 
 use quorlock::{Guard, Lock};
-use quorlock_threads::{Beliefs, Pace, Way, World, abandon, explore};
+use quorlock_threads::{Beliefs, Pace, Remote, Way, World, abandon, explore};
 
 use super::{MS, assert_nothing_left, assert_took, builder, client, join, nodes};
 
@@ -163,7 +163,7 @@ fn exclusion_holds_where_threads_are_stopped_anywhere() {
             for _ in 0..3 {
                 let locks = builder(&world)
                     .watchdog_lease(MS(300))
-                    .on_nodes(nodes.clone())
+                    .on_nodes(nodes.iter().map(Remote::transport))
                     .unwrap();
                 let (beliefs, own) = (beliefs.clone(), world.clone());
                 threads.push(world.thread(async move {
