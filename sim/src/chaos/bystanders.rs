@@ -4,6 +4,8 @@
 //! holds on the others, which the same client renews in the same call. No checker of the history sees such a loss:
 //! the name is free, and nothing else is broken.
 
+use futures_util::FutureExt as _;
+
 use super::lock_under_test::{self, LockUnderTest};
 use crate::history::Process;
 use crate::plan::Plan;
@@ -61,10 +63,14 @@ impl Bystanders {
         Ok(Bystanders(held))
     }
 
-    /// Removes the bystanders that are no longer held, and returns their names.
+    /// Removes the bystanders that are no longer held, and returns the name of each, and why it was lost.
     pub(super) fn take_lost(&mut self) -> Vec<String> {
         let lost = self.0.extract_if(.., |(_, guard)| !guard.is_held());
-        lost.map(|(name, _)| name).collect()
+        let told = lost.map(|(name, guard)| match guard.lost().now_or_never() {
+            Some(why) => format!("{name} ({why:?})"),
+            None => name,
+        });
+        told.collect()
     }
 
     /// Releases the bystanders.

@@ -177,10 +177,15 @@ impl Worker {
             );
             let pause = self.between(min, max);
             clock::sleep(pause).await;
+            let began = clock::now();
             if self.turn(&subject).await.is_none() {
                 return;
             }
             for name in self.bystanders.take_lost() {
+                // Without a turn of the processor, no client renews in time.
+                if self.was_late(began) {
+                    continue;
+                }
                 let lost = ClientReport::Bereft(name);
                 if self.counter.say(&lost).await.is_err() {
                     return;
@@ -188,6 +193,15 @@ impl Worker {
             }
         }
         self.bystanders.release().await;
+    }
+
+    /// Returns whether the machine kept this process waiting for a tenth of a lease at once, in the turn that began at
+    /// this time or in the lease before it.
+    fn was_late(&self, began: u64) -> bool {
+        let client = self.settings.process.client;
+        let lease = self.longer(self.settings.plan.lease_of(client));
+        let lease = u64::try_from(lease.as_nanos()).unwrap_or(u64::MAX);
+        lease / 10 <= self.lateness.since(began.saturating_sub(lease))
     }
 
     /// Connects to the nodes and acquires the bystanders, and tries again while nodes are down.
