@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::stream::{FuturesOrdered, StreamExt as _};
 use quorlock_core::transport::{Cause, TransportError};
 use redis::{Cmd, Value};
 
@@ -154,9 +154,11 @@ impl Connection {
     /// may still be allowed to run them, and a busy server will not be busy for ever.
     pub(crate) async fn greet(&self, target: &Target) -> Result<(), TransportError> {
         let loads: Vec<Cmd> = script::load().collect();
-        let answers = join_all(loads.iter().map(|cmd| self.ask(target, cmd)));
+        let answers = loads.iter().map(|cmd| self.ask(target, cmd));
+        // One after another: a server that turns clients away may answer the first one only.
+        let mut answers: FuturesOrdered<_> = answers.collect();
         let mut farewell = None;
-        for answer in answers.await {
+        while let Some(answer) = answers.next().await {
             match answer {
                 Ok(Value::ServerError(refusal)) => {
                     let error = error::server(&refusal);

@@ -197,9 +197,12 @@ impl Needs {
         }
     }
 
-    /// Leaves only the uses of `PUBLISH`.
+    /// Leaves only the uses of `PUBLISH`. Those of `SUBSCRIBE` stay to tell the channel from the command.
     pub(crate) fn only_publish(&mut self) {
-        self.uses.retain(|used| used.verb == "publish");
+        self.uses.retain(|used| LISTENS.contains(&used.verb));
+        for used in &mut self.uses {
+            used.is_needed = used.verb == "publish";
+        }
     }
 
     pub(crate) fn uses(&self) -> impl Iterator<Item = &Use> {
