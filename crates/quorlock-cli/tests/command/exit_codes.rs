@@ -19,6 +19,7 @@ server_tests![
     servers_that_come_up_are_waited_for,
     what_is_wrong_on_the_command_line_is_64,
     settings_and_logins_that_are_wrong_are_78,
+    a_release_that_is_not_confirmed_is_74_after_a_0,
     a_lock_that_was_lost_is_76_also_after_a_0,
     a_lock_that_is_kept_ends_with_its_lease,
 ];
@@ -261,6 +262,35 @@ async fn settings_and_logins_that_are_wrong_are_78() {
             !said.contains("s3cret") && !said.contains("t0psecret"),
             "{said}"
         );
+    }
+}
+
+async fn a_release_that_is_not_confirmed_is_74_after_a_0() {
+    // A command that fails says more by its own code.
+    for subcommand in [&["run"][..], &["leader", "--once"]] {
+        for (code, expected) in [(0, 74), (7, 7)] {
+            let mut server = Server::start();
+            let folder = Folder::new();
+            let script =
+                format!("echo $$ >command; until [ -e end ]; do sleep 0.01; done; exit {code}");
+            let mut command = quorlock_on(&server);
+            command
+                .args(subcommand)
+                .args(["a", "--", "sh", "-c", &script]);
+            let command = command.current_dir(folder.path()).stderr(Stdio::piped());
+            let wrapper = command.spawn().unwrap();
+            folder.pid("command");
+            server.kill();
+            std::fs::write(folder.file("end"), "").unwrap();
+            let output = wrapper.wait_with_output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(
+                output.status.code(),
+                Some(expected),
+                "{subcommand:?}: {said}"
+            );
+            assert!(said.contains("the lease ends it at the latest"), "{said}");
+        }
     }
 }
 

@@ -8,9 +8,7 @@ use quorlock_tests::wait::{wait_for, wait_until};
 use rustix::process::{Pid, Signal};
 
 use super::ending::{LEASE, Running, STUBBORN, boottime};
-use super::support::{
-    HeldElsewhere, guardian_of, helpers_of, is_alive, lives, pid_of, quorlock_on, send,
-};
+use super::support::{guardian_of, helpers_of, is_alive, lives, pid_of, quorlock_on, send};
 
 server_tests![
     no_subset_of_killed_and_stopped_processes_leaves_the_group_alive,
@@ -71,11 +69,15 @@ async fn no_subset_of_killed_and_stopped_processes_leaves_the_group_alive() {
                     .collect();
                 (name, running, fates)
             });
-            for (name, running, fates) in row {
+            for (_, _, fates) in &row {
                 if fates.iter().any(|(_, fate)| *fate != Fate::Killed) {
-                    for (pid, fate) in &fates {
+                    for (pid, fate) in fates {
                         fate.befalls(*pid);
                     }
+                }
+            }
+            for (name, running, fates) in row {
+                if fates.iter().any(|(_, fate)| *fate != Fate::Killed) {
                     wait_until("the claim is gone", || {
                         let is_gone = server.command::<i64>(&["EXISTS", &name]) == 0;
                         assert!(
