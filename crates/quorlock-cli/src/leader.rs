@@ -241,6 +241,11 @@ impl Terms<'_> {
             Some(Signal::HUP) => died_of_hup,
             ending => ending.is_some(),
         };
+        if end.hold == HoldThen::Lost {
+            // The guardian has ended the command. If this process was stopped, and renews the term before it is over,
+            // it would lead without a command.
+            leadership.step_down();
+        }
         match end.hold {
             HoldThen::Lost if is_told => return Ok(Then::End(Code::LOST)),
             HoldThen::Lost => return Ok(Then::Again),

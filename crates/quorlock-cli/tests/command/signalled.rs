@@ -38,8 +38,9 @@ impl Fate {
     }
 }
 
-/// Ends what a test has stopped.
+/// Ends what a test has stopped, and what is left of the group.
 fn clean_up(running: Running, processes: &[Pid]) {
+    let _ = rustix::process::kill_process_group(running.group, Signal::KILL);
     for pid in processes {
         let _ = rustix::process::kill_process(*pid, Signal::KILL);
     }
