@@ -194,7 +194,7 @@ impl Locks {
     }
 
     /// Releases everything this client holds, ends its acquisitions with [`Closed`](crate::AcquireError::Closed), and
-    /// waits until no request is in flight.
+    /// waits until no request of a lock is in flight. Nodes are probed no more.
     ///
     /// Existing guards become lost. So do locks over several clients that include names of this one ([`Lock::all`]).
     ///

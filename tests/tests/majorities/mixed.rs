@@ -1,6 +1,6 @@
 //! A majority of a cluster, a Sentinel group and a server.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use quorlock::Locks;
 use quorlock_tests::clients::{is_claimed_by, until_renewed};
