@@ -18,7 +18,8 @@ pub(crate) struct Reach {
     /// Sentinel group: redis+sentinel://[user@]host[:port][,host[:port]..]/name[/db]; or of a Redis Cluster:
     /// redis+cluster://[user@]host[:port][,host[:port]..]. With several addresses, a lock is held on a majority of
     /// them (RedLock): separate them by commas, or repeat --nodes. A comma separates two addresses only if the second
-    /// begins with its scheme (`redis://`). Default: QUORLOCK_NODES, or the file of --config.
+    /// begins with its scheme (`redis://`). Special characters of a user or a password are percent-encoded (%23 for
+    /// #). Default: QUORLOCK_NODES, or the file of --config.
     #[arg(long, value_name = "URL")]
     pub(crate) nodes: Vec<String>,
     /// TOML file with settings: nodes, password_file, tls_ca, tls_cert, tls_key, key_prefix, lease, longest_lease,

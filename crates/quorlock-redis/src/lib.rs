@@ -73,7 +73,7 @@ mod tls;
 mod transport;
 mod wait;
 
-pub use address::AddressError;
+pub use address::{AddressError, AddressProblem};
 pub use check::{Backlog, Checked, ConnectError, RunId};
 pub use config::RedisConfig;
 pub use connect::{ByteStream, Connect, Connecting, Endpoint, Network};

@@ -17,9 +17,7 @@ use quorlock_core::transport::{
 use redis::{ConnectionAddr, Value};
 
 use self::refused::{Sent, WakeUpDoubts};
-use crate::address::cluster::ClusterAddress;
-use crate::address::group::GroupAddress;
-use crate::address::{Address, AddressError, Scheme};
+use crate::address::{Address, AddressError, AddressProblem, AnyAddress};
 use crate::cluster::Cluster;
 use crate::config::RedisConfig;
 use crate::group::Group;
@@ -84,11 +82,11 @@ impl RedisTransport {
 
     /// Creates a transport from the address of a server. It connects when a connection is first needed.
     ///
-    /// The address is one of:
+    /// Special characters of a user and a password are percent-encoded (`%23` for `#`). The address is one of:
     ///
     /// - `redis://[user[:password]@]host[:port][/db]`, or `rediss://` for the same under TLS (`valkey://` and
-    ///   `valkeys://` are synonyms),
-    /// - `unix:///path[?db=1&user=..&pass=..]` for a Unix socket,
+    ///   `valkeys://` are synonyms). The database can also be given as `?db=1`.
+    /// - `unix:///path[?db=1&user=..&pass=..]` for a Unix socket.
     /// - `redis+sentinel://[user[:password]@]host[:port][,host[:port]..]/name[/db]` (`rediss+sentinel://` under TLS)
     ///   for the primary of a Sentinel group. The user and the password are those of the group's servers; those of
     ///   its sentinels are `?sentinel_user=..&sentinel_password=..`, or [`RedisConfig::sentinel_login`].
@@ -96,30 +94,23 @@ impl RedisTransport {
     ///   Cluster, given by any of its nodes.
     ///
     /// # Errors
-    /// [`AddressError`] if the address does not parse, if it asks for TLS while the feature `tls` is off, or if it
-    /// does not ask for TLS although the configuration has settings for it.
+    /// [`AddressError`] if the address does not parse, if it has a part that has no meaning (a parameter or fragment
+    /// that another library may know), if it asks for TLS while the feature `tls` is off, or if it does not ask for TLS
+    /// although the configuration has settings for it.
     pub fn open(address: &str, config: RedisConfig) -> Result<Self, AddressError> {
-        if GroupAddress::is_meant(address) {
-            let address = GroupAddress::parse(address)?;
-            if config.has_tls() && address.scheme == Scheme::Plain {
-                return Err(AddressError::Unencrypted);
+        let parsed = AnyAddress::parse(address)?;
+        if config.has_tls() && parsed.is_for_all_to_read() {
+            return Err(AddressError::of(address, AddressProblem::Unencrypted));
+        }
+        Ok(match parsed {
+            AnyAddress::Server(address) => Self::to(Target::new(address, config)),
+            AnyAddress::Group(address) => Self::to(Group::target(address, config)),
+            AnyAddress::Cluster(address) => {
+                let cluster = Cluster::at(address, config.clone());
+                let shown = cluster.shown().to_owned();
+                Self::by(cluster, shown, config)
             }
-            return Ok(Self::to(Group::target(address, config)));
-        }
-        if ClusterAddress::is_meant(address) {
-            let address = ClusterAddress::parse(address)?;
-            if config.has_tls() && address.scheme == Scheme::Plain {
-                return Err(AddressError::Unencrypted);
-            }
-            let cluster = Cluster::at(address, config.clone());
-            let shown = cluster.shown().to_owned();
-            return Ok(Self::by(cluster, shown, config));
-        }
-        let address = Address::parse(address)?;
-        if config.has_tls() && address.is_for_all_to_read() {
-            return Err(AddressError::Unencrypted);
-        }
-        Ok(Self::to(Target::new(address, config)))
+        })
     }
 
     /// Creates a transport from the address and the credentials of a client of the `redis` crate. The client's
@@ -142,12 +133,13 @@ impl RedisTransport {
             } => *insecure || tls_params.is_some(),
             _ => false,
         };
-        let address = Address::of(info)?;
+        let wrong = |problem| AddressError::of(&info.addr().to_string(), problem);
+        let address = Address::of(info).map_err(wrong)?;
         if config.has_tls() && address.is_for_all_to_read() {
-            return Err(AddressError::Unencrypted);
+            return Err(wrong(AddressProblem::Unencrypted));
         }
         if has_own && !config.has_tls() {
-            return Err(AddressError::TlsOfClient);
+            return Err(wrong(AddressProblem::TlsOfClient));
         }
         Ok(Self::to(Target::new(address, config)))
     }

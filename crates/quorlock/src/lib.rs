@@ -114,7 +114,7 @@ pub mod transport {
     };
     #[cfg(feature = "redis")]
     pub use quorlock_redis::{
-        AddressError, Backlog, ByteStream, Changing, Checked, Connect,
+        AddressError, AddressProblem, Backlog, ByteStream, Changing, Checked, Connect,
         ConnectError as NodeConnectError, Connecting, Credentials, Doubt, Endpoint, LoggingIn,
         Login, Network, PasswordFile, RedisClient, RedisConfig, RedisTransport, RunId, Wait,
     };

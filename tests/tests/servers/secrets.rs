@@ -88,6 +88,10 @@ async fn a_malformed_address_is_not_repeated() {
         ":hunter2@127.0.0.1",
         "unix:///socket?pass=hunter2&db=database",
         "redis://:hunter2@127.0.0.1/?protocol=another",
+        "redis://:#hunter2@127.0.0.1",
+        "redis://:%hunter2@127.0.0.1",
+        "redis://:a/hunter2@127.0.0.1",
+        "unix:///socket?pass=a&hunter2",
     ] {
         let error = RedisTransport::open(address, RedisConfig::default()).unwrap_err();
         assert_keeps_quiet(&format!("{error} {error:?} {error:#?}"));

@@ -243,8 +243,26 @@ async fn settings_and_logins_that_are_wrong_are_78() {
         ),
         (
             vec!["--nodes".into(), "http://h".into()],
-            "not the address of a Redis server",
+            "http://h has a scheme that is not known",
         ),
+        // The address was database 0, so that two services held one name at the same time.
+        (
+            vec!["--nodes".into(), format!("{}?db=1", server.address() + "2")],
+            "it names two databases, 2 and 1",
+        ),
+        (
+            vec!["--nodes".into(), format!("{}?timeout=5", server.address())],
+            "a parameter timeout",
+        ),
+        (
+            vec!["--nodes".into(), "redis://a,b:7000".into()],
+            "redis://a,b:7000 is malformed (its host has a comma",
+        ),
+        (
+            vec!["--nodes".into(), "redis://a,redis://:s3#cret@b".into()],
+            "percent-encode special characters, %23 for #",
+        ),
+        (vec!["--nodes".into(), "a,b".into()], "a,b has no scheme"),
     ] {
         let mut command = quorlock();
         let (code, _, said) = end_of(

@@ -2,8 +2,9 @@
 
 use redis::RedisConnectionInfo;
 
+use super::Scheme;
 use super::hosts::{self, Hosts};
-use super::{AddressError, Scheme};
+use super::parts::{Fault, Parts, database};
 use crate::connect::Endpoint;
 
 /// The hosts of the address are nodes.
@@ -25,44 +26,22 @@ pub(crate) struct ClusterAddress {
 }
 
 impl ClusterAddress {
-    /// Whether an address is meant for a cluster.
-    pub(crate) fn is_meant(address: &str) -> bool {
-        address
-            .split_once("://")
-            .is_some_and(|(scheme, _)| scheme.contains("cluster"))
-    }
-
-    /// Parses an address. The error states where the mistake is but quotes nothing, because the text may be a password.
-    pub(crate) fn parse(address: &str) -> Result<Self, AddressError> {
-        let (scheme, rest) = address.split_once("://").unwrap_or((address, ""));
-        let scheme = match scheme {
-            "redis+cluster" | "valkey+cluster" => Scheme::Plain,
-            "rediss+cluster" | "valkeys+cluster" => Scheme::tls()?,
-            _ => return Err(malformed("it begins with a scheme that is not known")),
-        };
-        if rest.contains('#') {
-            return Err(malformed("it has a # (in a password, write %23)"));
-        }
-        if rest.contains('?') {
-            return Err(malformed(
-                "it has a ?, and there are no parameters (in a password, write %3F)",
-            ));
-        }
-        let (authority, db) = rest.split_once('/').unwrap_or((rest, ""));
-        let hosts = Hosts::parse(authority, NODE).map_err(malformed)?;
-        match db {
-            "" | "0" => {}
-            db if db.chars().all(|c| c.is_ascii_digit()) => {
-                return Err(malformed(
-                    "it names a database, and a cluster has none but 0: leave the number out, and use a key prefix to keep \
-                     applications apart",
-                ));
-            }
+    /// Reads the parts of an address.
+    pub(super) fn of(scheme: Scheme, parts: &Parts<'_>) -> Result<Self, Fault> {
+        let hosts = Hosts::parse(parts.authority, NODE)?;
+        let [db] = parts.parameters(["db"])?;
+        let db = match parts.path.as_slice() {
+            [] => database(None, db.as_deref())?,
+            [path] => database(Some(path), db.as_deref())?,
             _ => {
-                return Err(malformed(
-                    "it has something behind the nodes (in a password, write %2F for /)",
-                ));
+                let part = "something behind the nodes (in a password, write %2F for /)";
+                return Err(Fault::Unknown(part.to_owned()));
             }
+        };
+        if db != 0 {
+            return Err("it names a database, and a cluster has none but 0: leave the number out, and use a key prefix \
+                        to keep applications apart"
+                .into());
         }
         Ok(ClusterAddress {
             shown: format!("{}/cluster", hosts.shown()),
@@ -73,19 +52,10 @@ impl ClusterAddress {
     }
 }
 
-fn malformed(reason: impl Into<String>) -> AddressError {
-    AddressError::Cluster {
-        reason: reason.into(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn parse(address: &str) -> ClusterAddress {
-        ClusterAddress::parse(address).unwrap_or_else(|error| panic!("{address}: {error}"))
-    }
+    use crate::address::tests::{cluster as parse, error};
 
     #[test]
     fn an_address_names_nodes_in_order_and_one_login() {
@@ -109,35 +79,26 @@ mod tests {
             ("redis+cluster://u:s3cret@", "node number 1 has no host"),
             ("redis+cluster://a,,b", "node number 2 has no host"),
             ("redis+cluster://a:1,b:/", "node number 2 has a port"),
-            ("redis+cluster://a:65536", "a port that is no number"),
-            ("redis+cluster://u:s3cret/x@a", "a port that is no number"),
+            ("redis+cluster://a:65536", "a port above 65535"),
+            ("redis+cluster://u:s3cret/x@a", "%2F for /"),
             ("redis+cluster://::1:7000", "in brackets"),
             ("redis+cluster://0.0.0.0", "no host in particular"),
             ("redis+cluster://u:p@s3cret@a!", "no host name has"),
             ("redis+cluster://a,b/1", "a cluster has none but 0"),
             ("redis+cluster://a/16", "key prefix"),
-            ("redis+cluster://a/s3cret", "behind the nodes"),
+            ("redis+cluster://a/s3cret", "its database is no number"),
             ("redis+cluster://a/0/s3cret", "behind the nodes"),
-            ("redis+cluster://a/-1", "behind the nodes"),
-            ("redis+cluster://a#s3cret", "it has a #"),
-            ("redis+cluster://a?s3cret=1", "it has a ?"),
+            ("redis+cluster://a/-1", "its database is no number"),
+            ("redis+cluster://a#s3cret", "has a fragment"),
+            ("redis+cluster://a?s3cret=1", "has a parameter after"),
+            ("redis+cluster://a?db=1", "a cluster has none but 0"),
+            ("redis+cluster://a/0?timeout=1", "a parameter timeout"),
             ("redis+cluster://u:%FFs3cret@a", "the password is no UTF-8"),
-            ("redis-cluster://u:s3cret@a", "a scheme that is not known"),
-            ("cluster://a", "a scheme that is not known"),
         ] {
-            assert!(ClusterAddress::is_meant(address));
-            let error = ClusterAddress::parse(address).err().expect(address);
-            let text = format!("{error} {error:?}");
+            let text = error(address);
             assert!(text.contains(wrong), "{address}: {text}");
             assert!(!text.contains("s3cret"), "{text}");
             assert!(text.contains("write redis+cluster://"), "{text}");
-        }
-        for address in [
-            "redis://cluster",
-            "unix:///cluster",
-            "redis+sentinel://h/cluster",
-        ] {
-            assert!(!ClusterAddress::is_meant(address));
         }
     }
 

@@ -2,8 +2,9 @@
 
 use redis::RedisConnectionInfo;
 
+use super::Scheme;
 use super::hosts::{self, Hosts, decoded, login};
-use super::{AddressError, Scheme};
+use super::parts::{Fault, Parts, database};
 use crate::connect::Endpoint;
 
 /// The hosts of the address are sentinels.
@@ -30,31 +31,31 @@ pub(crate) struct GroupAddress {
 }
 
 impl GroupAddress {
-    /// Whether an address is meant for a Sentinel group.
-    pub(crate) fn is_meant(address: &str) -> bool {
-        address
-            .split_once("://")
-            .is_some_and(|(scheme, _)| scheme.contains("sentinel"))
-    }
-
-    /// Parses an address. The error states where the mistake is but quotes nothing, because the text may be a password.
-    pub(crate) fn parse(address: &str) -> Result<Self, AddressError> {
-        let (scheme, rest) = address.split_once("://").unwrap_or((address, ""));
-        let scheme = match scheme {
-            "redis+sentinel" | "valkey+sentinel" => Scheme::Plain,
-            "rediss+sentinel" | "valkeys+sentinel" => Scheme::tls()?,
-            _ => return Err(malformed("it begins with a scheme that is not known")),
+    /// Reads the parts of an address.
+    pub(super) fn of(scheme: Scheme, parts: &Parts<'_>) -> Result<Self, Fault> {
+        let hosts = Hosts::parse(parts.authority, SENTINEL)?;
+        let [db, user, password] =
+            parts.parameters(["db", "sentinel_user", "sentinel_password"])?;
+        let (name, path_db) = match parts.path.as_slice() {
+            [] => ("", None),
+            [name] => (*name, None),
+            [name, db] => (*name, Some(*db)),
+            _ => {
+                let part = "something behind the database (in a password, write %2F for /)";
+                return Err(Fault::Unknown(part.to_owned()));
+            }
         };
-        if rest.contains('#') {
-            return Err(malformed("it has a # (in a password, write %23)"));
-        }
-        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let (authority, path) = place.split_once('/').unwrap_or((place, ""));
-        let hosts = Hosts::parse(authority, SENTINEL).map_err(malformed)?;
-        let (name, db) = name_and_db(path)?;
+        let name = name_of_primary(name)?;
+        let db = database(path_db, db.as_deref())?;
         Ok(GroupAddress {
             shown: format!("{}/{name}/{db}", hosts.shown()),
-            sentinel_login: sentinel_login(query)?,
+            sentinel_login: match (user, password) {
+                (None, None) => None,
+                (Some(_), None) => {
+                    return Err("it has a sentinel_user and no sentinel_password".into());
+                }
+                (user, password) => Some(login(user, password)),
+            },
             scheme,
             name,
             sentinels: hosts.endpoints,
@@ -63,67 +64,24 @@ impl GroupAddress {
     }
 }
 
-fn malformed(reason: impl Into<String>) -> AddressError {
-    AddressError::Group {
-        reason: reason.into(),
+fn name_of_primary(text: &str) -> Result<String, Fault> {
+    // A / in a password would otherwise make the host a port, and its end the name.
+    if text.contains('@') {
+        return Err("the name of the primary has an @: write %40 for it".into());
     }
-}
-
-fn name_and_db(path: &str) -> Result<(String, i64), AddressError> {
-    let mut parts = path.split('/');
-    let name =
-        decoded(parts.next().unwrap_or_default(), "the name of the primary").map_err(malformed)?;
+    let name = decoded(text, "the name of the primary")?;
     if name.is_empty() {
-        return Err(malformed(
-            "it lacks the name of the primary, which the sentinels know it by (`sentinel monitor NAME ..`)",
-        ));
+        return Err(
+            "it lacks the name of the primary, which the sentinels know it by (`sentinel monitor NAME ..`)".into(),
+        );
     }
-    let db = match parts.next() {
-        None | Some("") => 0,
-        Some(db) => match db.parse() {
-            Ok(db) if 0 <= db => db,
-            _ => return Err(malformed("its database is no number")),
-        },
-    };
-    match parts.next() {
-        None => Ok((name, db)),
-        Some(_) => Err(malformed(
-            "it has something behind the database (in a password, write %2F for /)",
-        )),
-    }
-}
-
-fn sentinel_login(query: &str) -> Result<Option<RedisConnectionInfo>, AddressError> {
-    let (mut user, mut password) = (None, None);
-    for part in query.split('&').filter(|part| !part.is_empty()) {
-        match part.split_once('=') {
-            Some(("sentinel_user", value)) => {
-                user = Some(decoded(value, "sentinel_user").map_err(malformed)?);
-            }
-            Some(("sentinel_password", value)) => {
-                password = Some(decoded(value, "sentinel_password").map_err(malformed)?);
-            }
-            _ => {
-                return Err(malformed(
-                    "it has an unknown parameter after the ?: there are sentinel_user=.. and sentinel_password=..",
-                ));
-            }
-        }
-    }
-    match (user, password) {
-        (None, None) => Ok(None),
-        (Some(_), None) => Err(malformed("it has a sentinel_user and no sentinel_password")),
-        (user, password) => Ok(Some(login(user, password))),
-    }
+    Ok(name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn parse(address: &str) -> GroupAddress {
-        GroupAddress::parse(address).unwrap_or_else(|error| panic!("{address}: {error}"))
-    }
+    use crate::address::tests::{error, group as parse};
 
     #[test]
     fn an_address_names_sentinels_in_order_and_the_primary() {
@@ -170,13 +128,10 @@ mod tests {
             ("redis+sentinel://a,,b/m", "sentinel number 2 has no host"),
             ("redis+sentinel://a,b,/m", "sentinel number 3 has no host"),
             ("redis+sentinel://a:1,b:/m", "sentinel number 2 has a port"),
-            ("redis+sentinel://a:0/m", "a port that is no number"),
+            ("redis+sentinel://a:0/m", "port 0"),
             ("redis+sentinel://a:+7/m", "a port that is no number"),
-            ("redis+sentinel://a:65536/m", "a port that is no number"),
-            (
-                "redis+sentinel://u:s3cret/x@a/m",
-                "a port that is no number",
-            ),
+            ("redis+sentinel://a:65536/m", "a port above 65535"),
+            ("redis+sentinel://u:s3cret/x@a/m", "%2F for /"),
             ("redis+sentinel://::1:26379/m", "in brackets"),
             ("redis+sentinel://[::1/m", "a [ without a ]"),
             ("redis+sentinel://[s3cret]/m", "no IPv6 address"),
@@ -191,15 +146,14 @@ mod tests {
             ("redis+sentinel://a/m/s3cret", "its database is no number"),
             ("redis+sentinel://a/m/-1", "its database is no number"),
             ("redis+sentinel://a/m/1/s3cret", "behind the database"),
-            ("redis+sentinel://a/m#s3cret", "it has a #"),
-            (
-                "redis+sentinel://a/m?s3cret=1",
-                "it has an unknown parameter",
-            ),
+            ("redis+sentinel://a/m#s3cret", "has a fragment"),
+            ("redis+sentinel://a/m?s3cret=1", "has a parameter after"),
             (
                 "redis+sentinel://a/m?password=s3cret",
-                "it has an unknown parameter",
+                "a parameter password",
             ),
+            ("redis+sentinel://a/m/1?db=2", "two databases, 1 and 2"),
+            ("redis+sentinel://a/m@x", "%40 for"),
             (
                 "redis+sentinel://a/m?sentinel_user=u",
                 "no sentinel_password",
@@ -212,21 +166,11 @@ mod tests {
                 "redis+sentinel://a/%FF",
                 "the name of the primary is no UTF-8",
             ),
-            (
-                "redis-sentinel://u:s3cret@a/m",
-                "a scheme that is not known",
-            ),
-            ("sentinel://a/m", "a scheme that is not known"),
         ] {
-            assert!(GroupAddress::is_meant(address));
-            let error = GroupAddress::parse(address).err().expect(address);
-            let text = format!("{error} {error:?}");
+            let text = error(address);
             assert!(text.contains(wrong), "{address}: {text}");
             assert!(!text.contains("s3cret"), "{text}");
             assert!(text.contains("write redis+sentinel://"), "{text}");
-        }
-        for address in ["redis://h", "unix:///sentinel", "sentinel", "rediss://h/"] {
-            assert!(!GroupAddress::is_meant(address));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The part of an address that lists several hosts and a login: `[user[:password]@]host[:port][,host[:port]..]`.
+//! The part of an address that has a login and hosts: `[user[:password]@]host[:port][,host[:port]..]`.
 //!
 //! An error states where the mistake is but quotes nothing, because the text may be a password.
 
@@ -31,14 +31,24 @@ impl Hosts {
     /// # Errors
     /// A description of the mistake, without secrets.
     pub(super) fn parse(authority: &str, kind: HostKind) -> Result<Self, String> {
-        let (login, hosts) = match authority.rsplit_once('@') {
-            Some((login, hosts)) => (login, hosts),
-            None => ("", authority),
-        };
+        let (login, hosts) = split_login(authority);
         Ok(Hosts {
             endpoints: endpoints(hosts, kind)?,
             login: servers_login(login)?,
         })
+    }
+
+    /// Parses a login and the only host of a server.
+    ///
+    /// # Errors
+    /// A description of the mistake, without secrets.
+    pub(super) fn one(authority: &str) -> Result<(Endpoint, RedisConnectionInfo), String> {
+        let (login, host) = split_login(authority);
+        if host.contains(',') {
+            return Err(COMMA.to_owned());
+        }
+        let endpoint = endpoint(host.trim(), 6379).map_err(|what| format!("it {what}"))?;
+        Ok((endpoint, servers_login(login)?))
     }
 
     /// Returns the hosts, sorted and joined. The text is the same for two clients that list the hosts in different
@@ -50,10 +60,19 @@ impl Hosts {
     }
 }
 
+/// What a comma in the host of a server means.
+pub(super) const COMMA: &str = "its host has a comma: several servers are several addresses, each with its scheme \
+                                (redis://h1,redis://h2 in a list), several sentinels of one group are \
+                                redis+sentinel://h1,h2,h3/name, several nodes of one cluster redis+cluster://h1,h2,h3";
+
+fn split_login(authority: &str) -> (&str, &str) {
+    authority.rsplit_once('@').unwrap_or(("", authority))
+}
+
 fn endpoints(hosts: &str, kind: HostKind) -> Result<Vec<Endpoint>, String> {
     let mut endpoints = Vec::new();
     for (number, host) in (1..).zip(hosts.split(',')) {
-        let endpoint = endpoint(host.trim(), kind)
+        let endpoint = endpoint(host.trim(), kind.default_port)
             .map_err(|what| format!("{} number {number} {what}", kind.called))?;
         if !endpoints.contains(&endpoint) {
             endpoints.push(endpoint);
@@ -62,7 +81,7 @@ fn endpoints(hosts: &str, kind: HostKind) -> Result<Vec<Endpoint>, String> {
     Ok(endpoints)
 }
 
-fn endpoint(text: &str, kind: HostKind) -> Result<Endpoint, &'static str> {
+fn endpoint(text: &str, default_port: u16) -> Result<Endpoint, &'static str> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
             let (host, port) = rest.split_once(']').ok_or("has a [ without a ]")?;
@@ -103,11 +122,15 @@ fn endpoint(text: &str, kind: HostKind) -> Result<Endpoint, &'static str> {
         }
     };
     let port = match port {
-        None => kind.default_port,
+        None => default_port,
+        // Rust parses `+7` as a number.
+        Some(port) if port.is_empty() || !port.chars().all(|c| c.is_ascii_digit()) => {
+            return Err("has a port that is no number from 1 to 65535");
+        }
         Some(port) => match port.parse() {
-            // Rust parses `+7` as a number.
-            Ok(number) if number != 0 && !port.starts_with('+') => number,
-            _ => return Err("has a port that is no number from 1 to 65535"),
+            Ok(0) => return Err("has port 0: ports are numbers from 1 to 65535"),
+            Ok(number) => number,
+            Err(_) => return Err("has a port above 65535"),
         },
     };
     Ok(Endpoint::Tcp { host, port })
@@ -137,8 +160,19 @@ pub(crate) fn login(user: Option<String>, password: Option<String>) -> RedisConn
     login
 }
 
+/// Reads percent-encoding. It is strict: in a password with a % that is not encoded, a code would be read by chance.
 pub(super) fn decoded(text: &str, what: &str) -> Result<String, String> {
+    let is_code = |code: &str| code.len() == 2 && code.chars().all(|c| c.is_ascii_hexdigit());
+    let mut codes = text
+        .match_indices('%')
+        .map(|(at, _)| text.get(at + 1..at + 3));
+    if !codes.all(|code| code.is_some_and(is_code)) {
+        return Err(format!(
+            "{what} has a % without two hexadecimal digits: percent-encode special characters, and write %25 for %"
+        ));
+    }
     let decoded = percent_decode_str(text).decode_utf8();
-    let decoded = decoded.map_err(|_| format!("{what} is no UTF-8"))?;
+    let decoded =
+        decoded.map_err(|_| format!("{what} is no UTF-8 when its percent-encoding is read"))?;
     Ok(decoded.into_owned())
 }

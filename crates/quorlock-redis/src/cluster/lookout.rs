@@ -163,7 +163,7 @@ mod tests {
     use quorlock_core::transport::Listener;
 
     use super::*;
-    use crate::address::cluster::ClusterAddress;
+    use crate::address::tests::cluster;
     use crate::config::RedisConfig;
     use crate::route::Routes;
     use crate::{key, keyslot};
@@ -184,7 +184,7 @@ mod tests {
     /// Nothing is awaited in this test, so there is neither a connection nor a look.
     #[tokio::test]
     async fn listeners_follow_a_redirect_before_the_next_look() {
-        let address = ClusterAddress::parse("redis+cluster://127.0.0.1:1").unwrap();
+        let address = cluster("redis+cluster://127.0.0.1:1");
         let cluster = Cluster::at(address, RedisConfig::default());
         let channel = Channel::Lock(Name::new("n").unwrap());
         let slot = keyslot::of_key(key::channel_of(&channel));

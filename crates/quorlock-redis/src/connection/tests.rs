@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
 use super::*;
-use crate::address::Address;
+use crate::address::tests::server;
 use crate::config::RedisConfig;
 use crate::connect::{ByteStream, Connect, Connecting, Endpoint};
 use crate::script;
@@ -61,7 +61,7 @@ impl Witness for Waiter {
 
 fn to(network: impl Connect) -> Arc<ConnectionManager> {
     let config = RedisConfig::default().network(network);
-    let address = Address::parse("redis://a/").unwrap();
+    let address = server("redis://a/");
     ConnectionManager::new(Arc::new(Target::new(address, config)))
 }
 

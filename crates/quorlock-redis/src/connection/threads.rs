@@ -10,7 +10,7 @@ use shuttle::future::spawn;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
 use super::*;
-use crate::address::Address;
+use crate::address::tests::server;
 use crate::config::RedisConfig;
 use crate::connect::{ByteStream, Connect, Connecting, Endpoint};
 
@@ -87,7 +87,7 @@ async fn callers() {
         ends_after,
         made: made.clone(),
     });
-    let address = Address::parse("redis://a/").unwrap();
+    let address = server("redis://a/");
     let connection = ConnectionManager::new(Arc::new(Target::new(address, config)));
     let callers = (0..3).map(|number: i64| {
         let connection = connection.clone();

@@ -3,9 +3,7 @@
 use std::fmt::Debug;
 
 use super::text;
-use crate::address::cluster::ClusterAddress;
-use crate::address::group::GroupAddress;
-use crate::address::{Address, AddressError};
+use crate::address::{AddressError, AnyAddress};
 use crate::connect::Endpoint;
 
 /// The content of an address of any kind.
@@ -96,46 +94,53 @@ fn keep_secret(address: &str) {
 }
 
 fn parse(address: &str) -> Result<Said, AddressError> {
-    if GroupAddress::is_meant(address) {
-        let group = GroupAddress::parse(address)?;
-        // The name of a primary is shown without the escapes that an address needs.
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
-        let is_plain = group.name.chars().all(is_plain);
-        let password = |login: &redis::RedisConnectionInfo| login.password().map(str::to_owned);
-        return Ok(Said {
-            again: is_plain.then(|| format!("redis+sentinel://{}", group.shown)),
+    let password = |login: &redis::RedisConnectionInfo| login.password().map(str::to_owned);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+    Ok(match AnyAddress::parse(address)? {
+        AnyAddress::Server(server) => {
+            assert_eq!(format!("{server:?}"), server.shown);
+            let again = match &server.endpoint {
+                Endpoint::Tcp { .. } => Some(format!("redis://{}", server.shown)),
+                // A path is shown without the escapes that an address needs.
+                Endpoint::Unix { path } => {
+                    let path = path.display().to_string();
+                    let is_plain = path.chars().all(|c| is_plain(c) || c == '/');
+                    let is_read_back = is_plain && !path.contains("//");
+                    is_read_back.then(|| server.shown.clone())
+                }
+            };
+            Said {
+                again,
+                db: server.login.db(),
+                password: password(&server.login),
+                sentinels_password: None,
+                endpoints: vec![server.endpoint],
+                shown: server.shown,
+            }
+        }
+        AnyAddress::Group(group) => Said {
+            // The name of a primary is shown without the escapes that an address needs.
+            again: group
+                .name
+                .chars()
+                .all(is_plain)
+                .then(|| format!("redis+sentinel://{}", group.shown)),
             db: group.login.db(),
             password: password(&group.login),
             sentinels_password: group.sentinel_login.as_ref().and_then(password),
             endpoints: group.sentinels,
             shown: group.shown,
-        });
-    }
-    if ClusterAddress::is_meant(address) {
-        let cluster = ClusterAddress::parse(address)?;
-        let nodes = cluster.shown.trim_end_matches("/cluster");
-        return Ok(Said {
-            again: Some(format!("redis+cluster://{nodes}")),
-            db: 0,
-            password: cluster.login.password().map(str::to_owned),
-            sentinels_password: None,
-            endpoints: cluster.seeds,
-            shown: cluster.shown,
-        });
-    }
-    let address = Address::parse(address)?;
-    assert_eq!(format!("{address:?}"), address.shown);
-    let again = match &address.endpoint {
-        Endpoint::Tcp { .. } => Some(format!("redis://{}", address.shown)),
-        // A path may contain characters that have a meaning in addresses.
-        Endpoint::Unix { .. } => None,
-    };
-    Ok(Said {
-        again,
-        db: address.login.db(),
-        password: address.login.password().map(str::to_owned),
-        sentinels_password: None,
-        endpoints: vec![address.endpoint],
-        shown: address.shown,
+        },
+        AnyAddress::Cluster(cluster) => {
+            let nodes = cluster.shown.trim_end_matches("/cluster");
+            Said {
+                again: Some(format!("redis+cluster://{nodes}")),
+                db: 0,
+                password: password(&cluster.login),
+                sentinels_password: None,
+                endpoints: cluster.seeds,
+                shown: cluster.shown,
+            }
+        }
     })
 }
