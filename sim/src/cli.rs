@@ -233,6 +233,8 @@ enum CliError {
     #[error(transparent)]
     Plan(#[from] crate::plan::file::PlanError),
     #[error(transparent)]
+    Merge(#[from] crate::study::part::MergeError),
+    #[error(transparent)]
     Lacks(#[from] crate::turmoil::Lacks),
     #[error("{0}")]
     Other(String),

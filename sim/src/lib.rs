@@ -21,7 +21,7 @@
 //! | what an observer can see of a run | [`recording`] |
 //! | a run as a picture | [`report`] |
 //! | plans with their expected verdicts | [`scenario`] |
-//! | many runs | [`campaign`], [`failure`] |
+//! | many runs | [`campaign`], [`part`], [`failure`] |
 //! | every lock against every class of fault | [`matrix`] |
 //! | smaller plans that still fail | [`shrink`] |
 
@@ -71,7 +71,7 @@ pub use quorlock_sim_macros::test;
 pub use report::story;
 pub use study::shrink;
 #[cfg(feature = "campaigns")]
-pub use study::{campaign, export, matrix, scenario};
+pub use study::{campaign, export, matrix, part, scenario};
 #[cfg(feature = "locks")]
 pub use study::{failure, source};
 pub use world::Counters;

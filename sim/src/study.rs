@@ -9,6 +9,8 @@ pub mod failure;
 #[cfg(feature = "campaigns")]
 pub mod matrix;
 #[cfg(feature = "campaigns")]
+pub mod part;
+#[cfg(feature = "campaigns")]
 pub(crate) mod patience;
 #[cfg(feature = "campaigns")]
 pub(crate) mod pool;

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{CliError, Drawn, Form, InLane, Out, Threads, say, say_json, seeds, shard};
-use crate::study::campaign::{AfterFailure, Campaign, Shard, Summary};
+use super::{CliError, Drawn, Form, InLane, Out, Threads, say, seeds, shard};
+use crate::study::campaign::{AfterFailure, Campaign, Shard};
+use crate::study::part::Part;
 
 /// Run many seeds on all cores.
 #[derive(Debug, Args)]
@@ -63,11 +64,12 @@ impl Explore {
             }
             return Ok(0);
         }
-        tell(&campaign.run()?, self.form)
+        tell(&campaign.part()?, self.form)
     }
 }
 
-/// Add up the results that the shards of a campaign printed with --json.
+/// Add up the results that the shards of a campaign printed with --json. Shards of different campaigns or builds, one that
+/// is given twice, and a missing one are refused.
 #[derive(Debug, Args)]
 pub(super) struct Merge {
     /// The outputs of `explore --json`, one file per shard.
@@ -79,20 +81,20 @@ pub(super) struct Merge {
 
 impl Merge {
     pub(super) fn run(self) -> Result<u8, CliError> {
-        let mut whole = Summary::default();
+        let mut parts = Vec::new();
         for file in &self.files {
             let wrong = |error: String| CliError::Other(format!("{}: {error}", file.display()));
             let text = std::fs::read_to_string(file).map_err(|e| wrong(e.to_string()))?;
-            let part = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
-            whole.merge(part);
+            parts.push(Part::read(&text).map_err(|e| wrong(e.to_string()))?);
         }
-        tell(&whole, self.form)
+        tell(&Part::merge(parts)?, self.form)
     }
 }
 
-fn tell(summary: &Summary, form: Form) -> Result<u8, CliError> {
+fn tell(part: &Part, form: Form) -> Result<u8, CliError> {
+    let summary = &part.summary;
     if form.json {
-        say_json(summary)?;
+        say(&part.text());
         return Ok(summary.exit_code());
     }
     say(&format!(

@@ -13,6 +13,7 @@ use crate::plan::generator::PlanGenerator;
 use crate::simulation::{Run, Verdict, run};
 use crate::study::export;
 use crate::study::failure::{Failure, FileError};
+use crate::study::part::{Origin, Part};
 use crate::study::patience::Patience;
 use crate::study::pool::share_out;
 use crate::study::progress::{self, Counting};
@@ -43,6 +44,15 @@ pub struct Shard {
     pub index: u64,
     /// The number of parts.
     pub of: u64,
+}
+
+impl Shard {
+    /// Returns the number of seeds of this shard.
+    pub(super) fn len(self, seeds: &Range<u64>) -> u64 {
+        let all = seeds.end.saturating_sub(seeds.start);
+        let before = self.index.min(all);
+        (all - before).div_ceil(self.of.max(1))
+    }
 }
 
 /// What a campaign does when a run fails.
@@ -112,7 +122,7 @@ impl Summary {
         }
     }
 
-    /// Adds the summary of another part.
+    /// Adds the summary of other runs. It does not check which runs they are: see [`Part::merge`].
     pub fn merge(&mut self, other: Summary) {
         self.runs += other.runs;
         self.vacuous_runs += other.vacuous_runs;
@@ -218,6 +228,16 @@ impl Campaign {
         Ok(summary)
     }
 
+    /// Runs the campaign, and states what ran it.
+    ///
+    /// # Errors
+    /// Returns [`FileError`] if a failure cannot be written.
+    pub fn part(&self) -> Result<Part, FileError> {
+        let summary = self.run()?;
+        let origin = Origin::of(self);
+        Ok(Part { origin, summary })
+    }
+
     /// Runs some seeds of this shard. Returns `Break` after a failure that ends the campaign.
     fn batch(
         &self,
@@ -280,9 +300,7 @@ impl Campaign {
 
     /// Returns the number of seeds of this shard.
     fn len(&self) -> u64 {
-        let all = self.seeds.end.saturating_sub(self.seeds.start);
-        let before = self.shard.index.min(all);
-        (all - before).div_ceil(self.shard.of.max(1))
+        self.shard.len(&self.seeds)
     }
 
     fn seed(&self, nth: u64) -> u64 {
@@ -325,17 +343,5 @@ mod tests {
             seeds.sort_unstable();
             assert_eq!(seeds, (10..21).collect::<Vec<_>>(), "{of}");
         }
-    }
-
-    #[test]
-    fn shards_merge_to_the_whole() {
-        let mut whole = campaign(0, 1).run().unwrap();
-        let mut merged = Summary::default();
-        for index in 0..3 {
-            merged.merge(campaign(index, 3).run().unwrap());
-        }
-        (whole.files, merged.files) = (Vec::new(), Vec::new());
-        assert_eq!(whole, merged);
-        assert_eq!(whole.runs, 11);
     }
 }

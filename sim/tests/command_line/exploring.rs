@@ -86,6 +86,36 @@ fn shards_merge() {
     let whole = sim(&["explore", "--seeds", "0..20", "--json"]);
     assert_eq!(merged.status.code(), Some(0), "{}", stderr(&merged));
     assert_eq!(merged.stdout, whole.stdout);
+    // A shard that is given twice counted twice, and a missing one went unnoticed.
+    let [zero, one] = files.as_slice() else {
+        panic!("{files:?}")
+    };
+    std::fs::write(
+        folder.join("old.json"),
+        std::fs::read_to_string(one)
+            .unwrap()
+            .replacen(env!("CARGO_PKG_VERSION"), "0.0.0", 1),
+    )
+    .unwrap();
+    let old = folder.join("old.json").to_str().unwrap().to_owned();
+    for (given, says) in [
+        (vec![zero, zero, one], "shard 0/2 is given twice"),
+        (vec![one], "there is no shard 0/2"),
+        (vec![zero, &old], "its version is 0.0.0"),
+    ] {
+        let refused = sim(&[
+            &["merge"],
+            given
+                .iter()
+                .map(|f| f.as_str())
+                .collect::<Vec<_>>()
+                .as_slice(),
+        ]
+        .concat());
+        assert_eq!(refused.status.code(), Some(1), "{says}");
+        assert!(refused.stdout.is_empty(), "{says}");
+        assert!(stderr(&refused).contains(says), "{}", stderr(&refused));
+    }
 }
 
 #[test]
