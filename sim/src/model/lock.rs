@@ -13,7 +13,7 @@ use super::client::ModelClient;
 use super::guard::ModelGuard;
 use super::hold::ModelHold;
 use super::layout::Layout;
-use super::round::{Round, RoundOutcome};
+use super::round::{Round, RoundOutcome, TryLock};
 use super::waiting::{ModelWaiter, WakeUpKind};
 use super::{entry, watchdog};
 use crate::plan::variant::Flaw;
@@ -103,7 +103,7 @@ impl ModelLock {
                 waiting.clear();
             }
             let began = self.client.now();
-            match Round::new(&self.client, &self.layout, leased).run().await {
+            match self.round(leased, patience).await {
                 RoundOutcome::Won(hold) => return Ok(Some(self.hold(&hold))),
                 RoundOutcome::Refused(_) if patience == ModelPatience::Try => return Ok(None),
                 RoundOutcome::Failed if patience == ModelPatience::Try => {
@@ -137,6 +137,21 @@ impl ModelLock {
                 lease = (lease * 1000).min(LONGEST);
             }
         }
+    }
+
+    async fn round(&self, lease: Lease, patience: ModelPatience) -> RoundOutcome {
+        let round = Round::new(&self.client, &self.layout, lease);
+        if !self.client.has(Flaw::TakesTurns) {
+            return round.run().await;
+        }
+        let (members, random) = (self.layout.members.len(), self.client.runtime().random());
+        let lease = self.lease.map(|_| lease);
+        round
+            .take_turns(match patience {
+                ModelPatience::Try => TryLock { wait: None, lease },
+                ModelPatience::Wait => TryLock::of_lock(lease, members, random),
+            })
+            .await
     }
 
     /// Subscribes, checks again when the subscription is live, and then waits until the lock may be free.

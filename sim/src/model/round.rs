@@ -1,6 +1,8 @@
 //! Rounds: one attempt at all members.
 
+mod expiry;
 mod token;
+mod turns;
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -17,6 +19,8 @@ use super::release::Release;
 use super::requests::{ConcurrentRequests, MemberReply};
 use super::stray::Strays;
 use crate::plan::variant::Flaw;
+
+pub(super) use turns::TryLock;
 
 /// The largest distance between a token floor and a node's clock, in milliseconds.
 const SLACK_MILLIS: u64 = 15_000;
@@ -93,6 +97,10 @@ impl Round {
         }
         if !self.layout.is_quorum(|member| self.is_granted(member)) {
             return self.loss();
+        }
+        // A process that ends here has made claims without an end, which keep all others out.
+        if self.client.has(Flaw::ExpireFollows) && !self.expire(self.lease).await {
+            return RoundOutcome::Failed;
         }
         let terms = self.terms();
         let valid_until = self.layout.threshold_th(&terms);
@@ -176,9 +184,11 @@ impl Round {
         };
         *vote = Vote::Pending;
         let fence = self.fence();
-        let request = self
-            .client
-            .acquire(member, self.owner, 1, self.lease, fence);
+        let lease = match self.client.has(Flaw::ExpireFollows) {
+            true => expiry::endless(),
+            false => self.lease,
+        };
+        let request = self.client.acquire(member, self.owner, 1, lease, fence);
         asking.ask(index, member, request);
         true
     }

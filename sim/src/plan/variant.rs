@@ -98,6 +98,12 @@ variants! {
     GetThenDel = "get-then-del", [SetNx, GetBeforeDelete, DeleteUnchecked];
     /// `SET NX PX`, released by compare-and-delete. An owner that sends its acquire again is refused.
     SetNx = "set-nx", [SetNx];
+    /// `SETNX`, followed by `EXPIRE` in a second request. A client that dies between the two leaves a key without an end.
+    SetNxThenExpire = "set-nx-then-expire", [SetNx, ExpireFollows, ExpireUnchecked];
+    /// Redisson's `RedissonRedLock`: members in turns, with a lease of twice the wait, `expireAsync` at the end, one owner
+    /// for all attempts of a thread, hold counts that nodes increment, and no validity.
+    RedissonRedLock = "redisson-red-lock",
+        [TakesTurns, ExpireUnchecked, OneNumber, Increments, NoDeadline, MaximumIsToken, WallClock];
     /// Validity is measured with the client's wall clock.
     WallClock = "wall-clock", [WallClock];
     /// All clients make their claims under the same identity.

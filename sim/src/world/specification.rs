@@ -6,7 +6,10 @@ pub(crate) mod server;
 use std::time::Duration;
 
 use quorlock::WallMillis;
-use quorlock::transport::{AcquireReply, Applied, Held, Node, Reply, Request, Ttl};
+use quorlock::transport::{
+    Access, Acquire, AcquireReply, Applied, Held, Mode, Node, Release, Renew, Reply, Request, Ttl,
+};
+use quorlock_core::fencing::Fence;
 use quorlock_core::lease::Lease;
 
 use crate::plan::variant::{Flaw, Variant};
@@ -41,6 +44,11 @@ pub(crate) fn apply(
             }
             keys.apply(now, &Request::Acquire(ask))
         }
+        Request::Renew(ask)
+            if variant.has(Flaw::ExpireUnchecked) && ask.claims.iter().all(|c| c.count == 0) =>
+        {
+            expire(keys, now, ask)
+        }
         Request::Renew(ask) if variant.has(Flaw::RenewalAdds) => {
             let mut ask = ask.clone();
             for claim in &mut ask.claims {
@@ -69,11 +77,44 @@ pub(crate) fn apply(
     }
 }
 
+/// Sets the TTL of keys that exist, as `PEXPIRE` does. A claim cannot be shortened, so each is made again.
+fn expire(keys: &mut Node, now: WallMillis, ask: &Renew) -> Applied {
+    let mut ask = ask.clone();
+    for claim in &mut ask.claims {
+        let Some((Held::Plain { owner, count }, _)) = keys.held(now, &claim.name) else {
+            continue;
+        };
+        (claim.owner, claim.count) = (owner, count);
+        let (name, mode) = (claim.name.clone(), Mode::Plain);
+        let free = Release {
+            name,
+            mode,
+            owner,
+            count: 0,
+        };
+        // No client sees this release: the key only gets another TTL.
+        let _ = keys.apply(now, &Request::Release(free));
+        let again = Acquire {
+            name: claim.name.clone(),
+            access: Access::Plain,
+            owner,
+            count,
+            lease: claim.lease,
+            fence: Fence::Carry(claim.token),
+            retention: ask.retention,
+            keep: None,
+            replaces: None,
+            check: None,
+        };
+        let _ = keys.apply(now, &Request::Acquire(again));
+    }
+    keys.apply(now, &Request::Renew(ask))
+}
+
 #[cfg(test)]
 mod tests {
-    use quorlock::transport::{Access, Acquire, Mode, Release, ReleaseReply, Retention};
-    use quorlock::{Name, OwnerId, WallMillis};
-    use quorlock_core::fencing::Fence;
+    use quorlock::transport::{Claim, ReleaseReply, Retention};
+    use quorlock::{Name, OwnerId};
     use quorlock_core::owner::ClientId;
 
     use super::*;
@@ -147,6 +188,41 @@ mod tests {
         let kept = Reply::Release(ReleaseReply::NotYours);
         let claim = Some((owner(1), 1));
         assert_eq!(after(Variant::Published, &requests), (claim, kept));
+    }
+
+    #[test]
+    fn an_expiry_sets_the_ttl_of_anybodys_claim() {
+        let expire = |millis| {
+            Request::Renew(Renew {
+                mode: Mode::Plain,
+                claims: vec![Claim {
+                    name: name(),
+                    owner: owner(2),
+                    count: 0,
+                    lease: Lease::new(Duration::from_millis(millis)).unwrap(),
+                    token: quorlock::Token(1),
+                    keep: None,
+                }],
+                retention: Retention::Forever,
+            })
+        };
+        let mut keys = Node::new();
+        for (request, left) in [
+            (expire(9), None),
+            (acquire(1), Some(5)),
+            (expire(90), Some(90)),
+            (expire(7), Some(7)),
+        ] {
+            let applied = apply(&mut keys, NOW, &request, Variant::RedissonRedLock);
+            assert!(applied.reply.is_ok());
+            assert_eq!(applied.published, None);
+            let held = keys.held(NOW, &name());
+            let claim = Held::Plain {
+                owner: owner(1),
+                count: 1,
+            };
+            assert_eq!(held, left.map(|left| (claim, Ttl::Millis(left))));
+        }
     }
 
     #[test]

@@ -20,8 +20,8 @@ use quorlock_sim::variant::Variant;
 use self::plans::{
     as_drawn, at_the_deadline, clocks_of_clients_off, contention, dropped, everything_twice,
     far_away, forgetful, larger_crowd, led_and_cut_off, led_at_the_deadline, led_by_slow_replies,
-    one_name, refusing, renewed_and_killed, set_back, slow_replies, slow_replies_then_none,
-    still_at_it, two_names_for_two, unattended,
+    one_name, overtaken, refusing, renewed_and_killed, set_back, slow_replies,
+    slow_replies_then_none, still_at_it, two_names_for_two, unattended,
 };
 
 /// The variants that must break nothing. With `SET NX`, a node refuses the owner of the claim itself, which then acquires
@@ -202,6 +202,8 @@ planted! {
     a_release_ends_at_what_was_lost: ReleaseStops, Multi, LongWork, "none", forgetful => Progress within 20;
     a_round_is_never_held_against_the_time: UncheckedRound, Redlock, MutualExclusion, "none", far_away => Exclusion within 50;
     set_nx_is_undone_by_del: SetNxDel, Single, MutualExclusion, "inside", as_drawn => Ownership within 20;
+    an_expiry_follows_the_key: SetNxThenExpire, Single, MutualExclusion, "crash-client", one_name => Progress within 100;
+    redisson_enters_what_it_has_unlocked: RedissonRedLock, Redlock, MutualExclusion, "none", overtaken => Fencing within 20;
     a_failed_renewal_is_the_last: SilentLoss, Redlock, LongWork, "none", refusing => Exclusion within 20;
     whoever_comes_last_is_served_first: NewestFirst, Single, Fair, "none", one_name => Fairness within 10;
     places_end_by_the_clocks_of_clients: ClientClockQueue, Single, Fair, "none", clocks_of_clients_off => Fairness within 10;

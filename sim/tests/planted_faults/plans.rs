@@ -308,3 +308,31 @@ pub(super) fn led_and_cut_off(plan: &mut Plan) {
     unattended(plan);
     plan.workload.checks = 100;
 }
+
+/// Requests to the first node are slow, and overtake each other.
+pub(super) fn overtaken(plan: &mut Plan) {
+    one_name(plan);
+    plan.clients = 3;
+    plan.nodes.count = 3;
+    plan.duration = SimTime::secs(3);
+    plan.network.call_timeout = SimTime::millis(60);
+    plan.network.connect_timeout = SimTime::millis(50);
+    let workload = &mut plan.workload;
+    workload.lease = SimTime::millis(400);
+    workload.watchdog = Watchdog::Off;
+    workload.hold_min = SimTime::millis(60);
+    workload.hold_max = SimTime::millis(200);
+    let (min, max) = (SimTime::millis(1), SimTime::millis(200));
+    for fault in [LinkFault::Delay { min, max }, LinkFault::Reorder { max }] {
+        plan.faults.push(Fault {
+            when: Trigger::At(SimTime::ZERO),
+            lasts: SimTime::secs(3),
+            what: FaultKind::Link {
+                clients: vec![0, 1, 2],
+                nodes: vec![0],
+                direction: Direction::ToNode,
+                fault,
+            },
+        });
+    }
+}

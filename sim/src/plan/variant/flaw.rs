@@ -27,6 +27,14 @@ pub enum Flaw {
     SetNx,
     /// All rounds of a client use the same owner number, so requests of one round affect the next.
     OneNumber,
+    /// The claim is made without an end, and a second request sets its TTL.
+    ExpireFollows,
+    /// A renewal of no hold (with the count 0) sets the TTL of the key to the lease, whatever it was and whichever
+    /// client owns the key, as `PEXPIRE` does.
+    ExpireUnchecked,
+    /// Members are acquired in turns with the arithmetic of Redisson's `RedissonRedLock`: a lease of twice the wait, a
+    /// number of members that may fail, a return to the first member after one more, and an expiry at the end.
+    TakesTurns,
     /// All clients use the same identity.
     SharedOwner,
     /// A confirmation is credited to the latest renewal, whichever request it answers.
@@ -141,7 +149,11 @@ impl Flaw {
     pub(crate) const fn is_of_nodes(self) -> bool {
         let of_plain = matches!(
             self,
-            Flaw::SetNx | Flaw::Increments | Flaw::RenewalAdds | Flaw::DeleteUnchecked
+            Flaw::SetNx
+                | Flaw::Increments
+                | Flaw::RenewalAdds
+                | Flaw::DeleteUnchecked
+                | Flaw::ExpireUnchecked
         );
         let of_users = matches!(
             self,
