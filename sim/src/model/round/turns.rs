@@ -91,7 +91,9 @@ impl Round {
         });
         let (mut next, mut left) = (0, may_fail);
         while next < of {
-            self.acquire_member(next, lease, share).await;
+            let left_of_wait = end.map(|end| end.since(self.client.clock()));
+            let patience = share.zip(left_of_wait).map(|(share, left)| share.min(left));
+            self.acquire_member(next, lease, patience).await;
             if !self.is_granted(next) {
                 // A majority counts only when a member has failed. Until then all are acquired.
                 if of - self.granted().len() == may_fail {
@@ -131,12 +133,12 @@ impl Round {
     }
 
     /// Tries to acquire one member, and waits for it for this long.
-    async fn acquire_member(&mut self, index: usize, lease: Lease, share: Option<Duration>) {
+    async fn acquire_member(&mut self, index: usize, lease: Lease, patience: Option<Duration>) {
         let (client, layout) = (self.client.clone(), self.layout.clone());
         let (Some(member), Some(part)) = (layout.members.get(index), layout.part(index)) else {
             return;
         };
-        let until = client.now() + share.unwrap_or_default();
+        let until = client.now() + patience.unwrap_or_default();
         let mut waiting = None;
         loop {
             let request = client.acquire(member, self.owner, 1, lease, self.fence());
