@@ -19,6 +19,9 @@ use crate::telemetry;
 impl Locks {
     /// Connects to one Redis server: `redis://[user[:password]@]host[:port][/db]` or `unix:///path`.
     ///
+    /// Special characters of a user or a password are percent-encoded (`%23` for `#`). A part of an address that has no
+    /// meaning here, such as a parameter of another library, is an error and not ignored.
+    ///
     /// `redis+sentinel://[user[:password]@]host[:port][,host[:port]..]/name[/db]` locks on the current primary of a
     /// Sentinel group. `redis+cluster://[user[:password]@]host[:port][,host[:port]..]` locks on a Redis Cluster, each
     /// name on the node that owns its slot. A failover may lose a claim that the new primary has not received, and
