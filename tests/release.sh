@@ -61,7 +61,7 @@ step "the book"
 if has mdbook cargo install --locked mdbook; then
   mdbook build --dest-dir ../target/book docs
 fi
-cargo test --quiet -p quorlock-tests --test links
+cargo test --quiet -p quorlock-tests --test pure -- links
 
 if [ ${#missing[@]} -gt 0 ]; then
   printf '\nnot checked, because a program is missing:\n' >&2

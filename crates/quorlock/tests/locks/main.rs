@@ -1,0 +1,30 @@
+//! The locks on embedded nodes, and what the library does with bad input, clocks, threads and events.
+
+mod bad_input;
+mod byte_names;
+mod clients;
+mod clocks;
+#[cfg(feature = "tracing")]
+mod events;
+mod extremes;
+mod failures;
+mod fair;
+mod fair_together;
+mod holding;
+mod inherited;
+mod loops;
+mod many_holds;
+mod many_names;
+mod margin;
+#[cfg(feature = "metrics")]
+mod metrics;
+mod operators;
+mod owner_at_once;
+mod owner_lost;
+mod policies;
+mod races;
+mod read_write;
+mod refused_together;
+mod stating;
+mod stopped;
+mod trust;

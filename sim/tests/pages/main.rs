@@ -1,0 +1,5 @@
+//! Every figure and every list on the pages of the simulator, against the commands that print them.
+
+mod breaks_page;
+mod figures;
+mod plan_docs;

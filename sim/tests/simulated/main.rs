@@ -1,0 +1,30 @@
+//! The simulator: its lanes, its plans, what it finds, and what it costs.
+
+mod backups;
+mod clocks;
+mod clusters;
+mod command_line;
+mod contention;
+mod determinism;
+mod endless;
+mod every_combination;
+mod extending;
+mod failovers;
+mod fair_order;
+mod fast_path;
+mod greedy;
+mod own_clients;
+mod plan_files;
+mod planted_faults;
+mod product_faults;
+mod properties;
+mod property_tests;
+mod returns;
+mod scenarios;
+mod sentinel_groups;
+mod serve;
+mod stopped;
+mod taken_out;
+mod triggers;
+mod turmoil_adapter;
+mod turmoil_lane;

@@ -1,0 +1,313 @@
+//! The floors of each crate: which files may use which. No `use` runs upwards, and no files import each other in cycles.
+
+use std::path::Path;
+
+use crate::dependency_directions::arrows::Tree;
+use crate::dependency_directions::faults::{Floors, faults};
+
+const CORE: Floors = &[
+    &["lib.rs"],
+    // Machines of many steps: rounds until the lock is won, clean-up until it is done.
+    &["acquisition.rs", "orphan.rs"],
+    &["acquisition/", "intercept.rs"],
+    // Machines of one step, the specification of a node, and the way to it.
+    &[
+        "round.rs",
+        "round/",
+        "renewal.rs",
+        "release.rs",
+        "node.rs",
+        "node/",
+        "transport.rs",
+    ],
+    &["trust.rs", "claim_version.rs", "message.rs"],
+    &["mode.rs", "marker.rs", "lease.rs", "fencing.rs", "slot.rs"],
+    // Words and numbers.
+    &[
+        "name.rs",
+        "quorum.rs",
+        "backoff.rs",
+        "failure.rs",
+        "owner.rs",
+        "reserved.rs",
+        "time.rs",
+    ],
+];
+
+const ADAPTER: Floors = &[
+    &["lib.rs"],
+    // Called by fuzz targets and tests.
+    &["fuzzed.rs"],
+    &["fuzzed/"],
+    &["scan.rs"],
+    &["check.rs", "check/"],
+    &["doubt.rs"],
+    // A call from its request to its reply.
+    &["transport.rs"],
+    &["transport/"],
+    // A cluster: its servers, and which of them has a slot.
+    &["cluster/lookout.rs"],
+    &["cluster.rs"],
+    &["cluster/node.rs"],
+    &["cluster/listeners.rs", "cluster/map.rs"],
+    &["cluster/answer.rs", "cluster/hints.rs"],
+    // Which server a request goes to.
+    &["route/"],
+    &["route.rs"],
+    &["server.rs"],
+    // A Sentinel group, which is queried and listened to on connections.
+    &["group.rs"],
+    &["group/"],
+    // Connections: which one is current, and the wake-ups of a connection.
+    &[
+        "connection.rs",
+        "connection/",
+        "subscription.rs",
+        "subscription/session.rs",
+    ],
+    &["link.rs", "link/"],
+    &["multiplexer.rs", "multiplexer/"],
+    &[
+        "subscription/registry.rs",
+        "subscription/registry/",
+        "target.rs",
+    ],
+    // The user's settings, and the data on the wire.
+    &["tag.rs"],
+    &["rights.rs"],
+    &["rights/"],
+    &["config.rs", "script.rs", "script/"],
+    &["source/"],
+    &["source.rs"],
+    &["security.rs"],
+    &["tls.rs", "tls/"],
+    &[
+        "address.rs",
+        "address/",
+        "connect.rs",
+        "connect/",
+        "credentials.rs",
+        "credentials/",
+        "wait.rs",
+    ],
+    &["error.rs", "error/", "key.rs"],
+    &["info.rs", "keyslot.rs", "resp.rs", "timer.rs"],
+    // Steps of a schedule.
+    &["sync.rs"],
+];
+
+const SIMULATED_REDIS: Floors = &[
+    &["lib.rs"],
+    &["server.rs", "server/"],
+    // Commands, and a table of them.
+    &["table.rs"],
+    &["command.rs", "command/"],
+    &["definition.rs"],
+    &["node.rs", "script.rs", "script/"],
+    &["call.rs", "info.rs"],
+    // Stored data.
+    &["data.rs", "channels.rs", "session.rs"],
+    &["keyspace.rs", "refusal.rs", "request.rs"],
+    // Values and texts.
+    &[
+        "reply.rs",
+        "value.rs",
+        "number.rs",
+        "glob.rs",
+        "condition.rs",
+        "command_keys.rs",
+    ],
+    &["slots.rs"],
+    &["watch.rs"],
+];
+
+const PRODUCT: Floors = &[
+    &["lib.rs"],
+    // The user's interface: how locks are made, acquired and held.
+    &["connect.rs"],
+    &["builder.rs"],
+    &["locks.rs"],
+    &["leader.rs"],
+    &["leader/candidate.rs"],
+    &["leader/candidacy.rs", "leader/observer.rs"],
+    &["leader/leadership.rs"],
+    &["operate.rs", "operate/", "owner.rs"],
+    &["locks/source.rs"],
+    &["lock.rs"],
+    &["owner/"],
+    &["guard.rs", "guard/"],
+    &["operation.rs", "shared.rs"],
+    // Operations, one future each.
+    &["operation/acquire.rs"],
+    &["operation/queue.rs", "operation/queue/"],
+    &[
+        "operation/attempt.rs",
+        "operation/attempt/",
+        "operation/confirm.rs",
+        "operation/release.rs",
+    ],
+    &["operation/inquiry.rs"],
+    // What the locks of one client share.
+    &["shared/client.rs"],
+    &["shared/keeper.rs", "shared/keeper/"],
+    // Reports to operators, above the stored state, which reports nothing.
+    &["telemetry.rs"],
+    &["telemetry/span.rs"],
+    &["shared/hold.rs", "shared/hold/", "shared/rests.rs"],
+    &["shared/wake_ups.rs"],
+    &["shared/layout.rs"],
+    &["shared/trust.rs", "shared/trust/"],
+    &[
+        "shared/alarm.rs",
+        "shared/calls.rs",
+        "shared/party.rs",
+        "shared/under.rs",
+        "shared/waiters.rs",
+    ],
+    // The ground. The embedded node uses nothing else.
+    &["config.rs", "embedded.rs", "embedded/"],
+    &[
+        "error.rs",
+        "error/",
+        "metrics.rs",
+        "mutex.rs",
+        "runtime.rs",
+        "runtime/",
+    ],
+    // Steps of a schedule.
+    &["sync.rs"],
+];
+
+const COMMAND: Floors = &[
+    &["main.rs"],
+    &["lib.rs"],
+    // Called by fuzz targets and tests.
+    &["fuzzed.rs"],
+    &["cli.rs"],
+    // The commands.
+    &["leader.rs"],
+    &[
+        "elsewhere.rs",
+        "pages.rs",
+        "run.rs",
+        "operate.rs",
+        "operate/",
+    ],
+    // All processes of a run, on simulated time.
+    &["run/simulated.rs"],
+    &["run/guarded.rs", "run/held.rs"],
+    // The other processes of a run.
+    &["run/guardian.rs", "run/launch.rs"],
+    &["run/sentry.rs"],
+    // What they decide.
+    &["run/holding.rs"],
+    &["run/guarding.rs"],
+    &[
+        "run/alarm.rs",
+        "run/link.rs",
+        "run/notify.rs",
+        "run/signals.rs",
+        "run/tenure.rs",
+        "run/terminal.rs",
+        "run/timing.rs",
+    ],
+    &["run/clock.rs"],
+    // Which servers a command uses, and its exit.
+    &["connect.rs"],
+    &["settings.rs", "voice.rs"],
+    &["failure.rs", "span.rs"],
+];
+
+const SIMULATOR: Floors = &[
+    &["main.rs"],
+    &["lib.rs"],
+    // Called by fuzz targets and tests.
+    &["fuzzed.rs", "fuzzed/"],
+    // The command line, many runs, and pictures of runs.
+    &["cli.rs", "cli/"],
+    // Tests of a user's own code.
+    &["property_test.rs", "property_test/"],
+    &["study.rs", "study/"],
+    // The same on real servers: one run, its faults, and the processes that they affect.
+    &["chaos.rs"],
+    &["chaos/cell.rs"],
+    &["chaos/start.rs"],
+    &["chaos/conductor.rs"],
+    &[
+        "chaos/backup.rs",
+        "chaos/eviction.rs",
+        "chaos/server_error.rs",
+    ],
+    &["chaos/server_command.rs"],
+    &[
+        "chaos/clients.rs",
+        "chaos/monitor.rs",
+        "chaos/node.rs",
+        "chaos/node_servers.rs",
+        "chaos/proxies.rs",
+        "chaos/redis_cluster.rs",
+        "chaos/replication.rs",
+        "chaos/report_server.rs",
+        "chaos/sentinel_group.rs",
+        "chaos/slot_move.rs",
+        "chaos/worker.rs",
+    ],
+    &[
+        "chaos/lock_under_test.rs",
+        "chaos/preload.rs",
+        "chaos/proxy.rs",
+        "chaos/records.rs",
+        "chaos/verdict.rs",
+    ],
+    &["chaos/"],
+    &["report.rs", "report/"],
+    // One run: its verdict, what clients do, and the product's seams.
+    &["simulation.rs"],
+    // The resource that a lock protects.
+    &["resource.rs", "resource/"],
+    &["client.rs", "client/"],
+    &["model.rs", "model/"],
+    // What the product's guards and those of the model have in common.
+    &["client/hold.rs"],
+    &["seam.rs", "seam/"],
+    // Servers on real ports, and the lane over simulated TCP.
+    &["serve.rs", "serve/", "turmoil.rs", "turmoil/"],
+    // The loop: the beginning of a run, its events, and its end.
+    &["engine.rs", "engine/"],
+    // Connections between two parts of the world.
+    &["engine/faults.rs", "engine/faults/"],
+    &["engine/nodes.rs", "engine/record.rs"],
+    &["engine/nodes/"],
+    &["engine/network.rs", "engine/network/"],
+    &["engine/clients.rs", "engine/clients/", "engine/record/"],
+    // The state of one run, its parts, and their identifiers.
+    &["world.rs"],
+    &["world/"],
+    &["world/by_id.rs", "world/clock.rs", "world/slab.rs"],
+    &["world/id.rs"],
+    // Properties, the history, and the plan.
+    &["checker.rs", "checker/"],
+    &["history.rs", "history/"],
+    &["plan.rs", "plan/"],
+    &["serial.rs"],
+];
+
+/// The crates that have floors.
+const CRATES: [(&str, Floors); 6] = [
+    ("crates/quorlock-cli", COMMAND),
+    ("crates/quorlock", PRODUCT),
+    ("crates/quorlock-core", CORE),
+    ("crates/quorlock-redis", ADAPTER),
+    ("crates/redis-sim", SIMULATED_REDIS),
+    ("sim", SIMULATOR),
+];
+
+#[test]
+fn no_arrow_of_a_crate_runs_upwards_or_in_a_circle() {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for (folder, floors) in CRATES {
+        let tree = Tree::read(&workspace.join(folder).join("src"));
+        let faults = faults(&tree, floors);
+        assert!(faults.is_empty(), "{folder}:\n{}", faults.join("\n"));
+    }
+}

@@ -1,0 +1,13 @@
+//! Checks without servers: conformance in the process, properties, pages, examples and the directions of dependencies.
+
+mod dependency_directions;
+mod embedded_conformance;
+mod examples;
+mod fencing_page;
+mod links;
+mod pages;
+mod properties;
+mod protocol;
+mod simulated;
+mod stories_complete;
+mod transfers;

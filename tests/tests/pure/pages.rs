@@ -1,0 +1,106 @@
+//! Compares the statements about the code on the pages of the documentation with the code.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+const GUIDE: &str = include_str!("../../../docs/src/guide.md");
+const ERRORS: &str = concat!(
+    include_str!("../../../crates/quorlock/src/error.rs"),
+    include_str!("../../../crates/quorlock/src/error/config.rs"),
+);
+const RENEWAL: &str = include_str!("../../../crates/quorlock-core/src/renewal.rs");
+
+/// Returns the variants of an enum, read from its source.
+fn variants<'a>(source: &'a str, name: &str) -> Vec<&'a str> {
+    let begin = format!("pub enum {name} {{\n");
+    let (_, body) = source.split_once(&begin).expect("the enum");
+    let (body, _) = body.split_once("\n}").expect("its end");
+    let lines = body.lines().filter_map(|line| line.strip_prefix("    "));
+    let variants = lines.filter(|line| line.starts_with(|c: char| c.is_ascii_uppercase()));
+    let names = variants.filter_map(|line| line.split(|c: char| !c.is_alphanumeric()).next());
+    names.collect()
+}
+
+/// Returns the first cells of the guide's tables.
+fn first_cells() -> String {
+    let rows = GUIDE.lines().filter_map(|line| line.strip_prefix("| "));
+    let cells = rows.filter_map(|row| row.split(" | ").next());
+    cells.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn every_error_is_in_the_guide() {
+    let cells = first_cells();
+    let named = |text: &str| cells.contains(&format!("`{text}`"));
+    for name in [
+        "AcquireError",
+        "ReleaseError",
+        "ConfirmError",
+        "ConfigError",
+    ] {
+        let variants = variants(ERRORS, name);
+        assert!(1 < variants.len(), "{name}");
+        for variant in variants {
+            assert!(named(&format!("{name}::{variant}")), "{name}::{variant}");
+        }
+    }
+    for variant in variants(RENEWAL, "Lost") {
+        assert!(named(variant), "Lost::{variant}");
+    }
+}
+
+/// A page that is not in the list of `quorlock_tests` is not compiled.
+#[test]
+fn the_code_of_every_page_is_compiled() {
+    let (_, list) = include_str!("../../src/lib.rs")
+        .split_once("pages! {")
+        .unwrap();
+    let (list, _) = list.split_once('}').unwrap();
+    let listed: BTreeSet<&str> = list.split_whitespace().collect();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src");
+    let mut there = BTreeSet::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|ending| ending == "md") {
+            let page = std::fs::read_to_string(&path).unwrap();
+            assert!(!page.contains("```rust,ignore"), "{}", path.display());
+            there.insert(path.file_stem().unwrap().to_str().unwrap().to_owned());
+        }
+    }
+    there.remove("SUMMARY");
+    assert_eq!(
+        there.iter().map(String::as_str).collect::<BTreeSet<_>>(),
+        listed
+    );
+}
+
+/// Each of the ten decisions must be made where the page states, with its reason next to it.
+#[test]
+fn each_decision_is_made_where_the_architecture_says() {
+    let page = include_str!("../../../docs/src/architecture.md");
+    let (_, table) = page.split_once("<!-- decisions -->").expect("the table");
+    let (table, _) = table.split_once("<!-- end -->").expect("its end");
+    let rows: Vec<&str> = table
+        .lines()
+        .filter(|line| line.starts_with("| **"))
+        .collect();
+    assert_eq!(rows.len(), 10);
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
+    for row in rows {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        let places = cells.last().expect("the last cell");
+        for place in places.trim_end_matches(" |").split("; ") {
+            let (file, function) = place.split_once(", ").expect(place);
+            let source = std::fs::read_to_string(crates.join(file.trim_matches('`')));
+            let source = source.unwrap_or_else(|error| panic!("{file}: {error}"));
+            let head = format!("{}(", function.trim_matches('`'));
+            let (before, after) = source
+                .split_once(&head)
+                .unwrap_or_else(|| panic!("{place}"));
+            let (body, _) = after.split_once("\n    }\n").unwrap_or((after, ""));
+            let docs = before.rsplit("\n\n").next().unwrap_or_default();
+            let is_there = [docs, body].iter().any(|text| text.contains("//"));
+            assert!(is_there, "{place} has no reason beside it");
+        }
+    }
+}
