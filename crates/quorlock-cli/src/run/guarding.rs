@@ -1,5 +1,5 @@
 //! The decisions of the guardian: which signal the command's group gets, and when. Time is an input, so that the
-//! guardian's process and the simulated run ([`simulated`](super::simulated)) make the same decisions.
+//! guardian's process and the simulated run (`simulated`) make the same decisions.
 
 use std::collections::VecDeque;
 use std::time::Duration;

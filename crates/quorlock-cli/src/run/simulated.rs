@@ -4,93 +4,20 @@
 //! The processes decide by the code of production ([`Holding`], [`Guarding`], [`Standing`] and the core's [`Renewal`]).
 //! What is modelled is the world: nodes whose claims expire, a rival that takes free claims, signals, pipes, and
 //! the kernel, which kills the command with its guardian and continues stopped processes by their alarms. A process that
-//! has something to do gets its turn after at most [`LATENCY`].
+//! has something to do gets its turn after at most [`plan::LATENCY`].
 
+mod plan;
 mod world;
 
-use std::time::Duration;
-
-use self::world::{Fate, Fault, Plan, Who, World};
+use self::plan::{Fate, Fault, Plan, Random, Who, ms};
+use self::world::World;
 use super::clock::Moment;
-
-const LEASE: Duration = Duration::from_secs(1);
-
-/// The longest time for which a process that is runnable does not run. A quarter of the reserve is 5 ms.
-const LATENCY: Duration = Duration::from_millis(3);
-
-/// Random numbers from a seed (SplitMix64).
-#[derive(Clone, Debug)]
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    /// Returns true once in `n`.
-    fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-}
-
-fn ms(millis: u64) -> Moment {
-    Moment::of_nanos(millis * 1_000_000)
-}
-
-/// Returns a plan that a seed draws.
-fn drawn(seed: u64) -> Plan {
-    let mut random = Random(seed);
-    let members = [1, 3, 5][random.below(3) as usize];
-    let mut plan = Plan::quiet(seed, members);
-    plan.heeds_term = random.one_in(2);
-    plan.leaves_child = random.one_in(2);
-    plan.has_rival = random.one_in(2);
-    plan.ends = ms(1_500 + random.below(3_000));
-    for _ in 0..random.below(2 + members as u64) {
-        let from = 1 + random.below(2_000);
-        let member = random.below(members as u64) as usize;
-        plan.silences
-            .push((member, ms(from), ms(from + random.below(2_500))));
-    }
-    if random.one_in(2) {
-        let member = random.below(members as u64) as usize;
-        let at = 400 + random.below(1_600);
-        plan.deletion = Some((member, ms(at)));
-        // Without a silent member the others have terms that are as late as that of the deleted claim.
-        let from = at.saturating_sub(random.below(800));
-        for silent in 1..=members / 2 {
-            let silent = (member + silent) % members;
-            let to = from + random.below(1_500);
-            plan.silences.push((silent, ms(from), ms(to)));
-        }
-    }
-    for _ in 0..random.below(6) {
-        let at = ms(1 + random.below(3_000));
-        let fate =
-            [Fate::Stopped, Fate::Stopped, Fate::Continued, Fate::Killed][random.below(4) as usize];
-        // One signal reaches any set of the processes, as that of `killall` does.
-        for who in Who::ALL {
-            if random.one_in(2) {
-                plan.faults.push(Fault { at, who, fate });
-            }
-        }
-    }
-    plan.faults.sort_by_key(|fault| fault.at);
-    plan
-}
 
 #[test]
 fn no_seed_lets_the_command_outlive_its_validity() {
     let (mut free, mut moved_back) = (0, 0);
     for seed in 0..2_000 {
-        let world = World::run(drawn(seed));
+        let world = World::run(Plan::drawn(seed));
         free += u32::from(world.was_free());
         moved_back += world.moved_back();
     }

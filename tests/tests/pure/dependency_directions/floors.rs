@@ -195,6 +195,8 @@ const COMMAND: Floors = &[
     ],
     // All processes of a run, on simulated time.
     &["run/simulated.rs"],
+    &["run/simulated/world.rs"],
+    &["run/simulated/plan.rs"],
     &["run/guarded.rs", "run/held.rs"],
     // The other processes of a run.
     &["run/guardian.rs", "run/launch.rs"],

@@ -18,70 +18,7 @@ use super::super::holding::{Holding, Moved};
 use super::super::link::{Order, Report};
 use super::super::sentry::{Notice, Standing};
 use super::super::timing::Timing;
-use super::{LATENCY, LEASE, Random, ms};
-
-/// A process of `quorlock`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Who {
-    Wrapper,
-    Guardian,
-    Sentry,
-}
-
-impl Who {
-    pub(super) const ALL: [Who; 3] = [Who::Wrapper, Who::Guardian, Who::Sentry];
-}
-
-/// What a signal does to a process.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Fate {
-    Stopped,
-    Continued,
-    Killed,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Fault {
-    pub(super) at: Moment,
-    pub(super) who: Who,
-    pub(super) fate: Fate,
-}
-
-/// What happens in one run.
-#[derive(Clone, Debug)]
-pub(super) struct Plan {
-    seed: u64,
-    members: usize,
-    pub(super) faults: Vec<Fault>,
-    /// Members that do not answer, and from when until when.
-    pub(super) silences: Vec<(usize, Moment, Moment)>,
-    /// A member whose claim is deleted at this time.
-    pub(super) deletion: Option<(usize, Moment)>,
-    /// Whether another client takes every claim that becomes free.
-    pub(super) has_rival: bool,
-    /// When the command ends by itself.
-    pub(super) ends: Moment,
-    pub(super) heeds_term: bool,
-    /// Whether another process of the group stays when the command ends by itself.
-    pub(super) leaves_child: bool,
-}
-
-impl Plan {
-    /// A run in which nothing happens for two seconds.
-    pub(super) fn quiet(seed: u64, members: usize) -> Self {
-        Plan {
-            seed,
-            members,
-            faults: Vec::new(),
-            silences: Vec::new(),
-            deletion: None,
-            has_rival: true,
-            ends: ms(2_000),
-            heeds_term: false,
-            leaves_child: false,
-        }
-    }
-}
+use super::plan::{Fate, LATENCY, LEASE, Plan, Random, Who, ms};
 
 /// The state of a process, for the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
