@@ -46,17 +46,30 @@ impl Alarm {
 
     /// Sets the timer to this time, and to no other.
     pub(super) fn set(&mut self, at: Moment) {
-        if self.set == Some(at) {
-            return;
+        if self.set != Some(at) {
+            self.set = Some(at);
+            self.arm(at);
         }
-        self.set = Some(at);
-        #[cfg(target_os = "linux")]
+    }
+
+    /// Stops the timer until it is set again.
+    pub(super) fn clear(&mut self) {
+        self.set = None;
+        // The kernel takes zero as "never".
+        self.arm(Moment::of_nanos(0));
+    }
+
+    #[cfg(target_os = "linux")]
+    fn arm(&mut self, at: Moment) {
         if let Some(timer) = &mut self.timer {
             let at = Duration::from_nanos(at.as_nanos());
             let at = Expiration::IntervalDelayed(at.into(), BETWEEN_SIGNALS.into());
             let _ = timer.set(at, TimerSetTimeFlags::TFD_TIMER_ABSTIME);
         }
     }
+
+    #[cfg(not(target_os = "linux"))]
+    fn arm(&mut self, _: Moment) {}
 }
 
 /// Gives this process a name of its own. `pkill` and `killall` look at the name: a signal that reaches the wrapper by

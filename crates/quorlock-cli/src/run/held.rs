@@ -349,7 +349,8 @@ impl Held<'_> {
             terminal.take_from(group);
             if is_a_job() {
                 // This process stops here until the shell continues it, and so does the renewal. The guardian keeps
-                // running.
+                // running. The alarm must not continue a job that the shell shows as stopped.
+                self.alarm.clear();
                 let _ = kill_current_process_group(Signal::STOP);
             }
             if had_terminal && terminal.is_ours() {
