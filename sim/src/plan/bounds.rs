@@ -75,6 +75,16 @@ impl Plan {
         stays.plus(SimTime::nanos(calls.saturating_mul(trip.as_nanos())))
     }
 
+    /// Returns how long clients that do not wait may pause before one of them finds the lock free.
+    fn longest_pauses(&self) -> SimTime {
+        let pause = self.workload.think_max;
+        match self.workload.kind {
+            // Counted twice: a try may be in vain just before the name becomes free.
+            WorkloadKind::TryStorm => pause.plus(pause),
+            _ => SimTime::ZERO,
+        }
+    }
+
     /// Returns how long after the end of all work the last claim may remain: a lease, a call, and a few retries.
     pub(crate) fn rest_bound(&self) -> SimTime {
         let lease = self
@@ -157,6 +167,7 @@ impl Plan {
         let lease = self.longest_lease();
         // Two leases: nodes keep a claim that is left behind for its lease and for the clock margin, by default another lease.
         let bound = lease.plus(lease).plus(self.longest_stay());
+        let bound = bound.plus(self.longest_pauses());
         let bound = bound
             .plus(self.network.call_timeout)
             .plus(waits)
@@ -195,5 +206,14 @@ mod tests {
         plan.remedies.margin = Some(SimTime::ZERO);
         plan.workload.names = 3;
         assert_eq!(plan.progress_bound(), without.plus(SimTime::millis(1_200)));
+    }
+
+    #[test]
+    fn clients_that_do_not_wait_may_all_pause_when_the_name_becomes_free() {
+        let mut plan = Plan::default();
+        let without = plan.progress_bound();
+        plan.workload.kind = WorkloadKind::TryStorm;
+        let pauses = SimTime::millis(2 * 13);
+        assert_eq!(plan.progress_bound(), without.plus(pauses));
     }
 }
