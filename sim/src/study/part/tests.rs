@@ -55,10 +55,14 @@ fn a_shard_counts_once_and_none_may_be_missing() {
 
 #[test]
 fn parts_of_different_campaigns_are_refused_by_what_differs() {
+    let right = parts();
     let other = |change: fn(&mut Campaign)| {
         let mut campaign = campaign(1, 3);
         change(&mut campaign);
-        part(&campaign)
+        Part {
+            origin: Origin::of(&campaign),
+            ..right[1].clone()
+        }
     };
     let cases: [(Part, &str); 5] = [
         (other(|c| c.seeds = 10..22), "range"),
@@ -68,7 +72,7 @@ fn parts_of_different_campaigns_are_refused_by_what_differs() {
         (other(|c| c.after_failure = AfterFailure::Stop), "flags"),
     ];
     for (part, what) in cases {
-        let mut parts = parts();
+        let mut parts = right.clone();
         parts[1] = part;
         let error = Part::merge(parts).unwrap_err();
         assert!(
@@ -83,7 +87,7 @@ fn parts_of_different_campaigns_are_refused_by_what_differs() {
         (|origin| origin.behaviour = "0".to_owned(), "behaviour"),
     ];
     for (change, what) in changes {
-        let mut parts = parts();
+        let mut parts = right.clone();
         change(&mut parts[2].origin);
         let error = Part::merge(parts).unwrap_err();
         let text = error.to_string();
