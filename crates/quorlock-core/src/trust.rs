@@ -118,8 +118,8 @@ impl Trust {
     pub fn new(longest: Duration) -> Self {
         let watch = longest.saturating_add(drift(longest));
         // A flush that breaks no connection is noticed by a probe only, and the watch begins with it. Half of a longest
-        // lease keeps it shorter than the watch itself. A probe a minute or two costs a server next to nothing even
-        // from a thousand clients; see "What idle clients cost" in the documentation for the figures.
+        // lease keeps it shorter than the watch itself. Two to four probes in that time cost a server little, even
+        // from a thousand clients (docs/src/operating.md, "What idle clients cost").
         let longest_pause = (longest / 2).clamp(SHORTEST_PAUSE, LOOK);
         Trust {
             watch,

@@ -20,7 +20,7 @@ async fn main() -> ExitCode {
 
 async fn work(address: &str) -> Result<(), Box<dyn std::error::Error>> {
     // One server. For RedLock: Locks::quorum(["redis://a/", "redis://b/", "redis://c/"]).await?
-    // (new servers grant their first lock when they have been watched for a minute).
+    // (new servers grant their first lock a minute after the first client has connected).
     let locks = Locks::connect(address).await?;
 
     // Wait for at most 3 s. The lock is renewed until the guard is released or dropped.
