@@ -35,7 +35,7 @@ pub(crate) async fn connect(
     let mut pause = FIRST_PAUSE;
     loop {
         let builder = settings.builder.clone().on_doubt(move |address, doubt| {
-            let fields = [("node", address.into())];
+            let fields = [("node", serde_json::Value::from(address))];
             voice.warn("doubtful", &format!("{address}: {doubt}"), &fields);
         });
         let error = match builder.quorum(&settings.addresses).await {

@@ -30,6 +30,7 @@ pub(crate) const fn lacks(kind: Kind) -> Option<&'static str> {
         | Kind::Flush
         | Kind::Evict
         | Kind::ServerError
+        | Kind::RevokeKeys
         | Kind::ForgetScripts
         | Kind::NodeRate
         | Kind::NodeStep

@@ -50,6 +50,7 @@ pub(super) fn begin(
         | NodeFault::Flush
         | NodeFault::Evict { .. }
         | NodeFault::Error { .. }
+        | NodeFault::RevokeKeys { .. }
         | NodeFault::ForgetScripts
         | NodeFault::SlowReplication { .. }
         | NodeFault::Failover { .. }

@@ -123,6 +123,7 @@ impl Length {
             | Kind::SuspendClient
             | Kind::PauseNode
             | Kind::ServerError
+            | Kind::RevokeKeys
             | Kind::SlowReplication
             | Kind::IsolatePrimary
             | Kind::PauseSentinel

@@ -41,7 +41,6 @@ const ADAPTER: Floors = &[
     &["fuzzed/"],
     &["scan.rs"],
     &["check.rs", "check/"],
-    &["doubt.rs"],
     // A call from its request to its reply.
     &["transport.rs"],
     &["transport/"],
@@ -90,7 +89,7 @@ const ADAPTER: Floors = &[
         "credentials/",
         "wait.rs",
     ],
-    &["error.rs", "error/", "key.rs"],
+    &["doubt.rs", "error.rs", "error/", "key.rs"],
     &["info.rs", "keyslot.rs", "resp.rs", "timer.rs"],
     // Steps of a schedule.
     &["sync.rs"],
