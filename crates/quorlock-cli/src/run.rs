@@ -28,6 +28,7 @@ mod clock;
 mod link;
 #[cfg(test)]
 mod simulated;
+mod stranger;
 mod terminal;
 
 use std::future::{Future, poll_fn};
@@ -44,6 +45,7 @@ use self::held::{End, GroupThen, Work};
 use self::holding::HoldThen;
 use self::notify::Notify;
 use self::signals::{ENDING, Signals};
+use self::stranger::refuse_strangers;
 use self::tenure::Tenure as _;
 use self::timing::Timing;
 use crate::connect::{Patience, connect};
@@ -168,12 +170,16 @@ impl Run {
     /// Acquires the lock.
     async fn acquire(&self, locks: &Locks, began: Instant) -> Result<Guard, Failure> {
         let lock = self.lock(locks)?;
+        // Servers that do not answer now may answer during the wait.
+        match lock.try_acquire().await {
+            Ok(Some(guard)) => return Ok(guard),
+            Ok(None) => refuse_strangers(locks, self.names()).await?,
+            Err(error) if self.no_wait => return Err(error.into()),
+            Err(_) => {}
+        }
         if self.no_wait {
-            let guard = lock.try_acquire().await?;
-            guard.ok_or_else(|| {
-                let text = format!("{}: others hold it", self.name);
-                Failure::new(Code::CONTENDED, text)
-            })
+            let text = format!("{}: others hold it", self.name);
+            Err(Failure::new(Code::CONTENDED, text))
         } else if let Some(wait) = self.wait {
             let left = wait.0.saturating_sub(began.elapsed());
             Ok(lock.wait(left).acquire().await?)
@@ -221,14 +227,19 @@ impl Run {
         ended
     }
 
+    fn names(&self) -> impl Iterator<Item = &String> {
+        [&self.name].into_iter().chain(&self.also)
+    }
+
     fn lock(&self, locks: &Locks) -> Result<Lock, Failure> {
-        let names = [&self.name].into_iter().chain(&self.also);
-        let parts = names.map(|name| match (self.read, self.write, self.fair) {
-            (true, _, _) => locks.read(name),
-            (_, true, _) => locks.write(name),
-            (_, _, true) => locks.fair(name),
-            _ => locks.lock(name),
-        });
+        let parts = self
+            .names()
+            .map(|name| match (self.read, self.write, self.fair) {
+                (true, _, _) => locks.read(name),
+                (_, true, _) => locks.write(name),
+                (_, _, true) => locks.fair(name),
+                _ => locks.lock(name),
+            });
         Ok(Lock::all(parts)?)
     }
 

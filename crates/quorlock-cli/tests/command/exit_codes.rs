@@ -12,6 +12,7 @@ server_tests![
     a_command_that_died_of_a_signal_is_128_and_the_signal,
     a_command_that_is_not_there_or_cannot_be_executed_is_127_and_126,
     a_lock_that_others_hold_is_75_or_what_was_asked_for,
+    a_key_that_is_no_lock_is_78_and_is_not_waited_for,
     a_wait_ends_with_75_and_with_the_lock_if_it_comes_free,
     all_of_several_names_are_taken_or_none,
     readers_come_together_and_writers_alone,
@@ -79,6 +80,24 @@ async fn a_lock_that_others_hold_is_75_or_what_was_asked_for() {
         (&last["event"], &last["code"]),
         (&"failed".into(), &75.into())
     );
+}
+
+/// To an acquire, a stranger's hash looks like another owner's claim. `inspect` can tell them apart.
+async fn a_key_that_is_no_lock_is_78_and_is_not_waited_for() {
+    let server = Server::start();
+    server.command::<i64>(&["HSET", "session/1", "user", "bob", "cart", "7"]);
+    for words in [
+        &["-n", "session/1"][..],
+        &["-w", "1m", "session/1"],
+        &["session/1"],
+        &["-n", "a", "--also", "session/1"],
+    ] {
+        let (code, printed, said) = end_of(&mut run(&server, words, "echo inside"));
+        assert_eq!((code, printed.as_str()), (78, ""), "{said}");
+        assert!(said.contains("session/1: a key that is no lock"), "{said}");
+    }
+    assert_eq!(server.command::<i64>(&["HLEN", "session/1"]), 2);
+    assert_eq!(server.command::<i64>(&["EXISTS", "a"]), 0);
 }
 
 async fn a_wait_ends_with_75_and_with_the_lock_if_it_comes_free() {
