@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::Failure;
+use super::Failure;
 
 /// One fault: a change of one place in the source.
 #[derive(Debug, Deserialize)]
