@@ -28,7 +28,7 @@ const COST: Duration = Duration::from_micros(100);
 const CALL_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// A node that executes one request after another, even those whose callers no longer wait.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct Busy {
     node: EmbeddedNode,
     busy_until: Arc<Mutex<Instant>>,
@@ -133,7 +133,7 @@ impl Transport for Divided {
         let (Channel::Lock(name) | Channel::ReadWrite(name)) = channel else {
             panic!("{channel:?}");
         };
-        self.servers[Divided::index(name)].subscribe(channel, listener)
+        self.servers[Divided::index(name)].node.subscribe(channel, listener)
     }
 
     fn attend(&self, _: Arc<dyn Witness>) -> Subscription {
