@@ -52,6 +52,10 @@ pub struct Round {
     asked_so_far: usize,
     /// Members that let an earlier round run out of time.
     mute: Vec<MemberId>,
+    /// The longest time that a vote took.
+    slowest_vote: Duration,
+    /// Members whose call failed without being sent, long after the others had voted.
+    failed_late: Vec<MemberId>,
 }
 
 /// The state of a round.
@@ -88,6 +92,8 @@ impl Round {
             terms: Terms::new(members),
             asked_so_far: 0,
             mute: Vec::new(),
+            slowest_vote: Duration::ZERO,
+            failed_late: Vec::new(),
         }
     }
 
@@ -152,6 +158,18 @@ impl Round {
         };
         if let Answer::Granted(_) = answer {
             self.terms.confirm(member, self.lease.term(sent));
+        }
+        let took = now.since(sent);
+        match answer {
+            // A member is cut off, and its transport tries to connect again: the call waits until the attempt fails. It is
+            // as silent as a member whose connection is left. A refused connection takes no longer than a vote.
+            Answer::Failed(Execution::Definite) => {
+                if !self.slowest_vote.is_zero() && 2 * self.slowest_vote < took {
+                    self.failed_late.push(member);
+                }
+            }
+            Answer::Failed(Execution::Indeterminate) => {}
+            _ => self.slowest_vote = self.slowest_vote.max(took),
         }
         self.advance(now);
     }
@@ -249,7 +267,9 @@ impl Round {
     /// Returns whether the member had all its time, from the round or from its connection, and did not answer.
     #[must_use]
     pub fn is_mute(&self, member: MemberId) -> bool {
-        self.timed_out && self.is_unanswered(member) || self.answers.has_lost_reply(member)
+        self.timed_out && self.is_unanswered(member)
+            || self.answers.has_lost_reply(member)
+            || self.failed_late.contains(&member)
     }
 
     fn is_postponed(&self) -> bool {

@@ -67,7 +67,9 @@ impl fmt::Debug for CredentialsSource {
 
 /// What hears doubts about servers. Its `Debug` shows nothing.
 #[derive(Clone)]
-pub(crate) struct DoubtListener(Arc<dyn Fn(&str, &Doubt) + Send + Sync>);
+pub(crate) struct DoubtListener(Arc<Hear>);
+
+type Hear = dyn Fn(&str, &Doubt) + Send + Sync;
 
 impl DoubtListener {
     pub(crate) fn tell(&self, address: &str, doubt: &Doubt) {

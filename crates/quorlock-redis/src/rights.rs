@@ -34,7 +34,7 @@ impl Rights {
     }
 
     /// The right to publish that a name is free.
-    pub(crate) fn to_publish(mut self) -> Rights {
+    pub(crate) fn only_to_publish(mut self) -> Rights {
         self.needs.only_publish();
         self
     }

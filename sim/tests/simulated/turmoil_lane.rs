@@ -166,9 +166,10 @@ fn the_page_lists_every_case_that_is_not_in_this_lane_and_no_other() {
 
 #[test]
 fn what_the_lane_lacks_is_refused_by_name_and_never_left_out_in_silence() {
-    let mut missing = 0;
+    let (mut missing, mut cases) = (0, 0);
     for scenario in built_in().unwrap() {
         for mut case in scenario.cases {
+            cases += 1;
             case.plan.lane = Lane::Turmoil;
             match Lacks::check(&case.plan) {
                 Ok(()) => plan_file::check(&case.plan).unwrap(),
@@ -183,7 +184,7 @@ fn what_the_lane_lacks_is_refused_by_name_and_never_left_out_in_silence() {
             }
         }
     }
-    assert!(0 < missing && missing < 40, "{missing}");
+    assert!(0 < missing && 6 * missing < cases, "{missing} of {cases}");
     let explored = [
         "explore",
         "--seeds",

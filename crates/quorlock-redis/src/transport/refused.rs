@@ -88,7 +88,7 @@ impl WakeUpDoubts {
         let channel = channel_of(sent.request);
         if let Some(refusal) = script::unpublished(sent.request, answer) {
             if is_first(&self.told, channel) {
-                let rights = sent.rights().await.to_publish();
+                let rights = sent.rights().await.only_to_publish();
                 // Of a command that it does not have, the server tells no name.
                 let is_unknown = error::is_in_script(refusal);
                 let unknown = is_unknown.then(|| Value::Array(vec![Value::Int(1)]));
@@ -100,7 +100,7 @@ impl WakeUpDoubts {
         if !is_granted(reply) || !sent.server.target.logs_in() || !is_first(&self.asked, channel) {
             return;
         }
-        let rights = sent.rights().await.to_publish();
+        let rights = sent.rights().await.only_to_publish();
         let (told, link) = (Arc::clone(&self.told), Arc::clone(sent.link));
         let (hear, address) = (hear.clone(), address.to_owned());
         let patience = config.call_bound();

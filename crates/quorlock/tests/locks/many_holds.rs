@@ -133,7 +133,9 @@ impl Transport for Divided {
         let (Channel::Lock(name) | Channel::ReadWrite(name)) = channel else {
             panic!("{channel:?}");
         };
-        self.servers[Divided::index(name)].node.subscribe(channel, listener)
+        self.servers[Divided::index(name)]
+            .node
+            .subscribe(channel, listener)
     }
 
     fn attend(&self, _: Arc<dyn Witness>) -> Subscription {

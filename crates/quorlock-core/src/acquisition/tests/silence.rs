@@ -58,6 +58,11 @@ fn a_member_whose_reply_is_lost_is_not_waited_for_either() {
     round.handle_answer(ms(2), third[0], Answer::Failed(Execution::Definite));
     a.handle_silence(&round);
     assert!(a.mute().is_empty(), "it says so at once");
+    // It was cut off, and its transport has tried to connect for a while.
+    let mut round = self::round(&a, &[0, 1]);
+    round.handle_answer(ms(150), third[0], Answer::Failed(Execution::Definite));
+    a.handle_silence(&round);
+    assert_eq!(a.mute(), third);
 }
 
 #[test]
