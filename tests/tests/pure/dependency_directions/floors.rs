@@ -208,6 +208,7 @@ const COMMAND: Floors = &[
         "run/link.rs",
         "run/notify.rs",
         "run/signals.rs",
+        "run/stranger.rs",
         "run/tenure.rs",
         "run/terminal.rs",
         "run/timing.rs",
