@@ -43,8 +43,9 @@ async fn story_22_a_short_lease_of_one_reader_cuts_nobody_else_s() {
 /// Renewals of a reader that had entered twice continued after it had left twice.
 #[tokio::test(start_paused = true)]
 async fn story_22_no_renewal_of_a_reader_outlives_its_release() {
-    for (nodes, _) in clients() {
+    for (nodes, watching) in clients() {
         // Nodes that are not watched are not probed, so every request is about the lock.
+        drop(watching);
         let locks = Locks::builder().node_trust(NodeTrust::Unwatched);
         let locks = locks.on_nodes(nodes.clone()).unwrap();
         let owner = locks.owner();
