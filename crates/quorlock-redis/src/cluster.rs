@@ -2,7 +2,6 @@
 //! own.
 
 pub(crate) mod answer;
-mod attending;
 mod hints;
 mod listeners;
 mod lookout;
@@ -21,7 +20,6 @@ use quorlock_core::transport::{Listener, Subscription, TransportError, Witness};
 use redis::{RedisConnectionInfo, ServerError, ServerErrorKind};
 use tokio::sync::Notify;
 
-use self::attending::Attending;
 use self::hints::ClusterHints;
 use self::listeners::ClusterRegistry;
 use self::map::SlotMap;
@@ -29,7 +27,7 @@ use self::node::{Node, NodeSource};
 use crate::address::cluster::ClusterAddress;
 use crate::config::RedisConfig;
 use crate::connect::Endpoint;
-use crate::connection::Witnesses;
+use crate::connection::{Attendance, Witnesses};
 use crate::route::{Detour, Gathering, Refused, Rerouting, Route, Routes, Routing};
 use crate::script::{self, Home};
 use crate::security::Security;
@@ -402,6 +400,22 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         if let Some(lookout) = self.lock().lookout.take() {
             lookout.abort();
+        }
+    }
+}
+
+/// Keeps a witness registered until this value is dropped.
+struct Attending {
+    cluster: Weak<Cluster>,
+    number: u64,
+    /// Watches of the nodes that were unreachable when the witness was registered.
+    _failing: Vec<Attendance>,
+}
+
+impl Drop for Attending {
+    fn drop(&mut self) {
+        if let Some(cluster) = self.cluster.upgrade() {
+            cluster.leave(self.number);
         }
     }
 }

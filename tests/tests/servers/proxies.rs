@@ -109,7 +109,12 @@ async fn envoy_is_named_as_a_proxy() {
 async fn a_server_whose_info_was_renamed_is_told_apart_from_nothing() {
     let problem = problem(renamed).await;
     assert_is_proxy(&problem);
-    assert!(problem.to_string().contains("unknown command"), "{problem}");
+    assert!(
+        problem
+            .to_string()
+            .contains("the server has no command info"),
+        "{problem}"
+    );
 }
 
 async fn twemproxy_is_named_as_a_proxy() {
