@@ -1,9 +1,5 @@
 //! The production adapter over turmoil's network, with a simulated server that misbehaves: what happens to requests,
 //! replies, wake-ups and connections.
-#![allow(
-    clippy::disallowed_macros,
-    reason = "each choice between two events is biased: the order is fixed"
-)]
 
 mod office;
 mod returns;

@@ -80,7 +80,8 @@ fn parts_of_different_campaigns_are_refused_by_what_differs() {
             "{error}"
         );
     }
-    let changes: [(fn(&mut Origin), &str); 4] = [
+    type Change = fn(&mut Origin);
+    let changes: [(Change, &str); 4] = [
         (|origin| origin.version = "0.0.9".to_owned(), "version"),
         (|origin| origin.commit = Some("abc".to_owned()), "commit"),
         (|origin| origin.generator = "0".to_owned(), "generator"),
