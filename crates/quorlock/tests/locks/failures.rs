@@ -3,7 +3,6 @@
 //! A test named `story_NN_..` shows one of the ways in which lock libraries have failed their users.
 #![allow(
     clippy::disallowed_methods,
-    clippy::disallowed_macros,
     clippy::indexing_slicing,
     clippy::unwrap_used,
     reason = "a test has a clock and tasks of its own, and fails where it does not find what it looks for"

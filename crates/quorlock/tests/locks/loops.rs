@@ -5,10 +5,6 @@
     clippy::unwrap_used,
     reason = "a test is the world: it waits and spawns by itself, and fails by panicking"
 )]
-#![expect(
-    clippy::disallowed_macros,
-    reason = "loops of users around `select!` are what is tested"
-)]
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};

@@ -1,5 +1,10 @@
 //! The locks on embedded nodes, and what the library does with bad input, clocks, threads and events.
 
+#![allow(
+    clippy::disallowed_macros,
+    reason = "loops of users around `select!` are among what is tested"
+)]
+
 mod bad_input;
 mod byte_names;
 mod clients;
