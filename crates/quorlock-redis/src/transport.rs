@@ -118,7 +118,7 @@ impl RedisTransport {
     /// because they cannot be read from it: pass them to `RedisConfig::tls`.
     ///
     /// # Errors
-    /// Those of [`RedisTransport::open`], and [`AddressError::TlsOfClient`] if the client has its own certificates or
+    /// Those of [`RedisTransport::open`], and [`AddressProblem::TlsOfClient`] if the client has its own certificates or
     /// verifies none, and the configuration has no settings for TLS.
     pub fn from_redis_client(
         client: &redis::Client,
