@@ -238,6 +238,7 @@ const SIMULATOR: Floors = &[
     &[
         "chaos/backup.rs",
         "chaos/eviction.rs",
+        "chaos/rights.rs",
         "chaos/server_error.rs",
     ],
     &["chaos/server_command.rs"],
@@ -254,6 +255,7 @@ const SIMULATOR: Floors = &[
         "chaos/slot_move.rs",
         "chaos/worker.rs",
     ],
+    &["chaos/bystanders.rs"],
     &[
         "chaos/lock_under_test.rs",
         "chaos/preload.rs",
