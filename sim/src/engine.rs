@@ -14,7 +14,7 @@ use std::rc::Rc;
 use crate::engine::clients::executor::{self, run_ready};
 use crate::engine::clients::{endless, timers, writes};
 use crate::engine::faults::Deferred;
-use crate::engine::network::{attendances, calls, connections, deadlines, subscriptions};
+use crate::engine::network::{calls, connections, deadlines, subscriptions};
 use crate::engine::nodes::{arrivals, elections, estates, failover, migration, replicas, wait};
 use crate::history::History;
 use crate::plan::Plan;
@@ -178,9 +178,9 @@ fn happen(world: &mut World, what: Event) -> Option<Next> {
         Event::Refused(client, node, epoch) | Event::Reconnect(client, node, epoch) => {
             connections::not_connected(world, client, node, epoch);
         }
-        Event::Seek(client, node, epoch) => attendances::seek_again(world, client, node, epoch),
+        Event::Seek(client, node, epoch) => connections::seek_again(world, client, node, epoch),
         Event::Reachable(key) => {
-            return attendances::reachable(world, key).map(Next::Tell);
+            return connections::reachable(world, key).map(Next::Tell);
         }
         Event::Closed(client, node, epoch) => connections::closed(world, client, node, epoch),
         Event::Subscribe(key, epoch) => subscriptions::arrive(world, key, epoch),

@@ -64,7 +64,7 @@ impl Explore {
             }
             return Ok(0);
         }
-        tell(&campaign.part()?, self.form)
+        tell(&Part::run(&campaign)?, self.form)
     }
 }
 

@@ -1,7 +1,6 @@
 //! The network between clients and nodes in the lane in which messages are values: calls, their connections,
 //! subscriptions, and the returns of nodes.
 
-pub(crate) mod attendances;
 pub(crate) mod calls;
 pub(crate) mod connections;
 pub(crate) mod deadlines;

@@ -12,7 +12,7 @@ use quorlock::transport::{
     TransportError, UnfitName, Witness,
 };
 
-use crate::engine::network::{attendances, calls, requests, subscriptions};
+use crate::engine::network::{calls, connections, requests, subscriptions};
 use crate::engine::stop::using;
 use crate::world::attendance::Attendance;
 use crate::world::call::{Call, Replied};
@@ -58,7 +58,7 @@ impl Transport for ValueTransport {
 
     fn attend(&self, witness: Arc<dyn Witness>) -> Subscription {
         let (who, seat) = (self.who, self.seat);
-        let key = using(who, |world| attendances::start(world, who, seat, witness));
+        let key = using(who, |world| connections::attend(world, who, seat, witness));
         Subscription::new(Leave { key })
     }
 
@@ -123,7 +123,7 @@ struct Leave {
 
 impl Drop for Leave {
     fn drop(&mut self) {
-        let attendance = with(|world| attendances::end(world, self.key));
+        let attendance = with(|world| connections::leave(world, self.key));
         drop(attendance);
     }
 }

@@ -13,7 +13,6 @@ use crate::plan::generator::PlanGenerator;
 use crate::simulation::{Run, Verdict, run};
 use crate::study::export;
 use crate::study::failure::{Failure, FileError};
-use crate::study::part::{Origin, Part};
 use crate::study::patience::Patience;
 use crate::study::pool::share_out;
 use crate::study::progress::{self, Counting};
@@ -122,7 +121,7 @@ impl Summary {
         }
     }
 
-    /// Adds the summary of other runs. It does not check which runs they are: see [`Part::merge`].
+    /// Adds the summary of other runs. It does not check which runs they are: see `Part::merge`.
     pub fn merge(&mut self, other: Summary) {
         self.runs += other.runs;
         self.vacuous_runs += other.vacuous_runs;
@@ -226,16 +225,6 @@ impl Campaign {
         }
         summary.sort();
         Ok(summary)
-    }
-
-    /// Runs the campaign, and states what ran it.
-    ///
-    /// # Errors
-    /// Returns [`FileError`] if a failure cannot be written.
-    pub fn part(&self) -> Result<Part, FileError> {
-        let summary = self.run()?;
-        let origin = Origin::of(self);
-        Ok(Part { origin, summary })
     }
 
     /// Runs some seeds of this shard. Returns `Break` after a failure that ends the campaign.

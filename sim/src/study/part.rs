@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::plan::generator::PlanGenerator;
 use crate::simulation::run;
 use crate::study::campaign::{AfterFailure, Campaign, Shard, Summary};
+use crate::study::failure::FileError;
 
 /// The result of one shard of a campaign, and what ran it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -185,6 +186,16 @@ fn flags(generator: &PlanGenerator, after_failure: AfterFailure) -> String {
 }
 
 impl Part {
+    /// Runs the campaign, and states what ran it.
+    ///
+    /// # Errors
+    /// Returns [`FileError`] if a failure cannot be written.
+    pub fn run(campaign: &Campaign) -> Result<Part, FileError> {
+        let summary = campaign.run()?;
+        let origin = Origin::of(campaign);
+        Ok(Part { origin, summary })
+    }
+
     /// Reads what [`Part::text`] returned.
     ///
     /// # Errors

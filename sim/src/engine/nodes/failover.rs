@@ -1,6 +1,6 @@
 //! Failovers: a replica replaces its primary.
 
-use crate::engine::network::{attendances, connections, subscriptions};
+use crate::engine::network::{connections, subscriptions};
 use crate::engine::nodes::replicas;
 use crate::world::World;
 use crate::world::event::Event;
@@ -102,7 +102,7 @@ pub(crate) fn lead(world: &mut World, client: ClientId, seat: Seat, new: NodeId)
         connections::closed(world, client, old, epoch);
         world.servers.leave(client, old);
         subscriptions::move_to(world, client, seat, new);
-        attendances::move_to(world, client, new);
+        connections::move_to(world, client, new);
     }
     old != new
 }
