@@ -15,7 +15,7 @@ const REST: u64 = 50_000_000;
 pub(super) fn stop(world: &mut World) -> Next {
     world.stop();
     world.push(world.now() + REST, Event::End);
-    let mains = world.tasks.keys(|task| Part::run(&task) == TaskKind::Main);
+    let mains = world.tasks.keys(|task| task.part() == TaskKind::Main);
     let tasks = mains.into_iter().filter_map(|key| world.tasks.remove(key));
     Next::Drop(tasks.collect())
 }
