@@ -64,7 +64,7 @@ impl Explore {
             }
             return Ok(0);
         }
-        tell(&crate::study::part::Part::run(&campaign)?, self.form)
+        tell(&Part::run(&campaign)?, self.form)
     }
 }
 

@@ -40,7 +40,7 @@ pub enum AddressProblem {
         form: &'static str,
     },
     /// The address has a part that has no meaning in an address of its kind: a parameter, a fragment (`#..`), or
-    /// something in its path. It is not ignored, because clients that understand it differently exclude nobody.
+    /// something in its path. It is not ignored, because clients that understand it differently do not exclude each other.
     UnknownPart {
         /// The part, by its name if that cannot be a piece of a password.
         part: String,

@@ -1,4 +1,7 @@
 //! Connections: how they are established, how they end, and what happens to the calls on them.
+//!
+//! While a process has witnesses at a node that it cannot reach, it tries to connect, and notifies them when it has a
+//! connection. The product's adapter does the same.
 
 use std::sync::Arc;
 

@@ -16,7 +16,7 @@ fn campaign(index: u64, of: u64) -> Campaign {
 }
 
 fn part(campaign: &Campaign) -> Part {
-    Part::run(&campaign).unwrap()
+    Part::run(campaign).unwrap()
 }
 
 fn parts() -> Vec<Part> {
