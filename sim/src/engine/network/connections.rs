@@ -184,7 +184,7 @@ pub(crate) fn leave(world: &mut World, key: Key<Attendance>) -> Option<Attendanc
 }
 
 /// Begins to connect if there is a witness, and neither a connection nor an attempt.
-pub(super) fn seek_at(world: &mut World, client: ClientId, node: NodeId, departs: u64) {
+fn seek_at(world: &mut World, client: ClientId, node: NodeId, departs: u64) {
     if keys(world, client, node).is_empty() {
         return;
     }
@@ -202,8 +202,7 @@ pub(crate) fn move_to(world: &mut World, client: ClientId, node: NodeId) {
     if world.link(client, node).is_usable() {
         tell(world, client, node);
     } else {
-        let departs = world.now().max(world.client(client).paused_until());
-        seek_at(world, client, node, departs);
+        seek(world, client, node);
     }
 }
 
@@ -222,8 +221,7 @@ pub(super) fn rest(world: &mut World, client: ClientId, node: NodeId) {
 /// Connects again after a pause, unless a call has done so in the meantime.
 pub(crate) fn seek_again(world: &mut World, client: ClientId, node: NodeId, epoch: u32) {
     if world.link(client, node).epoch() == epoch {
-        let departs = world.now().max(world.client(client).paused_until());
-        seek_at(world, client, node, departs);
+        seek(world, client, node);
     }
 }
 
