@@ -52,11 +52,12 @@ pub struct Round {
     asked_so_far: usize,
     /// Members that let an earlier round run out of time.
     mute: Vec<MemberId>,
-    /// The longest time that a vote took.
-    slowest_vote: Duration,
-    /// Members whose call failed without being sent, long after the others had voted.
+    /// Members whose call failed late without being sent.
     failed_late: Vec<MemberId>,
 }
+
+/// A call has failed late if it took more than one part in so many of the time that a member has to answer.
+const LATE: u32 = 8;
 
 /// The state of a round.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -92,7 +93,6 @@ impl Round {
             terms: Terms::new(members),
             asked_so_far: 0,
             mute: Vec::new(),
-            slowest_vote: Duration::ZERO,
             failed_late: Vec::new(),
         }
     }
@@ -159,17 +159,11 @@ impl Round {
         if let Answer::Granted(_) = answer {
             self.terms.confirm(member, self.lease.term(sent));
         }
-        let took = now.since(sent);
-        match answer {
-            // A member is cut off, and its transport tries to connect again: the call waits until the attempt fails. It is
-            // as silent as a member whose connection is left. A refused connection takes no longer than a vote.
-            Answer::Failed(Execution::Definite) => {
-                if !self.slowest_vote.is_zero() && 2 * self.slowest_vote < took {
-                    self.failed_late.push(member);
-                }
-            }
-            Answer::Failed(Execution::Indeterminate) => {}
-            _ => self.slowest_vote = self.slowest_vote.max(took),
+        // A member is cut off, and its transport tries to connect again: the call waits until the attempt fails. It is as
+        // silent as a member whose connection is left. A refused connection fails at once.
+        let is_late = self.member_timeout < LATE * now.since(sent);
+        if answer == Answer::Failed(Execution::Definite) && is_late {
+            self.failed_late.push(member);
         }
         self.advance(now);
     }
