@@ -314,9 +314,9 @@ impl Attempt {
         if let Some(mut running) = self.running.take() {
             self.give_back(&mut running, now, Send::Later);
         } else if let Some(owner) = self.owner.filter(|_| self.has_place) {
-            let LockRequest { layout, lease, .. } = &self.wanted;
-            let orphans = layout.fair();
-            let orphans = orphans.map(|(_, place)| CleanUp::new(place, owner, now, *lease, None));
+            let kept = self.wanted.kept(Mode::Fair, &self.client);
+            let orphans = self.wanted.layout.fair();
+            let orphans = orphans.map(|(_, place)| CleanUp::new(place, owner, now, kept, None));
             self.client.keeper.leave(now, orphans.collect());
         }
         self.has_place = false;
@@ -344,7 +344,6 @@ impl Attempt {
     /// Releases every member that did not definitely refuse. Silence is not refusal: the acquire may be executed
     /// later, and its claim, which no client knows of, would keep B out for a lease.
     fn give_back(&mut self, running: &mut RunningRound, now: Time, send: Send) {
-        let lease = self.wanted.lease;
         let had_place = std::mem::take(&mut self.has_place);
         let orphans = self.wanted.layout.all().filter(|(m, place)| {
             running.round.may_hold(*m) || had_place && place.mode == Mode::Fair
@@ -356,7 +355,8 @@ impl Attempt {
             } else {
                 CleanUp::new
             };
-            let mut orphan = clean_up(place, running.owner, now, lease, call);
+            let kept = self.wanted.kept(place.mode, &self.client);
+            let mut orphan = clean_up(place, running.owner, now, kept, call);
             if send == Send::Now {
                 orphan.send_release(now, &*self.client.runtime);
             }

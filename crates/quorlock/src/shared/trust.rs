@@ -249,9 +249,10 @@ impl NodeHandle {
         !self.margin.is_zero()
     }
 
-    /// When a claim that is no longer renewed is certainly gone, including the margin, which the node measures.
-    pub(crate) fn gone(&self, now: Time, lease: Lease) -> Time {
-        let kept = lease.length().saturating_add(self.margin);
+    /// When a claim that is no longer renewed, and that nodes keep for this long, is certainly gone, including the margin,
+    /// which the node measures.
+    pub(crate) fn gone(&self, now: Time, kept: Duration) -> Time {
+        let kept = kept.saturating_add(self.margin);
         now + kept + drift(kept)
     }
 

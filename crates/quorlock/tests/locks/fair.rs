@@ -11,6 +11,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use quorlock::transport::{Cause, Intercept, Request, Transport, TransportError};
 use quorlock::{AcquireError, ConfigError, EmbeddedNode, Lock, Locks, Mode, Name, Summary};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -108,6 +109,32 @@ async fn story_10_a_waiter_that_gives_up_leaves_the_queue() {
     held.release().await.unwrap();
     settle().await;
     assert!(node.names().is_empty());
+}
+
+/// A node keeps the place of a waiter for longer than a short lease. Nothing has ended with the lease if the first release
+/// of the place was lost.
+#[tokio::test(start_paused = true)]
+async fn a_waiter_for_a_short_lease_whose_first_release_is_lost_leaves_the_queue() {
+    let node = EmbeddedNode::new();
+    let held = Locks::on_node(node.clone()).unwrap().fair("a");
+    let held = held.acquire().await.unwrap();
+    let lost = Arc::new(Mutex::new(1));
+    let losing = Intercept::new(node.clone()).on_call(move |node, request| {
+        let mut left = lost.lock().unwrap();
+        if matches!(request, Request::Release(_)) && 0 < *left {
+            *left -= 1;
+            let error = TransportError::indeterminate(Cause::TimedOut, "lost");
+            return Box::pin(async move { Err(error) });
+        }
+        node.call(request)
+    });
+    let waiter = Locks::on_node(losing).unwrap().fair("a").lease(SECOND / 10);
+    let error = waiter.wait(SECOND).acquire().await.unwrap_err();
+    assert!(matches!(error, AcquireError::Contended { .. }), "{error}");
+    assert_eq!(node.queue(&name()).len(), 1, "the release was lost");
+    sleep(SECOND).await;
+    assert!(node.queue(&name()).is_empty());
+    held.release().await.unwrap();
 }
 
 /// The first waiter in the queue was woken, and is dropped at that moment.

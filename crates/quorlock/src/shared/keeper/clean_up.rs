@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::task::Poll;
+use std::time::Duration;
 
-use quorlock_core::lease::Lease;
 use quorlock_core::message::{Mode, Release, Reply, Request};
 use quorlock_core::name::Name;
 use quorlock_core::orphan::Orphan;
@@ -29,7 +29,8 @@ pub(crate) struct CleanUp {
     name: Name,
     mode: Mode,
     owner: OwnerId,
-    lease: Lease,
+    /// How long nodes keep what is left behind: a lease, or the place of a waiter.
+    kept: Duration,
     /// The owner's read holds, whose renewals keep the claim alive.
     readers: Option<Readers>,
     acquire: Option<Call>,
@@ -37,15 +38,16 @@ pub(crate) struct CleanUp {
 }
 
 impl CleanUp {
-    /// Creates the clean-up of an owner's claim on a member. `acquire` is its request, if that has not been answered.
+    /// Creates the clean-up of what an owner may have left behind on a member, which the node keeps for this long.
+    /// `acquire` is its request, if that has not been answered.
     pub(crate) fn new(
         place: &Member,
         owner: OwnerId,
         now: Time,
-        lease: Lease,
+        kept: Duration,
         acquire: Option<Call>,
     ) -> Self {
-        let gone = place.node.gone(now, lease);
+        let gone = place.node.gone(now, kept);
         let machine = match acquire {
             Some(_) => Orphan::unanswered(now, gone),
             None => Orphan::new(now, gone),
@@ -56,7 +58,7 @@ impl CleanUp {
             name: place.name.clone(),
             mode: place.mode,
             owner,
-            lease,
+            kept,
             readers: None,
             acquire,
             release: None,
@@ -69,12 +71,12 @@ impl CleanUp {
         place: &Member,
         owner: OwnerId,
         now: Time,
-        lease: Lease,
+        kept: Duration,
         acquire: Option<Call>,
     ) -> Self {
-        let mut orphan = CleanUp::new(place, owner, now, lease, acquire);
+        let mut orphan = CleanUp::new(place, owner, now, kept, acquire);
         if orphan.acquire.is_some() {
-            orphan.machine = Orphan::unanswered_again(now, place.node.gone(now, lease));
+            orphan.machine = Orphan::unanswered_again(now, place.node.gone(now, kept));
         }
         orphan
     }
@@ -82,7 +84,7 @@ impl CleanUp {
     /// Creates the clean-up of an ended hold's claim on a member.
     pub(crate) fn of(hold: &Hold, member: MemberId, now: Time, acquire: Option<Call>) -> Self {
         let place = hold.layout.place(member);
-        let mut orphan = CleanUp::new(place, hold.owner, now, hold.lease(), acquire);
+        let mut orphan = CleanUp::new(place, hold.owner, now, hold.lease().length(), acquire);
         if place.mode == Mode::Write {
             orphan.readers = Some(hold.readers().clone());
         }
@@ -97,7 +99,7 @@ impl CleanUp {
     fn outlast_readers(&mut self, now: Time, phase: Phase) {
         let has_readers = self.readers.as_ref().is_some_and(Readers::are_there);
         if has_readers && phase == Phase::Running {
-            self.machine.keep_alive(self.node.gone(now, self.lease));
+            self.machine.keep_alive(self.node.gone(now, self.kept));
         }
     }
 
