@@ -206,7 +206,7 @@ fn happen(world: &mut World, what: Event) -> Option<Next> {
         Event::GoesOn => return Some(Next::GoesOn),
         Event::Bury => return Some(Next::Drop(world.halt.take_graves())),
         Event::Step => return Some(Next::Step),
-        Event::Stop => return Some(end::stop(world)),
+        Event::Stop => return end::stop(world),
         Event::End => return end::end(world),
     }
     None

@@ -245,6 +245,17 @@ impl World {
         self.faults.blame(fault);
     }
 
+    /// Notes that a fault that waited for a request or for a step of a client lasts until then. The plan cannot tell when
+    /// it begins, so it may end after all others, and progress is due that much later.
+    pub(crate) fn heals_later(&mut self, until: u64) {
+        if self.stopped_at().is_some() {
+            return;
+        }
+        let later = until.saturating_sub(self.history.healed);
+        self.history.healed += later;
+        self.history.progress_due += later;
+    }
+
     /// Notes that a client sends a message to a node of the plan, or receives one. Faults that wait for that message
     /// begin.
     #[inline]

@@ -37,6 +37,7 @@ fn count_towards_pause(world: &mut World, client: ClientId) {
     if let Some(due) = world.client(client).count_towards_pause() {
         let until = world.now() + due.lasts();
         world.blame(due.fault());
+        world.heals_later(until);
         pause(world, client, until);
     }
 }

@@ -11,13 +11,19 @@ use crate::world::task::TaskKind;
 /// How often the run is checked for rest, in nanoseconds.
 const REST: u64 = 50_000_000;
 
-/// Stops the user's tasks wherever they are. Background tasks of the product continue.
-pub(super) fn stop(world: &mut World) -> Next {
+/// Stops the user's tasks wherever they are. Background tasks of the product continue. If progress is due later than the
+/// plan could tell, the tasks go on until then.
+pub(super) fn stop(world: &mut World) -> Option<Next> {
+    let due = world.history.progress_due;
+    if world.history.demands_progress && world.now() < due {
+        world.push(due, Event::Stop);
+        return None;
+    }
     world.stop();
     world.push(world.now() + REST, Event::End);
     let mains = world.tasks.keys(|task| task.part() == TaskKind::Main);
     let tasks = mains.into_iter().filter_map(|key| world.tasks.remove(key));
-    Next::Drop(tasks.collect())
+    Some(Next::Drop(tasks.collect()))
 }
 
 /// Ends the run if no claim is left and no message is in flight, or if the bound for that has passed.

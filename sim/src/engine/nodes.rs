@@ -141,6 +141,7 @@ pub(crate) fn free_backlog(world: &mut World, id: NodeId) -> bool {
 pub(crate) fn stall(world: &mut World, id: NodeId, due: Counted) {
     let until = world.now() + due.lasts();
     world.blame(due.fault());
+    world.heals_later(until);
     pause(world, id, until);
     for client in first(world.plan.clients) {
         world.link(client, id).say_nothing_until(until);

@@ -108,6 +108,7 @@ fn go_on_without(who: ProcessId, stop: Stop) {
         world.client(who.client).stops().begin(now);
         world.halt.begin(who.client, until);
         clients::pause(world, who.client, until);
+        world.heals_later(until);
         // The event is due one nanosecond before the pause ends. Until then, nothing of the process runs.
         world.push(until - 1, Event::GoesOn);
     });

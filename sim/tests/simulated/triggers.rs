@@ -1,5 +1,6 @@
 //! Faults that repeat, follow a message, or strike a client in a role.
 
+use std::path::Path;
 use std::rc::Rc;
 
 use quorlock_sim::fault::{ClientFault, ClientTarget, Fault, NodeFault, Repeats, Trigger};
@@ -273,4 +274,20 @@ fn a_fault_on_a_replica_that_nothing_rests_on_has_no_effect() {
     let failover = "kind = 'failover'\nat = '600ms'\nnode = 0\nreplica = 0\nrejoin_after = '10ms'";
     plan.faults.push(read(failover));
     assert_eq!(ran(&plan).effects, [1, 1]);
+}
+
+/// Progress is due after the last fault has ended. A stall waits for requests, so it may end long after its plan tells.
+#[test]
+fn progress_is_due_after_a_stall_that_began_late() {
+    let late = "seed = 0\nduration = '5s'\nlock = 'single'\nclients = 1\n\
+        [nodes]\ncount = 1\npersistence = 'every-write'\n\
+        [network]\ncall_timeout = '50ms'\n\
+        [workload]\nkind = 'long-work'\nnames = 1\nlease = '1s'\nwatchdog = 'off'\nhold_min = '4s'\nhold_max = '4s'\npoll_cap = '1ms'\nbackoff_cap = '1ms'\n\
+        [[faults]]\nkind = 'stall-node'\nat = '0s'\nlasts = '5s'\nnode = 0\nnth = 10\n\
+        [[faults]]\nkind = 'stall-node'\nat = '0s'\nlasts = '4s'\nnode = 0\nnth = 10";
+    let run = ran(&plan_file::parse(Path::new("late.toml"), late).unwrap());
+    assert_eq!(run.effects, [1, 1]);
+    assert_eq!(run.verdict, Verdict::Holds);
+    let told = run.plan.heals_at().as_nanos();
+    assert!(told + SimTime::secs(4).as_nanos() < run.history.healed);
 }
