@@ -319,6 +319,10 @@ async fn end(plan: &Plan, stage: &Testbed) -> Result<Observed, String> {
     let (lost_updates, failures) = (records.lost_updates(), records.failures().clone());
     let (waits, overrun) = (records.wait_counts(), records.overrun());
     let bereft = records.bereft().cloned();
+    let within = plan
+        .idle_within
+        .map(|within| within.as_duration() * stage.scale);
+    let delayed = within.and_then(|within| records.delayed(within));
     let queued = records.queues().ordered();
     let history = records.end(clock::now());
     let run_began = records.run_began();
@@ -331,6 +335,8 @@ async fn end(plan: &Plan, stage: &Testbed) -> Result<Observed, String> {
         waits,
         overrun,
         bereft,
+        is_idle: within.is_some(),
+        delayed,
         queued,
         lost_updates,
         failures,

@@ -362,6 +362,11 @@ impl Records {
     }
 
     /// Returns the first wait from which a client returned too late.
+    pub(super) fn delayed(&self, within: Duration) -> Option<Break> {
+        let within = u64::try_from(within.as_nanos()).unwrap_or(u64::MAX);
+        self.waits.delayed(self.began, within)
+    }
+
     pub(super) fn overrun(&self) -> Option<Break> {
         self.waits.overrun(self.began)
     }

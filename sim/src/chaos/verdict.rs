@@ -56,6 +56,12 @@ pub(crate) struct Observed {
     /// The first wait from which a client returned too late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) overrun: Option<Break>,
+    /// Whether clients seldom use locks. Then faults need not meet holds.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_idle: bool,
+    /// The first wait that was longer than the plan allows where locks are seldom used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) delayed: Option<Break>,
     /// The first bystander that was lost, although no fault concerns it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) bereft: Option<Break>,
@@ -189,7 +195,12 @@ impl Observed {
         let planned = self.faults + self.passed_over + self.lacking.values().sum::<u64>();
         // A plan with few faults cannot reach the usual bound.
         let faults = min(LEAST_FAULTS).min(planned.div_ceil(4));
-        (self.during_holds < faults).then_some(Vacuous::Faults)
+        let met = if self.is_idle {
+            self.faults
+        } else {
+            self.during_holds
+        };
+        (met < faults).then_some(Vacuous::Faults)
     }
 }
 

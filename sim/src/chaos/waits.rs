@@ -125,6 +125,29 @@ impl Waits {
         })
     }
 
+    /// Returns the first wait for a lock that hardly anyone uses that lasted for longer than this, in nanoseconds. `began`
+    /// is time 0 of the history.
+    pub(super) fn delayed(&self, began: u64, within: u64) -> Option<Break> {
+        let lasted = |wait: &BoundedWait| wait.ended.saturating_sub(wait.invoked);
+        let is_delayed = |wait: &BoundedWait| {
+            let late = wait.late.saturating_mul(LATE_STEPS);
+            wait.end != WaitEnd::Dropped && within.saturating_add(late) < lasted(wait)
+        };
+        let delayed = self.judged().filter(|(_, wait)| is_delayed(wait));
+        let (process, wait) = delayed.min_by_key(|(_, wait)| wait.ended)?;
+        let seconds = |nanos: u64| nanos as f64 / 1e9;
+        let after = seconds(wait.ended.saturating_sub(began));
+        let (client, lasted, within) = (process.client, seconds(lasted(wait)), seconds(within));
+        let late = seconds(wait.late);
+        Some(Break {
+            after,
+            story: format!(
+                "lock granted late at {after:.3}s: client {client} waited for {lasted:.3} s, but a lock that is seldom used is \
+                 granted within {within:.3} s; the machine was late by {late:.3} s at most"
+            ),
+        })
+    }
+
     /// Returns the first wait from which a client returned too late. `began` is time 0 of the history.
     pub(super) fn overrun(&self, began: u64) -> Option<Break> {
         let late = self.judged().filter(|(_, wait)| wait.latest() < wait.ended);
@@ -179,6 +202,25 @@ mod tests {
         assert!(story.contains("10.000s: client 3"), "{story}");
         assert!(story.contains("for 1.000 s at most"), "{story}");
         assert!(story.contains("1.000 s after"), "{story}");
+    }
+
+    #[test]
+    fn a_wait_for_a_quiet_lock_is_delayed_whether_the_lock_is_won_or_not() {
+        for end in [WaitEnd::Won, WaitEnd::GivenUp] {
+            let mut waits = Waits::default();
+            waits.add(process(0), BoundedWait { end, ..wait(0) });
+            assert_eq!(waits.delayed(0, SECOND), None);
+            let story = waits.delayed(0, SECOND - 1).map(|broke| broke.story);
+            assert!(story.is_some_and(|story| story.contains("waited for 1.000 s")));
+        }
+        let mut waits = Waits::default();
+        let end = WaitEnd::Dropped;
+        waits.add(process(0), BoundedWait { end, ..wait(0) });
+        assert_eq!(
+            waits.delayed(0, 1),
+            None,
+            "the client did not want the lock"
+        );
     }
 
     #[test]

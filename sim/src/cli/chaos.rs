@@ -46,7 +46,8 @@ a name to an owner that is behind another one in its queue. No process outlives 
 With --class elections, the nodes are Sentinel groups, whose real sentinels elect another primary when one is killed or stopped.
 With --class \"cluster failovers\", the nodes are the shards of one real Redis Cluster, which promotes replicas and whose slots are moved.
 With --class \"half-moved slots\", such moves pause for longer than a lease; with --class \"revoked keys\", servers refuse the keys of one
-name for a while. There, each client also keeps holds that no fault concerns, and the run fails if one is lost.
+name for a while. There, each client also keeps holds that no fault concerns, and the run fails if one is lost. With --class
+\"quiet restarts\", all servers restart between two uses of the lock, which is to be granted within a second all the same.
 With --beside redisson, every second client is a JVM with Redisson's locks. Maven builds its program into target/chaos-redisson.
 
 With --class, two locks run side by side: RedLock of this crate, and a control that must break in the same time. With --workload

@@ -170,9 +170,9 @@ impl Expected {
                 4,
                 "the control did not break, so nothing was shown".to_owned(),
             )),
-            Expected::Holds { .. } if observed.bereft.is_some() => {
-                let lost = observed.bereft.as_ref();
-                lost.map(|lost| (2, lost.story.clone()))
+            Expected::Holds { .. } if observed.bereft.is_some() || observed.delayed.is_some() => {
+                let broke = observed.bereft.as_ref().or(observed.delayed.as_ref());
+                broke.map(|broke| (2, broke.story.clone()))
             }
             _ if observed.overrun.is_some() || observed.fairness.is_some() => {
                 let broke = observed.overrun.as_ref().or(observed.fairness.as_ref());

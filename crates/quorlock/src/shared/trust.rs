@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorlock_core::claim_version::{ClaimVersion, ClockMargin, Observations};
-use quorlock_core::lease::{Lease, drift};
+use quorlock_core::lease::drift;
 use quorlock_core::marker::{Act, Check, Nonce, Restarts, Shown};
 use quorlock_core::message::{AcquireReply, Channel, Freshness, Reply, Request};
 use quorlock_core::name::Name;

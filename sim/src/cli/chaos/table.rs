@@ -65,6 +65,7 @@ fn notes(observed: &Observed) -> Vec<String> {
         &observed.orphans,
         &observed.overrun,
         &observed.fairness,
+        &observed.delayed,
     ];
     let mut notes: Vec<String> = broke
         .into_iter()

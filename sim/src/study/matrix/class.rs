@@ -17,6 +17,16 @@ pub struct Class {
     pub(super) bounds: ClassBounds,
     pub(super) persistence: Persistence,
     pub(super) assumes: Assumes,
+    pub(super) clients: Clients,
+}
+
+/// How often the clients of a storm use locks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Clients {
+    /// All the time.
+    Busy,
+    /// So seldom that all nodes may restart in between.
+    Idle,
 }
 
 /// The bounds within which faults are drawn.
@@ -52,6 +62,7 @@ const QUIET: Class = Class {
     bounds: ClassBounds::Inside,
     persistence: Persistence::EveryWrite,
     assumes: Assumes::Nothing,
+    clients: Clients::Busy,
 };
 
 /// Faults that make sentinels promote a replica while servers keep running, and what clients then receive.
@@ -69,6 +80,7 @@ const HANDOVERS: [Kind; 2] = [Kind::IsolatePrimary, Kind::ClusterFailover];
 pub(crate) const STORMS_ONLY: &[Class] = &[
     BACKUPS,
     REPLICAS,
+    QUIET_RESTARTS,
     REVOKED_KEYS,
     ELECTIONS,
     CLUSTER_FAILOVERS,
@@ -166,6 +178,18 @@ const CLUSTER_FAILOVERS: Class = Class {
     ..QUIET
 };
 
+/// Restarts between two uses of a lock. Clients watch nodes without using them, so a node that restarted long ago counts.
+#[cfg(all(unix, feature = "chaos"))]
+const QUIET_RESTARTS: Class = Class {
+    id: "quiet restarts",
+    title: "nodes restart without their data, one after another, while hardly any client uses a lock",
+    kinds: &[Kind::CrashNode],
+    persistence: Persistence::Memory,
+    assumes: Assumes::Trust,
+    clients: Clients::Idle,
+    ..QUIET
+};
+
 /// Refusals of calls because of one of their names. Holds on the other names of the client must last.
 #[cfg(all(unix, feature = "chaos"))]
 const REVOKED_KEYS: Class = Class {
@@ -205,6 +229,7 @@ const EVERYTHING: Class = Class {
     bounds: ClassBounds::Beyond,
     persistence: Persistence::EveryWrite,
     assumes: Assumes::Counters,
+    clients: Clients::Busy,
 };
 
 /// All classes.

@@ -4,7 +4,7 @@
 //! On real servers, a few minutes must be enough. So faults come in bursts, and some holds are long enough for any
 //! fault to hit them.
 
-use super::class::{Class, ClassBounds};
+use super::class::{Class, ClassBounds, Clients};
 use super::contender::Candidate;
 use super::work::StormWork;
 use crate::plan::draw::{Draw, Purpose};
@@ -82,6 +82,9 @@ impl Candidate {
         if plan.nodes.are_groups() {
             make_elections_matter(&mut plan);
             plan.faults = Bursts::new(class, &plan, storm).one_after_another();
+        } else if class.clients == Clients::Idle {
+            make_clients_idle(&mut plan);
+            plan.faults = Bursts::new(class, &plan, storm).in_turn();
         } else {
             plan.faults = Bursts::new(class, &plan, storm).all();
         }
@@ -117,6 +120,16 @@ fn make_elections_matter(plan: &mut Plan) {
         election: SimTime::millis(60),
         ..Sentinels::default()
     });
+}
+
+/// Makes clients use the lock so seldom that all nodes restart in between, and demands that a majority grants it long before
+/// the lease that a node which is first seen after its restart would have to be watched for.
+fn make_clients_idle(plan: &mut Plan) {
+    plan.workload.names = 1;
+    plan.workload.hold_max = SimTime::millis(20);
+    plan.workload.think_min = SimTime::millis(1_200);
+    plan.workload.think_max = SimTime::millis(1_800);
+    plan.idle_within = (1 < plan.nodes.count).then_some(SimTime::millis(100));
 }
 
 /// Draws the faults of a storm.
@@ -167,6 +180,27 @@ impl<'a> Bursts<'a> {
         }
         for fault in &mut faults {
             fault.lasts = fault.lasts.min(self.plan.duration.minus(fault.begins()));
+        }
+        faults
+    }
+
+    /// Draws faults of one node after another, each after the one before is trusted again.
+    fn in_turn(mut self) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        let last = self.plan.duration.minus(self.plan.duration.min(LEASE));
+        let nodes = self.plan.nodes.count.max(1);
+        let mut at = SimTime::millis(self.draw.between(20, 100));
+        for turn in 0.. {
+            let Some(mut fault) = self.one(at).filter(|_| at < last) else {
+                break;
+            };
+            if let FaultKind::Node { node, .. } = &mut fault.what {
+                *node = turn % nodes;
+            }
+            // The node is away for a moment, and is then watched for a lease.
+            fault.lasts = SimTime::millis(self.draw.between(1, 20));
+            at = at.plus(fault.lasts).plus(LEASE.plus(LEASE));
+            faults.push(fault);
         }
         faults
     }
