@@ -16,8 +16,9 @@ for program in python3 redis-server; do
 done
 export PYTHONDONTWRITEBYTECODE=1
 
-cargo build --quiet --profile test --package quorlock-tests --example beside
-beside=$(cd ../.. && pwd)/target/debug/examples/beside
+# As ./test.sh builds it, so that nothing is compiled twice.
+cargo build --quiet --workspace --all-features --profile test --example beside
+beside=${CARGO_TARGET_DIR:-$(cd ../.. && pwd)/target}/debug/examples/beside
 
 folder=$(mktemp -d)
 pids=()
