@@ -45,5 +45,5 @@ QUORLOCK_REQUIRE_REDISSON=1 cargo test --workspace --all-features --test interop
 if [ $# = 0 ]; then
   step "a storm in which every second client is Redisson's, and its control"
   cargo build --quiet --workspace --all-features --profile test --bin quorlock-sim
-  "${CARGO_TARGET_DIR:-$(cd ../.. && pwd)/target}/debug/quorlock-sim" chaos --class "client pauses" --beside redisson --minutes 0.7 --seed 7
+  "${CARGO_TARGET_DIR:-target}/debug/quorlock-sim" chaos --class "client pauses" --beside redisson --minutes 0.7 --seed 7
 fi
