@@ -33,13 +33,13 @@ mod validity;
 
 use std::fmt;
 
-use crate::serial::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "locks")]
 pub use self::progress::{Gap, gaps};
 use crate::history::{History, NameId, Process};
-pub use crate::plan::property::Property;
-use crate::plan::time::SimTime;
+pub use quorlock_sim_plan::property::Property;
+use quorlock_sim_plan::time::SimTime;
 
 /// A violation of a property, found in a history.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

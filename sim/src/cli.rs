@@ -25,10 +25,10 @@ use std::process::ExitCode;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::plan::generator::{Deployment, FaultChoice, PlanGenerator};
-use crate::plan::time::SimTime;
-use crate::plan::variant::Variant;
-use crate::plan::{self, LockKind, Plan, WorkloadKind};
+use quorlock_sim_plan::generator::{Deployment, FaultChoice, PlanGenerator};
+use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_plan::variant::Variant;
+use quorlock_sim_plan::{Lane, LockKind, Plan, WorkloadKind};
 
 /// Run Quorlock's production locks against failing nodes, networks, clocks and processes.
 ///
@@ -158,10 +158,10 @@ enum LaneArg {
 }
 
 impl LaneArg {
-    fn of_plan(self) -> plan::Lane {
+    fn of_plan(self) -> Lane {
         match self {
-            LaneArg::Fast => plan::Lane::Fast,
-            LaneArg::Turmoil => plan::Lane::Turmoil,
+            LaneArg::Fast => Lane::Fast,
+            LaneArg::Turmoil => Lane::Turmoil,
         }
     }
 }
@@ -231,7 +231,9 @@ enum CliError {
     #[error(transparent)]
     Scenario(#[from] crate::study::scenario::ScenarioError),
     #[error(transparent)]
-    Plan(#[from] crate::plan::file::PlanError),
+    Plan(#[from] quorlock_sim_plan::PlanError),
+    #[error(transparent)]
+    PlanFile(#[from] crate::plan_file::PlanFileError),
     #[error(transparent)]
     Merge(#[from] crate::study::part::MergeError),
     #[error(transparent)]

@@ -17,8 +17,6 @@ use crate::engine::faults::Deferred;
 use crate::engine::network::{calls, connections, deadlines, subscriptions};
 use crate::engine::nodes::{arrivals, elections, estates, failover, migration, replicas, wait};
 use crate::history::History;
-use crate::plan::Plan;
-use crate::plan::time::SimTime;
 use crate::world::event::Event;
 use crate::world::id::{ClientId, first};
 use crate::world::job::Job;
@@ -26,6 +24,8 @@ use crate::world::medium::Medium;
 use crate::world::subscription::Tell;
 use crate::world::task::{Program, Task, TaskKind, forget_ready, is_anything_ready, make_ready};
 use crate::world::{Counters, World, with};
+use quorlock_sim_plan::Plan;
+use quorlock_sim_plan::time::SimTime;
 
 /// The results of a run.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use quorlock::OwnerId;
 #[cfg(feature = "locks")]
 use serde::Serializer;
 
-use crate::serial::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize};
 
 pub use findings::{
     BeliefStatement, BrokenStatement, Count, Leftover, Overdue, ShortenedLease, Theft,

@@ -6,7 +6,7 @@
 //!
 //! | topic | see |
 //! |---|---|
-//! | everything that a run depends on | [`plan`] |
+//! | everything that a run depends on | [`quorlock_sim_plan`] |
 //! | what goes wrong | [`fault`] |
 //! | what happened | [`history`] |
 //! | what must hold | [`checker`] |
@@ -37,6 +37,8 @@ pub mod cli;
 #[doc(hidden)]
 pub mod fuzzed;
 pub mod property_test;
+#[cfg(any(feature = "serve", feature = "turmoil"))]
+mod redis;
 pub mod report;
 #[cfg(feature = "serve")]
 pub mod serve;
@@ -57,8 +59,8 @@ mod world;
 // Properties, histories and plans.
 pub mod checker;
 pub mod history;
-pub mod plan;
-mod serial;
+#[cfg(feature = "locks")]
+pub mod plan_file;
 
 #[cfg(feature = "turmoil")]
 pub use crate::turmoil as sockets;
@@ -66,7 +68,6 @@ pub use crate::turmoil as sockets;
 pub use client::subject;
 pub use client::{assertion, context};
 pub use history::recording;
-pub use plan::{fault, file as plan_file, generator, time, variant};
 pub use quorlock_sim_macros::test;
 pub use report::story;
 pub use study::shrink;

@@ -1,7 +1,7 @@
 //! Redlock as the Redis documentation describes it, and its deliberate flaws.
 //!
 //! A small lock client in the simulator talks to the same nodes as the product. Without flaws it is correct
-//! ([`Variant::Published`](crate::plan::variant::Variant::Published)); each [`Flaw`](crate::plan::variant::Flaw) makes
+//! ([`Variant::Published`](quorlock_sim_plan::variant::Variant::Published)); each [`Flaw`](quorlock_sim_plan::variant::Flaw) makes
 //! it wrong in one way. No crate that users depend on contains any of this code.
 
 mod client;

@@ -62,12 +62,12 @@ pub use found::{Found, Passed, Shortfall, Violated};
 pub use site::CodeLocation;
 
 use crate::client::context::Context;
-use crate::plan::Plan;
-use crate::plan::generator::FaultChoice;
-use crate::plan::property::Property;
 use crate::simulation::{Run, Verdict};
 use crate::study::shrink::Taken;
 use found::Tally;
+use quorlock_sim_plan::Plan;
+use quorlock_sim_plan::generator::FaultChoice;
+use quorlock_sim_plan::property::Property;
 use recipe::{Recipe, RecipeError, least_nodes};
 use settings::{Outages, Settings};
 use trial::Trial;
@@ -75,7 +75,7 @@ use trial::Trial;
 /// A test of your own clients.
 ///
 /// The defaults are 100 seeds, 3 clients, one node, and the faults that the
-/// [assumptions](crate::generator::FaultChoice::Inside) of the lock allow.
+/// [assumptions](quorlock_sim_plan::generator::FaultChoice::Inside) of the lock allow.
 pub struct PropertyTest<W = ()> {
     settings: Settings,
     world: Rc<dyn Fn() -> W>,

@@ -2,7 +2,7 @@
 //!
 //! A test creates its resources in its world. Each client uses a resource through its own handle, which belongs to the
 //! client's process. What a process sent before it died still arrives. What a paused process was about to send leaves
-//! after the pause. The faults of a resource are part of the plan ([`Outage`](crate::plan::Outage)): they are drawn
+//! after the pause. The faults of a resource are part of the plan ([`Outage`](quorlock_sim_plan::Outage)): they are drawn
 //! from the seed, and shrunk with the plan.
 //!
 //! | resource | what it is |

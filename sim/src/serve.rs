@@ -18,10 +18,10 @@ use tokio::task::LocalSet;
 
 pub use words::FaultWords;
 
-use crate::plan::Persistence;
-use crate::plan::fault::{Fault, Kind};
-use crate::plan::time::SimTime;
 use node::ServedNode;
+use quorlock_sim_plan::Persistence;
+use quorlock_sim_plan::fault::{Fault, Kind};
+use quorlock_sim_plan::time::SimTime;
 
 /// The configuration of the servers.
 #[derive(Debug)]
@@ -186,7 +186,7 @@ mod tests {
     use tokio::net::TcpStream;
 
     use super::*;
-    use crate::plan::fault::{NodeFault, ServerError};
+    use quorlock_sim_plan::fault::{NodeFault, ServerError};
 
     #[test]
     fn a_paused_node_answers_when_it_goes_on() {

@@ -8,7 +8,7 @@ use std::rc::Rc;
 #[cfg(feature = "locks")]
 use std::sync::Arc;
 
-use crate::serial::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize};
 
 use crate::checker::{Violation, check};
 use crate::client::context::Context;
@@ -17,12 +17,12 @@ use crate::client::workload;
 use crate::engine;
 use crate::history::History;
 use crate::history::recording::Recording;
-use crate::plan::Plan;
-use crate::plan::fault::{ClientTarget, Fault, FaultKind, Trigger};
-use crate::plan::time::SimTime;
 use crate::seam::medium;
 use crate::world::task::Program;
 use crate::world::{Counters, with};
+use quorlock_sim_plan::Plan;
+use quorlock_sim_plan::fault::{ClientTarget, Fault, FaultKind, Trigger};
+use quorlock_sim_plan::time::SimTime;
 
 /// The verdict of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -28,9 +28,8 @@ use quorlock::Name;
 use quorlock::transport::{RedisConfig, RedisTransport, Slot, Transport, UnfitName};
 use redis_sim::{Place, Watch};
 
-pub use crate::plan::Lacks;
+pub use quorlock_sim_plan::Lacks;
 
-use crate::plan::Plan;
 use crate::world::World;
 use crate::world::by_id::ById;
 use crate::world::id::{ClientId, Id, NodeId, ProcessId, Seat, first};
@@ -41,6 +40,7 @@ use crate::world::slab::Slab;
 pub(crate) use cluster::tags;
 use network::TurmoilNetwork;
 use outbox::{Listening, Outbox, Posted};
+use quorlock_sim_plan::Plan;
 use server_host::ServerHost;
 use stream::StreamHandle;
 use transport::SocketTransport;

@@ -6,8 +6,6 @@
 
 // The parts of one run.
 pub(crate) mod medium;
-#[cfg(any(feature = "serve", feature = "turmoil"))]
-pub(crate) mod redis;
 pub(crate) mod server;
 pub(crate) mod shards;
 pub(crate) mod specification;
@@ -49,9 +47,6 @@ use quorlock::transport::AcquireReply;
 
 use crate::history::recording::Recording;
 use crate::history::{History, NameId, Process};
-use crate::plan::Plan;
-use crate::plan::fault::{ClientTarget, Fault, Kind, MessageKind, Towards};
-use crate::serial::Serialize;
 use crate::world::attendance::Attendance;
 use crate::world::by_id::ById;
 use crate::world::call::{Call, Replied};
@@ -77,6 +72,9 @@ use crate::world::subscription::Subscribed;
 use crate::world::task::{Program, Task};
 use crate::world::timer::Alarm;
 use crate::world::trigger::{Passing, Triggers};
+use quorlock_sim_plan::Plan;
+use quorlock_sim_plan::fault::{ClientTarget, Fault, Kind, MessageKind, Towards};
+use serde::Serialize;
 
 thread_local! {
     static WORLD: RefCell<World> = RefCell::new(World::default());

@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use quorlock_sim::generator::{FaultChoice, PlanGenerator};
-use quorlock_sim::plan::LockKind;
 use quorlock_sim::simulation::run;
-use quorlock_sim::time::SimTime;
+use quorlock_sim_plan::LockKind;
+use quorlock_sim_plan::generator::{FaultChoice, PlanGenerator};
+use quorlock_sim_plan::time::SimTime;
 
 fn batch() {
     for lock in [LockKind::Single, LockKind::Multi, LockKind::Redlock] {

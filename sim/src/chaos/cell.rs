@@ -34,9 +34,9 @@ use super::verdict::since;
 pub(crate) use super::violation::Break;
 #[cfg(test)]
 pub(crate) use super::waits::WaitCounts;
-use crate::plan::fault::Kind;
-use crate::plan::time::SimTime;
-use crate::plan::{LockKind, Plan, WorkloadKind};
+use quorlock_sim_plan::fault::Kind;
+use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_plan::{LockKind, Plan, WorkloadKind};
 
 /// The longest time that clients may take to end.
 const BOUND: Duration = Duration::from_secs(30);

@@ -25,10 +25,10 @@ use super::sentinel_group::SentinelGroup;
 use super::server_command::{say, say_for};
 use super::server_error;
 use super::struck::{Effects, Struck, done};
-use crate::plan::fault::{
+use quorlock_sim_plan::fault::{
     ClientFault, ClientTarget, Direction, Fault, FaultKind, LinkFault, NodeFault,
 };
-use crate::plan::time::SimTime;
+use quorlock_sim_plan::time::SimTime;
 
 /// How long replicas receive nothing before their primary fails, in the time of the plan.
 const CUT_OFF: SimTime = SimTime::millis(30);

@@ -1,9 +1,9 @@
 //! The faults that are possible on real machines, and the reasons why the others are not.
 
 use super::plain::Plain;
-use crate::plan::fault::{Fault, FaultKind, Kind, Trigger};
-use crate::plan::variant::Variant;
-use crate::plan::{LockKind, Plan, WorkloadKind};
+use quorlock_sim_plan::fault::{Fault, FaultKind, Kind, Trigger};
+use quorlock_sim_plan::variant::Variant;
+use quorlock_sim_plan::{LockKind, Plan, WorkloadKind};
 
 /// Returns the reason why a kind of fault is impossible on real servers, or `None` if it is possible.
 pub(crate) const fn lacks(kind: Kind) -> Option<&'static str> {
@@ -134,9 +134,9 @@ fn is_link(fault: &Fault) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::fault::{Direction, LinkFault};
-    use crate::plan::time::SimTime;
-    use crate::plan::{Cluster, Sentinels};
+    use quorlock_sim_plan::fault::{Direction, LinkFault};
+    use quorlock_sim_plan::time::SimTime;
+    use quorlock_sim_plan::{Cluster, Sentinels};
 
     #[test]
     fn a_plan_that_cannot_be_run_says_which_field_it_is() {

@@ -12,10 +12,10 @@ use quorlock_core::owner::OwnerId;
 use super::message::{HoldKind, PRIMARY, WonName, WorkerSettings};
 use super::plain::{Plain, PlainGuard};
 use crate::history::Access;
-use crate::plan::draw::Draw;
-use crate::plan::time::SimTime;
-use crate::plan::variant::Flaw;
-use crate::plan::{LockKind, Plan, WorkloadKind};
+use quorlock_sim_plan::draw::Draw;
+use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_plan::variant::Flaw;
+use quorlock_sim_plan::{LockKind, Plan, WorkloadKind};
 
 /// A lock under test on real servers.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::waits::BoundedWait;
 use crate::history::{Access, Process};
-use crate::plan::Plan;
+use quorlock_sim_plan::Plan;
 
 /// The first line from the command. It has everything that a client needs.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::clock;
 use super::guardian::{Folder, Guardian};
 use super::preload::{Preload, ProcessClocks};
-use crate::plan::Persistence;
+use quorlock_sim_plan::Persistence;
 
 /// The longest time that a server may take to start, on a loaded machine.
 const BOUND: Duration = Duration::from_secs(60);

@@ -6,9 +6,9 @@ use super::clock;
 use super::node::{Follows, Node};
 use super::preload::Preload;
 use super::proxy::{End, Forwarding, Proxy};
-use crate::plan::Plan;
-use crate::plan::draw::{Draw, Purpose};
-use crate::plan::time::SimTime;
+use quorlock_sim_plan::Plan;
+use quorlock_sim_plan::draw::{Draw, Purpose};
+use quorlock_sim_plan::time::SimTime;
 
 /// The servers of one node. The primary changes with each failover.
 #[derive(Debug)]

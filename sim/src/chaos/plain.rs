@@ -12,9 +12,9 @@ use redis::aio::MultiplexedConnection;
 
 use super::clock;
 use super::message::WorkerSettings;
-use crate::plan::draw::Draw;
-use crate::plan::variant::Variant;
-use crate::plan::{LockKind, WorkloadKind};
+use quorlock_sim_plan::draw::Draw;
+use quorlock_sim_plan::variant::Variant;
+use quorlock_sim_plan::{LockKind, WorkloadKind};
 
 /// `SET NX PX` on a majority of the nodes, with a holder that checks its deadline. On one node, this is the lock that
 /// most people write; on several nodes, the published algorithm.

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::clock;
-use crate::plan::fault::Suspended;
+use quorlock_sim_plan::fault::Suspended;
 
 /// The source of the library. It reads the clocks only by system calls. Looking up the real function with `dlsym`
 /// at start may allocate, and an allocator that reads the clock would then wait for itself.

@@ -3,10 +3,10 @@
 use std::io;
 
 use super::proxy::{End, Forwarding, Proxy};
-use crate::plan::Plan;
-use crate::plan::draw::{Draw, Purpose};
-use crate::plan::fault::Direction;
-use crate::plan::time::SimTime;
+use quorlock_sim_plan::Plan;
+use quorlock_sim_plan::draw::{Draw, Purpose};
+use quorlock_sim_plan::fault::Direction;
+use quorlock_sim_plan::time::SimTime;
 
 /// The proxies: one for each pair of client and node, ordered by client.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, spawn_local};
 
 use super::clock;
-use crate::plan::draw::Draw;
+use quorlock_sim_plan::draw::Draw;
 
 /// How messages travel in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -15,9 +15,9 @@ use super::node::Node;
 use super::replication;
 use super::slot_move::SlotMove;
 use super::struck::{Struck, done};
-use crate::plan::fault::{Handover, NodeFault};
-use crate::plan::{Cluster, Coverage, Plan};
 use crate::turmoil::tags;
+use quorlock_sim_plan::fault::{Handover, NodeFault};
+use quorlock_sim_plan::{Cluster, Coverage, Plan};
 
 /// The number of slots of a cluster.
 const SLOTS: u16 = 16_384;

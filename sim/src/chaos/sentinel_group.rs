@@ -13,8 +13,8 @@ use super::message::PRIMARY;
 use super::node::{Follows, Node};
 use super::replication;
 use super::struck::{Struck, done};
-use crate::plan::fault::NodeFault;
-use crate::plan::{Plan, Sentinels};
+use quorlock_sim_plan::fault::NodeFault;
+use quorlock_sim_plan::{Plan, Sentinels};
 
 /// The longest time that a group may take after a fault until its members agree on a primary.
 const SETTLED: Duration = Duration::from_secs(30);

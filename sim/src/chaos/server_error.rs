@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::clock;
 use super::node::Node;
 use super::server_command::{config, say, say_for};
-use crate::plan::fault::ServerError;
+use quorlock_sim_plan::fault::ServerError;
 
 /// How much longer than planned a command may take.
 const SLACK: Duration = Duration::from_secs(10);

@@ -19,9 +19,9 @@ use super::lock_under_test::{self, Guard, LockRequest, LockUnderTest, NotAcquire
 use super::message::{ClientReport, ConductorReply, HoldKind, WonName, WorkerSettings};
 use super::waits::{BoundedWait, WaitEnd};
 use crate::history::{Access, Process};
-use crate::plan::draw::{Draw, Purpose};
-use crate::plan::time::SimTime;
-use crate::plan::{LockKind, Watchdog, WorkloadKind};
+use quorlock_sim_plan::draw::{Draw, Purpose};
+use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_plan::{LockKind, Watchdog, WorkloadKind};
 
 /// The shortest and the longest bound of a wait, in the time of the plan.
 const BOUNDS: (SimTime, SimTime) = (SimTime::millis(10), SimTime::millis(300));

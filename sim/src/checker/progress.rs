@@ -2,7 +2,7 @@
 
 use super::{Property, Violation, moment};
 use crate::history::{Action, History, Operation, Outcome};
-use crate::plan::time::SimTime;
+use quorlock_sim_plan::time::SimTime;
 
 pub(super) fn check(history: &History) -> Option<Violation> {
     after_faults(history)

@@ -3,7 +3,7 @@
 use super::{Property, Violation, moment};
 use crate::history::History;
 use crate::history::own::{Modality, StatedProperty};
-use crate::plan::time::SimTime;
+use quorlock_sim_plan::time::SimTime;
 
 /// Finds a property of `always!` that was false at a check. If there are several, the earliest violation is reported.
 pub(super) fn always(history: &History) -> Option<Violation> {

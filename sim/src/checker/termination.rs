@@ -2,7 +2,7 @@
 
 use super::{Property, Violation, moment};
 use crate::history::History;
-use crate::plan::time::SimTime;
+use quorlock_sim_plan::time::SimTime;
 
 /// Finds a run that did not end by itself and was stopped.
 pub(super) fn check(history: &History) -> Option<Violation> {

@@ -10,11 +10,11 @@ use serde::Serialize;
 
 use super::watch::{Rate, Took, Watch};
 use super::{CliError, Form, say, say_json, seeds};
-use crate::plan::generator::{FaultChoice, PlanGenerator};
-use crate::plan::time::SimTime;
-use crate::plan::{AssertedRestarts, Lane, Plan, Remedies};
 use crate::simulation::run;
 use crate::study::campaign::{AfterFailure, Campaign, Shard};
+use quorlock_sim_plan::generator::{FaultChoice, PlanGenerator};
+use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_plan::{AssertedRestarts, Lane, Plan, Remedies};
 
 /// Measure how fast this machine runs simulations, on one core and on all cores.
 #[derive(Debug, Args)]

@@ -21,7 +21,7 @@ use super::{CliError, Form, InLane, chosen, complain, say, say_json};
 use crate::chaos::cell::Observed;
 use crate::chaos::{had, worker};
 use crate::history::Process;
-use crate::plan::file;
+use crate::plan_file;
 use crate::study::matrix::StormWork;
 use crate::study::predicted::Expected;
 
@@ -126,7 +126,7 @@ impl Chaos {
         let asked = self.asked()?;
         if self.plan {
             for asked in &asked {
-                say(&file::write(&asked.plan)?);
+                say(&plan_file::write(&asked.plan)?);
             }
             return Ok(0);
         }
@@ -181,7 +181,7 @@ impl Chaos {
         };
         let source = chosen::read(path, self.case.as_deref(), self.seed, InLane { lane: None })?;
         let plan = source.plan().clone();
-        file::check(&plan)?;
+        quorlock_sim_plan::check(&plan)?;
         if let Some(why) = had::lacks_plan(&plan) {
             return Err(CliError::Other(why));
         }

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::{CliError, InLane};
-use crate::plan::Plan;
-use crate::plan::file::old_keys;
+use crate::plan_file::old_keys;
 use crate::study::scenario::{self, Case, Depth, Scenario};
 use crate::study::source::Source;
+use quorlock_sim_plan::Plan;
 
 /// The options that select one run, from a file or from the catalog.
 #[derive(Clone, Debug, Args)]

@@ -44,7 +44,7 @@ impl Explore {
     pub(super) fn run(self) -> Result<u8, CliError> {
         let generator = self.drawn.generator(self.lane);
         generator.check()?;
-        crate::plan::file::check(&generator.plan(self.seeds.start))?;
+        quorlock_sim_plan::check(&generator.plan(self.seeds.start))?;
         let campaign = Campaign {
             generator,
             seeds: self.seeds,

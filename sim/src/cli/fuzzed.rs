@@ -6,10 +6,10 @@ use std::str::FromStr;
 use clap::Parser as _;
 
 use super::{Cli, seeds, shard};
-use crate::plan::generator::FaultChoice;
-use crate::plan::time::{ClockStep, SimTime};
-use crate::plan::variant::Variant;
 use crate::serve::FaultWords;
+use quorlock_sim_plan::generator::FaultChoice;
+use quorlock_sim_plan::time::{ClockStep, SimTime};
+use quorlock_sim_plan::variant::Variant;
 
 /// Parses the bytes as a command line, one word per line, and each line as every kind of word.
 ///

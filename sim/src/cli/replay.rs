@@ -20,7 +20,7 @@ pub(super) struct Replay {
 impl Replay {
     pub(super) fn run(self) -> Result<u8, CliError> {
         let failure = Failure::read(&self.file)?;
-        crate::plan::file::check(&failure.plan)?;
+        quorlock_sim_plan::check(&failure.plan)?;
         let run = failure.replay();
         Source::Failure(Box::new(failure)).check(&self.file, &run)?;
         super::run::tell(&run, self.form)

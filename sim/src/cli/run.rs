@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::{CliError, Drawn, Form, InLane, chosen, say, say_json, write_file};
-use crate::plan::file;
+use crate::plan_file;
 use crate::report::story;
 use crate::simulation::{Run, Verdict, run};
 
@@ -46,9 +46,9 @@ impl RunOne {
             }
             None => self.drawn.generator(self.lane).plan(self.seed.unwrap_or(0)),
         };
-        file::check(&plan)?;
+        quorlock_sim_plan::check(&plan)?;
         if self.plan {
-            say(&file::write(&plan)?);
+            say(&plan_file::write(&plan)?);
             return Ok(0);
         }
         let run = run(&Rc::new(plan));
@@ -64,7 +64,7 @@ impl RunOne {
 struct RunOutput<'a> {
     verdict: &'a Verdict,
     trace: String,
-    plan: &'a crate::plan::Plan,
+    plan: &'a quorlock_sim_plan::Plan,
     effects: &'a [u32],
     counters: crate::Counters,
     holds: u32,

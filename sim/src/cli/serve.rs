@@ -4,8 +4,8 @@ use clap::Args;
 use serde::Serialize;
 
 use super::{CliError, Form, say, say_json};
-use crate::plan::Persistence;
 use crate::serve::{FaultWords, Host, Offer};
+use quorlock_sim_plan::Persistence;
 
 /// Serve simulated Redis servers on ports of the loopback interface, until Ctrl-C.
 #[derive(Debug, Args)]
@@ -65,7 +65,7 @@ impl Serve {
                     say(&format!("node {node}: redis://127.0.0.1:{port}/"));
                 }
             }
-            let told = |fault: &crate::plan::fault::Fault| {
+            let told = |fault: &quorlock_sim_plan::fault::Fault| {
                 if !self.form.json {
                     say(&format!("{}: {fault}", fault.when));
                 }

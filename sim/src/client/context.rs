@@ -36,14 +36,14 @@ use crate::history::own::Mark;
 use crate::history::{Access, HoldId};
 #[cfg(feature = "locks")]
 use crate::model;
-use crate::plan::draw::{Draw, Purpose};
-use crate::plan::time::SimTime;
-use crate::plan::{LockKind, Plan};
 use crate::seam::runtime::{SimRuntime, SimTimer};
 use crate::world::id::{Id, ProcessId, first};
 use crate::world::medium::Medium;
 use crate::world::stop::Stop;
 use crate::world::with;
+use quorlock_sim_plan::draw::{Draw, Purpose};
+use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_plan::{LockKind, Plan};
 
 /// The error of a future that was dropped by a fault of the plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]

@@ -23,7 +23,7 @@ use std::time::Duration;
 use crate::client::context::{Context, Fencing, HeldLock};
 use crate::client::subject::Subject;
 use crate::history::NameId;
-use crate::plan::{Watchdog, WorkloadKind};
+use quorlock_sim_plan::{Watchdog, WorkloadKind};
 
 /// Returns the work of a client for the plan's workload.
 pub(crate) fn main(ctx: Context) -> Pin<Box<dyn Future<Output = ()>>> {
@@ -54,7 +54,7 @@ pub(crate) fn main(ctx: Context) -> Pin<Box<dyn Future<Output = ()>>> {
 
 /// Returns the text of the `index`-th name.
 pub(crate) fn name(index: u16) -> String {
-    crate::plan::name_of(index)
+    quorlock_sim_plan::name_of(index)
 }
 
 /// A lock, with the ids of its names.
@@ -86,7 +86,7 @@ impl Target {
 
     /// Creates the target for one name. If a lock takes one name from each node, the target covers all names.
     fn of(ctx: &Context, index: u16) -> Self {
-        if ctx.plan().lock == crate::plan::LockKind::Multi {
+        if ctx.plan().lock == quorlock_sim_plan::LockKind::Multi {
             Self::over(ctx, 0..ctx.plan().workload.names.max(2))
         } else {
             Self::over(ctx, [index])
@@ -111,7 +111,7 @@ impl Target {
 fn names_of(ctx: &Context) -> Vec<Vec<String>> {
     let names = ctx.plan().workload.names;
     match ctx.plan().lock {
-        crate::plan::LockKind::Multi => vec![(0..names.max(2)).map(name).collect()],
+        quorlock_sim_plan::LockKind::Multi => vec![(0..names.max(2)).map(name).collect()],
         _ => (0..names.max(1)).map(|index| vec![name(index)]).collect(),
     }
 }

@@ -5,9 +5,6 @@ use std::rc::Rc;
 use crate::engine::nodes::{clusters, elections};
 use crate::engine::{faults, nodes};
 use crate::history::Idle;
-use crate::plan::Plan;
-use crate::plan::fault::{Fault, FaultKind, Kind};
-use crate::plan::time::SimTime;
 use crate::world::World;
 use crate::world::by_id::ById;
 use crate::world::client::ClientState;
@@ -18,6 +15,9 @@ use crate::world::links::Links;
 use crate::world::medium::Medium;
 use crate::world::node::{NodeState, Role};
 use crate::world::task::forget_ready;
+use quorlock_sim_plan::Plan;
+use quorlock_sim_plan::fault::{Fault, FaultKind, Kind};
+use quorlock_sim_plan::time::SimTime;
 
 /// Replaces the state of the previous run with the initial state of this one.
 pub(super) fn begin(world: &mut World, plan: &Rc<Plan>, medium: &dyn Medium) {

@@ -13,14 +13,14 @@ use crate::engine::nodes::replicas::keep;
 use crate::engine::nodes::{elections, estates, handover, migration};
 use crate::engine::{clients, nodes};
 use crate::history::{Began, Process};
-use crate::plan::fault::{ClientFault, Fault, FaultKind, NodeFault, Trigger};
-use crate::plan::time::SimTime;
 use crate::world::World;
 use crate::world::client::Counted;
 use crate::world::event::Event;
 use crate::world::id::{ClientId, FaultId, Id, NodeId, Seat, first};
 use crate::world::stop::Stop;
 use crate::world::task::Task;
+use quorlock_sim_plan::fault::{ClientFault, Fault, FaultKind, NodeFault, Trigger};
+use quorlock_sim_plan::time::SimTime;
 
 /// Work that must be done while the world is not borrowed.
 #[derive(Debug)]

@@ -17,14 +17,14 @@ pub(crate) mod wait;
 use quorlock::transport::Nonce;
 
 use crate::engine::network::connections;
-use crate::plan::Persistence;
-use crate::plan::fault::NodeFault;
 use crate::world::World;
 use crate::world::client::Counted;
 use crate::world::event::Event;
 use crate::world::id::{Id, NodeId, first};
 use crate::world::node::Role;
 use crate::world::server::{self, Site};
+use quorlock_sim_plan::Persistence;
+use quorlock_sim_plan::fault::NodeFault;
 
 /// Pauses a node until this time.
 pub(crate) fn pause(world: &mut World, id: NodeId, until: u64) {

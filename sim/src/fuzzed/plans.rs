@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::rc::Rc;
 
-use crate::plan::file::{parse, write};
-use crate::plan::time::SimTime;
-use crate::plan::{Lane, Plan};
+use crate::plan_file::{parse, write};
 use crate::simulation::run;
+use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_plan::{Lane, Plan};
 
 /// Parses the bytes as a plan, and runs the plan if it is small.
 ///

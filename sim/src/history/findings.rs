@@ -1,6 +1,6 @@
 //! Findings: observations of a run that are wrong, or may be.
 
-use crate::serial::Serialize;
+use serde::Serialize;
 
 use super::{HoldId, NameId, Process};
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::serial::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize};
 
 use super::Process;
 

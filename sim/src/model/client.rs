@@ -16,12 +16,12 @@ use quorlock_core::owner::ClientId;
 
 use super::member::{Member, RETENTION};
 use crate::engine::clients::{self, executor};
-use crate::plan::Plan;
-use crate::plan::variant::Flaw;
 use crate::seam::runtime::SimRuntime;
 use crate::world::id::{Id, ProcessId, Seat};
 use crate::world::task::TaskKind;
 use crate::world::with;
+use quorlock_sim_plan::Plan;
+use quorlock_sim_plan::variant::Flaw;
 
 /// The state that the locks of one process share.
 pub(crate) struct ModelClient {

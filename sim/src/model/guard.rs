@@ -14,7 +14,7 @@ use super::entry;
 use super::hold::ModelHold;
 use super::release::Release;
 use super::stray::Strays;
-use crate::plan::variant::Flaw;
+use quorlock_sim_plan::variant::Flaw;
 
 /// Holds a lock of a variant. Dropping it releases the lock in the background.
 pub struct ModelGuard {

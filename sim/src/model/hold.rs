@@ -10,7 +10,7 @@ use quorlock_core::lease::Lease;
 use super::client::ModelClient;
 use super::layout::Layout;
 use super::requests::ConcurrentRequests;
-use crate::plan::variant::Flaw;
+use quorlock_sim_plan::variant::Flaw;
 
 /// A hold, which is shared by its guards.
 pub(super) struct ModelHold {

@@ -5,10 +5,10 @@ use quorlock::Name;
 use super::client::ModelClient;
 use super::member::Member;
 use crate::history::NameId;
-use crate::plan::LockKind;
-use crate::plan::variant::Flaw;
 use crate::world::id::{Id, Seat};
 use crate::world::with;
+use quorlock_sim_plan::LockKind;
+use quorlock_sim_plan::variant::Flaw;
 
 /// The members of a lock. Each member is one name on one node.
 #[derive(Debug)]

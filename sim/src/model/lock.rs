@@ -16,7 +16,7 @@ use super::layout::Layout;
 use super::round::{Round, RoundOutcome, TryLock};
 use super::waiting::{ModelWaiter, WakeUpKind};
 use super::{entry, watchdog};
-use crate::plan::variant::Flaw;
+use quorlock_sim_plan::variant::Flaw;
 
 /// The number of consecutive failed rounds after which an acquisition fails.
 const FAILED_ROUNDS: u32 = 5;

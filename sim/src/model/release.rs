@@ -8,7 +8,7 @@ use quorlock::{OwnerId, Time};
 use super::client::ModelClient;
 use super::layout::Layout;
 use super::requests::{ConcurrentRequests, MemberReply};
-use crate::plan::variant::Flaw;
+use quorlock_sim_plan::variant::Flaw;
 
 /// A release. It states to members that the owner's count is now `left`.
 pub(super) struct Release {

@@ -18,7 +18,7 @@ use super::layout::Layout;
 use super::release::Release;
 use super::requests::{ConcurrentRequests, MemberReply};
 use super::stray::Strays;
-use crate::plan::variant::Flaw;
+use quorlock_sim_plan::variant::Flaw;
 
 pub(super) use turns::TryLock;
 

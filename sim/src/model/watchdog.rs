@@ -7,7 +7,7 @@ use quorlock::transport::{AcquireReply, RenewReply, Reply};
 
 use super::hold::ModelHold;
 use super::requests::{ConcurrentRequests, MemberReply};
-use crate::plan::variant::Flaw;
+use quorlock_sim_plan::variant::Flaw;
 
 /// Renews the hold every third of its lease until it is over or lost.
 pub(super) async fn watch(hold: Rc<ModelHold>) {

@@ -11,11 +11,11 @@ use std::str::FromStr;
 use std::rc::Rc;
 
 use super::settings::{Drawn, Outages, Settings};
-use crate::plan::property::Property;
-use crate::plan::time::SimTime;
-use crate::plan::{LockKind, Plan};
 use crate::study::TEST_FAILURE;
 use crate::study::shrink::{Taken, shrink_again};
+use quorlock_sim_plan::property::Property;
+use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_plan::{LockKind, Plan};
 
 /// The version of this simulator. Only the version that wrote a file can repeat the run.
 const VERSION: &str = env!("CARGO_PKG_VERSION");

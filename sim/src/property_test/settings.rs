@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use super::CodeLocation;
-use crate::plan::draw::{Draw, Purpose};
-use crate::plan::fault::{ClientFault, Fault};
-use crate::plan::file::PlanError;
-use crate::plan::generator::{FaultChoice, PlanGenerator};
-use crate::plan::property::Property;
-use crate::plan::time::SimTime;
-use crate::plan::{LockKind, Outage, Plan, WorkloadKind};
+use quorlock_sim_plan::PlanError;
+use quorlock_sim_plan::draw::{Draw, Purpose};
+use quorlock_sim_plan::fault::{ClientFault, Fault};
+use quorlock_sim_plan::generator::{FaultChoice, PlanGenerator};
+use quorlock_sim_plan::property::Property;
+use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_plan::{LockKind, Outage, Plan, WorkloadKind};
 
 /// The settings of a test, without its clients and its world.
 pub(super) struct Settings {
@@ -117,7 +117,7 @@ impl Settings {
         let is_of_locks =
             |property: &Property| !property.is_stated() && *property != Property::Termination;
         plan.not_demanded = Property::ALL.into_iter().filter(is_of_locks).collect();
-        crate::plan::file::check(&plan)?;
+        quorlock_sim_plan::check(&plan)?;
         Ok(plan)
     }
 }

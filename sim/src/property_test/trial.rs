@@ -8,8 +8,8 @@ use std::rc::Rc;
 use crate::client::assertion::{Attended, tested};
 use crate::client::context::Context;
 use crate::history::recording::Recording;
-use crate::plan::Plan;
 use crate::simulation::{Run, recorded, run_own};
+use quorlock_sim_plan::Plan;
 
 type TrialClient<W> = Rc<dyn Fn(Context, Rc<W>) -> Pin<Box<dyn Future<Output = ()>>>>;
 

@@ -4,8 +4,8 @@
 use super::scene::{Owner, RowContent, Scene, Shape};
 use crate::history::recording::{ProcessPlace, Recording, Status};
 use crate::history::{Action, Grant, Outcome};
-use crate::plan::time::SimTime;
 use crate::simulation::Run;
+use quorlock_sim_plan::time::SimTime;
 
 /// Draws all bars, from the lowest layer to the highest.
 pub(super) fn draw(scene: &mut Scene, run: &Run, recording: &Recording) {

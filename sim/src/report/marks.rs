@@ -5,9 +5,9 @@ use super::scene::{Owner, RowContent, Scene, Shape, initial};
 use crate::checker::{Property, Violation};
 use crate::history::recording::{Absence, ClockId, MessageSort, ProcessPlace, Recording, Status};
 use crate::history::{Accepted, History, HoldId, Section};
-use crate::plan::fault::{ClientFault, ClientTarget, Fault, FaultKind, NodeFault};
-use crate::plan::time::ClockStep;
 use crate::simulation::{Run, Verdict};
+use quorlock_sim_plan::fault::{ClientFault, ClientTarget, Fault, FaultKind, NodeFault};
+use quorlock_sim_plan::time::ClockStep;
 
 pub(super) fn draw(scene: &mut Scene, run: &Run, recording: &Recording) {
     clocks(scene, recording);

@@ -9,8 +9,8 @@ use super::scene::{Owner, RowContent, Scene, Shape};
 use crate::history::NameId;
 use crate::history::own::ResourceCall;
 use crate::history::recording::{Claim, ProcessPlace, Recording};
-use crate::plan::LockKind;
 use crate::simulation::Run;
+use quorlock_sim_plan::LockKind;
 
 /// The number of last marks and calls that are shown at first.
 const LAST: usize = 14;

@@ -7,9 +7,9 @@ use super::figure::{self, EDGE, GUTTER, Use, caption, escaped};
 use super::scene::{AXIS, Scene};
 use crate::checker::Property;
 use crate::history::recording::Recording;
-use crate::plan::Plan;
 use crate::report::story::{self, StoryKind, StoryLine};
 use crate::simulation::{Run, Verdict};
+use quorlock_sim_plan::Plan;
 
 const PAGE_STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -23,7 +23,7 @@ macro_rules! put {
 /// Returns, as HTML, how to repeat a run from its plan.
 #[cfg(feature = "locks")]
 pub(super) fn by_plan(run: &Run) -> String {
-    let plan = crate::plan::file::write(&run.plan).unwrap_or_default();
+    let plan = crate::plan_file::write(&run.plan).unwrap_or_default();
     format!(
         "<p>Save this plan as <code>plan.toml</code> and run <code>quorlock-sim run plan.toml</code> (version {}).</p>\n\
          <pre>{}</pre>",

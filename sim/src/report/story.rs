@@ -4,10 +4,10 @@ use quorlock::NodeTrust;
 
 use crate::history::recording::{Claim, ProcessPlace, Recording, Status};
 use crate::history::{Accepted, Action, Operation, Outcome, Process, Written};
-use crate::plan::time::SimTime;
-use crate::plan::variant::Variant;
-use crate::plan::{LockKind, Plan};
 use crate::simulation::{Run, Verdict};
+use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_plan::variant::Variant;
+use quorlock_sim_plan::{LockKind, Plan};
 
 /// One line of a story.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -11,12 +11,12 @@ use crate::client::context::Context;
 use crate::engine::clients;
 use crate::engine::stop::using;
 use crate::history::own::ResourceCall;
-use crate::plan::draw::{Draw, Purpose};
-use crate::plan::{Outage, OutageKind};
 use crate::world::event::Event;
 use crate::world::id::ProcessId;
 use crate::world::job::Job;
 use crate::world::{World, with};
+use quorlock_sim_plan::draw::{Draw, Purpose};
+use quorlock_sim_plan::{Outage, OutageKind};
 
 /// A service that you define: a function that answers one request after another.
 ///

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use quorlock::transport::Transport;
 
-use crate::plan::{Lane, Plan};
 use crate::seam::transport::ValueTransport;
 #[cfg(feature = "turmoil")]
 use crate::turmoil::Bytes;
@@ -12,6 +11,7 @@ use crate::world::id::{ProcessId, Seat};
 use crate::world::medium::{Driver, Medium};
 use crate::world::server::Servers;
 use crate::world::specification::server::Specification;
+use quorlock_sim_plan::{Lane, Plan};
 
 /// Returns the medium of a lane.
 pub(crate) fn of(lane: Lane) -> &'static dyn Medium {

@@ -6,13 +6,13 @@ use quorlock::{Runtime, Time, Timer, WallMillis};
 
 use crate::engine::clients::{self, executor, timers};
 use crate::engine::stop::using;
-use crate::plan::draw::{Draw, Purpose};
 use crate::world::client::ClientState;
 use crate::world::id::{Id, ProcessId};
 use crate::world::slab::Key;
 use crate::world::task::TaskKind;
 use crate::world::timer::Alarm;
 use crate::world::with;
+use quorlock_sim_plan::draw::{Draw, Purpose};
 
 /// The runtime of one client of the product. A process may have several clients.
 #[derive(Clone, Copy, Debug)]

@@ -9,12 +9,13 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::time;
-use crate::plan::Persistence;
-use crate::plan::fault::{Fault, FaultKind, LinkFault, NodeFault, ServerError};
+use crate::redis::{RedisServer, micros};
 use crate::world::clock::Clock;
-use crate::world::redis::RedisServer;
 use crate::world::server::{Server as _, Site, strike};
-use redis_sim::{Server, SessionId, WallMicros};
+use crate::world::session::WallMicros;
+use quorlock_sim_plan::Persistence;
+use quorlock_sim_plan::fault::{Fault, FaultKind, LinkFault, NodeFault, ServerError};
+use redis_sim::{Server, SessionId};
 
 /// A server with its clock and its connections.
 #[derive(Debug)]
@@ -90,7 +91,7 @@ impl ServedNode {
     /// Handles bytes of a connection.
     pub(super) fn receive(&mut self, session: SessionId, bytes: &[u8]) {
         let now = self.now();
-        self.redis.process.receive(session, now, bytes);
+        self.redis.process.receive(session, micros(now), bytes);
         for session in self.redis.process.sessions_with_output() {
             if let Some(connection) = self.connections.get(&session) {
                 connection.output.notify_one();

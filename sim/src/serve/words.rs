@@ -2,11 +2,11 @@
 
 use std::str::FromStr;
 
-use crate::plan::fault::{
+use quorlock_sim_plan::fault::{
     Direction, Fault, FaultKind, InFlight, Kind, LinkFault, NodeFault, RATES_PPM, ServerError,
     Trigger,
 };
-use crate::plan::time::{ClockStep, SimTime};
+use quorlock_sim_plan::time::{ClockStep, SimTime};
 
 /// A fault as written on the command line, of one node or of all nodes.
 #[derive(Clone, PartialEq, Eq, Debug)]

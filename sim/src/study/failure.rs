@@ -6,9 +6,9 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::Plan;
 use crate::simulation::{Run, Verdict};
 use crate::study::TEST_FAILURE;
+use quorlock_sim_plan::Plan;
 
 /// The version of this simulator. Only the version that wrote a plan repeats the run exactly.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -138,9 +138,9 @@ impl Failure {
 /// Returns the name of a file for a run of this plan, without its extension.
 pub(super) fn stem(plan: &Plan) -> String {
     let lock = match plan.lock {
-        crate::plan::LockKind::Single => "single",
-        crate::plan::LockKind::Multi => "multi",
-        crate::plan::LockKind::Redlock => "redlock",
+        quorlock_sim_plan::LockKind::Single => "single",
+        quorlock_sim_plan::LockKind::Multi => "multi",
+        quorlock_sim_plan::LockKind::Redlock => "redlock",
     };
     format!("{lock}-seed-{}", plan.seed)
 }

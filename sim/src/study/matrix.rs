@@ -21,11 +21,11 @@ pub use examples::Example;
 pub(crate) use {class::STORMS_ONLY, contender::STORM_LOCKS, storm::Storm, work::StormWork};
 
 use crate::checker::{Property, check_one};
-use crate::plan::Plan;
 use crate::simulation::{Verdict, run};
 use crate::study::pool::share_out;
 use crate::study::progress::{self, Counting};
 use crate::study::scenario::Interval;
+use quorlock_sim_plan::Plan;
 
 /// The configuration of a matrix.
 #[derive(Clone, Debug)]
@@ -319,7 +319,7 @@ mod tests {
             for class in CLASSES {
                 for seed in 0..12 {
                     let plan = contender.plan(class, seed);
-                    let checked = crate::plan::file::check(&plan);
+                    let checked = quorlock_sim_plan::check(&plan);
                     assert!(
                         checked.is_ok(),
                         "{} {}: {checked:?}",

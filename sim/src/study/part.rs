@@ -6,10 +6,10 @@ use std::rc::Rc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::plan::generator::PlanGenerator;
 use crate::simulation::run;
 use crate::study::campaign::{AfterFailure, Campaign, Shard, Summary};
 use crate::study::failure::FileError;
+use quorlock_sim_plan::generator::PlanGenerator;
 
 /// The result of one shard of a campaign, and what ran it.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -12,7 +12,7 @@ mod judge;
 use serde::{Deserialize, Serialize};
 
 use crate::checker::Property;
-use crate::plan::Plan;
+use quorlock_sim_plan::Plan;
 
 pub use catalog::{built_in, find};
 pub use figure::{Figure, Interval, Measure, Measured};

@@ -20,11 +20,10 @@ pub(crate) use size::Taken;
 pub use size::{Identity, Size};
 
 use crate::checker::Property;
-use crate::plan::Plan;
-use crate::plan::fault::Fault;
-use crate::plan::file;
-use crate::plan::time::SimTime;
 use crate::simulation::{Run, Verdict};
+use quorlock_sim_plan::Plan;
+use quorlock_sim_plan::fault::Fault;
+use quorlock_sim_plan::time::SimTime;
 
 /// The result of shrinking.
 #[derive(Debug)]
@@ -189,7 +188,8 @@ impl Search<'_> {
     }
 
     fn attempt_if(&mut self, plan: Plan, is_better: impl Fn(&Size) -> bool) -> bool {
-        let is_possible = self.least_nodes <= plan.nodes.count && file::check(&plan).is_ok();
+        let is_possible =
+            self.least_nodes <= plan.nodes.count && quorlock_sim_plan::check(&plan).is_ok();
         if self.left == 0 || plan == *self.best || !is_possible {
             return false;
         }
@@ -359,13 +359,13 @@ impl Search<'_> {
 #[cfg(all(test, feature = "locks"))]
 mod tests {
     use super::*;
-    use crate::plan::generator::{FaultChoice, PlanGenerator};
     use crate::simulation::run;
+    use quorlock_sim_plan::generator::{FaultChoice, PlanGenerator};
 
     fn failing() -> Plan {
         let generator = PlanGenerator {
             faults: FaultChoice::All,
-            lock: crate::plan::LockKind::Single,
+            lock: quorlock_sim_plan::LockKind::Single,
             ..PlanGenerator::default()
         };
         let mut plans = (0..400).map(|seed| generator.plan(seed));

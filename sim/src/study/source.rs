@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::plan::Plan;
-use crate::plan::file::{self, PlanError};
+use crate::plan_file::{self, PlanFileError};
 use crate::simulation::Run;
 use crate::study::TEST_FAILURE;
 use crate::study::failure::{Failure, FileError};
+use quorlock_sim_plan::Plan;
 
 /// The content of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,7 +26,7 @@ pub enum SourceError {
     Failure(#[from] FileError),
     /// The plan cannot be read, or cannot be run.
     #[error(transparent)]
-    Plan(#[from] PlanError),
+    Plan(#[from] PlanFileError),
     /// The run of the failure differs from the recorded one.
     #[error(
         "{path}: the run differs from the recorded one: its trace is {now:016x}, and was {was}; the code has changed since"
@@ -53,13 +53,13 @@ impl Source {
         })?;
         let is_failure = text.trim_start().starts_with('{') || text.starts_with(TEST_FAILURE);
         if !is_failure {
-            return Ok(Source::Plan(Box::new(file::read(path)?)));
+            return Ok(Source::Plan(Box::new(plan_file::read(path)?)));
         }
         let failure = Failure::read(path)?;
-        file::check(&failure.plan).map_err(|error| PlanError::InFile {
+        quorlock_sim_plan::check(&failure.plan).map_err(|error| PlanFileError::InFile {
             path: path.to_owned(),
             at: None,
-            error: Box::new(error),
+            error,
         })?;
         Ok(Source::Failure(Box::new(failure)))
     }

@@ -3,6 +3,7 @@
 use super::{contains, sockets};
 use crate::engine::nodes::{replicas, wait};
 use crate::history::{Process, Theft};
+use crate::redis::micros;
 use crate::world::World;
 use crate::world::id::{Id, NodeId, first};
 use crate::world::server::{Replicas, Server as _};
@@ -50,7 +51,7 @@ pub(super) fn receive(world: &mut World, node: NodeId, session: SessionId, bytes
     };
     mind_replicas(world, node);
     let station = sockets(world).station(node);
-    station.redis.process.receive(session, now, bytes);
+    station.redis.process.receive(session, micros(now), bytes);
     station.pass_on();
     world.counters.commands += asked;
     if 0 < asked {

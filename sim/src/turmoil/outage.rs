@@ -1,13 +1,15 @@
 //! Faults of the servers and the connections of this lane.
 
-use redis_sim::{Awaited, SessionId, WallMicros, slot_of_key};
+use redis_sim::{SessionId, slot_of_key};
 
 use super::stream::StreamHandle;
 use super::{Order, Sockets, cluster, place};
-use crate::plan::fault::InFlight;
+use crate::redis::micros;
 use crate::world::id::{ClientId, Id, NodeId, ProcessId, Seat};
 use crate::world::server::{Hand, News, Server, Servers};
+use crate::world::session::{Awaited, Connection, WallMicros};
 use crate::world::shards::KnownSlots;
+use quorlock_sim_plan::fault::InFlight;
 
 impl Servers for Sockets {
     fn server(&mut self, node: NodeId) -> &mut dyn Server {
@@ -103,22 +105,31 @@ impl Servers for Sockets {
 
     fn move_key(&mut self, slot: u16, from: Hand, to: Hand) -> bool {
         let process = &mut self.station(from.node).redis.process;
-        let moved = process.hand_over(from.now, slot);
+        let moved = process.hand_over(micros(from.now), slot);
         let is_moved = moved.is_some();
         if let Some(moved) = moved {
             let process = &mut self.station(to.node).redis.process;
-            process.take_in(to.now, moved);
+            process.take_in(micros(to.now), moved);
         }
         is_moved
     }
 
     fn take_awaited(&mut self, node: NodeId) -> Vec<Awaited> {
-        self.station(node).redis.process.take_awaited()
+        let awaited = self.station(node).redis.process.take_awaited().into_iter();
+        let awaited = awaited.map(|awaited| Awaited {
+            connection: Connection(awaited.session.0),
+            replicas: awaited.replicas,
+            within: awaited.within,
+        });
+        awaited.collect()
     }
 
-    fn confirm(&mut self, node: NodeId, session: SessionId, now: WallMicros, replicas: usize) {
+    fn confirm(&mut self, node: NodeId, waiting: Connection, now: WallMicros, replicas: usize) {
         let station = self.station(node);
-        station.redis.process.confirm(session, now, replicas);
+        station
+            .redis
+            .process
+            .confirm(SessionId(waiting.0), micros(now), replicas);
         station.pass_on();
     }
 

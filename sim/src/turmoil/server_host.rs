@@ -13,11 +13,11 @@ use turmoil::net::{TcpListener, TcpStream};
 
 use super::operator::receive;
 use super::{contains, find_sockets, listening_port, poll_time, sockets};
-use crate::plan::Plan;
-use crate::plan::draw::{Draw, Purpose, stream};
+use crate::redis::RedisServer;
 use crate::world::id::{ClientId, NodeId, first};
-use crate::world::redis::RedisServer;
 use crate::world::{World, with};
+use quorlock_sim_plan::Plan;
+use quorlock_sim_plan::draw::{Draw, Purpose, stream};
 use redis_sim::{Server, SessionId, Watch};
 
 /// A server and its connections.

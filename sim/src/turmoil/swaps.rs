@@ -1,7 +1,7 @@
 //! The connections of a deliberately flawed adapter. The adapter is the product's, but its connections replace some
 //! words that it exchanges with the servers.
 
-use crate::plan::variant::{Flaw, Variant};
+use quorlock_sim_plan::variant::{Flaw, Variant};
 
 /// Replacements of words by others of the same length.
 #[derive(Clone, Debug, Default)]

@@ -14,11 +14,11 @@ use quorlock::transport::{
 use super::outbox::{Listening, OutboxJob, OutboxReply, Posted, Wakers};
 use super::{find_sockets, sockets};
 use crate::engine::clients;
-use crate::plan::fault::{MessageKind, Towards};
 use crate::world::id::{ProcessId, Seat};
 use crate::world::medium::address;
 use crate::world::slab::Key;
 use crate::world::{World, with};
+use quorlock_sim_plan::fault::{MessageKind, Towards};
 
 /// The transport from one client process to one node of the plan, through the adapter on the client's host.
 #[derive(Debug)]

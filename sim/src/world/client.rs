@@ -6,7 +6,6 @@ use quorlock::OwnerId;
 use quorlock::transport::Wake;
 
 use crate::history::HoldId;
-use crate::plan::draw::{Draw, Purpose};
 use crate::world::attendance::Attendance;
 use crate::world::call::Call;
 use crate::world::clock::{Clock, right_wall_clock};
@@ -15,6 +14,7 @@ use crate::world::slab::Key;
 use crate::world::stop::Stops;
 use crate::world::subscription::Subscribed;
 use crate::world::task::Task;
+use quorlock_sim_plan::draw::{Draw, Purpose};
 
 #[derive(Debug)]
 pub(crate) struct ClientState {

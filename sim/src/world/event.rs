@@ -274,7 +274,7 @@ fn slot(at: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::draw::{Draw, Purpose};
+    use quorlock_sim_plan::draw::{Draw, Purpose};
 
     #[test]
     fn events_come_by_time_and_then_in_the_order_in_which_they_were_pushed() {

@@ -13,9 +13,9 @@ use self::sentinel::{Sentinel, Voice};
 pub(crate) use self::separations::Apart;
 use self::separations::Separations;
 pub(crate) use self::sight::Sight;
-use crate::plan::Sentinels;
 use crate::world::id::{ClientId, FaultId, NodeId};
 use crate::world::node::Role;
+use quorlock_sim_plan::Sentinels;
 
 /// One group.
 #[derive(Debug)]

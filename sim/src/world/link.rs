@@ -1,11 +1,11 @@
 //! The link between a client and a node, and the impairments of its messages.
 
-use crate::plan::draw::{Draw, Purpose};
-use crate::plan::fault::LinkFault;
 use crate::world::call::Call;
 use crate::world::fault::ActiveFaults;
 use crate::world::id::FaultId;
 use crate::world::slab::Key;
+use quorlock_sim_plan::draw::{Draw, Purpose};
+use quorlock_sim_plan::fault::LinkFault;
 
 /// One direction of a link.
 #[derive(Debug)]
@@ -408,8 +408,8 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::time::SimTime;
     use crate::world::id::Id;
+    use quorlock_sim_plan::time::SimTime;
 
     fn way() -> LinkDirection {
         LinkDirection::new(1, 0, 1_000, 5_000)

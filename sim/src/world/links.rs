@@ -1,8 +1,8 @@
 //! The links between all clients and nodes, and the route of each client to each node of the plan.
 
-use crate::plan::Plan;
 use crate::world::id::{ClientId, Id, NodeId, Seat, first};
 use crate::world::link::Link;
+use quorlock_sim_plan::Plan;
 
 /// The links of every client with every node.
 #[derive(Debug, Default)]

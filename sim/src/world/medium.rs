@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use quorlock::transport::Transport;
 
-use crate::plan::Plan;
 use crate::world::id::{ProcessId, Seat};
 use crate::world::server::Servers;
+use quorlock_sim_plan::Plan;
 
 /// How messages get from clients to servers and back.
 pub(crate) trait Medium {

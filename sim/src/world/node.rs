@@ -4,14 +4,14 @@ use crate::world::session::WallMicros;
 use quorlock::WallMillis;
 use quorlock::transport::Cause;
 
-use crate::plan::fault::ServerError;
-use crate::plan::{MinReplicas, Persistence};
 use crate::world::call::Call;
 use crate::world::client::Counted;
 use crate::world::clock::{Clock, right_wall_clock};
 use crate::world::id::{FaultId, NodeId};
 use crate::world::slab::Key;
 use crate::world::subscription::Subscribed;
+use quorlock_sim_plan::fault::ServerError;
+use quorlock_sim_plan::{MinReplicas, Persistence};
 
 /// How often a node with `appendfsync everysec` writes to its disk.
 pub(crate) const EVERY_SECOND: u64 = 1_000_000_000;

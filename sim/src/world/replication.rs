@@ -1,6 +1,6 @@
 //! Answers that are held back until replicas have the write.
 
-use crate::world::session::SessionId;
+use crate::world::session::Connection;
 
 use crate::world::call::{Answer, Call};
 use crate::world::id::NodeId;
@@ -12,7 +12,7 @@ pub(crate) enum Waiter {
     /// A call, with its answer.
     Call(Key<Call>, Answer),
     /// A connection that is blocked in `WAIT`.
-    Connection(SessionId),
+    Connection(Connection),
 }
 
 /// An answer that is held back until replicas have confirmed a write.

@@ -4,15 +4,15 @@
 use std::any::Any;
 use std::fmt::Debug;
 
-use crate::world::session::{Awaited, SessionId, WallMicros};
+use crate::world::session::{Awaited, Connection, WallMicros};
 use quorlock::transport::Ttl;
 use quorlock::{Name, OwnerId};
 use quorlock_core::marker::Nonce;
 
-use crate::plan::Persistence;
-use crate::plan::fault::{InFlight, NodeFault, ServerError};
 use crate::world::id::{ClientId, NodeId, ProcessId, Seat};
 use crate::world::shards::KnownSlots;
+use quorlock_sim_plan::Persistence;
+use quorlock_sim_plan::fault::{InFlight, NodeFault, ServerError};
 
 /// One server under faults. Whether it is up, which server it follows and what its clock shows is stored in
 /// `NodeState`.
@@ -154,7 +154,14 @@ pub(crate) trait Servers: Any + Debug {
     }
 
     /// Ends the wait of a connection. `replicas` is the number of replicas that have what the connection waited for.
-    fn confirm(&mut self, _node: NodeId, _session: SessionId, _now: WallMicros, _replicas: usize) {}
+    fn confirm(
+        &mut self,
+        _node: NodeId,
+        _connection: Connection,
+        _now: WallMicros,
+        _replicas: usize,
+    ) {
+    }
 
     /// Returns whether no message is in flight.
     fn is_quiet(&self) -> bool {

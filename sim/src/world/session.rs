@@ -1,30 +1,22 @@
-//! The time and connection types of simulated Redis servers.
-//!
-//! A build without such servers has the same types. The time is then that of any node, and there are no connections.
+//! The wall clocks of servers, and connections that a lane carries outside the world's events.
 
-#[cfg(any(feature = "serve", feature = "turmoil"))]
-pub(crate) use redis_sim::{Awaited, SessionId, WallMicros};
+use std::time::Duration;
 
-#[cfg(not(any(feature = "serve", feature = "turmoil")))]
-pub(crate) use without::{Awaited, SessionId, WallMicros};
+/// A reading of a node's wall clock: microseconds since 1970.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct WallMicros(pub(crate) u64);
 
-#[cfg(not(any(feature = "serve", feature = "turmoil")))]
-mod without {
-    use std::time::Duration;
+/// A connection to a server, by the number that the server gave it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Connection(pub(crate) u64);
 
-    /// A reading of a node's wall clock: microseconds since 1970.
-    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-    pub(crate) struct WallMicros(pub(crate) u64);
-
-    /// A connection to a server. There are none in this build.
-    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-    pub(crate) enum SessionId {}
-
-    /// A connection that waits for replicas.
-    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-    pub(crate) struct Awaited {
-        pub(crate) session: SessionId,
-        pub(crate) replicas: usize,
-        pub(crate) within: Option<Duration>,
-    }
+/// A connection that waits for replicas.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Awaited {
+    /// The waiting connection.
+    pub(crate) connection: Connection,
+    /// The number of replicas that must have all writes so far.
+    pub(crate) replicas: usize,
+    /// The longest wait. `None` means for ever.
+    pub(crate) within: Option<Duration>,
 }

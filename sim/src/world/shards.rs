@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::plan::Cluster;
 use crate::world::id::{FaultId, Id, NodeId, Seat, first};
+use quorlock_sim_plan::Cluster;
 
 /// The number of slots of a cluster.
 const SLOTS: u32 = 16_384;

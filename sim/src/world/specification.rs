@@ -12,7 +12,7 @@ use quorlock::transport::{
 use quorlock_core::fencing::Fence;
 use quorlock_core::lease::Lease;
 
-use crate::plan::variant::{Flaw, Variant};
+use quorlock_sim_plan::variant::{Flaw, Variant};
 
 /// Executes a request as a node of this variant does.
 pub(crate) fn apply(

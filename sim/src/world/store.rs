@@ -3,8 +3,8 @@
 use std::task::{Context, Poll, Waker};
 
 use crate::history::{Accepted, HoldId, NameId, Written};
-use crate::plan::draw::{Draw, Purpose};
 use crate::world::id::ProcessId;
+use quorlock_sim_plan::draw::{Draw, Purpose};
 
 /// One store for all clients, with one resource for each name.
 #[derive(Debug, Default)]

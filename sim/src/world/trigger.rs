@@ -1,7 +1,7 @@
 //! Conditions that faults wait for: messages, and clients in a role.
 
-use crate::plan::fault::{AfterMessage, ClientTarget, MessageKind, Towards};
 use crate::world::id::{FaultId, Id, Seat};
+use quorlock_sim_plan::fault::{AfterMessage, ClientTarget, MessageKind, Towards};
 
 /// The faults that wait for a condition.
 #[derive(Debug, Default)]
@@ -85,7 +85,7 @@ impl Triggers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::time::SimTime;
+    use quorlock_sim_plan::time::SimTime;
 
     #[test]
     fn the_nth_message_of_a_kind_on_the_way_that_is_meant_is_due_once() {

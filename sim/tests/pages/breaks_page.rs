@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::rc::Rc;
 
-use quorlock_sim::plan::{LockKind, Plan};
 use quorlock_sim::simulation::run_recorded;
-use quorlock_sim::variant::Variant;
 use quorlock_sim::{report, story};
+use quorlock_sim_plan::variant::Variant;
+use quorlock_sim_plan::{LockKind, Plan};
 
 const PAGE: &str = include_str!("../../../docs/src/breaks.md");
 

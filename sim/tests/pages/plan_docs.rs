@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use quorlock_sim::checker::Property;
-use quorlock_sim::fault::Kind;
-use quorlock_sim::plan::WorkloadKind;
-use quorlock_sim::plan::{
+use quorlock_sim::plan_file;
+use quorlock_sim::scenario;
+use quorlock_sim_plan::WorkloadKind;
+use quorlock_sim_plan::fault::Kind;
+use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_plan::variant::Variant;
+use quorlock_sim_plan::{
     AssertedRestarts, Cluster, Lane, LockKind, MinReplicas, Network, Nodes, Persistence, Plan,
     Remedies, Sentinels, Wait, Watchdog, Workload,
 };
-use quorlock_sim::plan_file;
-use quorlock_sim::scenario;
-use quorlock_sim::time::SimTime;
-use quorlock_sim::variant::Variant;
 use toml::{Table, Value};
 
 const PAGE: &str = include_str!("../../../docs/src/plans.md");

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use quorlock_sim::context::Context;
-use quorlock_sim::fault::{Fault, FaultKind, Trigger};
-use quorlock_sim::plan::{Lane, Nodes, Plan, Watchdog, Workload};
 use quorlock_sim::simulation::{Simulation, Verdict};
-use quorlock_sim::time::SimTime;
+use quorlock_sim_plan::fault::{Fault, FaultKind, Trigger};
+use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_plan::{Lane, Nodes, Plan, Watchdog, Workload};
 
 const LEASE: Duration = Duration::from_millis(400);
 

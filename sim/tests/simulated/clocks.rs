@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use quorlock_sim::context::Context;
-use quorlock_sim::plan::{LockKind, Nodes, Plan, Remedies, Workload};
 use quorlock_sim::simulation::{Simulation, Verdict};
-use quorlock_sim::time::SimTime;
+use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_plan::{LockKind, Nodes, Plan, Remedies, Workload};
 
 /// Works under the watchdog for longer than a lease.
 async fn hold(ctx: Context) {

@@ -6,16 +6,15 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use quorlock_sim::fault::{Fault, Kind};
-use quorlock_sim::generator::{Deployment, FaultChoice, PlanGenerator};
-use quorlock_sim::plan::{Lane, LockKind, Plan};
-use quorlock_sim::plan_file;
 use quorlock_sim::simulation::{Run, Simulation, Verdict, run};
 use quorlock_sim::sockets::Lacks;
+use quorlock_sim_plan::fault::{Fault, Kind};
+use quorlock_sim_plan::generator::{Deployment, FaultChoice, PlanGenerator};
+use quorlock_sim_plan::{Lane, LockKind, Plan};
 
 fn plan(text: &str) -> Plan {
     let plan: Plan = toml::from_str(text).expect("a plan");
-    plan_file::check(&plan).expect("a plan that can be run");
+    quorlock_sim_plan::check(&plan).expect("a plan that can be run");
     assert_eq!(plan.lane, Lane::Turmoil);
     plan
 }
@@ -105,7 +104,7 @@ fn run_all(generator: &PlanGenerator, seeds: Range<u64>) -> (u64, u32) {
     let (mut promotions, mut moves) = (0, 0);
     for seed in seeds {
         let plan = generator.plan(seed);
-        plan_file::check(&plan).expect("a plan that can be run");
+        quorlock_sim_plan::check(&plan).expect("a plan that can be run");
         let is_move = |fault: &Fault| fault.kind() == Kind::MigrateSlot;
         let kinds: Vec<bool> = plan.faults.iter().map(is_move).collect();
         let ended = run(&Rc::new(plan));
@@ -214,7 +213,9 @@ fn what_no_cluster_can_be_is_refused_with_its_place() {
         ),
     ] {
         let plan: Plan = toml::from_str(&format!("lane = 'turmoil'\n{text}")).expect("a plan");
-        let error = plan_file::check(&plan).expect_err(&text).to_string();
+        let error = quorlock_sim_plan::check(&plan)
+            .expect_err(&text)
+            .to_string();
         assert!(error.starts_with(place), "{text}: {error}");
     }
 }

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::rc::Rc;
 
-use quorlock_sim::plan::{LockKind, Plan};
 use quorlock_sim::plan_file::parse;
 use quorlock_sim::simulation::run;
+use quorlock_sim_plan::{LockKind, Plan};
 
 /// Returns the holds and the commands of all clients, added up over some seeds.
 fn measure(clients: u16) -> (u64, u64) {

@@ -3,9 +3,9 @@
 use std::process::Command;
 use std::rc::Rc;
 
-use quorlock_sim::generator::{FaultChoice, PlanGenerator};
-use quorlock_sim::plan::LockKind;
 use quorlock_sim::simulation::{run, run_recorded};
+use quorlock_sim_plan::LockKind;
+use quorlock_sim_plan::generator::{FaultChoice, PlanGenerator};
 
 const LOCKS: [(LockKind, &str); 3] = [
     (LockKind::Single, "single"),

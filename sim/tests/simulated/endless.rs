@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use quorlock_sim::checker::Property;
 use quorlock_sim::context::Context;
-use quorlock_sim::plan::Plan;
 use quorlock_sim::simulation::{Run, Simulation, Verdict};
-use quorlock_sim::time::SimTime;
+use quorlock_sim_plan::Plan;
+use quorlock_sim_plan::time::SimTime;
 
 fn plan() -> Plan {
     Plan {

@@ -5,10 +5,9 @@ use std::num::NonZeroUsize;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use quorlock_sim::generator::{Deployment, PlanGenerator};
-use quorlock_sim::plan::{Lane, LockKind, WorkloadKind};
-use quorlock_sim::plan_file;
 use quorlock_sim::simulation::{Verdict, run};
+use quorlock_sim_plan::generator::{Deployment, PlanGenerator};
+use quorlock_sim_plan::{Lane, LockKind, WorkloadKind};
 
 /// Returns the generators of all combinations that a lane supports. Some work needs an owner or one queue, which not every
 /// lock has.
@@ -33,7 +32,7 @@ fn combinations(lane: Lane) -> Vec<PlanGenerator> {
         }
     }
     all.retain(|generator| {
-        generator.check().is_ok() && plan_file::check(&generator.plan(0)).is_ok()
+        generator.check().is_ok() && quorlock_sim_plan::check(&generator.plan(0)).is_ok()
     });
     all
 }
@@ -49,7 +48,7 @@ fn run_each(all: &[PlanGenerator], seeds: u64) {
             // Not the same seeds for all: many choices depend on the seed alone.
             for seed in (index * seeds..).take(seeds as usize) {
                 let plan = generator.plan(seed);
-                plan_file::check(&plan).expect("a plan that can be run");
+                quorlock_sim_plan::check(&plan).expect("a plan that can be run");
                 let ended = run(&Rc::new(plan));
                 let is_fine = !matches!(ended.verdict, Verdict::Violated(_));
                 assert!(is_fine, "seed {seed} of {generator:?}: {:?}", ended.verdict);

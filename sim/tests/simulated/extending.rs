@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use quorlock_sim::generator::PlanGenerator;
 use quorlock_sim::history::{Action, Outcome};
-use quorlock_sim::plan::{LockKind, WorkloadKind};
 use quorlock_sim::simulation::{Verdict, run};
+use quorlock_sim_plan::generator::PlanGenerator;
+use quorlock_sim_plan::{LockKind, WorkloadKind};
 
 const SEEDS: u64 = 150;
 

@@ -9,9 +9,9 @@ use std::path::Path;
 use std::rc::Rc;
 
 use quorlock_sim::checker::{Property, Violation};
-use quorlock_sim::plan::Plan;
 use quorlock_sim::plan_file;
 use quorlock_sim::simulation::{Verdict, run};
+use quorlock_sim_plan::Plan;
 
 /// Returns a plan with holds on three nodes, each with a replica, and with these faults.
 fn plan(faults: &str) -> Plan {

@@ -4,13 +4,12 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use quorlock::OwnerId;
-use quorlock_sim::fault::{ClientFault, Fault, NodeFault};
 use quorlock_sim::history::{Answered, History};
-use quorlock_sim::plan::{LockKind, Network, Nodes, Plan, Workload, WorkloadKind};
-use quorlock_sim::plan_file;
 use quorlock_sim::simulation::{Verdict, run};
-use quorlock_sim::time::{ClockStep, SimTime};
-use quorlock_sim::variant::Variant;
+use quorlock_sim_plan::fault::{ClientFault, Fault, NodeFault};
+use quorlock_sim_plan::time::{ClockStep, SimTime};
+use quorlock_sim_plan::variant::Variant;
+use quorlock_sim_plan::{LockKind, Network, Nodes, Plan, Workload, WorkloadKind};
 
 /// The number of hand-overs that the run must reach.
 const HANDOVERS: u64 = 10_000;
@@ -88,7 +87,7 @@ fn handovers(history: &History) -> Result<u64, usize> {
 #[test]
 fn story_10_ten_thousand_turns_are_taken_in_order_by_clocks_that_are_minutes_off() {
     let plan = plan(Variant::Product);
-    plan_file::check(&plan).expect("a plan that can be run");
+    quorlock_sim_plan::check(&plan).expect("a plan that can be run");
     let run = run(&Rc::new(plan));
     assert_eq!(run.verdict, Verdict::Holds);
     let handovers = handovers(&run.history).expect("everybody in turn");

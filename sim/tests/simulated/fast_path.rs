@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use quorlock_sim::generator::{FaultChoice, PlanGenerator};
-use quorlock_sim::plan::{LockKind, Plan, WorkloadKind};
 use quorlock_sim::simulation::run;
+use quorlock_sim_plan::generator::{FaultChoice, PlanGenerator};
+use quorlock_sim_plan::{LockKind, Plan, WorkloadKind};
 
 /// Returns how many holds were won, and an upper bound of how often a larger token was proposed to a node.
 fn measure(plan: impl Fn(u64) -> Plan, seeds: u64) -> (u64, u64) {
@@ -43,7 +43,7 @@ fn an_uncontended_quorum_agrees_on_the_token() {
     let drawn = |seed| {
         let mut plan = generator.plan(seed);
         // There are no renewals, because they would count as proposals here.
-        plan.workload.watchdog = quorlock_sim::plan::Watchdog::Off;
+        plan.workload.watchdog = quorlock_sim_plan::Watchdog::Off;
         plan
     };
     for (what, (holds, proposals)) in [

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use quorlock_sim::checker::Property;
 use quorlock_sim::context::Context;
-use quorlock_sim::fault::{
+use quorlock_sim::simulation::{Simulation, Verdict};
+use quorlock_sim_plan::fault::{
     ClientFault, Direction, Fault, FaultKind, LinkFault, NodeFault, Suspended, Trigger,
 };
-use quorlock_sim::generator::PlanGenerator;
-use quorlock_sim::plan::{LockKind, Nodes, Persistence, Plan, Watchdog, Workload};
-use quorlock_sim::simulation::{Simulation, Verdict};
-use quorlock_sim::time::SimTime;
+use quorlock_sim_plan::generator::PlanGenerator;
+use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_plan::{LockKind, Nodes, Persistence, Plan, Watchdog, Workload};
 
 /// The resource that the clients protect: a shop with one last piece.
 #[derive(Default)]

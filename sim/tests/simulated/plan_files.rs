@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use quorlock_sim::plan::Plan;
 use quorlock_sim::plan_file::parse;
+use quorlock_sim_plan::Plan;
 
 fn read(text: &str) -> Result<Plan, String> {
     parse(Path::new("x.toml"), text).map_err(|error| error.to_string())

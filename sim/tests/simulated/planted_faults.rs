@@ -11,11 +11,10 @@ mod plans;
 use std::rc::Rc;
 
 use quorlock_sim::checker::Property;
-use quorlock_sim::generator::PlanGenerator;
-use quorlock_sim::plan::{LockKind, Plan, WorkloadKind};
-use quorlock_sim::plan_file;
 use quorlock_sim::simulation::{Verdict, run};
-use quorlock_sim::variant::Variant;
+use quorlock_sim_plan::generator::PlanGenerator;
+use quorlock_sim_plan::variant::Variant;
+use quorlock_sim_plan::{LockKind, Plan, WorkloadKind};
 
 use self::plans::{
     as_drawn, at_the_deadline, clocks_of_clients_off, contention, dropped, everything_twice,
@@ -118,7 +117,7 @@ impl Planted {
         };
         let mut plan = generator.plan(seed);
         (self.shape)(&mut plan);
-        plan_file::check(&plan).expect("a plan that can be run");
+        quorlock_sim_plan::check(&plan).expect("a plan that can be run");
         Rc::new(plan)
     }
 

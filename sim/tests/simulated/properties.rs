@@ -13,15 +13,15 @@ use std::rc::Rc;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use proptest::test_runner::{RngSeed, TestCaseError, TestError, TestRunner};
-use quorlock_sim::fault::{
+use quorlock_sim::plan_file;
+use quorlock_sim::simulation::{Verdict, run};
+use quorlock_sim_plan::fault::{
     ClientFault, Direction, Fault, FaultKind, InFlight, LinkFault, NodeFault, ServerError,
     Suspended, Trigger,
 };
-use quorlock_sim::plan::{LockKind, Network, Nodes, Plan, Watchdog, Workload, WorkloadKind};
-use quorlock_sim::plan_file;
-use quorlock_sim::simulation::{Verdict, run};
-use quorlock_sim::time::{ClockStep, SimTime};
-use quorlock_sim::variant::Variant;
+use quorlock_sim_plan::time::{ClockStep, SimTime};
+use quorlock_sim_plan::variant::Variant;
+use quorlock_sim_plan::{LockKind, Network, Nodes, Plan, Watchdog, Workload, WorkloadKind};
 
 const CLIENTS: u16 = 3;
 
@@ -349,7 +349,7 @@ fn broken(lock: LockKind, nodes: u16, variant: Variant, seed: u64) -> Option<(Pl
     let config = config(seed);
     let cases = u64::from(config.cases);
     let result = TestRunner::new(config).run(&plans(lock, nodes, variant), |plan| {
-        plan_file::check(&plan).map_err(|error| TestCaseError::fail(error.to_string()))?;
+        quorlock_sim_plan::check(&plan).map_err(|error| TestCaseError::fail(error.to_string()))?;
         let run = run(&Rc::new(plan));
         holds.set(holds.get() + u64::from(run.history.holds));
         match run.verdict {

@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use quorlock_sim::context::Context;
-use quorlock_sim::plan::Plan;
-use quorlock_sim::plan_file;
 use quorlock_sim::simulation::Simulation;
+use quorlock_sim_plan::Plan;
 
 /// When the node can be reached again. The pauses double without a bound until then.
 const RETURN: Duration = Duration::from_secs(6);
@@ -23,7 +22,7 @@ fn plan(lane: &str, fault: &str) -> Plan {
          workload = {{ backoff_cap = '3600s', lease = '300ms' }}\nfaults = [{{ at = '100ms', {fault} }}]"
     ))
     .expect("a plan");
-    plan_file::check(&plan).expect("a plan that can be run");
+    quorlock_sim_plan::check(&plan).expect("a plan that can be run");
     plan
 }
 

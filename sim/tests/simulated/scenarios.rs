@@ -112,7 +112,7 @@ fn the_page_names_every_case_that_the_lane_over_sockets_cannot_show() {
     let mut lacking = Vec::new();
     for scenario in built_in().unwrap() {
         for mut case in scenario.cases {
-            case.plan.lane = quorlock_sim::plan::Lane::Turmoil;
+            case.plan.lane = quorlock_sim_plan::Lane::Turmoil;
             // With zero seeds nothing runs, but what the lane lacks is reported.
             case.seeds = 0;
             if let CaseVerdict::NotInLane(_) = case.judge(Depth::UntilFound).verdict {

@@ -3,11 +3,10 @@
 use std::process::{Command, Output};
 use std::rc::Rc;
 
-use quorlock_sim::generator::{Deployment, FaultChoice, PlanGenerator};
-use quorlock_sim::plan::{Lane, LockKind, Plan};
-use quorlock_sim::plan_file;
 use quorlock_sim::simulation::{Run, Verdict, run};
 use quorlock_sim::sockets::Lacks;
+use quorlock_sim_plan::generator::{Deployment, FaultChoice, PlanGenerator};
+use quorlock_sim_plan::{Lane, LockKind, Plan};
 
 fn generator(lock: LockKind, faults: FaultChoice) -> PlanGenerator {
     PlanGenerator {
@@ -24,7 +23,7 @@ fn generator(lock: LockKind, faults: FaultChoice) -> PlanGenerator {
 fn run_all(generator: &PlanGenerator, seeds: std::ops::Range<u64>) -> Vec<Run> {
     let runs = seeds.map(|seed| {
         let plan = generator.plan(seed);
-        plan_file::check(&plan).expect("a plan that can be run");
+        quorlock_sim_plan::check(&plan).expect("a plan that can be run");
         let ended = run(&Rc::new(plan));
         let is_fine = !matches!(ended.verdict, Verdict::Violated(_));
         assert!(is_fine, "seed {seed}: {:?}", ended.verdict);
@@ -124,7 +123,7 @@ fn groups_have_dice_of_their_own() {
 fn refused(text: &str) -> String {
     let head = "lane = 'turmoil'\nlock = 'single'\n";
     let plan: Plan = toml::from_str(&format!("{head}{text}")).expect("a plan");
-    plan_file::check(&plan).expect_err(text).to_string()
+    quorlock_sim_plan::check(&plan).expect_err(text).to_string()
 }
 
 #[test]

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use quorlock_sim::context::Context;
-use quorlock_sim::fault::{Direction, Fault, FaultKind, LinkFault, Trigger};
-use quorlock_sim::plan::{Nodes, Plan, Workload};
 use quorlock_sim::plan_file::parse;
 use quorlock_sim::simulation::{Run, Simulation, Verdict, run};
-use quorlock_sim::time::SimTime;
+use quorlock_sim_plan::fault::{Direction, Fault, FaultKind, LinkFault, Trigger};
+use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_plan::{Nodes, Plan, Workload};
 
 const LEASE: Duration = Duration::from_secs(2);
 const NAME: &str = "a";

@@ -2,14 +2,14 @@
 
 use std::rc::Rc;
 
-use quorlock_sim::fault::{ClientFault, ClientTarget, Fault, NodeFault, Repeats, Trigger};
-use quorlock_sim::plan::{LockKind, MinReplicas, Persistence, Plan, Wait};
 use quorlock_sim::plan_file;
 use quorlock_sim::recording::MessageSort;
 use quorlock_sim::shrink::shrink;
 use quorlock_sim::simulation::{Run, Verdict, run, run_recorded};
-use quorlock_sim::time::{ClockStep, SimTime};
-use quorlock_sim::variant::Variant;
+use quorlock_sim_plan::fault::{ClientFault, ClientTarget, Fault, NodeFault, Repeats, Trigger};
+use quorlock_sim_plan::time::{ClockStep, SimTime};
+use quorlock_sim_plan::variant::Variant;
+use quorlock_sim_plan::{LockKind, MinReplicas, Persistence, Plan, Wait};
 
 const HOLDER: ClientTarget = ClientTarget::Holder { name: None };
 
@@ -22,7 +22,7 @@ fn single(faults: Vec<Fault>) -> Plan {
 }
 
 fn ran(plan: &Plan) -> Run {
-    plan_file::check(plan).unwrap_or_else(|error| panic!("{error}"));
+    quorlock_sim_plan::check(plan).unwrap_or_else(|error| panic!("{error}"));
     run(&Rc::new(plan.clone()))
 }
 
@@ -128,7 +128,7 @@ fn a_fault_after_a_message_begins_when_the_nth_of_its_kind_is_sent_on_that_way()
             faults: vec![read(&pause)],
             ..Plan::default()
         };
-        plan_file::check(&plan).unwrap_or_else(|error| panic!("{error}"));
+        quorlock_sim_plan::check(&plan).unwrap_or_else(|error| panic!("{error}"));
         let (run, recording) = run_recorded(&Rc::new(plan));
         let messages = recording.messages.iter().filter(|message| {
             // Nothing is renewed here, so "not yours" answers a release, too.

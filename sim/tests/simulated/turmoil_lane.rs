@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use std::process::{Command, Output};
 use std::rc::Rc;
 
-use quorlock_sim::generator::{FaultChoice, PlanGenerator};
-use quorlock_sim::plan::{Lane, LockKind, Plan, WorkloadKind};
-use quorlock_sim::plan_file::{self, PlanError};
 use quorlock_sim::scenario::{CaseVerdict, Depth, built_in, find};
 use quorlock_sim::simulation::{self, run};
 use quorlock_sim::sockets::Lacks;
-use quorlock_sim::time::SimTime;
+use quorlock_sim_plan::PlanError;
+use quorlock_sim_plan::generator::{FaultChoice, PlanGenerator};
+use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_plan::{Lane, LockKind, Plan, WorkloadKind};
 
 const LOCKS: [(LockKind, &str); 3] = [
     (LockKind::Single, "single"),
@@ -100,7 +100,7 @@ fn fair_and_read_write_locks_do_here_what_they_are_to_do() {
             for seed in 0..3 {
                 let mut plan = (*plan(lock, FaultChoice::Inside, seed)).clone();
                 plan.workload.kind = kind;
-                plan_file::check(&plan).unwrap();
+                quorlock_sim_plan::check(&plan).unwrap();
                 let ended = run(&Rc::new(plan));
                 let is_fine = !matches!(ended.verdict, simulation::Verdict::Violated(_));
                 assert!(is_fine, "{kind:?} {name} {seed}: {:?}", ended.verdict);
@@ -172,10 +172,10 @@ fn what_the_lane_lacks_is_refused_by_name_and_never_left_out_in_silence() {
             cases += 1;
             case.plan.lane = Lane::Turmoil;
             match Lacks::check(&case.plan) {
-                Ok(()) => plan_file::check(&case.plan).unwrap(),
+                Ok(()) => quorlock_sim_plan::check(&case.plan).unwrap(),
                 Err(lacks) => {
                     missing += 1;
-                    let refused = plan_file::check(&case.plan).unwrap_err();
+                    let refused = quorlock_sim_plan::check(&case.plan).unwrap_err();
                     assert!(matches!(refused, PlanError::Lacks(known) if known == lacks));
                     case.seeds = 1;
                     let judged = case.judge(Depth::UntilFound);

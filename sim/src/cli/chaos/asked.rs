@@ -1,9 +1,9 @@
 //! A storm that a command line selects: a class of faults, and a lock.
 
 use crate::chaos::beside::NamesOfOthers;
-use crate::plan::Plan;
 use crate::study::matrix::{CLASSES, CONTENDERS, Candidate, Class, STORM_LOCKS, STORMS_ONLY};
 use crate::study::predicted::Expected;
+use quorlock_sim_plan::Plan;
 
 /// One lock and the plan of its storm.
 #[derive(Clone, Debug)]

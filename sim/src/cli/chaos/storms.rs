@@ -9,12 +9,12 @@ use super::beside::{self, APART, Library};
 use super::control::{control_of, is_of_work, locks_of};
 use crate::chaos::cell::{self, Observed};
 use crate::chaos::had;
-use crate::plan::Plan;
-use crate::plan::fault::Kind;
-use crate::plan::time::SimTime;
 use crate::study::matrix::{Candidate, Class, Storm, StormWork};
 use crate::study::predicted::Expected;
 use crate::study::progress::{self, Counting};
+use quorlock_sim_plan::Plan;
+use quorlock_sim_plan::fault::Kind;
+use quorlock_sim_plan::time::SimTime;
 
 /// The options that select storms.
 pub(super) struct Storms {
@@ -182,9 +182,8 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
-    use crate::plan::fault::{FaultKind, NodeFault};
-    use crate::plan::file;
     use crate::study::predicted::Simulated;
+    use quorlock_sim_plan::fault::{FaultKind, NodeFault};
 
     fn storms(class: &str, lock: &[&str]) -> Storms {
         Storms {
@@ -214,7 +213,7 @@ mod tests {
                     let asked = storms_of(work, class.id, &[lock.id]).asked(&[]).unwrap();
                     for asked in &asked {
                         let place = format!("{}, {}", asked.class, lock.id);
-                        let checked = file::check(&asked.plan);
+                        let checked = quorlock_sim_plan::check(&asked.plan);
                         assert!(checked.is_ok(), "{place}: {checked:?}");
                         assert_eq!(had::lacks_plan(&asked.plan), None, "{place}");
                         *many.entry(work.to_string()).or_insert(0) += 1;

@@ -9,12 +9,12 @@ use quorlock_core::lease::Lease;
 use crate::client::subject::Hold;
 use crate::engine::{clients, stop};
 use crate::history::{self, Access, BeliefStatement, BrokenStatement, HoldId};
-use crate::plan::fault::{Fault, Kind};
-use crate::plan::time::SimTime;
-use crate::plan::{Lane, LockKind, Plan};
 use crate::world::World;
 use crate::world::id::{Id, ProcessId};
 use crate::world::with;
+use quorlock_sim_plan::fault::{Fault, Kind};
+use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_plan::{Lane, LockKind, Plan};
 
 /// The record of a client inside a critical section. Dropping it records that the client has left.
 ///

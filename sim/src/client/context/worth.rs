@@ -9,10 +9,10 @@ use crate::client::subject::Hold;
 use crate::engine::clients;
 use crate::engine::nodes::execution::claims_of;
 use crate::history::{BeliefStatement, BrokenStatement, NameId};
-use crate::plan::fault::{Fault, Kind};
-use crate::plan::time::SimTime;
-use crate::plan::{Lane, LockKind, WorkloadKind};
 use crate::world::with;
+use quorlock_sim_plan::fault::{Fault, Kind};
+use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_plan::{Lane, LockKind, WorkloadKind};
 
 fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)

@@ -3,7 +3,7 @@
 use super::{Target, any, exclusion, patiently, think, two};
 use crate::client::context::Context;
 use crate::client::subject::Subject;
-use crate::plan::LockKind;
+use quorlock_sim_plan::LockKind;
 
 pub(super) async fn client(ctx: Context) {
     let alone = Target::each(&ctx);

@@ -12,7 +12,7 @@ use super::{any, hold_span, think};
 use crate::client::context::{Context, LeadershipRecord};
 use crate::client::subject::{Hold as _, Subject};
 use crate::history::NameId;
-use crate::plan::variant::Flaw;
+use quorlock_sim_plan::variant::Flaw;
 
 /// The largest number of terms in one campaign.
 const TERMS: u64 = 4;

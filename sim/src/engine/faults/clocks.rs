@@ -3,9 +3,9 @@
 use crate::engine::clients;
 use crate::engine::clients::timers;
 use crate::engine::network::deadlines;
-use crate::plan::fault::Suspended;
 use crate::world::World;
 use crate::world::id::{ClientId, Seat};
+use quorlock_sim_plan::fault::Suspended;
 
 /// Suspends the machine of a client until this time.
 pub(super) fn suspend(world: &mut World, client: ClientId, until: u64, clock: Suspended) {

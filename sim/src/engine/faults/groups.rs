@@ -2,10 +2,10 @@
 
 use super::links;
 use crate::engine::nodes::{self, elections};
-use crate::plan::fault::NodeFault;
 use crate::world::World;
 use crate::world::event::Event;
 use crate::world::id::{FaultId, Seat};
+use quorlock_sim_plan::fault::NodeFault;
 
 /// Begins a fault of a group. The fault counts as effective as soon as it changes something.
 pub(super) fn begin(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, until: u64) {

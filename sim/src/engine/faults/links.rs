@@ -1,11 +1,11 @@
 //! Faults of links.
 
 use crate::engine::network::{connections, subscriptions};
-use crate::plan::fault::{Direction, Fault, FaultKind, LinkFault};
 use crate::world::World;
 use crate::world::event::Event;
 use crate::world::id::{ClientId, FaultId, Id, NodeId, Seat, first};
 use crate::world::link::Impairment;
+use quorlock_sim_plan::fault::{Direction, Fault, FaultKind, LinkFault};
 
 pub(super) fn begin(world: &mut World, fault: &Fault, id: FaultId, until: u64) {
     if let FaultKind::Link {

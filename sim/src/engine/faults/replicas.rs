@@ -1,10 +1,10 @@
 //! Faults of replicas.
 
 use crate::engine::nodes::{self, elections, replicas};
-use crate::plan::fault::NodeFault;
 use crate::world::World;
 use crate::world::event::Event;
 use crate::world::id::{FaultId, NodeId, Seat};
+use quorlock_sim_plan::fault::NodeFault;
 
 /// Begins a fault of a replica. If the replica has been promoted since, the fault strikes it as the primary.
 pub(super) fn begin(

@@ -1,9 +1,9 @@
 //! Faults of routes: addresses that lead to another server.
 
 use crate::engine::nodes::failover;
-use crate::plan::fault::{FaultKind, NodeFault};
 use crate::world::World;
 use crate::world::id::{ClientId, FaultId, Id, NodeId, Seat};
+use quorlock_sim_plan::fault::{FaultKind, NodeFault};
 
 /// Routes clients to another server. The fault counts as effective only if this changes a route.
 pub(super) fn begin(world: &mut World, seat: Seat, clients: &[u16], id: FaultId, until: u64) {

@@ -7,13 +7,13 @@ use quorlock::transport::{Cause, Execution};
 
 use crate::engine::record::message;
 use crate::history::Process;
-use crate::plan::fault::{MessageKind, Towards};
 use crate::world::World;
 use crate::world::call::{Answer, Call, Replied, failure};
 use crate::world::event::Event;
 use crate::world::id::{ClientId, Id, NodeId};
 use crate::world::link::Passage;
 use crate::world::slab::Key;
+use quorlock_sim_plan::fault::{MessageKind, Towards};
 
 /// Sends a request at a time.
 pub(crate) fn send(world: &mut World, key: Key<Call>, departs: u64) {

@@ -10,7 +10,6 @@ use quorlock::transport::Witness;
 use crate::engine::clients;
 use crate::engine::network::calls::{self, Sent};
 use crate::engine::network::subscriptions;
-use crate::plan::fault::InFlight;
 use crate::world::World;
 use crate::world::attendance::Attendance;
 use crate::world::call::Call;
@@ -20,6 +19,7 @@ use crate::world::id::{ClientId, NodeId, ProcessId, Seat};
 use crate::world::link::ConnectionStatus;
 use crate::world::slab::Key;
 use crate::world::subscription::Tell;
+use quorlock_sim_plan::fault::InFlight;
 
 /// Begins to connect a client to a node.
 pub(crate) fn connect(world: &mut World, client: ClientId, node: NodeId, departs: u64) {

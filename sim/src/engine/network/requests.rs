@@ -6,12 +6,12 @@ use quorlock::transport::Request;
 
 use crate::engine::clients;
 use crate::engine::network::{calls, connections, deadlines};
-use crate::plan::fault::{MessageKind, Towards};
 use crate::world::World;
 use crate::world::call::Call;
 use crate::world::id::{ProcessId, Seat};
 use crate::world::link::ConnectionStatus;
 use crate::world::slab::Key;
+use quorlock_sim_plan::fault::{MessageKind, Towards};
 
 /// Accepts a request, and either sends it or begins to connect.
 pub(crate) fn start(

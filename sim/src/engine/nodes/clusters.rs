@@ -3,11 +3,11 @@
 //! Each shard is a [group](super::elections) whose voters are the nodes that were primaries when the run began.
 
 use crate::engine::nodes::sight::Seen;
-use crate::plan::{Cluster, Coverage, Plan};
 use crate::world::World;
 use crate::world::group::{Group, Sight as _};
 use crate::world::id::{Id, NodeId, Seat, first};
 use crate::world::shards::{Availability, KnownShard, KnownSlots, Reached, Shards, Tidings};
+use quorlock_sim_plan::{Cluster, Coverage, Plan};
 
 /// Turns the nodes of a plan into the shards of a cluster.
 pub(crate) fn build(world: &mut World, plan: &Plan, cluster: &Cluster) {
@@ -32,7 +32,9 @@ pub(crate) fn begin(world: &mut World) {
     if world.plan.is_one_cluster() {
         let seat = Seat::new(0);
         for name in 0..world.plan.workload.names.max(1) {
-            let slot = world.servers.slot_of(seat, &crate::plan::name_of(name));
+            let slot = world
+                .servers
+                .slot_of(seat, &quorlock_sim_plan::name_of(name));
             shards.assign(slot, seat);
         }
     }

@@ -2,13 +2,13 @@
 
 use crate::engine::nodes::sight::Seen;
 use crate::engine::nodes::{clusters, failover, replicas};
-use crate::plan::Connections;
 use crate::world::World;
 use crate::world::event::Event;
 use crate::world::fault::Failover;
 use crate::world::group::{Apart, Deed, Group};
 use crate::world::id::{ClientId, FaultId, Id, NodeId, Seat};
 use crate::world::server::News;
+use quorlock_sim_plan::Connections;
 
 /// How often sentinels check servers and exchange what they know, in nanoseconds.
 const LOOKS: u64 = 5_000_000;

@@ -8,11 +8,11 @@ use quorlock::Name;
 use quorlock::transport::Request;
 
 use crate::history::{Overdue, Process};
-use crate::plan::fault::{Fault, FaultKind, NodeFault, Trigger};
-use crate::plan::time::SimTime;
 use crate::world::World;
 use crate::world::estate::Estate;
 use crate::world::id::{Id, NodeId, Seat, first};
+use quorlock_sim_plan::fault::{Fault, FaultKind, NodeFault, Trigger};
+use quorlock_sim_plan::time::SimTime;
 
 /// How much later a node that is paused or down is checked again, in nanoseconds.
 const LATER: u64 = 10_000_000;

@@ -2,11 +2,11 @@
 
 use crate::engine::nodes::clusters::{refresh, seen};
 use crate::engine::nodes::{elections, replicas};
-use crate::plan::fault::Handover;
 use crate::world::World;
 use crate::world::group::Sight as _;
 use crate::world::id::{FaultId, NodeId, Seat};
 use crate::world::node::{NodeState, Role};
+use quorlock_sim_plan::fault::Handover;
 
 /// Orders a replica of a shard to replace its primary.
 pub(crate) fn hand_over(world: &mut World, seat: Seat, by: FaultId, how: Handover) {

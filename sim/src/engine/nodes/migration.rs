@@ -1,12 +1,12 @@
 //! Migrations: a slot of a cluster moves from one shard to another, key by key.
 
 use crate::engine::nodes::{clusters, replicas};
-use crate::plan::fault::{FaultKind, NodeFault};
 use crate::world::World;
 use crate::world::event::Event;
 use crate::world::id::{FaultId, Id, NodeId, Seat};
 use crate::world::server::Hand;
 use crate::world::shards::{MoveStage, SlotMove};
+use quorlock_sim_plan::fault::{FaultKind, NodeFault};
 
 /// The fraction of the time after which the first key moves. Each further key moves after half of the remaining time,
 /// and the rest at the end.
@@ -23,7 +23,9 @@ pub(crate) fn begin(
     by: FaultId,
     until: u64,
 ) {
-    let slot = world.servers.slot_of(seat, &crate::plan::name_of(name));
+    let slot = world
+        .servers
+        .slot_of(seat, &quorlock_sim_plan::name_of(name));
     let now = world.now();
     let until = until.saturating_sub(gap(world, by)).max(now);
     let Some(shards) = &mut world.shards else {

@@ -1,10 +1,10 @@
 //! Persistence and replication: how the writes of a node reach its disk and its replicas.
 
-use crate::plan::Persistence;
 use crate::world::World;
 use crate::world::event::Event;
 use crate::world::id::NodeId;
 use crate::world::node::EVERY_SECOND;
+use quorlock_sim_plan::Persistence;
 
 /// Schedules a write to the disk, if the disk can differ from the memory.
 pub(super) fn persist(world: &mut World, id: NodeId) {
@@ -85,10 +85,10 @@ mod tests {
     use std::rc::Rc;
 
     use super::*;
-    use crate::plan::Plan;
     use crate::world::id::Id;
     use crate::world::node::{NodeState, Role};
     use crate::world::specification::server::Specification;
+    use quorlock_sim_plan::Plan;
 
     #[test]
     fn a_write_comes_to_a_replica_after_the_delays_of_both() {

@@ -30,13 +30,13 @@ pub(super) fn reply(world: &mut World, call: Key<Call>, node: NodeId, answer: An
 /// Begins the waits of connections that a server has blocked until replicas confirm. The writes are already in flight.
 pub(crate) fn block(world: &mut World, node: NodeId) {
     for Awaited {
-        session,
+        connection,
         replicas,
         within,
     } in world.servers.take_awaited(node)
     {
         let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
-        let waiter = Waiter::Connection(session);
+        let waiter = Waiter::Connection(connection);
         begin(world, waiter, node, replicas, within.map(nanos));
     }
 }
@@ -94,9 +94,9 @@ pub(crate) fn end(world: &mut World, key: Key<AwaitedReplication>) {
             };
             calls::reply(world, call, answer);
         }
-        Waiter::Connection(session) => {
+        Waiter::Connection(connection) => {
             let now = world.micros(node);
-            world.servers.confirm(node, session, now, have);
+            world.servers.confirm(node, connection, now, have);
             replicas::keep(world, node);
             block(world, node);
         }

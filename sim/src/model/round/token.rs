@@ -7,7 +7,7 @@ use quorlock_core::fencing::{Agreement, agreement, took_proposal};
 use super::super::member::Member;
 use super::super::requests::ConcurrentRequests;
 use super::{Round, Vote};
-use crate::plan::variant::Flaw;
+use quorlock_sim_plan::variant::Flaw;
 
 /// The number of proposals after which the round fails.
 const PROPOSALS: u32 = 3;

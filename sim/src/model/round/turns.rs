@@ -14,7 +14,7 @@ use super::token;
 use super::{ConcurrentRequests, Release, Round, RoundEnd, RoundOutcome, Vote};
 use crate::model::hold::ModelHold;
 use crate::model::waiting::{ModelWaiter, WakeUpKind};
-use crate::plan::LockKind;
+use quorlock_sim_plan::LockKind;
 
 /// The wait of `lock()` for each member, in milliseconds.
 const WAIT_MILLIS: u64 = 1_500;

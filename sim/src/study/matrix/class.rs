@@ -1,10 +1,10 @@
 //! The classes of fault.
 
-use crate::plan::draw::{Draw, Purpose};
-use crate::plan::fault::{ClientFault, Fault, FaultKind, Kind, NodeFault, Suspended};
-use crate::plan::generator::FaultGenerator;
-use crate::plan::time::ClockStep;
-use crate::plan::{LockKind, Persistence, Plan};
+use quorlock_sim_plan::draw::{Draw, Purpose};
+use quorlock_sim_plan::fault::{ClientFault, Fault, FaultKind, Kind, NodeFault, Suspended};
+use quorlock_sim_plan::generator::FaultGenerator;
+use quorlock_sim_plan::time::ClockStep;
+use quorlock_sim_plan::{LockKind, Persistence, Plan};
 
 /// A class of faults, with the bounds within which they are drawn.
 #[derive(Clone, Copy, Debug)]

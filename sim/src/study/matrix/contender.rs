@@ -1,10 +1,10 @@
 //! The locks that the matrix compares.
 
 use super::class::{Assumes, Class};
-use crate::plan::generator::{Deployment, FaultChoice, PlanGenerator};
-use crate::plan::time::SimTime;
-use crate::plan::variant::Variant;
-use crate::plan::{Cluster, Lane, LockKind, Plan, Remedies, Sentinels, Wait, WorkloadKind};
+use quorlock_sim_plan::generator::{Deployment, FaultChoice, PlanGenerator};
+use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_plan::variant::Variant;
+use quorlock_sim_plan::{Cluster, Lane, LockKind, Plan, Remedies, Sentinels, Wait, WorkloadKind};
 
 /// A lock of the matrix.
 #[derive(Clone, Copy, Debug)]

@@ -7,12 +7,12 @@ use std::rc::Rc;
 use super::contender::OURS;
 use super::{Cell, Class, Matrix, MatrixTable};
 use crate::checker::Property;
-use crate::plan::Plan;
-use crate::plan::file::{self, PlanError};
+use crate::plan_file::{self, PlanFileError};
 use crate::report;
 use crate::report::story;
 use crate::simulation::{Verdict, run, run_recorded};
 use crate::study::shrink::{Shrunk, shrink_to};
+use quorlock_sim_plan::Plan;
 
 /// A shrunk failure of RedLock under a class of fault.
 #[derive(Debug)]
@@ -100,8 +100,8 @@ impl Example {
     /// Returns the description, the story and the plan of the example as Markdown. The picture is in `folder`.
     ///
     /// # Errors
-    /// Returns [`PlanError::Write`] if the plan cannot be written.
-    pub fn markdown(&self, folder: &str) -> Result<String, PlanError> {
+    /// Returns [`PlanFileError::Write`] if the plan cannot be written.
+    pub fn markdown(&self, folder: &str) -> Result<String, PlanFileError> {
         let Shrunk {
             run, before, after, ..
         } = &self.shrunk;
@@ -121,7 +121,7 @@ impl Example {
             self.file_name()
         );
         let _ = writeln!(text, "```text\n{}\n```\n", story::tell(run).join("\n"));
-        let _ = writeln!(text, "```toml\n{}```\n", file::write(&run.plan)?);
+        let _ = writeln!(text, "```toml\n{}```\n", plan_file::write(&run.plan)?);
         Ok(text)
     }
 }
@@ -181,7 +181,7 @@ mod tests {
         assert!(text.contains("(breaks/eviction.svg)"), "{text}");
         let plan = text.split("```toml\n").nth(1).unwrap();
         let plan = plan.split("```").next().unwrap();
-        let plan: crate::plan::Plan = toml::from_str(plan).unwrap();
+        let plan: quorlock_sim_plan::Plan = toml::from_str(plan).unwrap();
         assert_eq!(plan, *example.shrunk.run.plan);
         assert!(example.figure().contains("<svg"));
     }

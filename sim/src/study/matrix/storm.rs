@@ -7,10 +7,10 @@
 use super::class::{Class, ClassBounds};
 use super::contender::Candidate;
 use super::work::StormWork;
-use crate::plan::draw::{Draw, Purpose};
-use crate::plan::fault::{Fault, FaultKind, Handover, Kind, NodeFault, Trigger};
-use crate::plan::time::{ClockStep, SimTime};
-use crate::plan::{Cluster, Coverage, Network, Plan, Sentinels, Watchdog, Workload};
+use quorlock_sim_plan::draw::{Draw, Purpose};
+use quorlock_sim_plan::fault::{Fault, FaultKind, Handover, Kind, NodeFault, Trigger};
+use quorlock_sim_plan::time::{ClockStep, SimTime};
+use quorlock_sim_plan::{Cluster, Coverage, Network, Plan, Sentinels, Watchdog, Workload};
 
 /// The length of a lease, in the time of the plan.
 const LEASE: SimTime = SimTime::millis(150);

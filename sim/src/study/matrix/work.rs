@@ -5,8 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::contender::Candidate;
-use crate::plan::variant::Variant;
-use crate::plan::{LockKind, Workload, WorkloadKind};
+use quorlock_sim_plan::variant::Variant;
+use quorlock_sim_plan::{LockKind, Workload, WorkloadKind};
 
 /// The work of the clients in a storm.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, clap::ValueEnum)]

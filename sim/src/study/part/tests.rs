@@ -1,7 +1,7 @@
 //! Tests of the sum of parts.
 
 use super::*;
-use crate::plan::LockKind;
+use quorlock_sim_plan::LockKind;
 
 fn campaign(index: u64, of: u64) -> Campaign {
     Campaign {

@@ -9,8 +9,9 @@ use toml::de::DeValue;
 
 use super::{Case, Expect, Figure, Least, Scenario};
 use crate::checker::Property;
-use crate::plan::file::document::{self, DocumentPart, Misfit, word_of};
-use crate::plan::file::{self, Misreading, PlanError, Position, old_keys};
+use crate::plan_file::document::{self, DocumentPart, Misfit, word_of};
+use crate::plan_file::{self, Misreading, Position, old_keys};
+use quorlock_sim_plan::PlanError;
 
 /// The keys of a scenario that a plan does not have.
 const HEADER: [&str; 6] = ["id", "title", "reason", "source", "seeds", "min"];
@@ -40,7 +41,7 @@ pub enum ScenarioError {
         error: Misreading,
     },
     /// The plan of the scenario, or of a case, cannot be run.
-    #[error("{}: {case}{error}", file::place(path, *at))]
+    #[error("{}: {case}{error}", plan_file::place(path, *at))]
     Plan {
         /// The file.
         path: PathBuf,
@@ -222,8 +223,8 @@ impl<'a> Reading<'a> {
         let own: CaseHeader =
             document::read(self.text, part).map_err(|error| self.wrong(&case, error))?;
         let (plan, table) =
-            file::plan_of(self.text, plan).map_err(|error| self.wrong(&case, error))?;
-        file::check(&plan).map_err(|error| ScenarioError::Plan {
+            plan_file::plan_of(self.text, plan).map_err(|error| self.wrong(&case, error))?;
+        quorlock_sim_plan::check(&plan).map_err(|error| ScenarioError::Plan {
             path: self.path.to_owned(),
             case: case.clone(),
             at: error
@@ -272,7 +273,7 @@ impl<'a> Reading<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::variant::Variant;
+    use quorlock_sim_plan::variant::Variant;
 
     fn text(cases: &str) -> Result<Scenario, ScenarioError> {
         let head = "id = \"X1\"\ntitle = \"t\"\nclients = 2\n[nodes]\ncount = 3\n";

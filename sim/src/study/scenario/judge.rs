@@ -8,9 +8,9 @@ use serde::Serialize;
 use super::figure::{Interval, Measured};
 use super::{Case, Expect};
 use crate::checker::{Property, check_one};
-use crate::plan::fault::Fault;
-use crate::plan::{Lacks, Lane};
 use crate::simulation::run;
+use quorlock_sim_plan::fault::Fault;
+use quorlock_sim_plan::{Lacks, Lane};
 
 /// Whether the result of a case is as expected.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -223,10 +223,10 @@ impl Expect {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::fault::NodeFault;
-    use crate::plan::time::SimTime;
-    use crate::plan::{LockKind, Plan, WorkloadKind};
     use crate::study::scenario::Least;
+    use quorlock_sim_plan::fault::NodeFault;
+    use quorlock_sim_plan::time::SimTime;
+    use quorlock_sim_plan::{LockKind, Plan, WorkloadKind};
 
     fn case(expect: Expect) -> Case {
         Case {

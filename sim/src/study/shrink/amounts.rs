@@ -2,11 +2,11 @@
 //!
 //! Indices and choices are not amounts. The numbers of clients, nodes and names are shrunk separately.
 
-use crate::plan::fault::{
+use quorlock_sim_plan::fault::{
     AfterMessage, ClientFault, Fault, FaultKind, LinkFault, NodeFault, Repeats, Trigger,
 };
-use crate::plan::time::{ClockStep, SimTime};
-use crate::plan::{
+use quorlock_sim_plan::time::{ClockStep, SimTime};
+use quorlock_sim_plan::{
     Cluster, MinReplicas, Network, Nodes, Outage, Plan, Remedies, Sentinels, Wait, Workload,
 };
 

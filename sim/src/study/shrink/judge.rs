@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use super::size::{Identity, Size, Taken};
-use crate::plan::Plan;
 use crate::simulation::Run;
+use quorlock_sim_plan::Plan;
 
 /// Decides which candidates are accepted.
 pub(super) trait Judge {

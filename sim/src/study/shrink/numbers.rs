@@ -1,7 +1,7 @@
 //! Candidates in which one number is smaller or rounder.
 
 use super::amounts::{Amount, ProgressBounds, amounts};
-use crate::plan::Plan;
+use quorlock_sim_plan::Plan;
 
 /// The shortest length in nanoseconds, apart from zero. Shorter lengths do not make a story easier to read.
 const SHORTEST: u64 = 1_000_000;

@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use super::judge::Judge;
 use super::size::{Size, Taken};
-use crate::plan::Plan;
-use crate::plan::time::SimTime;
+use quorlock_sim_plan::Plan;
+use quorlock_sim_plan::time::SimTime;
 
 /// Accepts the candidates that the recorded search accepted.
 pub(super) struct Recorded<'a> {

@@ -2,9 +2,9 @@
 
 use crate::checker::{Property, Violation};
 use crate::history::Operation;
-use crate::plan::time::SimTime;
-use crate::serial::Serialize;
 use crate::simulation::{Run, Verdict};
+use quorlock_sim_plan::time::SimTime;
+use serde::Serialize;
 
 /// What makes two failures the same: the property that is broken, and the roles of the clients that break it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]

@@ -1,8 +1,8 @@
 //! Candidates in which something is left out.
 
-use crate::plan::fault::{ClientFault, ClientTarget, Fault, FaultKind, NodeFault, Trigger};
-use crate::plan::time::SimTime;
-use crate::plan::{Persistence, Plan, Watchdog, WorkloadKind};
+use quorlock_sim_plan::fault::{ClientFault, ClientTarget, Fault, FaultKind, NodeFault, Trigger};
+use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_plan::{Persistence, Plan, Watchdog, WorkloadKind};
 
 /// Ends a plan at a time. Later faults are left out, and faults that would last longer end at that time.
 pub(super) fn end_at(plan: &mut Plan, end: SimTime) {
@@ -279,7 +279,7 @@ pub(super) fn plainer(plan: &Plan) -> Vec<Change> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::fault::{ClientFault, Direction, LinkFault};
+    use quorlock_sim_plan::fault::{ClientFault, Direction, LinkFault};
 
     fn plan() -> Plan {
         Plan {
@@ -317,7 +317,7 @@ mod tests {
         end_at(&mut plan, SimTime::millis(50));
         assert_eq!(plan.faults.len(), 1);
         assert_eq!(plan.heals_at(), SimTime::millis(50));
-        crate::plan::file::check(&plan).expect("it can be run");
+        quorlock_sim_plan::check(&plan).expect("it can be run");
     }
 
     #[test]
@@ -328,7 +328,7 @@ mod tests {
         assert!(8 < plans.len());
         for smaller in plans {
             assert!(size(&smaller) <= size(&plan));
-            crate::plan::file::check(&smaller).expect("it can be run");
+            quorlock_sim_plan::check(&smaller).expect("it can be run");
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::plan::time::SimTime;
 use crate::world::id::Id;
+use quorlock_sim_plan::time::SimTime;
 
 const MILLI: u64 = 1_000_000;
 

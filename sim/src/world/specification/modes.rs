@@ -9,7 +9,7 @@ use quorlock::transport::{
 use quorlock::{Name, OwnerId, WallMillis};
 use quorlock_core::fencing::Fence;
 
-use crate::plan::variant::{Flaw, Variant};
+use quorlock_sim_plan::variant::{Flaw, Variant};
 
 /// How long a place in a queue lasts unless it is given up, in milliseconds: the default wait of Redisson.
 const MINUTES: u64 = 5 * 60 * 1_000;

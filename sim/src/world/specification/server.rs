@@ -11,13 +11,13 @@ use quorlock::{Name, OwnerId, WallMillis};
 use quorlock_core::marker::Nonce;
 
 use super::apply;
-use crate::plan::fault::ServerError;
-use crate::plan::variant::Variant;
-use crate::plan::{Persistence, Plan};
 use crate::world::by_id::ById;
 use crate::world::id::{Id, NodeId};
 use crate::world::node::MARKED_MILLIS;
 use crate::world::server::{Server, Servers};
+use quorlock_sim_plan::fault::ServerError;
+use quorlock_sim_plan::variant::Variant;
+use quorlock_sim_plan::{Persistence, Plan};
 
 /// The servers of a run whose messages are values, not bytes on sockets.
 #[derive(Debug, Default)]

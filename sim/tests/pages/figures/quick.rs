@@ -5,7 +5,7 @@ use std::process::Command;
 
 use quorlock_sim::matrix::{CLASSES, CONTENDERS};
 use quorlock_sim::scenario::{Interval, built_in};
-use quorlock_sim::variant::Variant;
+use quorlock_sim_plan::variant::Variant;
 use serde_json::Value;
 
 use crate::figures::results::{Figures, Results};

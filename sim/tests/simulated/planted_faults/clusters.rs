@@ -5,18 +5,17 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use quorlock_sim::checker::Property;
-use quorlock_sim::generator::{Deployment, PlanGenerator};
-use quorlock_sim::plan::{Lane, LockKind, Plan, WorkloadKind};
-use quorlock_sim::plan_file;
 use quorlock_sim::simulation::{Verdict, run};
-use quorlock_sim::time::SimTime;
-use quorlock_sim::variant::Variant;
+use quorlock_sim_plan::generator::{Deployment, PlanGenerator};
+use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_plan::variant::Variant;
+use quorlock_sim_plan::{Lane, LockKind, Plan, WorkloadKind};
 
 /// The variants that are tested here.
 pub(super) const PLANTED: [Variant; 1] = [Variant::UnheardMoved];
 
 fn broken(plan: Plan) -> Option<Property> {
-    plan_file::check(&plan).expect("a plan that can be run");
+    quorlock_sim_plan::check(&plan).expect("a plan that can be run");
     match run(&Rc::new(plan)).verdict {
         Verdict::Violated(violation) => Some(violation.property),
         _ => None,
@@ -61,7 +60,7 @@ fn generator(lock: LockKind, faults: &str) -> PlanGenerator {
 
 /// Uses one name, whose shard is handed over manually, so that nothing is lost.
 fn by_hand(plan: &mut Plan) {
-    use quorlock_sim::fault::{FaultKind, Handover, NodeFault};
+    use quorlock_sim_plan::fault::{FaultKind, Handover, NodeFault};
     plan.workload.names = 1;
     for fault in &mut plan.faults {
         if let FaultKind::Node {
@@ -84,7 +83,7 @@ fn moved_is_not_heard() {
 
 /// Claims take a long time to reach the replicas, which replace their primaries in two of three shards.
 fn two_at_once(plan: &mut Plan) {
-    use quorlock_sim::fault::{Fault, Handover, NodeFault};
+    use quorlock_sim_plan::fault::{Fault, Handover, NodeFault};
     plan.workload.names = 1;
     plan.workload.lease = SimTime::millis(800);
     (plan.workload.hold_min, plan.workload.hold_max) = (SimTime::millis(600), SimTime::millis(600));

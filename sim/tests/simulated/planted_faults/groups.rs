@@ -3,12 +3,11 @@
 use std::rc::Rc;
 
 use quorlock_sim::checker::Property;
-use quorlock_sim::generator::{Deployment, PlanGenerator};
-use quorlock_sim::plan::{Connections, Lane, LockKind, Plan, WorkloadKind};
-use quorlock_sim::plan_file;
 use quorlock_sim::simulation::{Verdict, run};
-use quorlock_sim::time::SimTime;
-use quorlock_sim::variant::Variant;
+use quorlock_sim_plan::generator::{Deployment, PlanGenerator};
+use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_plan::variant::Variant;
+use quorlock_sim_plan::{Connections, Lane, LockKind, Plan, WorkloadKind};
 
 /// The variants that are tested here.
 pub(super) const PLANTED: [Variant; 3] = [
@@ -37,7 +36,7 @@ fn compare(
         };
         let mut plan = generator.plan(seed);
         shape(&mut plan);
-        plan_file::check(&plan).expect("a plan that can be run");
+        quorlock_sim_plan::check(&plan).expect("a plan that can be run");
         match run(&Rc::new(plan)).verdict {
             Verdict::Violated(violation) => Some(violation.property),
             _ => None,

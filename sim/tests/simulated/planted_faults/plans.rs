@@ -1,10 +1,10 @@
 //! Shapes of plans, each of which exposes one flaw.
 
-use quorlock_sim::fault::{
+use quorlock_sim_plan::fault::{
     ClientFault, Direction, Fault, FaultKind, LinkFault, NodeFault, ServerError, Trigger,
 };
-use quorlock_sim::plan::{Plan, Watchdog};
-use quorlock_sim::time::{ClockStep, SimTime};
+use quorlock_sim_plan::time::{ClockStep, SimTime};
+use quorlock_sim_plan::{Plan, Watchdog};
 
 /// Changes nothing in the drawn plan.
 pub(super) fn as_drawn(_: &mut Plan) {}
