@@ -37,9 +37,9 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "locks")]
 pub use self::progress::{Gap, gaps};
-use crate::history::{History, NameId, Process};
 pub use quorlock_sim_plan::property::Property;
 use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_world::history::{History, NameId, Process};
 
 /// A violation of a property, found in a history.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -153,7 +153,7 @@ pub fn overlaps(history: &History) -> bool {
 mod tests {
     use super::samples::{acquired, believed, granted, history};
     use super::*;
-    use crate::history::{Leftover, Outcome};
+    use quorlock_sim_world::history::{Leftover, Outcome};
 
     #[test]
     fn of_several_violations_the_first_in_time_is_told_and_safety_before_progress() {
@@ -205,7 +205,7 @@ pub(crate) mod samples {
     //! Histories for the tests of the checkers.
 
     use super::*;
-    use crate::history::{
+    use quorlock_sim_world::history::{
         Accepted, Access, Action, Answered, Grant, HoldId, LockAnswer, Operation, Outcome, Reign,
         Section, Written,
     };

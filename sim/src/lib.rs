@@ -7,18 +7,18 @@
 //! | topic | see |
 //! |---|---|
 //! | everything that a run depends on | [`quorlock_sim_plan`] |
-//! | what goes wrong | [`fault`] |
-//! | what happened | [`history`] |
+//! | what goes wrong | [`quorlock_sim_plan::fault`] |
+//! | what happened | [`quorlock_sim_world::history`] |
 //! | what must hold | [`checker`] |
 //! | a Redis server without sockets or clocks | the crate `redis-sim` |
 //! | simulated servers on real ports | [`serve`] |
-//! | locks with deliberate flaws | [`variant`], [`model`] |
+//! | locks with deliberate flaws | [`quorlock_sim_plan::variant`], [`model`] |
 //! | runs over simulated TCP | [`sockets`] |
 //! | tests of your own code | [`property_test`], [`resource`], the attribute [`test`](macro@test) |
 //! | your own clients | [`simulation`], [`context`] |
-//! | plans drawn from a seed | [`generator`] |
+//! | plans drawn from a seed | [`quorlock_sim_plan::generator`] |
 //! | plans in files | [`plan_file`], [`source`] |
-//! | what an observer can see of a run | [`recording`] |
+//! | what an observer can see of a run | [`quorlock_sim_world::history::recording`] |
 //! | a run as a picture | [`report`] |
 //! | plans with their expected verdicts | [`scenario`] |
 //! | many runs | [`campaign`], [`part`], [`failure`] |
@@ -46,19 +46,15 @@ mod study;
 
 // A single run.
 mod client;
-mod engine;
 #[cfg(feature = "locks")]
 pub mod model;
 pub mod resource;
-mod seam;
 pub mod simulation;
 #[cfg(feature = "turmoil")]
 pub mod turmoil;
-mod world;
 
 // Properties, histories and plans.
 pub mod checker;
-pub mod history;
 #[cfg(feature = "locks")]
 pub mod plan_file;
 
@@ -67,12 +63,12 @@ pub use crate::turmoil as sockets;
 #[cfg(feature = "locks")]
 pub use client::subject;
 pub use client::{assertion, context};
-pub use history::recording;
 pub use quorlock_sim_macros::test;
+pub use quorlock_sim_plan as plan;
+pub use quorlock_sim_world::history;
 pub use report::story;
 pub use study::shrink;
 #[cfg(feature = "campaigns")]
 pub use study::{campaign, export, matrix, part, scenario};
 #[cfg(feature = "locks")]
 pub use study::{failure, source};
-pub use world::Counters;

@@ -3,12 +3,12 @@
 use quorlock_core::marker::Nonce;
 use redis_sim::{Condition, Dataset, Effect, Server as Process, SessionId};
 
-use crate::world::id::NodeId;
-use crate::world::node::MARKED_MILLIS;
-use crate::world::server::{Replicas, Server};
-use crate::world::session::WallMicros;
 use quorlock_sim_plan::Persistence;
 use quorlock_sim_plan::fault::ServerError;
+use quorlock_sim_world::world::id::NodeId;
+use quorlock_sim_world::world::node::MARKED_MILLIS;
+use quorlock_sim_world::world::server::{Replicas, Server};
+use quorlock_sim_world::world::session::WallMicros;
 
 /// A simulated Redis, its disk, and its replication stream.
 #[derive(Debug)]

@@ -12,8 +12,8 @@ mod page;
 mod scene;
 pub mod story;
 
-use crate::history::recording::Recording;
 use crate::simulation::Run;
+use quorlock_sim_world::history::recording::Recording;
 
 /// Returns a complete HTML page about a run.
 #[cfg(feature = "locks")]

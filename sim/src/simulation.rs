@@ -14,15 +14,17 @@ use crate::checker::{Violation, check};
 use crate::client::context::Context;
 #[cfg(feature = "locks")]
 use crate::client::workload;
-use crate::engine;
-use crate::history::History;
-use crate::history::recording::Recording;
-use crate::seam::medium;
-use crate::world::task::Program;
-use crate::world::{Counters, with};
-use quorlock_sim_plan::Plan;
+use crate::turmoil::Bytes;
 use quorlock_sim_plan::fault::{ClientTarget, Fault, FaultKind, Trigger};
 use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_plan::{Lane, Plan};
+use quorlock_sim_world::engine;
+use quorlock_sim_world::history::History;
+use quorlock_sim_world::history::recording::Recording;
+use quorlock_sim_world::seam::medium::Values;
+use quorlock_sim_world::world::medium::Medium;
+use quorlock_sim_world::world::task::Program;
+use quorlock_sim_world::world::{Counters, with};
 
 /// The verdict of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -127,6 +129,14 @@ fn is_own_work_shown(ended: &engine::Ended) -> bool {
     0 < history.holds || 0 < ended.counters.granted || has_said || has_asked
 }
 
+/// Returns the medium of a lane.
+fn medium(lane: Lane) -> &'static dyn Medium {
+    match lane {
+        Lane::Fast => &Values,
+        Lane::Turmoil => &Bytes,
+    }
+}
+
 fn run_all(
     plan: &Rc<Plan>,
     main: impl Fn(Context) -> Pin<Box<dyn Future<Output = ()>>> + 'static,
@@ -134,7 +144,7 @@ fn run_all(
     is_work_shown: impl Fn(&engine::Ended) -> bool,
 ) -> Run {
     let plan = &plan.spelled_out();
-    let medium = medium::of(plan.lane);
+    let medium = medium(plan.lane);
     let program = {
         let plan = Rc::clone(plan);
         Program::new(move |who| main(Context::new(who, &plan, medium))).ending(end)

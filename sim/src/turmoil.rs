@@ -30,17 +30,17 @@ use redis_sim::{Place, Watch};
 
 pub use quorlock_sim_plan::Lacks;
 
-use crate::world::World;
-use crate::world::by_id::ById;
-use crate::world::id::{ClientId, Id, NodeId, ProcessId, Seat, first};
-use crate::world::medium::{Driver, Medium};
-use crate::world::server::Servers;
-use crate::world::slab::Slab;
 #[cfg(all(unix, feature = "chaos"))]
 pub(crate) use cluster::tags;
 use network::TurmoilNetwork;
 use outbox::{Listening, Outbox, Posted};
 use quorlock_sim_plan::Plan;
+use quorlock_sim_world::world::World;
+use quorlock_sim_world::world::by_id::ById;
+use quorlock_sim_world::world::id::{ClientId, Id, NodeId, ProcessId, Seat, first};
+use quorlock_sim_world::world::medium::{Driver, Medium};
+use quorlock_sim_world::world::server::Servers;
+use quorlock_sim_world::world::slab::Slab;
 use server_host::ServerHost;
 use stream::StreamHandle;
 use transport::SocketTransport;

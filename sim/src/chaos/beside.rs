@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::counts::is_hand_over;
-use crate::history::{History, Section};
+use quorlock_sim_world::history::{History, Section};
 
 /// The other library's half of the clients of a run.
 #[derive(Clone, Debug)]
@@ -86,7 +86,7 @@ impl SharedWith {
 /// Returns the number of holds that began while a client of the other library believed that it held the name in a way
 /// that excludes them. `stays` is sorted by name and by the time when each was won.
 fn overlaps(stays: &[Section]) -> u64 {
-    use crate::history::Access;
+    use quorlock_sim_world::history::Access;
     let mut overlaps = 0;
     let mut name = None;
     // Until when clients of each library believed: as a writer, and as a reader.
@@ -116,7 +116,7 @@ fn overlaps(stays: &[Section]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::{Access, HoldId, NameId, Process};
+    use quorlock_sim_world::history::{Access, HoldId, NameId, Process};
 
     fn stay(client: u16, access: Access, (won, believed): (u64, u64)) -> Section {
         Section {

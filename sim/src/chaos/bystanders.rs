@@ -7,9 +7,9 @@
 use futures_util::FutureExt as _;
 
 use super::lock_under_test::{self, LockUnderTest};
-use crate::history::Process;
 use quorlock_sim_plan::Plan;
 use quorlock_sim_plan::fault::Kind;
+use quorlock_sim_world::history::Process;
 
 /// The number of bystanders of a client for each name that it works with.
 const MANY: u16 = 3;

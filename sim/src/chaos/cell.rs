@@ -188,7 +188,7 @@ async fn set_up(
     };
     let has_bystanders = bystanders::are_spared(plan);
     let introduced = Rc::clone(&links);
-    let introduction = move |process: crate::history::Process| WorkerSettings {
+    let introduction = move |process: quorlock_sim_world::history::Process| WorkerSettings {
         process,
         plan: told.clone(),
         scale,

@@ -9,8 +9,8 @@ use super::beside::{OtherClients, is_other};
 use super::clock;
 use super::guardian::{Folder, Guardian, state_of};
 use super::preload::{Preload, ProcessClocks};
-use crate::history::Process;
 use quorlock_sim_plan::fault::{ClientFault, Suspended};
+use quorlock_sim_world::history::Process;
 
 /// The reason why clocks cannot be changed where the library of clocks is missing.
 pub(super) const NO_LIBRARY: &str = "clocks of processes: no library could be compiled";

@@ -1,6 +1,6 @@
 //! Counts over the history of a run.
 
-use crate::history::{Access, History, Section};
+use quorlock_sim_world::history::{Access, History, Section};
 
 /// Returns whether a name passed from one stay to the next one, of another process. Readers beside each other pass
 /// nothing.

@@ -11,11 +11,11 @@ use quorlock_core::owner::OwnerId;
 
 use super::message::{HoldKind, PRIMARY, WonName, WorkerSettings};
 use super::plain::{Plain, PlainGuard};
-use crate::history::Access;
 use quorlock_sim_plan::draw::Draw;
 use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_plan::variant::Flaw;
 use quorlock_sim_plan::{LockKind, Plan, WorkloadKind};
+use quorlock_sim_world::history::Access;
 
 /// A lock under test on real servers.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::waits::BoundedWait;
-use crate::history::{Access, Process};
 use quorlock_sim_plan::Plan;
+use quorlock_sim_world::history::{Access, Process};
 
 /// The first line from the command. It has everything that a client needs.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use quorlock_core::owner::{ClientId, OwnerId};
 use quorlock_core::reserved::{ALIVE, QUEUE, TIMEOUTS};
 
-use crate::history::{Access, Answered, LockAnswer, NameId, Process};
+use quorlock_sim_world::history::{Access, Answered, LockAnswer, NameId, Process};
 
 /// A process whose identity is not known, because it has never won a lock.
 const UNKNOWN: Process = Process {

@@ -9,7 +9,7 @@ use super::message::{ClientReport, ConductorReply, HoldKind, WonName};
 use super::queue_log::QueueLog;
 use super::violation::Break;
 use super::waits::{WaitCounts, Waits};
-use crate::history::{
+use quorlock_sim_world::history::{
     Accepted, Began, Grant, History, HoldId, Leftover, NameId, Process, Reign, Section, Written,
 };
 

@@ -13,7 +13,7 @@ use tokio::task::spawn_local;
 use super::clock;
 use super::message::{ClientReport, ConductorReply, WorkerSettings};
 use super::records::Records;
-use crate::history::Process;
+use quorlock_sim_world::history::Process;
 
 /// The report server of one run.
 #[derive(Debug)]

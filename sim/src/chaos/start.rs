@@ -62,7 +62,7 @@ fn why(records: &Records, outputs: &[String]) -> String {
 mod tests {
     use super::super::message::ClientReport;
     use super::*;
-    use crate::history::Process;
+    use quorlock_sim_world::history::Process;
 
     #[test]
     fn clients_that_do_not_start_are_named_with_their_last_error() {

@@ -10,7 +10,7 @@ use super::network::Network;
 use super::violation::Break;
 use super::waits::WaitCounts;
 use crate::checker::{Property, check_one};
-use crate::history::{Access, History, HoldId, Section};
+use quorlock_sim_world::history::{Access, History, HoldId, Section};
 
 /// The observations of one lock under the faults of one plan.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]

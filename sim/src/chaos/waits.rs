@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::violation::Break;
-use crate::history::Process;
+use quorlock_sim_world::history::Process;
 
 /// How much later than the bound a client may return on a machine that is never late, in nanoseconds. The last
 /// answers of the nodes are still processed in this time.

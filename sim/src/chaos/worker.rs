@@ -18,10 +18,10 @@ use super::lateness::Lateness;
 use super::lock_under_test::{self, Guard, LockRequest, LockUnderTest, NotAcquired, QueueOrder};
 use super::message::{ClientReport, ConductorReply, HoldKind, WonName, WorkerSettings};
 use super::waits::{BoundedWait, WaitEnd};
-use crate::history::{Access, Process};
 use quorlock_sim_plan::draw::{Draw, Purpose};
 use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_plan::{LockKind, Watchdog, WorkloadKind};
+use quorlock_sim_world::history::{Access, Process};
 
 /// The shortest and the longest bound of a wait, in the time of the plan.
 const BOUNDS: (SimTime, SimTime) = (SimTime::millis(10), SimTime::millis(300));

@@ -1,7 +1,7 @@
 //! Exclusion: at most one client believes that it holds the lock.
 
 use super::{Property, Violation, moment};
-use crate::history::{Access, History, Section};
+use quorlock_sim_world::history::{Access, History, Section};
 
 /// Finds two sections under different holds of one name that overlap in true time. A section lasts from when its guard
 /// was won until the last check that found the lock held.
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn a_long_stay_is_not_forgotten_behind_a_short_one() {
         let mut inner = believed(0, 0, 1, 2);
-        inner.hold = crate::history::HoldId(0);
+        inner.hold = quorlock_sim_world::history::HoldId(0);
         let sections = vec![believed(0, 0, 0, 100), inner, believed(1, 1, 50, 60)];
         assert!(check(&history(sections)).is_some());
     }
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn other_names_do_not_exclude_each_other() {
         let mut elsewhere = believed(1, 1, 5, 8);
-        elsewhere.name = crate::history::NameId(1);
+        elsewhere.name = quorlock_sim_world::history::NameId(1);
         assert_eq!(
             check(&history(vec![believed(0, 0, 0, 10), elsewhere])),
             None

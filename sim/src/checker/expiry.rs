@@ -1,7 +1,7 @@
 //! Expiry: each node frees the claims of a dead process within their TTL.
 
 use super::{Property, Violation, moment};
-use crate::history::History;
+use quorlock_sim_world::history::History;
 
 pub(super) fn check(history: &History) -> Option<Violation> {
     let kept = history.overdue.first()?;
@@ -20,7 +20,7 @@ pub(super) fn check(history: &History) -> Option<Violation> {
 mod tests {
     use super::*;
     use crate::checker::samples::{history, process};
-    use crate::history::{NameId, Overdue};
+    use quorlock_sim_world::history::{NameId, Overdue};
 
     #[test]
     fn a_claim_that_outlives_its_owner_by_more_than_its_ttl_is_found() {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use quorlock::OwnerId;
 
 use super::{Property, Violation, moment};
-use crate::history::{Answered, History, LockAnswer, NameId};
+use quorlock_sim_world::history::{Answered, History, LockAnswer, NameId};
 
 /// The key of a queue: a name on a node, until the node loses its data.
 type FairQueue = (u16, u32, NameId);
@@ -87,7 +87,7 @@ fn overtaken(history: &History, first: &QueuedWaiter<'_>, served: &LockAnswer) -
 mod tests {
     use super::*;
     use crate::checker::samples::{answered, history};
-    use crate::history::Access;
+    use quorlock_sim_world::history::Access;
 
     const LEFT: Answered = Answered::Left(Access::Alone);
 

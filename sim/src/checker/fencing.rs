@@ -1,7 +1,7 @@
 //! Fencing: tokens are unique and grow, and a store never accepts a token that is smaller than one that it has seen.
 
 use super::{Property, Violation, moment};
-use crate::history::{Accepted, Access, Grant, History};
+use quorlock_sim_world::history::{Accepted, Access, Grant, History};
 
 pub(super) fn check(history: &History) -> Option<Violation> {
     let violations = [unique(history), growing(history), taken_in_order(history)];
@@ -102,7 +102,7 @@ fn taken_in_order(history: &History) -> Option<Violation> {
 mod tests {
     use super::*;
     use crate::checker::samples::{granted, history, written};
-    use crate::history::NameId;
+    use quorlock_sim_world::history::NameId;
 
     fn of(grants: Vec<Grant>) -> History {
         let mut history = history(Vec::new());

@@ -1,7 +1,7 @@
 //! Hold count: the count of a hold is the number of its guards.
 
 use super::{Property, Violation};
-use crate::history::{History, NameId};
+use quorlock_sim_world::history::{History, NameId};
 
 pub(super) fn check(history: &History) -> Option<Violation> {
     let wrong = history.counts.iter().find(|c| c.counted != c.expected)?;
@@ -17,7 +17,7 @@ pub(super) fn check(history: &History) -> Option<Violation> {
 mod tests {
     use super::*;
     use crate::checker::samples::{history, process};
-    use crate::history::{Count, HoldId};
+    use quorlock_sim_world::history::{Count, HoldId};
 
     #[test]
     fn a_count_that_is_not_the_number_of_guards_is_found() {

@@ -1,7 +1,7 @@
 //! Leadership: at most one leader believes that it leads.
 
 use super::{Property, Violation, moment};
-use crate::history::{History, Reign};
+use quorlock_sim_world::history::{History, Reign};
 
 /// Finds two terms of one name that overlap in true time. A term lasts from the election until the last check that
 /// found the leader leading.
@@ -41,7 +41,7 @@ pub(super) fn check(history: &History) -> Option<Violation> {
 mod tests {
     use super::*;
     use crate::checker::samples::{history, reigned};
-    use crate::history::NameId;
+    use quorlock_sim_world::history::NameId;
 
     fn of(reigns: Vec<Reign>) -> Option<Violation> {
         let mut history = history(Vec::new());

@@ -1,7 +1,7 @@
 //! Orphans: nothing stays locked after all clients have stopped.
 
 use super::{Property, Violation};
-use crate::history::History;
+use quorlock_sim_world::history::History;
 
 pub(super) fn check(history: &History) -> Option<Violation> {
     let left = history.leftovers.first()?;
@@ -24,7 +24,7 @@ pub(super) fn check(history: &History) -> Option<Violation> {
 mod tests {
     use super::*;
     use crate::checker::samples::history;
-    use crate::history::{Leftover, NameId};
+    use quorlock_sim_world::history::{Leftover, NameId};
 
     #[test]
     fn a_claim_that_stays_is_found() {

@@ -1,7 +1,7 @@
 //! Ownership: no client changes the claim of another owner.
 
 use super::{Property, Violation};
-use crate::history::History;
+use quorlock_sim_world::history::History;
 
 pub(super) fn check(history: &History) -> Option<Violation> {
     let theft = history.thefts.first()?;
@@ -17,7 +17,7 @@ pub(super) fn check(history: &History) -> Option<Violation> {
 mod tests {
     use super::*;
     use crate::checker::samples::{history, process};
-    use crate::history::{NameId, Theft};
+    use quorlock_sim_world::history::{NameId, Theft};
 
     #[test]
     fn a_theft_is_found() {

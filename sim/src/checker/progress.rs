@@ -1,8 +1,8 @@
 //! Progress: when all faults have ended, the lock is acquired within a bound.
 
 use super::{Property, Violation, moment};
-use crate::history::{Action, History, Operation, Outcome};
 use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_world::history::{Action, History, Operation, Outcome};
 
 pub(super) fn check(history: &History) -> Option<Violation> {
     after_faults(history)
@@ -151,7 +151,7 @@ pub fn gaps(history: &History) -> impl Iterator<Item = Gap<'_>> {
 mod tests {
     use super::*;
     use crate::checker::samples::{acquired, history};
-    use crate::history::Idle;
+    use quorlock_sim_world::history::Idle;
 
     #[test]
     fn one_acquisition_in_time_is_enough() {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use quorlock::OwnerId;
 
 use super::{Property, Violation, moment};
-use crate::history::{Access, Answered, History, LockAnswer, NameId, Section};
+use quorlock_sim_world::history::{Access, Answered, History, LockAnswer, NameId, Section};
 
 pub(super) fn check(history: &History) -> Option<Violation> {
     let violations = [beside_a_writer(history), kept_out_by_nobody(history)];
@@ -130,7 +130,7 @@ fn kept_out(history: &History, turn: &LockAnswer, last: Option<(u64, &LockAnswer
 mod tests {
     use super::*;
     use crate::checker::samples::{answered, believed, history};
-    use crate::history::HoldId;
+    use quorlock_sim_world::history::HoldId;
 
     fn stay(access: Access, hold: u32, from: u64, until: u64) -> Section {
         let client = u16::try_from(hold).unwrap();

@@ -1,9 +1,9 @@
 //! The properties that a user's test states with `always!` and `eventually!`.
 
 use super::{Property, Violation, moment};
-use crate::history::History;
-use crate::history::own::{Modality, StatedProperty};
 use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_world::history::History;
+use quorlock_sim_world::history::own::{Modality, StatedProperty};
 
 /// Finds a property of `always!` that was false at a check. If there are several, the earliest violation is reported.
 pub(super) fn always(history: &History) -> Option<Violation> {
@@ -50,7 +50,7 @@ fn of(history: &History, modality: Modality) -> impl Iterator<Item = &StatedProp
 mod tests {
     use super::*;
     use crate::checker::samples::{history, process};
-    use crate::history::own::Breach;
+    use quorlock_sim_world::history::own::Breach;
 
     fn stated(modality: Modality, name: &str, holds: u64, broken: Option<u64>) -> StatedProperty {
         StatedProperty {

@@ -4,7 +4,7 @@
 //! still relies on the longer one.
 
 use super::{Property, Violation};
-use crate::history::History;
+use quorlock_sim_world::history::History;
 
 pub(super) fn check(history: &History) -> Option<Violation> {
     let shrunk = history.shrunk.first()?;
@@ -21,7 +21,7 @@ pub(super) fn check(history: &History) -> Option<Violation> {
 mod tests {
     use super::*;
     use crate::checker::samples::{history, process};
-    use crate::history::{NameId, ShortenedLease};
+    use quorlock_sim_world::history::{NameId, ShortenedLease};
 
     #[test]
     fn a_lease_that_shrinks_is_found() {

@@ -1,8 +1,8 @@
 //! Termination: a run ends by itself.
 
 use super::{Property, Violation, moment};
-use crate::history::History;
 use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_world::history::History;
 
 /// Finds a run that did not end by itself and was stopped.
 pub(super) fn check(history: &History) -> Option<Violation> {
@@ -27,7 +27,7 @@ pub(super) fn check(history: &History) -> Option<Violation> {
 mod tests {
     use super::*;
     use crate::checker::samples::history;
-    use crate::history::{Endless, Process};
+    use quorlock_sim_world::history::{Endless, Process};
 
     #[test]
     fn a_run_that_was_stopped_has_not_ended_and_names_who_went_on() {

@@ -1,7 +1,7 @@
 //! Terms: the terms of leaders grow strictly with each election.
 
 use super::{Property, Violation, moment};
-use crate::history::{History, Reign};
+use quorlock_sim_world::history::{History, Reign};
 
 /// Finds a leader that was elected later than another leader of the same name, but has no larger term.
 ///
@@ -40,7 +40,7 @@ pub(super) fn check(history: &History) -> Option<Violation> {
 mod tests {
     use super::*;
     use crate::checker::samples::{history, reigned};
-    use crate::history::NameId;
+    use quorlock_sim_world::history::NameId;
 
     fn of(reigns: Vec<Reign>) -> Option<Violation> {
         let mut history = history(Vec::new());

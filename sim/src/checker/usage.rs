@@ -1,7 +1,7 @@
 //! Usage: writes of two holds do not interleave, and no update is overwritten before it is read.
 
 use super::{Property, Violation, moment};
-use crate::history::{Accepted, History, HoldId, Written};
+use quorlock_sim_world::history::{Accepted, History, HoldId, Written};
 
 /// Finds a hold that writes to a resource after a later hold has written to it, or that overwrites a write that it has
 /// not read.

@@ -1,7 +1,7 @@
 //! Validity: what guards state about their holds is true.
 
 use super::{Property, Violation};
-use crate::history::{BeliefStatement, History};
+use quorlock_sim_world::history::{BeliefStatement, History};
 
 pub(super) fn check(history: &History) -> Option<Violation> {
     let broken = history.broken.first()?;
@@ -40,7 +40,7 @@ pub(super) fn check(history: &History) -> Option<Violation> {
 mod tests {
     use super::*;
     use crate::checker::samples::{history, process};
-    use crate::history::{BrokenStatement, HoldId, NameId};
+    use quorlock_sim_world::history::{BrokenStatement, HoldId, NameId};
 
     #[test]
     fn a_hold_that_is_not_worth_what_was_said_is_found() {

@@ -20,10 +20,10 @@ use self::table::{CellRow, table};
 use super::{CliError, Form, InLane, chosen, complain, say, say_json};
 use crate::chaos::cell::Observed;
 use crate::chaos::{had, worker};
-use crate::history::Process;
 use crate::plan_file;
 use crate::study::matrix::StormWork;
 use crate::study::predicted::Expected;
+use quorlock_sim_world::history::Process;
 
 /// The part of `chaos --help` below the options.
 pub(super) const HELP: &str = "\

@@ -66,7 +66,7 @@ struct RunOutput<'a> {
     trace: String,
     plan: &'a quorlock_sim_plan::Plan,
     effects: &'a [u32],
-    counters: crate::Counters,
+    counters: quorlock_sim_world::world::Counters,
     holds: u32,
 }
 

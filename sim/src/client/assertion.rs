@@ -7,10 +7,10 @@ use std::pin::Pin;
 use std::sync::Once;
 use std::task::{Context as TaskContext, Poll};
 
-use crate::engine::clients::endless::GivenUp;
-use crate::history::own::{Breach, Mark, Modality, StatedProperty};
-use crate::world::id::ProcessId;
-use crate::world::{World, with};
+use quorlock_sim_world::engine::clients::endless::GivenUp;
+use quorlock_sim_world::history::own::{Breach, Mark, Modality, StatedProperty};
+use quorlock_sim_world::world::id::ProcessId;
+use quorlock_sim_world::world::{World, with};
 
 /// The name of the property that is broken when a client panics.
 pub const NO_PANIC: &str = "no client panics";
@@ -101,7 +101,7 @@ pub fn mark(text: String) {
 }
 
 /// Returns the true time of the client that is being polled, and its process.
-fn moment(world: &World) -> (u64, Option<crate::history::Process>) {
+fn moment(world: &World) -> (u64, Option<quorlock_sim_world::history::Process>) {
     let polled = POLLED.get().filter(|who| who.run == world.run());
     let at = polled.map_or(world.now(), |who| world.moment(who));
     (at, polled.map(ProcessId::process))

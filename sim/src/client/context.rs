@@ -29,21 +29,21 @@ pub use section::SectionHandle;
 
 #[cfg(feature = "locks")]
 use crate::client::subject::{Hold, Subject};
-use crate::engine::clients;
-use crate::history::NameId;
-use crate::history::own::Mark;
-#[cfg(feature = "locks")]
-use crate::history::{Access, HoldId};
 #[cfg(feature = "locks")]
 use crate::model;
-use crate::seam::runtime::{SimRuntime, SimTimer};
-use crate::world::id::{Id, ProcessId, first};
-use crate::world::medium::Medium;
-use crate::world::stop::Stop;
-use crate::world::with;
 use quorlock_sim_plan::draw::{Draw, Purpose};
 use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_plan::{LockKind, Plan};
+use quorlock_sim_world::engine::clients;
+use quorlock_sim_world::history::NameId;
+use quorlock_sim_world::history::own::Mark;
+#[cfg(feature = "locks")]
+use quorlock_sim_world::history::{Access, HoldId};
+use quorlock_sim_world::seam::runtime::{SimRuntime, SimTimer};
+use quorlock_sim_world::world::id::{Id, ProcessId, first};
+use quorlock_sim_world::world::medium::Medium;
+use quorlock_sim_world::world::stop::Stop;
+use quorlock_sim_world::world::with;
 
 /// The error of a future that was dropped by a fault of the plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]

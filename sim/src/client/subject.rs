@@ -6,8 +6,8 @@ use std::time::Duration;
 use quorlock::{AcquireError, ConfirmError, OwnerId, ReleaseError, Token};
 
 pub use crate::client::hold::Hold;
-use crate::history::Access;
 use crate::model;
+use quorlock_sim_world::history::Access;
 
 /// A lock under test.
 #[derive(Clone, Debug)]

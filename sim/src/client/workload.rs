@@ -22,8 +22,8 @@ use std::time::Duration;
 
 use crate::client::context::{Context, Fencing, HeldLock};
 use crate::client::subject::Subject;
-use crate::history::NameId;
 use quorlock_sim_plan::{Watchdog, WorkloadKind};
+use quorlock_sim_world::history::NameId;
 
 /// Returns the work of a client for the plan's workload.
 pub(crate) fn main(ctx: Context) -> Pin<Box<dyn Future<Output = ()>>> {

@@ -15,13 +15,13 @@ use quorlock_core::message::Acquire;
 use quorlock_core::owner::ClientId;
 
 use super::member::{Member, RETENTION};
-use crate::engine::clients::{self, executor};
-use crate::seam::runtime::SimRuntime;
-use crate::world::id::{Id, ProcessId, Seat};
-use crate::world::task::TaskKind;
-use crate::world::with;
 use quorlock_sim_plan::Plan;
 use quorlock_sim_plan::variant::Flaw;
+use quorlock_sim_world::engine::clients::{self, executor};
+use quorlock_sim_world::seam::runtime::SimRuntime;
+use quorlock_sim_world::world::id::{Id, ProcessId, Seat};
+use quorlock_sim_world::world::task::TaskKind;
+use quorlock_sim_world::world::with;
 
 /// The state that the locks of one process share.
 pub(crate) struct ModelClient {

@@ -4,11 +4,11 @@ use quorlock::Name;
 
 use super::client::ModelClient;
 use super::member::Member;
-use crate::history::NameId;
-use crate::world::id::{Id, Seat};
-use crate::world::with;
 use quorlock_sim_plan::LockKind;
 use quorlock_sim_plan::variant::Flaw;
+use quorlock_sim_world::history::NameId;
+use quorlock_sim_world::world::id::{Id, Seat};
+use quorlock_sim_world::world::with;
 
 /// The members of a lock. Each member is one name on one node.
 #[derive(Debug)]

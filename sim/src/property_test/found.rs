@@ -7,10 +7,10 @@ use std::path::Path;
 use super::CodeLocation;
 use crate::checker::Violation;
 use crate::client::assertion::NO_PANIC;
-use crate::history::own::Modality;
 use crate::report::story;
 use crate::simulation::{Run, Verdict};
 use crate::study::shrink::Size;
+use quorlock_sim_world::history::own::Modality;
 
 /// The size of a failure before and after shrinking, and the number of runs that shrinking took.
 pub(super) type Sizes = (Size, Size, u32);

@@ -7,9 +7,9 @@ use std::rc::Rc;
 
 use crate::client::assertion::{Attended, tested};
 use crate::client::context::Context;
-use crate::history::recording::Recording;
 use crate::simulation::{Run, recorded, run_own};
 use quorlock_sim_plan::Plan;
+use quorlock_sim_world::history::recording::Recording;
 
 type TrialClient<W> = Rc<dyn Fn(Context, Rc<W>) -> Pin<Box<dyn Future<Output = ()>>>>;
 

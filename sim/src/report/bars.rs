@@ -2,10 +2,10 @@
 //! paused or down.
 
 use super::scene::{Owner, RowContent, Scene, Shape};
-use crate::history::recording::{ProcessPlace, Recording, Status};
-use crate::history::{Action, Grant, Outcome};
 use crate::simulation::Run;
 use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_world::history::recording::{ProcessPlace, Recording, Status};
+use quorlock_sim_world::history::{Action, Grant, Outcome};
 
 /// Draws all bars, from the lowest layer to the highest.
 pub(super) fn draw(scene: &mut Scene, run: &Run, recording: &Recording) {
@@ -82,7 +82,7 @@ fn waits(scene: &mut Scene, run: &Run) {
         }
         let who = Owner::Place(ProcessPlace::Client(operation.process.client));
         let names = (0u16..64).filter(|bit| operation.names & (1 << bit) != 0);
-        for name in names.map(crate::history::NameId) {
+        for name in names.map(quorlock_sim_world::history::NameId) {
             let Some(row) = scene.row(who, RowContent::Name(name)) else {
                 continue;
             };

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 
 use super::scene::{AXIS, Owner, Row, RowContent, Scene, Swimlane, initial};
 use super::{bars, marks, own};
-use crate::history::recording::{ClockId, ProcessPlace, Recording};
-use crate::history::{NameId, Process};
 use crate::simulation::{Run, Verdict};
+use quorlock_sim_world::history::recording::{ClockId, ProcessPlace, Recording};
+use quorlock_sim_world::history::{NameId, Process};
 
 /// The number of rows above which the rows of a picture are low.
 const FEW_ROWS: usize = 10;

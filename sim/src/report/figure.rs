@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::bars::moment;
 use super::scene::{AXIS, Item, Scene, Shape, Swimlane};
-use crate::history::recording::ProcessPlace;
+use quorlock_sim_world::history::recording::ProcessPlace;
 
 /// Where the figure is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,11 +3,13 @@
 use super::bars::{hold_end, moment, stretch};
 use super::scene::{Owner, RowContent, Scene, Shape, initial};
 use crate::checker::{Property, Violation};
-use crate::history::recording::{Absence, ClockId, MessageSort, ProcessPlace, Recording, Status};
-use crate::history::{Accepted, History, HoldId, Section};
 use crate::simulation::{Run, Verdict};
 use quorlock_sim_plan::fault::{ClientFault, ClientTarget, Fault, FaultKind, NodeFault};
 use quorlock_sim_plan::time::ClockStep;
+use quorlock_sim_world::history::recording::{
+    Absence, ClockId, MessageSort, ProcessPlace, Recording, Status,
+};
+use quorlock_sim_world::history::{Accepted, History, HoldId, Section};
 
 pub(super) fn draw(scene: &mut Scene, run: &Run, recording: &Recording) {
     clocks(scene, recording);

@@ -6,11 +6,11 @@ use quorlock::OwnerId;
 
 use super::bars::{colour, moment, stretch};
 use super::scene::{Owner, RowContent, Scene, Shape};
-use crate::history::NameId;
-use crate::history::own::ResourceCall;
-use crate::history::recording::{Claim, ProcessPlace, Recording};
 use crate::simulation::Run;
 use quorlock_sim_plan::LockKind;
+use quorlock_sim_world::history::NameId;
+use quorlock_sim_world::history::own::ResourceCall;
+use quorlock_sim_world::history::recording::{Claim, ProcessPlace, Recording};
 
 /// The number of last marks and calls that are shown at first.
 const LAST: usize = 14;
@@ -36,7 +36,7 @@ pub(super) fn begun(run: &Run, at: u64) -> Option<u64> {
 pub(super) fn stack(run: &Run, client: u16, view: (u64, u64)) -> Vec<(usize, usize)> {
     let shown = view.1.saturating_sub(view.0);
     let mut free: Vec<u64> = Vec::new();
-    let is_its = |mark: &crate::history::own::Mark| {
+    let is_its = |mark: &quorlock_sim_world::history::own::Mark| {
         mark.process.is_some_and(|process| process.client == client)
     };
     let marks = run.history.marks.iter().enumerate();

@@ -6,10 +6,10 @@ use super::bars::moment;
 use super::figure::{self, EDGE, GUTTER, Use, caption, escaped};
 use super::scene::{AXIS, Scene};
 use crate::checker::Property;
-use crate::history::recording::Recording;
 use crate::report::story::{self, StoryKind, StoryLine};
 use crate::simulation::{Run, Verdict};
 use quorlock_sim_plan::Plan;
+use quorlock_sim_world::history::recording::Recording;
 
 const PAGE_STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");

@@ -1,7 +1,7 @@
 //! The layout of the picture: lanes from top to bottom, with what happened in them from left to right.
 
-use crate::history::NameId;
-use crate::history::recording::{ClockId, ProcessPlace};
+use quorlock_sim_world::history::NameId;
+use quorlock_sim_world::history::recording::{ClockId, ProcessPlace};
 
 /// The picture. Times are in nanoseconds and run from left to right; lengths are in pixels and run downwards.
 #[derive(Debug, Default)]

@@ -2,12 +2,12 @@
 
 use quorlock::NodeTrust;
 
-use crate::history::recording::{Claim, ProcessPlace, Recording, Status};
-use crate::history::{Accepted, Action, Operation, Outcome, Process, Written};
 use crate::simulation::{Run, Verdict};
 use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_plan::variant::Variant;
 use quorlock_sim_plan::{LockKind, Plan};
+use quorlock_sim_world::history::recording::{Claim, ProcessPlace, Recording, Status};
+use quorlock_sim_world::history::{Accepted, Action, Operation, Outcome, Process, Written};
 
 /// One line of a story.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -8,8 +8,8 @@ use std::task::{Context, Poll, Waker};
 
 use quorlock::{Time, Timer};
 
-use crate::seam::runtime::SimTimer;
-use crate::world::id::ProcessId;
+use quorlock_sim_world::seam::runtime::SimTimer;
+use quorlock_sim_world::world::id::ProcessId;
 
 /// The reason why a call to a resource failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]

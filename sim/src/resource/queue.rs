@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use super::{CallError, Service, ServiceClient};
 use crate::client::context::Context;
-use crate::world::with;
 use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_world::world::with;
 
 /// A queue that delivers each item at least once. It delivers an item again if the item was not confirmed in time, and
 /// after a crash.

@@ -8,15 +8,15 @@ use std::time::Duration;
 use super::calling::{CallError, Calling, ResourceReply};
 use crate::client::assertion::unattended;
 use crate::client::context::Context;
-use crate::engine::clients;
-use crate::engine::stop::using;
-use crate::history::own::ResourceCall;
-use crate::world::event::Event;
-use crate::world::id::ProcessId;
-use crate::world::job::Job;
-use crate::world::{World, with};
 use quorlock_sim_plan::draw::{Draw, Purpose};
 use quorlock_sim_plan::{Outage, OutageKind};
+use quorlock_sim_world::engine::clients;
+use quorlock_sim_world::engine::stop::using;
+use quorlock_sim_world::history::own::ResourceCall;
+use quorlock_sim_world::world::event::Event;
+use quorlock_sim_world::world::id::ProcessId;
+use quorlock_sim_world::world::job::Job;
+use quorlock_sim_world::world::{World, with};
 
 /// A service that you define: a function that answers one request after another.
 ///

@@ -10,11 +10,11 @@ use tokio::time::Instant;
 
 use super::time;
 use crate::redis::{RedisServer, micros};
-use crate::world::clock::Clock;
-use crate::world::server::{Server as _, Site, strike};
-use crate::world::session::WallMicros;
 use quorlock_sim_plan::Persistence;
 use quorlock_sim_plan::fault::{Fault, FaultKind, LinkFault, NodeFault, ServerError};
+use quorlock_sim_world::world::clock::Clock;
+use quorlock_sim_world::world::server::{Server as _, Site, strike};
+use quorlock_sim_world::world::session::WallMicros;
 use redis_sim::{Server, SessionId};
 
 /// A server with its clock and its connections.

@@ -6,10 +6,12 @@ use quorlock::OwnerId;
 use serde::Serialize;
 
 use crate::checker::{self, Property};
-use crate::history::{Accepted, Access, Action, Grant, History, HoldId, NameId, Outcome, Process};
 use crate::simulation::{Run, Verdict};
 use crate::study::failure::{self, FileError};
 use quorlock_sim_plan::Plan;
+use quorlock_sim_world::history::{
+    Accepted, Access, Action, Grant, History, HoldId, NameId, Outcome, Process,
+};
 
 /// The version of the format. It is incremented when a key changes its meaning or is removed, but not when a key is
 /// added.

@@ -11,10 +11,10 @@ use super::stream::SimStreams;
 use super::swaps::Swaps;
 use super::transport::{hand_in, is_given_up};
 use super::{cluster, group_name, place, seat_host, sockets};
-use crate::world::id::{ClientId, Id, Seat, first};
-use crate::world::slab::Key;
-use crate::world::{World, with};
 use quorlock_sim_plan::Plan;
+use quorlock_sim_world::world::id::{ClientId, Id, Seat, first};
+use quorlock_sim_world::world::slab::Key;
+use quorlock_sim_world::world::{World, with};
 
 /// How soon a broken connection for wake-ups is noticed. The fast lane takes as long.
 const PING: Duration = Duration::from_millis(100);

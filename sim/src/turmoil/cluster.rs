@@ -4,9 +4,9 @@ use quorlock::transport::{RedisConfig, RedisTransport};
 use redis_sim::{ClusterState, Place, SlotShare, SlotTable};
 
 use super::place;
-use crate::world::id::{NodeId, first};
-use crate::world::shards::{Availability, KnownSlots};
 use quorlock_sim_plan::Plan;
+use quorlock_sim_world::world::id::{NodeId, first};
+use quorlock_sim_world::world::shards::{Availability, KnownSlots};
 
 /// Returns the address of the cluster, which lists all of its nodes.
 pub(super) fn address(plan: &Plan) -> String {

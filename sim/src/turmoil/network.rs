@@ -13,11 +13,11 @@ use turmoil::{Protocol, Segment, Sim};
 use super::{
     Order, SERVERS, STEP, client, client_host, due, node_at, server_host, sockets, step_of,
 };
-use crate::world::id::{ClientId, Id, NodeId, first};
-use crate::world::medium::Driver;
-use crate::world::{World, with};
 use quorlock_sim_plan::Plan;
 use quorlock_sim_plan::draw::{Draw, Purpose};
+use quorlock_sim_world::world::id::{ClientId, Id, NodeId, first};
+use quorlock_sim_world::world::medium::Driver;
+use quorlock_sim_world::world::{World, with};
 
 /// The hosts of one run.
 pub(super) struct TurmoilNetwork {

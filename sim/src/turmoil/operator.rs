@@ -1,12 +1,12 @@
 //! Operations of the plan and the checkers on a server, over a separate connection.
 
 use super::{contains, sockets};
-use crate::engine::nodes::{replicas, wait};
-use crate::history::{Process, Theft};
 use crate::redis::micros;
-use crate::world::World;
-use crate::world::id::{Id, NodeId, first};
-use crate::world::server::{Replicas, Server as _};
+use quorlock_sim_world::engine::nodes::{replicas, wait};
+use quorlock_sim_world::history::{Process, Theft};
+use quorlock_sim_world::world::World;
+use quorlock_sim_world::world::id::{Id, NodeId, first};
+use quorlock_sim_world::world::server::{Replicas, Server as _};
 use redis_sim::SessionId;
 
 /// The field of a read-write lock that contains its mode. It is not a claim.

@@ -5,11 +5,11 @@ use redis_sim::{SessionId, slot_of_key};
 use super::stream::StreamHandle;
 use super::{Order, Sockets, cluster, place};
 use crate::redis::micros;
-use crate::world::id::{ClientId, Id, NodeId, ProcessId, Seat};
-use crate::world::server::{Hand, News, Server, Servers};
-use crate::world::session::{Awaited, Connection, WallMicros};
-use crate::world::shards::KnownSlots;
 use quorlock_sim_plan::fault::InFlight;
+use quorlock_sim_world::world::id::{ClientId, Id, NodeId, ProcessId, Seat};
+use quorlock_sim_world::world::server::{Hand, News, Server, Servers};
+use quorlock_sim_world::world::session::{Awaited, Connection, WallMicros};
+use quorlock_sim_world::world::shards::KnownSlots;
 
 impl Servers for Sockets {
     fn server(&mut self, node: NodeId) -> &mut dyn Server {

@@ -6,8 +6,8 @@ use std::task::{Context, Poll, Waker};
 
 use quorlock::transport::{Channel, Listener, Reply, Request, TransportError, Witness};
 
-use crate::world::id::{ClientId, Seat};
-use crate::world::slab::Key;
+use quorlock_sim_world::world::id::{ClientId, Seat};
+use quorlock_sim_world::world::slab::Key;
 
 pub(super) type OutboxReply = Result<Reply, TransportError>;
 

@@ -14,10 +14,10 @@ use turmoil::net::{TcpListener, TcpStream};
 use super::operator::receive;
 use super::{contains, find_sockets, listening_port, poll_time, sockets};
 use crate::redis::RedisServer;
-use crate::world::id::{ClientId, NodeId, first};
-use crate::world::{World, with};
 use quorlock_sim_plan::Plan;
 use quorlock_sim_plan::draw::{Draw, Purpose, stream};
+use quorlock_sim_world::world::id::{ClientId, NodeId, first};
+use quorlock_sim_world::world::{World, with};
 use redis_sim::{Server, SessionId, Watch};
 
 /// A server and its connections.

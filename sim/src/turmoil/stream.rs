@@ -11,10 +11,10 @@ use turmoil::net::TcpStream;
 
 use super::swaps::Swaps;
 use super::{SERVERS, find_sockets, listening_port, poll_running, poll_time, sockets, step_of};
-use crate::world::id::{ClientId, Id, NodeId, Seat};
-use crate::world::link::Passage;
-use crate::world::slab::Key;
-use crate::world::{World, with};
+use quorlock_sim_world::world::id::{ClientId, Id, NodeId, Seat};
+use quorlock_sim_world::world::link::Passage;
+use quorlock_sim_world::world::slab::Key;
+use quorlock_sim_world::world::{World, with};
 
 /// Connects one client to nodes.
 #[derive(Debug)]

@@ -13,12 +13,12 @@ use quorlock::transport::{
 
 use super::outbox::{Listening, OutboxJob, OutboxReply, Posted, Wakers};
 use super::{find_sockets, sockets};
-use crate::engine::clients;
-use crate::world::id::{ProcessId, Seat};
-use crate::world::medium::address;
-use crate::world::slab::Key;
-use crate::world::{World, with};
 use quorlock_sim_plan::fault::{MessageKind, Towards};
+use quorlock_sim_world::engine::clients;
+use quorlock_sim_world::world::id::{ProcessId, Seat};
+use quorlock_sim_world::world::medium::address;
+use quorlock_sim_world::world::slab::Key;
+use quorlock_sim_world::world::{World, with};
 
 /// The transport from one client process to one node of the plan, through the adapter on the client's host.
 #[derive(Debug)]

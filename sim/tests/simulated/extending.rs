@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use quorlock_sim::history::{Action, Outcome};
 use quorlock_sim::simulation::{Verdict, run};
 use quorlock_sim_plan::generator::PlanGenerator;
 use quorlock_sim_plan::{LockKind, WorkloadKind};
+use quorlock_sim_world::history::{Action, Outcome};
 
 const SEEDS: u64 = 150;
 

@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use quorlock::OwnerId;
-use quorlock_sim::history::{Answered, History};
 use quorlock_sim::simulation::{Verdict, run};
 use quorlock_sim_plan::fault::{ClientFault, Fault, NodeFault};
 use quorlock_sim_plan::time::{ClockStep, SimTime};
 use quorlock_sim_plan::variant::Variant;
 use quorlock_sim_plan::{LockKind, Network, Nodes, Plan, Workload, WorkloadKind};
+use quorlock_sim_world::history::{Answered, History};
 
 /// The number of hand-overs that the run must reach.
 const HANDOVERS: u64 = 10_000;

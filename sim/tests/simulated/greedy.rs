@@ -9,11 +9,11 @@
 use std::rc::Rc;
 
 use quorlock_sim::checker::gaps;
-use quorlock_sim::history::{Action, Outcome};
 use quorlock_sim::simulation::{Verdict, run};
 use quorlock_sim_plan::fault::{Direction, Fault, FaultKind, LinkFault, Trigger};
 use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_plan::{LockKind, Network, Nodes, Plan, Workload, WorkloadKind};
+use quorlock_sim_world::history::{Action, Outcome};
 
 /// The figures of several seeds.
 #[derive(Debug)]

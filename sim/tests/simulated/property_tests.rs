@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use quorlock_sim::checker::Property;
 use quorlock_sim::context::Context;
-use quorlock_sim::history::own::Modality;
 use quorlock_sim::property_test::{CodeLocation, Found, PropertyTest, Shortfall};
 use quorlock_sim::resource::{KeyValueStore, Queue, Service, Table, TransactionError};
 use quorlock_sim::{always, eventually, mark, sometimes};
+use quorlock_sim_world::history::own::Modality;
 
 fn folder(name: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)

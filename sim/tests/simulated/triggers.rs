@@ -3,13 +3,13 @@
 use std::rc::Rc;
 
 use quorlock_sim::plan_file;
-use quorlock_sim::recording::MessageSort;
 use quorlock_sim::shrink::shrink;
 use quorlock_sim::simulation::{Run, Verdict, run, run_recorded};
 use quorlock_sim_plan::fault::{ClientFault, ClientTarget, Fault, NodeFault, Repeats, Trigger};
 use quorlock_sim_plan::time::{ClockStep, SimTime};
 use quorlock_sim_plan::variant::Variant;
 use quorlock_sim_plan::{LockKind, MinReplicas, Persistence, Plan, Wait};
+use quorlock_sim_world::history::recording::MessageSort;
 
 const HOLDER: ClientTarget = ClientTarget::Holder { name: None };
 

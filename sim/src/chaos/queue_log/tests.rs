@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::checker::{Property, Violation, check_one};
-use crate::history::History;
+use quorlock_sim_world::history::History;
 
 /// The wall clock of the server, in milliseconds.
 const WALL: u64 = 1_764_110_000_000;

@@ -3,7 +3,7 @@
 use super::*;
 use crate::chaos::beside::SharedWith;
 use crate::chaos::verdict::{Observed, Vacuous};
-use crate::history::Access;
+use quorlock_sim_world::history::Access;
 
 const BEGAN: u64 = 1_000;
 

@@ -4,10 +4,10 @@ use quorlock::OwnerId;
 
 use super::Context;
 use super::record::Begun;
-use crate::engine::{clients, stop};
-use crate::history::{Action, HoldId, NameId, Outcome, Reign};
-use crate::world::id::ProcessId;
-use crate::world::with;
+use quorlock_sim_world::engine::{clients, stop};
+use quorlock_sim_world::history::{Action, HoldId, NameId, Outcome, Reign};
+use quorlock_sim_world::world::id::ProcessId;
+use quorlock_sim_world::world::with;
 
 /// A candidate that waits for its election. The history records it as an acquisition.
 #[derive(Debug)]

@@ -6,11 +6,13 @@ use quorlock::{AcquireError, ConfirmError, OwnerId, ReleaseError};
 
 use super::{Cancelled, Context};
 use crate::client::subject::{Hold, Subject, SubjectGuard};
-use crate::engine::clients;
-use crate::history::{Accepted, Access, Action, Grant, HoldId, NameId, Operation, Outcome};
-use crate::seam::store::Writing;
-use crate::world::store::StoreRequest;
-use crate::world::with;
+use quorlock_sim_world::engine::clients;
+use quorlock_sim_world::history::{
+    Accepted, Access, Action, Grant, HoldId, NameId, Operation, Outcome,
+};
+use quorlock_sim_world::seam::store::Writing;
+use quorlock_sim_world::world::store::StoreRequest;
+use quorlock_sim_world::world::with;
 
 /// A guard, with the id of its hold in the history.
 #[derive(Debug)]
@@ -340,13 +342,16 @@ impl Context {
         let process = self.who.process();
         with(|world| {
             let at = world.moment(self.who);
-            world.history.counts.push(crate::history::Count {
-                process,
-                hold: held.hold,
-                at,
-                counted,
-                expected,
-            });
+            world
+                .history
+                .counts
+                .push(quorlock_sim_world::history::Count {
+                    process,
+                    hold: held.hold,
+                    at,
+                    counted,
+                    expected,
+                });
         });
     }
 }

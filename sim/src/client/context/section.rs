@@ -7,14 +7,14 @@ use quorlock::Time;
 use quorlock_core::lease::Lease;
 
 use crate::client::subject::Hold;
-use crate::engine::{clients, stop};
-use crate::history::{self, Access, BeliefStatement, BrokenStatement, HoldId};
-use crate::world::World;
-use crate::world::id::{Id, ProcessId};
-use crate::world::with;
 use quorlock_sim_plan::fault::{Fault, Kind};
 use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_plan::{Lane, LockKind, Plan};
+use quorlock_sim_world::engine::{clients, stop};
+use quorlock_sim_world::history::{self, Access, BeliefStatement, BrokenStatement, HoldId};
+use quorlock_sim_world::world::World;
+use quorlock_sim_world::world::id::{Id, ProcessId};
+use quorlock_sim_world::world::with;
 
 /// The record of a client inside a critical section. Dropping it records that the client has left.
 ///

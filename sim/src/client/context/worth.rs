@@ -6,13 +6,13 @@ use super::record::LastGuard;
 use super::section::longest_validity;
 use super::{Context, HeldLock};
 use crate::client::subject::Hold;
-use crate::engine::clients;
-use crate::engine::nodes::execution::claims_of;
-use crate::history::{BeliefStatement, BrokenStatement, NameId};
-use crate::world::with;
 use quorlock_sim_plan::fault::{Fault, Kind};
 use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_plan::{Lane, LockKind, WorkloadKind};
+use quorlock_sim_world::engine::clients;
+use quorlock_sim_world::engine::nodes::execution::claims_of;
+use quorlock_sim_world::history::{BeliefStatement, BrokenStatement, NameId};
+use quorlock_sim_world::world::with;
 
 fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)

@@ -11,8 +11,8 @@ use quorlock::{Candidacy, LeaderEvent, Leadership};
 use super::{any, hold_span, think};
 use crate::client::context::{Context, LeadershipRecord};
 use crate::client::subject::{Hold as _, Subject};
-use crate::history::NameId;
 use quorlock_sim_plan::variant::Flaw;
+use quorlock_sim_world::history::NameId;
 
 /// The largest number of terms in one campaign.
 const TERMS: u64 = 4;

@@ -7,9 +7,9 @@ use quorlock::{AcquireError, Owner};
 use super::{exclusion, hold_span, is_renewed, names_of, think, two};
 use crate::client::context::{Context, Fencing, HeldLock, SectionHandle};
 use crate::client::subject::Subject;
-use crate::history::{Access, HoldId, NameId};
 use quorlock_sim_plan::LockKind;
 use quorlock_sim_plan::variant::Flaw;
+use quorlock_sim_world::history::{Access, HoldId, NameId};
 
 pub(super) async fn client(ctx: Context) {
     two(work(&ctx), work(&ctx)).await;

@@ -2,7 +2,7 @@
 
 use super::{Target, any, hold_span, think};
 use crate::client::context::{Context, Fencing};
-use crate::history::Accepted;
+use quorlock_sim_world::history::Accepted;
 
 /// Runs the workload. Writes always carry the token; `reading` selects whether reads do too.
 pub(super) async fn client(ctx: Context, reading: Fencing) {

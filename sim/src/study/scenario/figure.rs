@@ -5,8 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::history::{Accepted, History, HoldId, NameId};
 use crate::simulation::Run;
+use quorlock_sim_world::history::{Accepted, History, HoldId, NameId};
 
 /// A measurement, with the published result.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]

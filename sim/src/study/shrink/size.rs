@@ -1,9 +1,9 @@
 //! The identity and the size of a failure.
 
 use crate::checker::{Property, Violation};
-use crate::history::Operation;
 use crate::simulation::{Run, Verdict};
 use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_world::history::Operation;
 use serde::Serialize;
 
 /// What makes two failures the same: the property that is broken, and the roles of the clients that break it.
