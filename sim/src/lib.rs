@@ -9,7 +9,7 @@
 //! | everything that a run depends on | [`quorlock_sim_plan`] |
 //! | what goes wrong | [`quorlock_sim_plan::fault`] |
 //! | what happened | [`quorlock_sim_world::history`] |
-//! | what must hold | [`checker`] |
+//! | what must hold | [`quorlock_sim_check`] |
 //! | a Redis server without sockets or clocks | the crate `redis-sim` |
 //! | simulated servers on real ports | [`serve`] |
 //! | locks with deliberate flaws | [`quorlock_sim_plan::variant`], [`model`] |
@@ -54,7 +54,6 @@ pub mod simulation;
 pub mod turmoil;
 
 // Properties, histories and plans.
-pub mod checker;
 #[cfg(feature = "locks")]
 pub mod plan_file;
 
@@ -66,7 +65,6 @@ pub use client::{assertion, context};
 pub use quorlock_sim_macros::test;
 pub use quorlock_sim_plan as plan;
 pub use quorlock_sim_world::history;
-pub use report::story;
 pub use study::shrink;
 #[cfg(feature = "campaigns")]
 pub use study::{campaign, export, matrix, part, scenario};

@@ -62,9 +62,9 @@ pub use found::{Found, Passed, Shortfall, Violated};
 pub use site::CodeLocation;
 
 use crate::client::context::Context;
-use crate::simulation::{Run, Verdict};
 use crate::study::shrink::Taken;
 use found::Tally;
+use quorlock_sim_check::run::{Run, Verdict};
 use quorlock_sim_plan::Plan;
 use quorlock_sim_plan::generator::FaultChoice;
 use quorlock_sim_plan::property::Property;

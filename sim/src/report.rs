@@ -10,9 +10,8 @@ mod marks;
 mod own;
 mod page;
 mod scene;
-pub mod story;
 
-use crate::simulation::Run;
+use quorlock_sim_check::run::Run;
 use quorlock_sim_world::history::recording::Recording;
 
 /// Returns a complete HTML page about a run.

@@ -8,76 +8,17 @@ use std::rc::Rc;
 #[cfg(feature = "locks")]
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
-use crate::checker::{Violation, check};
 use crate::client::context::Context;
 #[cfg(feature = "locks")]
 use crate::client::workload;
 use crate::turmoil::Bytes;
-use quorlock_sim_plan::fault::{ClientTarget, Fault, FaultKind, Trigger};
-use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_check::run::{self, Run, recorded};
 use quorlock_sim_plan::{Lane, Plan};
-use quorlock_sim_world::engine;
-use quorlock_sim_world::history::History;
+use quorlock_sim_world::engine::Ended;
 use quorlock_sim_world::history::recording::Recording;
 use quorlock_sim_world::seam::medium::Values;
 use quorlock_sim_world::world::medium::Medium;
 use quorlock_sim_world::world::task::Program;
-use quorlock_sim_world::world::{Counters, with};
-
-/// The verdict of a run.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// Every demanded property holds.
-    Holds,
-    /// A property is violated.
-    Violated(Violation),
-    /// The run shows nothing, because no client acquired anything. With a user's own clients: no client did anything.
-    Vacuous,
-}
-
-/// The result of one run.
-#[derive(Clone, Debug)]
-pub struct Run {
-    /// The plan that was run. Each repeated fault is replaced by its single faults.
-    pub plan: Rc<Plan>,
-    /// The verdict.
-    pub verdict: Verdict,
-    /// A hash of everything that happened. Two runs have the same hash only if they are the same, event for event.
-    pub trace: u64,
-    /// The history of the run.
-    pub history: History,
-    /// How many times each fault of the plan had an effect.
-    pub effects: Vec<u32>,
-    /// The numbers of events, requests and answers.
-    pub counters: Counters,
-    /// The length of the run in true time.
-    pub lasted: SimTime,
-}
-
-impl Run {
-    /// Returns a fault of the plan as it happened, with its actual time and client. Returns `None` if it never began.
-    #[must_use]
-    pub fn happened(&self, index: usize) -> Option<Fault> {
-        let fault = self.plan.faults.get(index)?;
-        if fault.is_fixed() {
-            return Some(fault.clone());
-        }
-        let began = self
-            .history
-            .began
-            .iter()
-            .find(|began| began.fault == index)?;
-        let mut fault = fault.clone();
-        fault.when = Trigger::At(SimTime::nanos(began.at));
-        if let (FaultKind::Client { client, .. }, Some(number)) = (&mut fault.what, began.client) {
-            *client = ClientTarget::Client(number);
-        }
-        Some(fault)
-    }
-}
 
 /// Runs the workload of a plan. The plan must be valid.
 #[cfg(feature = "locks")]
@@ -91,16 +32,6 @@ pub fn run(plan: &Rc<Plan>) -> Run {
 #[must_use]
 pub fn run_recorded(plan: &Rc<Plan>) -> (Run, Recording) {
     recorded(|| run(plan))
-}
-
-/// Calls `run`, and records what an observer can see of that run.
-pub(crate) fn recorded(run: impl FnOnce() -> Run) -> (Run, Recording) {
-    with(|world| world.recording = Some(Box::default()));
-    let mut run = run();
-    let recording = with(|world| world.recording.take());
-    let mut recording = recording.map(|recording| *recording).unwrap_or_default();
-    recording.name_acquired(&mut run.history);
-    (run, recording)
 }
 
 #[cfg(feature = "locks")]
@@ -122,7 +53,7 @@ pub(crate) fn run_own(
 
 /// Returns whether a user's own clients did anything. Clients may leave no record, so grants by nodes, marks, and
 /// calls to resources count too.
-fn is_own_work_shown(ended: &engine::Ended) -> bool {
+fn is_own_work_shown(ended: &Ended) -> bool {
     let history = &ended.history;
     let has_said = !history.marks.is_empty() || !history.stated.is_empty();
     let has_asked = history.asked.iter().any(|asked| asked.done.is_some());
@@ -141,29 +72,14 @@ fn run_all(
     plan: &Rc<Plan>,
     main: impl Fn(Context) -> Pin<Box<dyn Future<Output = ()>>> + 'static,
     end: impl Fn() + 'static,
-    is_work_shown: impl Fn(&engine::Ended) -> bool,
+    is_work_shown: impl Fn(&Ended) -> bool,
 ) -> Run {
-    let plan = &plan.spelled_out();
     let medium = medium(plan.lane);
-    let program = {
+    let program = |plan: &Rc<Plan>| {
         let plan = Rc::clone(plan);
         Program::new(move |who| main(Context::new(who, &plan, medium))).ending(end)
     };
-    let ended = engine::run(plan, medium, program);
-    let verdict = match check(&ended.history, &plan.not_demanded) {
-        Some(violation) => Verdict::Violated(violation),
-        None if !is_work_shown(&ended) => Verdict::Vacuous,
-        None => Verdict::Holds,
-    };
-    Run {
-        plan: Rc::clone(plan),
-        verdict,
-        trace: ended.trace,
-        history: ended.history,
-        effects: ended.effects,
-        counters: ended.counters,
-        lasted: ended.lasted,
-    }
+    run::run(plan, medium, program, is_work_shown)
 }
 
 #[cfg(feature = "locks")]

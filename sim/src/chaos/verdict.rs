@@ -9,7 +9,8 @@ use super::counts::{beside_each_other, during_holds, hand_overs};
 use super::network::Network;
 use super::violation::Break;
 use super::waits::WaitCounts;
-use crate::checker::{Property, check_one};
+use quorlock_sim_check::check_one;
+use quorlock_sim_plan::property::Property;
 use quorlock_sim_world::history::{Access, History, HoldId, Section};
 
 /// The observations of one lock under the faults of one plan.

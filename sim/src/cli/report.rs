@@ -8,9 +8,10 @@ use serde::Serialize;
 
 use super::chosen::Chosen;
 use super::{CliError, Form, say, say_json, write_file};
-use crate::report::story;
 use crate::report::{figure, page};
-use crate::simulation::{Verdict, run_recorded};
+use crate::simulation::run_recorded;
+use quorlock_sim_check::run::Verdict;
+use quorlock_sim_check::story;
 use quorlock_sim_plan::Lane;
 
 /// Write a page for the browser that shows a run: what clients believed, what nodes stored, and what went wrong.

@@ -8,8 +8,9 @@ use serde::Serialize;
 
 use super::{CliError, Drawn, Form, InLane, chosen, say, say_json, write_file};
 use crate::plan_file;
-use crate::report::story;
-use crate::simulation::{Run, Verdict, run};
+use crate::simulation::run;
+use quorlock_sim_check::run::{Run, Verdict};
+use quorlock_sim_check::story;
 
 /// Run one seed, or a plan from a file, and print its story.
 #[derive(Debug, Args)]

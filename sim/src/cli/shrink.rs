@@ -7,10 +7,11 @@ use serde::Serialize;
 
 use super::chosen::Chosen;
 use super::{CliError, Form, say, say_json, write_file};
-use crate::simulation::{Verdict, run};
+use crate::simulation::run;
 use crate::study::failure::Failure;
 use crate::study::progress::{self, Counting};
 use crate::study::shrink::{Identity, Shrunk, Size, shrink};
+use quorlock_sim_check::run::Verdict;
 
 /// Shrink a failure to a smaller plan that fails in the same way.
 ///
@@ -79,7 +80,7 @@ impl Shrink {
             say(&format!("before: {}", in_words(&shrunk.before)));
             say(&format!("after:  {}", in_words(&shrunk.after)));
             say(&format!("{} runs", shrunk.runs));
-            say(&crate::report::story::summary(&shrunk.run));
+            say(&quorlock_sim_check::story::summary(&shrunk.run));
             say(&format!("quorlock-sim replay {}", self.out.display()));
         }
         Ok(0)

@@ -5,11 +5,11 @@ use std::fmt;
 use std::path::Path;
 
 use super::CodeLocation;
-use crate::checker::Violation;
 use crate::client::assertion::NO_PANIC;
-use crate::report::story;
-use crate::simulation::{Run, Verdict};
 use crate::study::shrink::Size;
+use quorlock_sim_check::Violation;
+use quorlock_sim_check::run::{Run, Verdict};
+use quorlock_sim_check::story;
 use quorlock_sim_world::history::own::Modality;
 
 /// The size of a failure before and after shrinking, and the number of runs that shrinking took.

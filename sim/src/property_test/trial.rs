@@ -7,7 +7,8 @@ use std::rc::Rc;
 
 use crate::client::assertion::{Attended, tested};
 use crate::client::context::Context;
-use crate::simulation::{Run, recorded, run_own};
+use crate::simulation::run_own;
+use quorlock_sim_check::run::{Run, recorded};
 use quorlock_sim_plan::Plan;
 use quorlock_sim_world::history::recording::Recording;
 

@@ -2,7 +2,7 @@
 //! paused or down.
 
 use super::scene::{Owner, RowContent, Scene, Shape};
-use crate::simulation::Run;
+use quorlock_sim_check::run::Run;
 use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_world::history::recording::{ProcessPlace, Recording, Status};
 use quorlock_sim_world::history::{Action, Grant, Outcome};

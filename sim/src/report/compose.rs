@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use super::scene::{AXIS, Owner, Row, RowContent, Scene, Swimlane, initial};
 use super::{bars, marks, own};
-use crate::simulation::{Run, Verdict};
+use quorlock_sim_check::run::{Run, Verdict};
 use quorlock_sim_world::history::recording::{ClockId, ProcessPlace, Recording};
 use quorlock_sim_world::history::{NameId, Process};
 
@@ -56,7 +56,7 @@ impl Scene {
         let mut scene = Scene {
             end,
             height: AXIS,
-            summary: crate::report::story::summary(run),
+            summary: quorlock_sim_check::story::summary(run),
             ..Scene::default()
         };
         scene.view = scene.view(run, recording);

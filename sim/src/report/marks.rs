@@ -2,9 +2,10 @@
 
 use super::bars::{hold_end, moment, stretch};
 use super::scene::{Owner, RowContent, Scene, Shape, initial};
-use crate::checker::{Property, Violation};
-use crate::simulation::{Run, Verdict};
+use quorlock_sim_check::Violation;
+use quorlock_sim_check::run::{Run, Verdict};
 use quorlock_sim_plan::fault::{ClientFault, ClientTarget, Fault, FaultKind, NodeFault};
+use quorlock_sim_plan::property::Property;
 use quorlock_sim_plan::time::ClockStep;
 use quorlock_sim_world::history::recording::{
     Absence, ClockId, MessageSort, ProcessPlace, Recording, Status,

@@ -6,7 +6,7 @@ use quorlock::OwnerId;
 
 use super::bars::{colour, moment, stretch};
 use super::scene::{Owner, RowContent, Scene, Shape};
-use crate::simulation::Run;
+use quorlock_sim_check::run::Run;
 use quorlock_sim_plan::LockKind;
 use quorlock_sim_world::history::NameId;
 use quorlock_sim_world::history::own::ResourceCall;

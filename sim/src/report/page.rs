@@ -5,10 +5,10 @@ use std::fmt::Write;
 use super::bars::moment;
 use super::figure::{self, EDGE, GUTTER, Use, caption, escaped};
 use super::scene::{AXIS, Scene};
-use crate::checker::Property;
-use crate::report::story::{self, StoryKind, StoryLine};
-use crate::simulation::{Run, Verdict};
+use quorlock_sim_check::run::{Run, Verdict};
+use quorlock_sim_check::story::{self, StoryKind, StoryLine};
 use quorlock_sim_plan::Plan;
+use quorlock_sim_plan::property::Property;
 use quorlock_sim_world::history::recording::Recording;
 
 const PAGE_STYLE: &str = include_str!("page.css");

@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-use crate::simulation::{Run, Verdict, run};
+use crate::simulation::run;
 use crate::study::export;
 use crate::study::failure::{Failure, FileError};
 use crate::study::patience::Patience;
 use crate::study::pool::share_out;
 use crate::study::progress::{self, Counting};
+use quorlock_sim_check::run::{Run, Verdict};
 use quorlock_sim_plan::fault::Kind;
 use quorlock_sim_plan::generator::PlanGenerator;
 

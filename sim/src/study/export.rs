@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use quorlock::OwnerId;
 use serde::Serialize;
 
-use crate::checker::{self, Property};
-use crate::simulation::{Run, Verdict};
 use crate::study::failure::{self, FileError};
+use quorlock_sim_check::run::{Run, Verdict};
 use quorlock_sim_plan::Plan;
+use quorlock_sim_plan::property::Property;
 use quorlock_sim_world::history::{
     Accepted, Access, Action, Grant, History, HoldId, NameId, Outcome, Process,
 };
@@ -75,7 +75,8 @@ fn push(text: &mut String, line: &impl Serialize) {
 
 fn header(run: &Run) -> HistoryHeader<'_> {
     let history = &run.history;
-    let is_violated = |property: &Property| checker::check_one(*property, history).is_some();
+    let is_violated =
+        |property: &Property| quorlock_sim_check::check_one(*property, history).is_some();
     HistoryHeader {
         format: "quorlock-history",
         format_version: FORMAT,
@@ -84,7 +85,7 @@ fn header(run: &Run) -> HistoryHeader<'_> {
         trace: format!("{:016x}", run.trace),
         verdict: &run.verdict,
         violated: Property::ALL.into_iter().filter(is_violated).collect(),
-        overlaps: checker::overlaps(history),
+        overlaps: quorlock_sim_check::overlaps(history),
         plan: &run.plan,
     }
 }

@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::simulation::{Run, Verdict};
 use crate::study::TEST_FAILURE;
+use quorlock_sim_check::run::{Run, Verdict};
 use quorlock_sim_plan::Plan;
 
 /// The version of this simulator. Only the version that wrote a plan repeats the run exactly.

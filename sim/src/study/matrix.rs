@@ -20,12 +20,14 @@ pub use examples::Example;
 #[cfg(all(unix, feature = "chaos"))]
 pub(crate) use {class::STORMS_ONLY, contender::STORM_LOCKS, storm::Storm, work::StormWork};
 
-use crate::checker::{Property, check_one};
-use crate::simulation::{Verdict, run};
+use crate::simulation::run;
 use crate::study::pool::share_out;
 use crate::study::progress::{self, Counting};
 use crate::study::scenario::Interval;
+use quorlock_sim_check::check_one;
+use quorlock_sim_check::run::Verdict;
 use quorlock_sim_plan::Plan;
+use quorlock_sim_plan::property::Property;
 
 /// The configuration of a matrix.
 #[derive(Clone, Debug)]

@@ -10,11 +10,12 @@ use std::rc::Rc;
 use serde::{Deserialize, Serialize};
 
 use crate::chaos::cell::Observed;
-use crate::checker::{Property, check_one, overlaps};
 use crate::simulation::run;
 use crate::study::pool::share_out;
 pub(crate) use print::PrintedMatrix;
+use quorlock_sim_check::{check_one, overlaps};
 use quorlock_sim_plan::Plan;
+use quorlock_sim_plan::property::Property;
 
 /// The results of one lock under the storms of one class.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

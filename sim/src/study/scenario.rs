@@ -11,8 +11,8 @@ mod judge;
 
 use serde::{Deserialize, Serialize};
 
-use crate::checker::Property;
 use quorlock_sim_plan::Plan;
+use quorlock_sim_plan::property::Property;
 
 pub use catalog::{built_in, find};
 pub use figure::{Figure, Interval, Measure, Measured};

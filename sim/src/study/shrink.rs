@@ -19,10 +19,10 @@ use recorded::Recorded;
 pub(crate) use size::Taken;
 pub use size::{Identity, Size};
 
-use crate::checker::Property;
-use crate::simulation::{Run, Verdict};
+use quorlock_sim_check::run::{Run, Verdict};
 use quorlock_sim_plan::Plan;
 use quorlock_sim_plan::fault::Fault;
+use quorlock_sim_plan::property::Property;
 use quorlock_sim_plan::time::SimTime;
 
 /// The result of shrinking.

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::plan_file::{self, PlanFileError};
-use crate::simulation::Run;
 use crate::study::TEST_FAILURE;
 use crate::study::failure::{Failure, FileError};
+use quorlock_sim_check::run::Run;
 use quorlock_sim_plan::Plan;
 
 /// The content of a file.

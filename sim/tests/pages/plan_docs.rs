@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use quorlock_sim::checker::Property;
 use quorlock_sim::plan_file;
 use quorlock_sim::scenario;
 use quorlock_sim_plan::WorkloadKind;
 use quorlock_sim_plan::fault::Kind;
+use quorlock_sim_plan::property::Property;
 use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_plan::variant::Variant;
 use quorlock_sim_plan::{

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use quorlock_sim::context::Context;
-use quorlock_sim::simulation::{Simulation, Verdict};
+use quorlock_sim::simulation::Simulation;
+use quorlock_sim_check::run::Verdict;
 use quorlock_sim_plan::fault::{Fault, FaultKind, Trigger};
 use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_plan::{Lane, Nodes, Plan, Watchdog, Workload};

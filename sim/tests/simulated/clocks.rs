@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use quorlock_sim::context::Context;
-use quorlock_sim::simulation::{Simulation, Verdict};
+use quorlock_sim::simulation::Simulation;
+use quorlock_sim_check::run::Verdict;
 use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_plan::{LockKind, Nodes, Plan, Remedies, Workload};
 

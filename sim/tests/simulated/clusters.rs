@@ -6,8 +6,9 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use quorlock_sim::simulation::{Run, Simulation, Verdict, run};
+use quorlock_sim::simulation::{Simulation, run};
 use quorlock_sim::sockets::Lacks;
+use quorlock_sim_check::run::{Run, Verdict};
 use quorlock_sim_plan::fault::{Fault, Kind};
 use quorlock_sim_plan::generator::{Deployment, FaultChoice, PlanGenerator};
 use quorlock_sim_plan::{Lane, LockKind, Plan};

@@ -4,10 +4,11 @@ use std::future::{pending, poll_fn};
 use std::task::Poll;
 use std::time::Duration;
 
-use quorlock_sim::checker::Property;
 use quorlock_sim::context::Context;
-use quorlock_sim::simulation::{Run, Simulation, Verdict};
+use quorlock_sim::simulation::Simulation;
+use quorlock_sim_check::run::{Run, Verdict};
 use quorlock_sim_plan::Plan;
+use quorlock_sim_plan::property::Property;
 use quorlock_sim_plan::time::SimTime;
 
 fn plan() -> Plan {

@@ -5,7 +5,8 @@ use std::num::NonZeroUsize;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use quorlock_sim::simulation::{Verdict, run};
+use quorlock_sim::simulation::run;
+use quorlock_sim_check::run::Verdict;
 use quorlock_sim_plan::generator::{Deployment, PlanGenerator};
 use quorlock_sim_plan::{Lane, LockKind, WorkloadKind};
 

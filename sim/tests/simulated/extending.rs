@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use quorlock_sim::simulation::{Verdict, run};
+use quorlock_sim::simulation::run;
+use quorlock_sim_check::run::Verdict;
 use quorlock_sim_plan::generator::PlanGenerator;
 use quorlock_sim_plan::{LockKind, WorkloadKind};
 use quorlock_sim_world::history::{Action, Outcome};

@@ -8,10 +8,12 @@
 use std::path::Path;
 use std::rc::Rc;
 
-use quorlock_sim::checker::{Property, Violation};
 use quorlock_sim::plan_file;
-use quorlock_sim::simulation::{Verdict, run};
+use quorlock_sim::simulation::run;
+use quorlock_sim_check::Violation;
+use quorlock_sim_check::run::Verdict;
 use quorlock_sim_plan::Plan;
+use quorlock_sim_plan::property::Property;
 
 /// Returns a plan with holds on three nodes, each with a replica, and with these faults.
 fn plan(faults: &str) -> Plan {

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use quorlock::OwnerId;
-use quorlock_sim::simulation::{Verdict, run};
+use quorlock_sim::simulation::run;
+use quorlock_sim_check::run::Verdict;
 use quorlock_sim_plan::fault::{ClientFault, Fault, NodeFault};
 use quorlock_sim_plan::time::{ClockStep, SimTime};
 use quorlock_sim_plan::variant::Variant;

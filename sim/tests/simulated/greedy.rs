@@ -8,8 +8,9 @@
 
 use std::rc::Rc;
 
-use quorlock_sim::checker::gaps;
-use quorlock_sim::simulation::{Verdict, run};
+use quorlock_sim::simulation::run;
+use quorlock_sim_check::gaps;
+use quorlock_sim_check::run::Verdict;
 use quorlock_sim_plan::fault::{Direction, Fault, FaultKind, LinkFault, Trigger};
 use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_plan::{LockKind, Network, Nodes, Plan, Workload, WorkloadKind};

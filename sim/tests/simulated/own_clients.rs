@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use quorlock_sim::checker::Property;
 use quorlock_sim::context::Context;
-use quorlock_sim::simulation::{Simulation, Verdict};
+use quorlock_sim::simulation::Simulation;
+use quorlock_sim_check::run::Verdict;
 use quorlock_sim_plan::fault::{
     ClientFault, Direction, Fault, FaultKind, LinkFault, NodeFault, Suspended, Trigger,
 };
 use quorlock_sim_plan::generator::PlanGenerator;
+use quorlock_sim_plan::property::Property;
 use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_plan::{LockKind, Nodes, Persistence, Plan, Watchdog, Workload};
 

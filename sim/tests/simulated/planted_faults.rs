@@ -10,9 +10,10 @@ mod plans;
 
 use std::rc::Rc;
 
-use quorlock_sim::checker::Property;
-use quorlock_sim::simulation::{Verdict, run};
+use quorlock_sim::simulation::run;
+use quorlock_sim_check::run::Verdict;
 use quorlock_sim_plan::generator::PlanGenerator;
+use quorlock_sim_plan::property::Property;
 use quorlock_sim_plan::variant::Variant;
 use quorlock_sim_plan::{LockKind, Plan, WorkloadKind};
 

@@ -14,7 +14,8 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use proptest::test_runner::{RngSeed, TestCaseError, TestError, TestRunner};
 use quorlock_sim::plan_file;
-use quorlock_sim::simulation::{Verdict, run};
+use quorlock_sim::simulation::run;
+use quorlock_sim_check::run::Verdict;
 use quorlock_sim_plan::fault::{
     ClientFault, Direction, Fault, FaultKind, InFlight, LinkFault, NodeFault, ServerError,
     Suspended, Trigger,

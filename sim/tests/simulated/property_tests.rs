@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use quorlock_sim::checker::Property;
 use quorlock_sim::context::Context;
 use quorlock_sim::property_test::{CodeLocation, Found, PropertyTest, Shortfall};
 use quorlock_sim::resource::{KeyValueStore, Queue, Service, Table, TransactionError};
 use quorlock_sim::{always, eventually, mark, sometimes};
+use quorlock_sim_plan::property::Property;
 use quorlock_sim_world::history::own::Modality;
 
 fn folder(name: &str) -> std::path::PathBuf {

@@ -3,8 +3,9 @@
 use std::process::{Command, Output};
 use std::rc::Rc;
 
-use quorlock_sim::simulation::{Run, Verdict, run};
+use quorlock_sim::simulation::run;
 use quorlock_sim::sockets::Lacks;
+use quorlock_sim_check::run::{Run, Verdict};
 use quorlock_sim_plan::generator::{Deployment, FaultChoice, PlanGenerator};
 use quorlock_sim_plan::{Lane, LockKind, Plan};
 

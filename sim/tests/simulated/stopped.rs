@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use quorlock_sim::context::Context;
 use quorlock_sim::plan_file::parse;
-use quorlock_sim::simulation::{Run, Simulation, Verdict, run};
+use quorlock_sim::simulation::{Simulation, run};
+use quorlock_sim_check::run::{Run, Verdict};
 use quorlock_sim_plan::fault::{Direction, Fault, FaultKind, LinkFault, Trigger};
 use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_plan::{Nodes, Plan, Workload};

@@ -4,7 +4,8 @@ use std::rc::Rc;
 
 use quorlock_sim::plan_file;
 use quorlock_sim::shrink::shrink;
-use quorlock_sim::simulation::{Run, Verdict, run, run_recorded};
+use quorlock_sim::simulation::{run, run_recorded};
+use quorlock_sim_check::run::{Run, Verdict};
 use quorlock_sim_plan::fault::{ClientFault, ClientTarget, Fault, NodeFault, Repeats, Trigger};
 use quorlock_sim_plan::time::{ClockStep, SimTime};
 use quorlock_sim_plan::variant::Variant;

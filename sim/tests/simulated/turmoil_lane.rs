@@ -79,7 +79,7 @@ fn what_the_assumptions_allow_breaks_nothing_and_what_happens_is_not_nothing() {
     for (lock, name) in LOCKS {
         for seed in 0..4 {
             let ended = run(&plan(lock, FaultChoice::Inside, seed));
-            let is_fine = !matches!(ended.verdict, simulation::Verdict::Violated(_));
+            let is_fine = !matches!(ended.verdict, quorlock_sim_check::run::Verdict::Violated(_));
             assert!(is_fine, "{name} {seed}: {:?}", ended.verdict);
             holds += ended.history.holds;
             assert!(0 < ended.counters.commands, "{name} {seed}");
@@ -102,7 +102,8 @@ fn fair_and_read_write_locks_do_here_what_they_are_to_do() {
                 plan.workload.kind = kind;
                 quorlock_sim_plan::check(&plan).unwrap();
                 let ended = run(&Rc::new(plan));
-                let is_fine = !matches!(ended.verdict, simulation::Verdict::Violated(_));
+                let is_fine =
+                    !matches!(ended.verdict, quorlock_sim_check::run::Verdict::Violated(_));
                 assert!(is_fine, "{kind:?} {name} {seed}: {:?}", ended.verdict);
                 holds += ended.history.holds;
             }

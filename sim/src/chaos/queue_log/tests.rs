@@ -1,7 +1,8 @@
 //! Tests with reports of a server, in which an owner that overtakes another must be found.
 
 use super::*;
-use crate::checker::{Property, Violation, check_one};
+use quorlock_sim_check::{Violation, check_one};
+use quorlock_sim_plan::property::Property;
 use quorlock_sim_world::history::History;
 
 /// The wall clock of the server, in milliseconds.

@@ -6,13 +6,14 @@ use std::rc::Rc;
 
 use super::contender::OURS;
 use super::{Cell, Class, Matrix, MatrixTable};
-use crate::checker::Property;
 use crate::plan_file::{self, PlanFileError};
 use crate::report;
-use crate::report::story;
-use crate::simulation::{Verdict, run, run_recorded};
+use crate::simulation::{run, run_recorded};
 use crate::study::shrink::{Shrunk, shrink_to};
+use quorlock_sim_check::run::Verdict;
+use quorlock_sim_check::story;
 use quorlock_sim_plan::Plan;
+use quorlock_sim_plan::property::Property;
 
 /// A shrunk failure of RedLock under a class of fault.
 #[derive(Debug)]

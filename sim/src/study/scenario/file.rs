@@ -8,10 +8,10 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::{Case, Expect, Figure, Least, Scenario};
-use crate::checker::Property;
 use crate::plan_file::document::{self, DocumentPart, Misfit, word_of};
 use crate::plan_file::{self, Misreading, Position, old_keys};
 use quorlock_sim_plan::PlanError;
+use quorlock_sim_plan::property::Property;
 
 /// The keys of a scenario that a plan does not have.
 const HEADER: [&str; 6] = ["id", "title", "reason", "source", "seeds", "min"];

@@ -7,9 +7,10 @@ use serde::Serialize;
 
 use super::figure::{Interval, Measured};
 use super::{Case, Expect};
-use crate::checker::{Property, check_one};
 use crate::simulation::run;
+use quorlock_sim_check::check_one;
 use quorlock_sim_plan::fault::Fault;
+use quorlock_sim_plan::property::Property;
 use quorlock_sim_plan::{Lacks, Lane};
 
 /// Whether the result of a case is as expected.

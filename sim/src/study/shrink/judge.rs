@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::size::{Identity, Size, Taken};
-use crate::simulation::Run;
+use quorlock_sim_check::run::Run;
 use quorlock_sim_plan::Plan;
 
 /// Decides which candidates are accepted.

@@ -1,7 +1,8 @@
 //! The identity and the size of a failure.
 
-use crate::checker::{Property, Violation};
-use crate::simulation::{Run, Verdict};
+use quorlock_sim_check::Violation;
+use quorlock_sim_check::run::{Run, Verdict};
+use quorlock_sim_plan::property::Property;
 use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_world::history::Operation;
 use serde::Serialize;

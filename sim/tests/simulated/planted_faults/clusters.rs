@@ -4,9 +4,10 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use quorlock_sim::checker::Property;
-use quorlock_sim::simulation::{Verdict, run};
+use quorlock_sim::simulation::run;
+use quorlock_sim_check::run::Verdict;
 use quorlock_sim_plan::generator::{Deployment, PlanGenerator};
+use quorlock_sim_plan::property::Property;
 use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_plan::variant::Variant;
 use quorlock_sim_plan::{Lane, LockKind, Plan, WorkloadKind};

@@ -55,7 +55,7 @@ pub(super) fn check(history: &History) -> Option<Violation> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checker::samples::{history, written};
+    use crate::samples::{history, written};
 
     fn of(holds: &[u32]) -> History {
         let mut history = history(Vec::new());

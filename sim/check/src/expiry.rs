@@ -19,7 +19,7 @@ pub(super) fn check(history: &History) -> Option<Violation> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checker::samples::{history, process};
+    use crate::samples::{history, process};
     use quorlock_sim_world::history::{NameId, Overdue};
 
     #[test]

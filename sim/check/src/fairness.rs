@@ -86,7 +86,7 @@ fn overtaken(history: &History, first: &QueuedWaiter<'_>, served: &LockAnswer) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checker::samples::{answered, history};
+    use crate::samples::{answered, history};
     use quorlock_sim_world::history::Access;
 
     const LEFT: Answered = Answered::Left(Access::Alone);

@@ -40,7 +40,7 @@ pub(super) fn check(history: &History) -> Option<Violation> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checker::samples::{history, reigned};
+    use crate::samples::{history, reigned};
     use quorlock_sim_world::history::NameId;
 
     fn of(reigns: Vec<Reign>) -> Option<Violation> {

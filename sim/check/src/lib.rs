@@ -1,43 +1,33 @@
-//! Checkers of the properties that a history must have, one property per file.
+//! Checkers of the properties that a history must have, one property per file, and the story of a failure.
+//!
+//! A part of the crate `quorlock-sim`, without a promise of stability of its own.
 
-#[cfg(feature = "locks")]
+pub mod run;
+pub mod story;
+
 mod exclusion;
-#[cfg(feature = "locks")]
 mod expiry;
-#[cfg(feature = "locks")]
 mod fairness;
-#[cfg(feature = "locks")]
 mod fencing;
-#[cfg(feature = "locks")]
 mod hold_count;
-#[cfg(feature = "locks")]
 mod leadership;
-#[cfg(feature = "locks")]
 mod orphans;
-#[cfg(feature = "locks")]
 mod ownership;
-#[cfg(feature = "locks")]
 mod progress;
-#[cfg(feature = "locks")]
 mod read_write;
 mod stated;
-#[cfg(feature = "locks")]
 mod statements;
 mod termination;
-#[cfg(feature = "locks")]
 mod terms;
-#[cfg(feature = "locks")]
 mod usage;
-#[cfg(feature = "locks")]
 mod validity;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-#[cfg(feature = "locks")]
-pub use self::progress::{Gap, gaps};
-pub use quorlock_sim_plan::property::Property;
+pub use crate::progress::{Gap, gaps};
+use quorlock_sim_plan::property::Property;
 use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_world::history::{History, NameId, Process};
 
@@ -109,19 +99,6 @@ pub fn check_one(property: Property, history: &History) -> Option<Violation> {
         Property::Termination => termination::check(history),
         Property::Always => stated::always(history),
         Property::Eventually => stated::eventually(history),
-        #[cfg(feature = "locks")]
-        of_locks => check_locks(of_locks, history),
-        // Without this feature, only a user's own tests can be run, and they demand only the properties that they
-        // state.
-        #[cfg(not(feature = "locks"))]
-        _ => None,
-    }
-}
-
-/// Returns the first violation of one property of locks, if there is any.
-#[cfg(feature = "locks")]
-fn check_locks(property: Property, history: &History) -> Option<Violation> {
-    match property {
         Property::Exclusion => exclusion::check(history),
         Property::Usage => usage::check(history),
         Property::Fencing => fencing::check(history),
@@ -136,12 +113,10 @@ fn check_locks(property: Property, history: &History) -> Option<Violation> {
         Property::Terms => terms::check(history),
         Property::Expiry => expiry::check(history),
         Property::Validity => validity::check(history),
-        Property::Termination | Property::Always | Property::Eventually => None,
     }
 }
 
 /// Returns whether clients believed at the same time in two holds that exclude each other, for any kind of lock.
-#[cfg(feature = "locks")]
 #[must_use]
 pub fn overlaps(history: &History) -> bool {
     exclusion::check(history).is_some()
@@ -149,7 +124,7 @@ pub fn overlaps(history: &History) -> bool {
         || leadership::check(history).is_some()
 }
 
-#[cfg(all(test, feature = "locks"))]
+#[cfg(test)]
 mod tests {
     use super::samples::{acquired, believed, granted, history};
     use super::*;
@@ -201,7 +176,7 @@ mod tests {
 }
 
 #[cfg(test)]
-pub(crate) mod samples {
+pub mod samples {
     //! Histories for the tests of the checkers.
 
     use super::*;
@@ -210,7 +185,7 @@ pub(crate) mod samples {
         Section, Written,
     };
 
-    pub(crate) fn process(client: u16) -> Process {
+    pub fn process(client: u16) -> Process {
         Process {
             client,
             restarts: 0,
@@ -224,7 +199,7 @@ pub(crate) mod samples {
         }
     }
 
-    pub(crate) fn history(sections: Vec<Section>) -> History {
+    pub fn history(sections: Vec<Section>) -> History {
         History {
             names: vec!["a".into(), "b".into()],
             sections,
@@ -232,7 +207,7 @@ pub(crate) mod samples {
         }
     }
 
-    pub(crate) fn believed(client: u16, hold: u32, entered: u64, until: u64) -> Section {
+    pub fn believed(client: u16, hold: u32, entered: u64, until: u64) -> Section {
         Section {
             process: process(client),
             hold: HoldId(hold),
@@ -246,7 +221,7 @@ pub(crate) mod samples {
         }
     }
 
-    pub(crate) fn granted(hold: u32, invoked: u64, won: u64, token: u64) -> Grant {
+    pub fn granted(hold: u32, invoked: u64, won: u64, token: u64) -> Grant {
         Grant {
             hold: HoldId(hold),
             process: process(0),
@@ -273,7 +248,7 @@ pub(crate) mod samples {
 
     /// An answer of a node to a client. `at` is both the true time and the reading of the node's clock, in
     /// milliseconds.
-    pub(crate) fn answered(client: u16, at: u64, answer: Answered) -> LockAnswer {
+    pub fn answered(client: u16, at: u64, answer: Answered) -> LockAnswer {
         LockAnswer {
             at,
             node: 0,
@@ -286,7 +261,7 @@ pub(crate) mod samples {
         }
     }
 
-    pub(crate) fn written(hold: u32, at: u64, token: Option<u64>) -> Written {
+    pub fn written(hold: u32, at: u64, token: Option<u64>) -> Written {
         Written {
             process: process(0),
             hold: HoldId(hold),

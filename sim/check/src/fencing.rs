@@ -101,7 +101,7 @@ fn taken_in_order(history: &History) -> Option<Violation> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checker::samples::{granted, history, written};
+    use crate::samples::{granted, history, written};
     use quorlock_sim_world::history::NameId;
 
     fn of(grants: Vec<Grant>) -> History {

@@ -49,7 +49,7 @@ fn of(history: &History, modality: Modality) -> impl Iterator<Item = &StatedProp
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checker::samples::{history, process};
+    use crate::samples::{history, process};
     use quorlock_sim_world::history::own::Breach;
 
     fn stated(modality: Modality, name: &str, holds: u64, broken: Option<u64>) -> StatedProperty {

@@ -150,7 +150,7 @@ pub fn gaps(history: &History) -> impl Iterator<Item = Gap<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checker::samples::{acquired, history};
+    use crate::samples::{acquired, history};
     use quorlock_sim_world::history::Idle;
 
     #[test]

@@ -129,7 +129,7 @@ fn kept_out(history: &History, turn: &LockAnswer, last: Option<(u64, &LockAnswer
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checker::samples::{answered, believed, history};
+    use crate::samples::{answered, believed, history};
     use quorlock_sim_world::history::HoldId;
 
     fn stay(access: Access, hold: u32, from: u64, until: u64) -> Section {

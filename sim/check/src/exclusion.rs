@@ -48,7 +48,7 @@ pub(super) fn check(history: &History) -> Option<Violation> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checker::samples::{believed, history};
+    use crate::samples::{believed, history};
 
     #[test]
     fn stays_one_after_the_other_are_fine() {

@@ -2,7 +2,7 @@
 
 use quorlock::NodeTrust;
 
-use crate::simulation::{Run, Verdict};
+use crate::run::{Run, Verdict};
 use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_plan::variant::Variant;
 use quorlock_sim_plan::{LockKind, Plan};

@@ -26,7 +26,7 @@ pub(super) fn check(history: &History) -> Option<Violation> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checker::samples::history;
+    use crate::samples::history;
     use quorlock_sim_world::history::{Endless, Process};
 
     #[test]
