@@ -78,7 +78,6 @@ cargo fmt --all --check
 step "cargo clippy"
 cargo clippy --quiet --workspace --all-targets --all-features -- -D warnings
 cargo clippy --quiet --package quorlock --no-default-features -- -D warnings
-cargo clippy --quiet --package quorlock-sim --no-default-features -- -D warnings
 
 step "cargo doc"
 RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --all-features
@@ -93,7 +92,7 @@ tests/threads/planted.sh --check
 
 # Runs all faults at once, with servers that forget, on three servers. Published Redlock must break in the same time.
 step "chaos on real servers, a minute"
-cargo run --quiet -p quorlock-sim -- chaos --class "all at once, amnesia" --minutes 1 --seed 1
+cargo run --quiet -p quorlock-sim-lab -- chaos --class "all at once, amnesia" --minutes 1 --seed 1
 
 # The benchmark sends the scripts' arguments without the adapter: one short case shows that they still fit.
 step "cargo bench, one case"

@@ -44,5 +44,5 @@ QUORLOCK_REQUIRE_REDISSON=1 cargo test --workspace --all-features --test interop
 
 if [ $# = 0 ]; then
   step "a storm in which every second client is Redisson's, and its control"
-  cargo run --quiet -p quorlock-sim -- chaos --class "client pauses" --beside redisson --minutes 0.7 --seed 7
+  cargo run --quiet -p quorlock-sim-lab -- chaos --class "client pauses" --beside redisson --minutes 0.7 --seed 7
 fi

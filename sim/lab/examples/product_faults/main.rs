@@ -1,6 +1,6 @@
 //! Plants one-line faults in the product, one at a time, and reports what notices each.
 //!
-//! The list is `sim/product-faults.toml`. All faults are planted in one worktree, each enabled by a number that the
+//! The list is `sim/lab/product-faults.toml`. All faults are planted in one worktree, each enabled by a number that the
 //! program reads when it starts, so that one build serves all. Each fault runs against the campaigns, the catalog of
 //! scenarios and the tests, until one of them fails.
 #![expect(
@@ -29,12 +29,12 @@ use tree::{Planted, Tree};
 
 /// Plant one-line faults in the product, one at a time, and report what notices each.
 ///
-/// The list is sim/product-faults.toml. Faults are planted in the commit that is checked out.
+/// The list is sim/lab/product-faults.toml. Faults are planted in the commit that is checked out.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
-  cargo run --release -p quorlock-sim --example product_faults
-  cargo run --release -p quorlock-sim --example product_faults -- --record
-  cargo run --release -p quorlock-sim --example product_faults -- no-drift silent-release --keep-going")]
+  cargo run --release -p quorlock-sim-lab --example product_faults
+  cargo run --release -p quorlock-sim-lab --example product_faults -- --record
+  cargo run --release -p quorlock-sim-lab --example product_faults -- no-drift silent-release --keep-going")]
 struct Arguments {
     /// Plant only the faults with these names; by default, all
     names: Vec<String>,

@@ -1,7 +1,7 @@
 //! Checks that every figure on the pages is the output of its command. `docs/results` has the output of the commands,
 //! with the command line, the version and the commit. The figures on the pages come from there.
 //!
-//! `cargo test -p quorlock-sim --test pages` runs the quick commands again and compares every digit.
+//! `cargo test -p quorlock-sim-lab --test pages` runs the quick commands again and compares every digit.
 //! `docs/regenerate.sh` runs all commands again (`QUORLOCK_FIGURES=all`) and writes results and pages.
 //! `QUORLOCK_FIGURES=quick` writes only the results of the quick commands.
 

@@ -378,7 +378,7 @@ fn every_property_holds(lock: LockKind, nodes: u16) {
     std::fs::write(&file, &text).expect("the plan is kept");
     let file = file.display();
     panic!(
-        "{reason}\n\n{text}\nRun it, or make it smaller:\n  cargo run -p quorlock-sim -- run {file}\n  cargo run -p quorlock-sim -- shrink {file} -o small.json\n"
+        "{reason}\n\n{text}\nRun it, or make it smaller:\n  cargo run -p quorlock-sim-lab -- run {file}\n  cargo run -p quorlock-sim-lab -- shrink {file} -o small.json\n"
     );
 }
 

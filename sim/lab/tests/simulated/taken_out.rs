@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 fn patches() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("faults");
-    let files = std::fs::read_dir(folder).expect("sim/faults");
+    let files = std::fs::read_dir(folder).expect("sim/lab/faults");
     let paths = files.map(|file| file.expect("a file").path());
     paths
         .filter(|path| path.extension().is_some_and(|end| end == "patch"))

@@ -329,7 +329,8 @@ fn speed(name: &'static str) -> Results {
     );
     Results {
         name,
-        command: "cargo run --profile dist -p quorlock-sim -- bench --seconds 5 --json".to_owned(),
+        command: "cargo run --profile dist -p quorlock-sim-lab -- bench --seconds 5 --json"
+            .to_owned(),
         figures,
     }
 }

@@ -43,7 +43,11 @@ pub(crate) fn commit() -> String {
         "--untracked-files=no",
         "--",
         "crates",
-        "sim/src",
+        "sim/check/src",
+        "sim/lab/src",
+        "sim/plan/src",
+        "sim/testkit/src",
+        "sim/world/src",
     ])
     .is_empty();
     let mark = if is_changed { ", with changes" } else { "" };
