@@ -78,7 +78,6 @@ cargo fmt --all --check
 step "cargo clippy"
 cargo clippy --quiet --workspace --all-targets --all-features -- -D warnings
 cargo clippy --quiet --package quorlock --no-default-features -- -D warnings
-cargo clippy --quiet --package quorlock-sim --no-default-features -- -D warnings
 
 step "cargo doc"
 RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --all-features

@@ -9,17 +9,17 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 began=$SECONDS
 # Built first, because nothing may be compiled while speed and locks are measured.
-cargo build --quiet --profile dist -p quorlock-sim
+cargo build --quiet --profile dist -p quorlock-sim-lab
 cargo bench --quiet --no-run -p quorlock-tests --bench locks
 cargo test --quiet --no-run -p quorlock-tests --test exhaustive --test servers
 printf 'compiled in %s s\n' $((SECONDS - began))
-QUORLOCK_FIGURES="${1:-all}" cargo test --quiet -p quorlock-sim --test pages pages_say -- --nocapture
+QUORLOCK_FIGURES="${1:-all}" cargo test --quiet -p quorlock-sim-lab --test pages pages_say -- --nocapture
 # The picture of the README.
-sim() { cargo run --quiet --profile dist -p quorlock-sim -- "$@"; }
+sim() { cargo run --quiet --profile dist -p quorlock-sim-lab -- "$@"; }
 small=$(mktemp)
 sim shrink Q5 --case published -o "$small" >/dev/null
 sim report "$small" --svg -o docs/src/scenarios/q5-published.svg >/dev/null
 rm "$small"
 # Checks that the tests accept what was written.
-cargo test --quiet -p quorlock-sim --test pages
+cargo test --quiet -p quorlock-sim-lab --test pages
 printf 'wrote all figures in %s s\n' $((SECONDS - began))

@@ -4,7 +4,7 @@
 #   sim/compare-traces.sh BEFORE AFTER
 #
 # Each of BEFORE and AFTER is a built quorlock-sim, or a revision. A revision is built in a temporary worktree. Optimized
-# builds of one profile take the least time: `cargo build -p quorlock-sim --profile test` makes target/debug/quorlock-sim.
+# builds of one profile take the least time: `cargo build -p quorlock-sim-lab --profile test` makes target/debug/quorlock-sim.
 #
 # It compares the following, and shows lines that differ:
 # - the trace hash of each seed, for the locks single, multi and redlock, under the faults `inside` and `all`;
@@ -42,7 +42,10 @@ provide() {
   git -C "$top" rev-parse --quiet --verify "$what^{commit}" >/dev/null ||
     { echo "$what is neither a file nor a revision" >&2; return 1; }
   git -C "$top" worktree add --quiet --detach "$scratch/$side.tree" "$what"
-  (cd "$scratch/$side.tree" && CARGO_TARGET_DIR=$scratch/target cargo build --quiet --profile test -p quorlock-sim)
+  # Revisions before the crates of the simulator have the command in the crate quorlock-sim.
+  local package=quorlock-sim
+  [ ! -d "$scratch/$side.tree/sim/lab" ] || package=quorlock-sim-lab
+  (cd "$scratch/$side.tree" && CARGO_TARGET_DIR=$scratch/target cargo build --quiet --profile test -p "$package")
   cp "$scratch/target/debug/quorlock-sim" "$scratch/$side.program"
 }
 provide before "$1" || exit 2

@@ -26,7 +26,7 @@ export CARGO_TARGET_DIR=$PWD/target/profile-guided
 program=$CARGO_TARGET_DIR/$host/dist/quorlock-sim
 profiles=$CARGO_TARGET_DIR/profiles
 # With a target, the flags do not apply to build scripts and macros.
-build() { RUSTFLAGS=$1 cargo build --quiet --profile dist --package quorlock-sim --bin quorlock-sim --target "$host"; }
+build() { RUSTFLAGS=$1 cargo build --quiet --profile dist --package quorlock-sim-lab --bin quorlock-sim --target "$host"; }
 
 printf '== building with counters\n' >&2
 rm -rf "$profiles"

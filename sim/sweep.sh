@@ -3,7 +3,7 @@
 #
 #   sim/sweep.sh [--help] PROGRAM [DIR]
 #
-# PROGRAM is a built quorlock-sim. `cargo build -p quorlock-sim --profile test` makes target/debug/quorlock-sim, which is
+# PROGRAM is a built quorlock-sim. `cargo build -p quorlock-sim-lab --profile test` makes target/debug/quorlock-sim, which is
 # optimized and built in minutes; `--profile dist` is faster and takes long to build.
 #
 # DIR, by default `sweep`, gets one line per finished part in results.csv, and the failures. A part is a range of seeds of

@@ -36,7 +36,7 @@ TOML
   cp Cargo.lock "$folder/$1/Cargo.lock"
 }
 package alone ''
-package with 'quorlock-sim = { path = "'"$root"'/sim", default-features = false }'
+package with 'quorlock-sim = { path = "'"$root"'/sim/testkit" }'
 echo '#[test] fn has_a_lock() { let _ = quorlock::Locks::builder(); }' >"$folder/alone/tests/one.rs"
 cat >"$folder/with/tests/one.rs" <<'RUST'
 use std::rc::Rc;

@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| quorlock_sim::fuzzed::plans(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| quorlock_sim_lab::fuzzed::plans(data));

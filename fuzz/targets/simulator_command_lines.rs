@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| quorlock_sim::fuzzed::command_lines(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| quorlock_sim_lab::fuzzed::command_lines(data));

@@ -15,7 +15,7 @@ for program in go python3; do
   command -v "$program" >/dev/null || { echo "$program is missing (Debian: apt-get install golang python3)" >&2; exit 2; }
 done
 
-cargo build --quiet --profile test -p quorlock-sim
+cargo build --quiet --profile test -p quorlock-sim-lab
 sim=$PWD/target/debug/quorlock-sim
 folder=$PWD/target/histories
 rm -rf "$folder"

@@ -7,7 +7,7 @@ use crate::request::{Trust, Words};
 
 /// The id of a connection to a server. It is unique for one server, even across restarts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct SessionId(pub(crate) u64);
+pub struct SessionId(pub u64);
 
 /// A connection that waits for replicas (`WAIT`). It is answered when the caller [reports](crate::Server::confirm) how
 /// many have confirmed.

@@ -40,17 +40,3 @@ pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
         Err(error) => error.to_compile_error().into(),
     }
 }
-
-/// Derives nothing. Replaces `serde::Serialize` in a build of `quorlock-sim` that writes no files.
-#[doc(hidden)]
-#[proc_macro_derive(NotWritten, attributes(serde))]
-pub fn not_written(_item: TokenStream) -> TokenStream {
-    TokenStream::new()
-}
-
-/// Derives nothing. Replaces `serde::Deserialize` in a build of `quorlock-sim` that reads no files.
-#[doc(hidden)]
-#[proc_macro_derive(NotRead, attributes(serde))]
-pub fn not_read(_item: TokenStream) -> TokenStream {
-    TokenStream::new()
-}

@@ -155,6 +155,53 @@ fn the_simulated_redis_knows_nothing_of_locks() {
     assert_eq!(ours(&workspace(), "redis-sim", &ANY_KIND), BTreeSet::new());
 }
 
+/// Only the laboratory needs Lua, TCP and files. Who tests a service compiles none of that.
+#[test]
+fn the_test_kit_knows_the_world_and_no_laboratory() {
+    let workspace = workspace();
+    let arrows = [
+        ("quorlock-sim-plan", vec!["quorlock"]),
+        (
+            "quorlock-sim-world",
+            vec!["quorlock", "quorlock-core", "quorlock-sim-plan"],
+        ),
+        (
+            "quorlock-sim-check",
+            vec!["quorlock", "quorlock-sim-plan", "quorlock-sim-world"],
+        ),
+        (
+            "quorlock-sim",
+            vec![
+                "quorlock",
+                "quorlock-sim-check",
+                "quorlock-sim-macros",
+                "quorlock-sim-plan",
+                "quorlock-sim-world",
+            ],
+        ),
+    ];
+    let mut others = BTreeSet::new();
+    for (name, known) in arrows {
+        let known: BTreeSet<&str> = known.into_iter().collect();
+        assert_eq!(
+            ours(&workspace, name, &["normal", "build"]),
+            known,
+            "{name}"
+        );
+        assert!(workspace[name].features.is_empty(), "{name}");
+        let needs = workspace[name].needs(&["normal", "build"]);
+        others.extend(
+            needs
+                .into_iter()
+                .filter(|need| !workspace.contains_key(*need)),
+        );
+    }
+    assert_eq!(
+        others,
+        BTreeSet::from(["rand_xoshiro", "serde", "thiserror"])
+    );
+}
+
 #[test]
 fn nothing_that_runs_in_production_knows_the_simulator_or_its_tools() {
     for (name, package) in &workspace() {
@@ -168,6 +215,10 @@ fn nothing_that_runs_in_production_knows_the_simulator_or_its_tools() {
             "quorlock-explore",
             "redis-sim",
             "quorlock-sim",
+            "quorlock-sim-plan",
+            "quorlock-sim-world",
+            "quorlock-sim-check",
+            "quorlock-sim-lab",
             "quorlock-tests",
         ] {
             assert!(!needs.contains(tool), "{name} depends on {tool}");
@@ -185,7 +236,7 @@ fn only_the_adapter_chaos_and_the_tests_speak_to_redis() {
     assert_eq!(
         speakers.collect::<Vec<_>>(),
         // Chaos stops servers, and breaks the locks of other libraries.
-        ["quorlock-redis", "quorlock-sim", "quorlock-tests"]
+        ["quorlock-redis", "quorlock-sim-lab", "quorlock-tests"]
     );
 }
 

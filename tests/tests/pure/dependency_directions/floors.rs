@@ -220,15 +220,63 @@ const COMMAND: Floors = &[
     &["failure.rs", "span.rs"],
 ];
 
-const SIMULATOR: Floors = &[
+const PLAN: Floors = &[
+    &["lib.rs"],
+    // Plans drawn from a seed.
+    &["generator.rs", "generator/"],
+    // What a plan must be, and what follows from it.
+    &["bounds.rs", "check.rs", "check/", "lacks.rs"],
+    // The parts of a plan.
+    &[
+        "cluster.rs",
+        "fault.rs",
+        "fault/",
+        "outage.rs",
+        "property.rs",
+        "servers.rs",
+        "variant.rs",
+        "variant/",
+        "workload.rs",
+    ],
+    &["draw.rs", "time.rs"],
+];
+
+const WORLD: Floors = &[
+    &["lib.rs"],
+    &["seam.rs", "seam/"],
+    // The loop: the beginning of a run, its events, and its end.
+    &["engine.rs", "engine/"],
+    // Connections between two parts of the world.
+    &["engine/faults.rs", "engine/faults/"],
+    &["engine/nodes.rs", "engine/record.rs"],
+    &["engine/nodes/"],
+    &["engine/network.rs", "engine/network/"],
+    &["engine/clients.rs", "engine/clients/", "engine/record/"],
+    // The state of one run, its parts, and their identifiers.
+    &["world.rs"],
+    &["world/"],
+    &["world/by_id.rs", "world/clock.rs", "world/slab.rs"],
+    &["world/id.rs"],
+    // What happened.
+    &["history.rs", "history/"],
+];
+
+const TEST_KIT: Floors = &[
+    &["lib.rs"],
+    &["property_test.rs", "property_test/"],
+    &["shrink.rs", "shrink/", "report.rs", "report/"],
+    // One run, and the resource that a lock protects.
+    &["simulation.rs", "resource.rs", "resource/"],
+    &["context.rs", "assertion.rs"],
+];
+
+const LAB: Floors = &[
     &["main.rs"],
     &["lib.rs"],
     // Called by fuzz targets and tests.
     &["fuzzed.rs", "fuzzed/"],
-    // The command line, many runs, and pictures of runs.
+    // The command line, and many runs.
     &["cli.rs", "cli/"],
-    // Tests of a user's own code.
-    &["property_test.rs", "property_test/"],
     &["study.rs", "study/"],
     // The same on real servers: one run, its faults, and the processes that they affect.
     &["chaos.rs"],
@@ -264,46 +312,29 @@ const SIMULATOR: Floors = &[
         "chaos/verdict.rs",
     ],
     &["chaos/"],
-    &["report.rs", "report/"],
-    // One run: its verdict, what clients do, and the product's seams.
+    // One run: what clients do, and the locks with flaws.
     &["simulation.rs"],
-    // The resource that a lock protects.
-    &["resource.rs", "resource/"],
     &["client.rs", "client/"],
     &["model.rs", "model/"],
     // What the product's guards and those of the model have in common.
     &["client/hold.rs"],
-    &["seam.rs", "seam/"],
     // Servers on real ports, and the lane over simulated TCP.
     &["serve.rs", "serve/", "turmoil.rs", "turmoil/"],
-    // The loop: the beginning of a run, its events, and its end.
-    &["engine.rs", "engine/"],
-    // Connections between two parts of the world.
-    &["engine/faults.rs", "engine/faults/"],
-    &["engine/nodes.rs", "engine/record.rs"],
-    &["engine/nodes/"],
-    &["engine/network.rs", "engine/network/"],
-    &["engine/clients.rs", "engine/clients/", "engine/record/"],
-    // The state of one run, its parts, and their identifiers.
-    &["world.rs"],
-    &["world/"],
-    &["world/by_id.rs", "world/clock.rs", "world/slab.rs"],
-    &["world/id.rs"],
-    // Properties, the history, and the plan.
-    &["checker.rs", "checker/"],
-    &["history.rs", "history/"],
-    &["plan.rs", "plan/"],
-    &["serial.rs"],
+    &["redis.rs"],
+    &["plan_file.rs", "plan_file/"],
 ];
 
 /// The crates that have floors.
-const CRATES: [(&str, Floors); 6] = [
+const CRATES: [(&str, Floors); 9] = [
     ("crates/quorlock-cli", COMMAND),
     ("crates/quorlock", PRODUCT),
     ("crates/quorlock-core", CORE),
     ("crates/quorlock-redis", ADAPTER),
     ("crates/redis-sim", SIMULATED_REDIS),
-    ("sim", SIMULATOR),
+    ("sim/lab", LAB),
+    ("sim/plan", PLAN),
+    ("sim/testkit", TEST_KIT),
+    ("sim/world", WORLD),
 ];
 
 #[test]

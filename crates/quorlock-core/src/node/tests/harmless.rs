@@ -1,5 +1,5 @@
 //! Shows why some checks of a client can be removed without harm: the behaviour of the nodes is enough. Each such
-//! removal is an excused fault of `sim/product-faults.toml`.
+//! removal is an excused fault of `sim/lab/product-faults.toml`.
 
 use super::*;
 use crate::marker::{MarkerState, Nonce, Process, Shown, ShownMarker};

@@ -1,0 +1,241 @@
+//! The faults that are possible on real machines, and the reasons why the others are not.
+
+use super::plain::Plain;
+use quorlock_sim_plan::fault::{Fault, FaultKind, Kind, Trigger};
+use quorlock_sim_plan::variant::Variant;
+use quorlock_sim_plan::{LockKind, Plan, WorkloadKind};
+
+/// Returns the reason why a kind of fault is impossible on real servers, or `None` if it is possible.
+pub(crate) const fn lacks(kind: Kind) -> Option<&'static str> {
+    match kind {
+        Kind::Loss | Kind::Duplicate | Kind::Reorder => {
+            Some("TCP sends again what is lost, and delivers everything once and in order")
+        }
+        Kind::IsolatePrimary | Kind::StaleSentinel => {
+            Some("the members of a Sentinel group or a cluster reach each other directly")
+        }
+        Kind::Cut
+        | Kind::Delay
+        | Kind::HoldBack
+        | Kind::Reset
+        | Kind::PauseClient
+        | Kind::PauseInside
+        | Kind::CrashClient
+        | Kind::SuspendClient
+        | Kind::Cancel
+        | Kind::ClientRate
+        | Kind::ClientStep
+        | Kind::PauseNode
+        | Kind::CrashNode
+        | Kind::Flush
+        | Kind::Evict
+        | Kind::ServerError
+        | Kind::RevokeKeys
+        | Kind::ForgetScripts
+        | Kind::NodeRate
+        | Kind::NodeStep
+        | Kind::SlowReplication
+        | Kind::Failover
+        | Kind::Backup
+        | Kind::SentinelFailover
+        | Kind::CrashSentinel
+        | Kind::PauseSentinel
+        | Kind::StopInside
+        | Kind::PowerLoss
+        | Kind::Swallow
+        | Kind::StallNode
+        | Kind::FreeBacklog
+        | Kind::Misroute
+        | Kind::MigrateSlot
+        | Kind::ClusterFailover => None,
+    }
+}
+
+/// Returns the reason why a fault of a plan is impossible on real servers, or `None` if it is possible.
+pub(crate) fn lacks_fault(fault: &Fault) -> Option<&'static str> {
+    if matches!(fault.when, Trigger::After(_)) {
+        return Some("messages are not read in transit here");
+    }
+    lacks(fault.kind())
+}
+
+/// Returns the reason why a plan cannot be run on real servers, or `None` if it can.
+pub(crate) fn lacks_plan(plan: &Plan) -> Option<String> {
+    let is_had = [
+        WorkloadKind::MutualExclusion,
+        WorkloadKind::UnfencedWrites,
+        WorkloadKind::FencedWrites,
+        WorkloadKind::FencedUpdates,
+        WorkloadKind::RaisedUpdates,
+        WorkloadKind::LongWork,
+        WorkloadKind::Fair,
+        WorkloadKind::ReadWrite,
+        WorkloadKind::Overlapping,
+        WorkloadKind::Leading,
+    ];
+    let kind = plan.workload.kind;
+    match plan.lock {
+        _ if !is_had.contains(&kind) => {
+            let kinds: Vec<&str> = is_had.iter().map(|kind| kind.name()).collect();
+            let (kind, kinds) = (kind.name(), kinds.join(", "));
+            Some(format!(
+                "workload.kind: chaos has no work of kind {kind}, only {kinds}"
+            ))
+        }
+        LockKind::Multi if !plan.variant.has_product_clients() => Some(
+            "variant: only the clients of the product lock names on different nodes together".to_owned(),
+        ),
+        LockKind::Multi if kind == WorkloadKind::Leading => {
+            Some("lock: a leader holds one name; use single or redlock".to_owned())
+        }
+        LockKind::Redlock if kind == WorkloadKind::Fair => Some(
+            "lock: the queues of several nodes have no common order; use single for a fair lock"
+                .to_owned(),
+        ),
+        _ if plan.nodes.sentinels.is_some() && !plan.variant.has_product_clients() => Some(
+            "variant: only the clients of the product find the primary of a Sentinel group".to_owned(),
+        ),
+        _ if plan.nodes.sentinels.is_some() && plan.faults.iter().any(is_link) => Some(
+            "nodes.sentinels: clients reach the servers of a Sentinel group directly; leave out faults of links"
+                .to_owned(),
+        ),
+        _ if plan.nodes.cluster.is_some() && !plan.variant.has_product_clients() => Some(
+            "variant: only the clients of the product find the owners of the slots of a cluster".to_owned(),
+        ),
+        _ if plan.nodes.cluster.is_some() && plan.faults.iter().any(is_link) => Some(
+            "nodes.cluster: clients reach the nodes of a cluster directly; leave out faults of links"
+                .to_owned(),
+        ),
+        _ if !OURS.contains(&plan.variant) && !Plain::HAD.contains(&plan.variant) => {
+            let had = OURS.iter().chain(&Plain::HAD);
+            let had: Vec<&str> = had.map(|variant| variant.name()).collect();
+            Some(format!("variant: chaos has only {}", had.join(", ")))
+        }
+        _ if plan.variant == Variant::WriterBesideReaders && kind != WorkloadKind::ReadWrite => {
+            Some("variant: readers and writers are in work of kind read-write only".to_owned())
+        }
+        _ if Plain::HAD.contains(&plan.variant) && Plain::LACKS.contains(&kind) => Some(format!(
+            "variant: {} has no work of kind {}",
+            plan.variant,
+            kind.name()
+        )),
+        _ => None,
+    }
+}
+
+/// The variants with the product's clients. Servers run the product's own scripts, so flaws of nodes are not available,
+/// except that a writer which does not exclude readers can be had by locking another name.
+const OURS: [Variant; 2] = [Variant::Product, Variant::WriterBesideReaders];
+
+fn is_link(fault: &Fault) -> bool {
+    matches!(fault.what, FaultKind::Link { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quorlock_sim_plan::fault::{Direction, LinkFault};
+    use quorlock_sim_plan::time::SimTime;
+    use quorlock_sim_plan::{Cluster, Sentinels};
+
+    #[test]
+    fn a_plan_that_cannot_be_run_says_which_field_it_is() {
+        let said = |change: fn(&mut Plan)| {
+            let mut plan = Plan::default();
+            change(&mut plan);
+            lacks_plan(&plan).map(|why| why.split(':').next().unwrap_or_default().to_owned())
+        };
+        let said = |change| said(change).unwrap_or_default();
+        assert_eq!(said(|_| {}), "");
+        assert_eq!(said(|plan| plan.variant = Variant::SetNx), "");
+        assert_eq!(said(|plan| plan.variant = Variant::HalfQuorum), "variant");
+        assert_eq!(
+            said(|plan| plan.workload.kind = WorkloadKind::CompetingTasks),
+            "workload.kind"
+        );
+        assert_eq!(said(|plan| plan.workload.kind = WorkloadKind::Fair), "lock");
+        // A flaw of nodes needs nodes that have it.
+        assert_eq!(
+            said(|plan| plan.variant = Variant::ZombieReaders),
+            "variant"
+        );
+        let beside = |plan: &mut Plan| plan.variant = Variant::WriterBesideReaders;
+        assert_eq!(said(beside), "variant");
+        let beside_readers = |plan: &mut Plan| {
+            plan.variant = Variant::WriterBesideReaders;
+            plan.workload.kind = WorkloadKind::ReadWrite;
+        };
+        assert_eq!(said(beside_readers), "");
+        let without_modes = |plan: &mut Plan| {
+            plan.variant = Variant::SetNx;
+            plan.workload.kind = WorkloadKind::ReadWrite;
+        };
+        assert_eq!(said(without_modes), "variant");
+        for kind in [WorkloadKind::Leading, WorkloadKind::Overlapping] {
+            let mut plan = Plan::default();
+            plan.workload.kind = kind;
+            assert_eq!(lacks_plan(&plan), None, "{kind:?}");
+        }
+        assert_eq!(
+            said(|plan| plan.nodes.sentinels = Some(Sentinels::default())),
+            ""
+        );
+        assert_eq!(
+            said(|plan| plan.nodes.cluster = Some(Cluster::default())),
+            ""
+        );
+        let without_product = |plan: &mut Plan| {
+            plan.nodes.cluster = Some(Cluster::default());
+            plan.variant = Variant::SetNx;
+        };
+        assert_eq!(said(without_product), "variant");
+        let add_cut = |plan: &mut Plan| {
+            plan.faults.push(Fault {
+                when: Trigger::At(SimTime::ZERO),
+                lasts: SimTime::millis(1),
+                what: FaultKind::Link {
+                    clients: vec![0],
+                    nodes: vec![0],
+                    direction: Direction::Both,
+                    fault: LinkFault::Cut,
+                },
+            });
+        };
+        let said = |change: &dyn Fn(&mut Plan)| {
+            let mut plan = Plan::default();
+            add_cut(&mut plan);
+            change(&mut plan);
+            lacks_plan(&plan).map(|why| why.split(':').next().unwrap_or_default().to_owned())
+        };
+        let of_groups = said(&|plan| plan.nodes.sentinels = Some(Sentinels::default()));
+        assert_eq!(of_groups.as_deref(), Some("nodes.sentinels"));
+        let of_cluster = said(&|plan| plan.nodes.cluster = Some(Cluster::default()));
+        assert_eq!(of_cluster.as_deref(), Some("nodes.cluster"));
+        assert_eq!(said(&|_| {}), None);
+    }
+
+    #[test]
+    fn only_the_product_locks_names_on_different_nodes() {
+        let plan = Plan {
+            lock: LockKind::Multi,
+            ..Plan::default()
+        };
+        assert_eq!(lacks_plan(&plan), None);
+        let mut leading = plan.clone();
+        leading.workload.kind = WorkloadKind::Leading;
+        assert!(lacks_plan(&leading).is_some_and(|why| why.starts_with("lock: a leader")));
+        let simple = Plan {
+            variant: Variant::SetNx,
+            ..plan
+        };
+        assert!(lacks_plan(&simple).is_some_and(|why| why.starts_with("variant")));
+    }
+
+    #[test]
+    fn faults_of_a_cluster_are_possible_unless_they_cut_its_nodes_apart() {
+        for kind in Kind::OF_CLUSTERS {
+            assert_eq!(lacks(kind), None, "{kind:?}");
+        }
+        assert!(lacks(Kind::IsolatePrimary).is_some());
+    }
+}

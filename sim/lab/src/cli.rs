@@ -1,0 +1,363 @@
+//! The command line.
+
+mod bench;
+#[cfg(unix)]
+mod chaos;
+mod chosen;
+mod explore;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzed;
+mod matrix;
+mod replay;
+mod report;
+mod run;
+mod scenarios;
+mod serve;
+mod shrink;
+mod watch;
+
+use std::io::{ErrorKind, Write as _};
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use quorlock_sim_plan::generator::{Deployment, FaultChoice, PlanGenerator};
+use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_plan::variant::Variant;
+use quorlock_sim_plan::{Lane, LockKind, Plan, WorkloadKind};
+
+/// Run Quorlock's production locks against failing nodes, networks, clocks and processes.
+///
+/// Exit codes: 0 as expected, 1 wrong arguments or files, 2 safety violated, 3 no progress, 4 nothing shown. shrink and
+/// report exit with 0 when they have written their output, because for them a failure is the input, not the result.
+#[derive(Debug, Parser)]
+#[command(name = "quorlock-sim", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run many seeds on all cores.
+    #[command(
+        after_help = "Example:\n  quorlock-sim explore --seeds 0..100000 --lock redlock --faults inside --out failures"
+    )]
+    Explore(explore::Explore),
+    /// Run one seed, or a plan from a file, and print its story.
+    #[command(
+        after_help = "Examples:\n  quorlock-sim run --seed 42 --lock single\n  quorlock-sim run plan.toml\n  quorlock-sim run Q3\n  quorlock-sim run Q3 --lane turmoil"
+    )]
+    Run(run::RunOne),
+    /// Replay a failure from its file, event for event.
+    #[command(after_help = "Example:\n  quorlock-sim replay failures/redlock-seed-42.json")]
+    Replay(replay::Replay),
+    /// Run the simulator's scenarios or your own, and compare the results with what they expect.
+    #[command(
+        after_help = "Examples:\n  quorlock-sim scenarios\n  quorlock-sim scenarios Q\n  quorlock-sim scenarios my/scenario.toml --rates\n  quorlock-sim scenarios --lane turmoil"
+    )]
+    Scenarios(scenarios::Scenarios),
+    /// Serve simulated Redis servers on real ports, for redis-cli or any other client.
+    #[command(
+        after_help = "Examples:\n  quorlock-sim serve --port 7000 --nodes 3\n  quorlock-sim serve --fault pause-node@5s..8s/0 --fault flush@20s --json"
+    )]
+    Serve(serve::Serve),
+    /// Shrink a failure to a smaller plan that fails in the same way.
+    ///
+    /// The exit code is 0 if the shrunk failure was written.
+    #[command(
+        after_help = "Example:\n  quorlock-sim shrink failures/redlock-seed-42.json -o small.json"
+    )]
+    Shrink(shrink::Shrink),
+    /// Write a page for the browser that shows a run: what clients believed, what nodes stored, and what went wrong.
+    ///
+    /// The exit code is 0 if the page was written, whatever it shows.
+    #[command(
+        after_help = "Examples:\n  quorlock-sim report failures/redlock-seed-42.json -o page.html\n  quorlock-sim report plan.toml --seed 7 --svg -o figure.svg"
+    )]
+    Report(report::Report),
+    /// Add up the results that the shards of a campaign printed with --json.
+    #[command(after_help = "Example:\n  quorlock-sim merge shard-0.json shard-1.json")]
+    Merge(explore::Merge),
+    /// Run every lock against every class of fault, and count how often exclusion and fencing break.
+    #[command(
+        after_help = "Examples:\n  quorlock-sim matrix --runs 10000 --out matrix\n  quorlock-sim matrix --runs 200000 --lock ours --class steps --class partitions"
+    )]
+    Matrix(matrix::MatrixRun),
+    /// Run a plan on real servers, with real processes, sockets and signals, and the same history and checkers.
+    #[cfg(unix)]
+    #[command(after_long_help = chaos::HELP, after_help = chaos::HELP)]
+    Chaos(chaos::Chaos),
+    /// A client process of chaos.
+    #[cfg(unix)]
+    #[command(hide = true)]
+    ChaosClient(chaos::ChaosClient),
+    /// Measure how fast this machine runs simulations.
+    #[command(after_help = "Example:\n  quorlock-sim bench --json")]
+    Bench(bench::Bench),
+}
+
+/// The options from which plans are drawn.
+#[derive(Clone, Debug, Args)]
+struct Drawn {
+    /// The kind of lock.
+    #[arg(long, value_enum, default_value_t = LockArg::Redlock)]
+    lock: LockArg,
+    /// The kind of nodes: servers; or, only in the lane turmoil, sentinels (each node is a Sentinel group with
+    /// elections) or cluster (each node is a shard of one Redis Cluster; with the lock single, the cluster is the node).
+    #[arg(long, value_enum, default_value_t = DeploymentArg::Servers)]
+    deployment: DeploymentArg,
+    /// The implementation of the lock: the product's, or one of the simulator's variants, most of them with deliberate
+    /// flaws.
+    #[arg(long, default_value_t = Variant::Product)]
+    variant: Variant,
+    /// The number of nodes. By default, it is drawn from the seed.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=15))]
+    nodes: Option<u16>,
+    /// The number of clients. By default, it is drawn from the seed.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=60))]
+    clients: Option<u16>,
+    /// The faults: inside (those that the lock's stated assumptions allow), all, none, or a list such as
+    /// cut,pause-client.
+    #[arg(long, default_value_t = FaultChoice::Inside)]
+    faults: FaultChoice,
+    /// The kind of work. By default, it is drawn from the seed.
+    #[arg(long, value_parser = work())]
+    workload: Option<WorkloadKind>,
+    /// How long the clients work, for example 2s.
+    #[arg(long)]
+    duration: Option<SimTime>,
+}
+
+/// The option for the lane.
+#[derive(Clone, Copy, Debug, Args)]
+struct InLane {
+    /// How messages are carried: fast passes requests and replies as values; turmoil carries the bytes of the real
+    /// client over simulated TCP, to servers that run the real Lua scripts. By default, the lane of the plan, or fast.
+    #[arg(long, value_enum)]
+    lane: Option<LaneArg>,
+}
+
+impl InLane {
+    /// Sets the lane of a plan, if one was named.
+    fn put(self, plan: &mut Plan) {
+        if let Some(lane) = self.lane {
+            plan.lane = lane.of_plan();
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum LaneArg {
+    Fast,
+    Turmoil,
+}
+
+impl LaneArg {
+    fn of_plan(self) -> Lane {
+        match self {
+            LaneArg::Fast => Lane::Fast,
+            LaneArg::Turmoil => Lane::Turmoil,
+        }
+    }
+}
+
+impl Drawn {
+    fn generator(&self, lane: InLane) -> PlanGenerator {
+        PlanGenerator {
+            faults: self.faults.clone(),
+            lane: lane.lane.map(LaneArg::of_plan).unwrap_or_default(),
+            deployment: match self.deployment {
+                DeploymentArg::Servers => Deployment::Servers,
+                DeploymentArg::Sentinels => Deployment::Groups,
+                DeploymentArg::Cluster => Deployment::Clusters,
+            },
+            lock: match self.lock {
+                LockArg::Single => LockKind::Single,
+                LockArg::Multi => LockKind::Multi,
+                LockArg::Redlock => LockKind::Redlock,
+            },
+            variant: self.variant,
+            nodes: self.nodes,
+            clients: self.clients,
+            workload: self.workload,
+            duration: self.duration,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum DeploymentArg {
+    Servers,
+    Sentinels,
+    Cluster,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum LockArg {
+    Single,
+    Multi,
+    Redlock,
+}
+
+/// Parses the kinds of work by their names in plans.
+fn work() -> impl TypedValueParser<Value = WorkloadKind> {
+    let names = PossibleValuesParser::new(WorkloadKind::ALL.map(WorkloadKind::name));
+    names.map(|name| {
+        let mut kinds = WorkloadKind::ALL.into_iter();
+        kinds.find(|kind| kind.name() == name).unwrap_or_default()
+    })
+}
+
+/// The option for the output format.
+#[derive(Clone, Copy, Debug, Args)]
+struct Form {
+    /// Print one JSON object instead of text.
+    #[arg(long)]
+    json: bool,
+}
+
+/// An error outside of the runs. It leads to exit code 1.
+#[derive(Debug, thiserror::Error)]
+enum CliError {
+    #[error(transparent)]
+    File(#[from] crate::study::failure::FileError),
+    #[error(transparent)]
+    Source(#[from] crate::study::source::SourceError),
+    #[error(transparent)]
+    Scenario(#[from] crate::study::scenario::ScenarioError),
+    #[error(transparent)]
+    Plan(#[from] quorlock_sim_plan::PlanError),
+    #[error(transparent)]
+    PlanFile(#[from] crate::plan_file::PlanFileError),
+    #[error(transparent)]
+    Merge(#[from] crate::study::part::MergeError),
+    #[error(transparent)]
+    Lacks(#[from] crate::turmoil::Lacks),
+    #[error("{0}")]
+    Other(String),
+}
+
+/// Runs the command line of this process.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // A request for help is not an error and goes to stdout.
+            let code = u8::from(error.use_stderr());
+            let _ = error.print();
+            return ExitCode::from(code);
+        }
+    };
+    let code = match cli.command {
+        Command::Explore(explore) => explore.run(),
+        Command::Run(run) => run.run(),
+        Command::Replay(replay) => replay.run(),
+        Command::Scenarios(scenarios) => scenarios.run(),
+        Command::Serve(serve) => serve.run(),
+        Command::Shrink(shrink) => shrink.run(),
+        Command::Report(report) => report.run(),
+        Command::Merge(merge) => merge.run(),
+        Command::Matrix(matrix) => matrix.run(),
+        #[cfg(unix)]
+        Command::Chaos(chaos) => chaos.run(),
+        #[cfg(unix)]
+        Command::ChaosClient(client) => Ok(client.run()),
+        Command::Bench(bench) => bench.run(),
+    };
+    match code {
+        Ok(code) => ExitCode::from(code),
+        Err(trouble) => {
+            complain(&trouble.to_string());
+            ExitCode::from(1)
+        }
+    }
+}
+
+/// Prints a line.
+///
+/// `run S9 | head -1` closes the pipe after the first line. The remaining lines are then discarded, and the exit code
+/// stays that of the work. Any other error, such as a full disk, ends the process with exit code 1, so that incomplete
+/// output is not mistaken for complete output.
+fn say(line: &str) {
+    let written = writeln!(std::io::stdout().lock(), "{line}");
+    if let Err(error) = written
+        && error.kind() != ErrorKind::BrokenPipe
+    {
+        complain(&format!("standard output: {error}"));
+        std::process::exit(1);
+    }
+}
+
+fn complain(line: &str) {
+    // If stderr cannot be written, there is no other place for a report.
+    let _ = writeln!(std::io::stderr().lock(), "error: {line}");
+}
+
+fn say_json(value: &impl serde::Serialize) -> Result<(), CliError> {
+    let text = serde_json::to_string(value).map_err(|error| CliError::Other(error.to_string()))?;
+    say(&text);
+    Ok(())
+}
+
+/// Writes a file and creates its folder if needed.
+fn write_file(path: &Path, text: &str) -> Result<(), CliError> {
+    let wrong = |error: std::io::Error| CliError::Other(format!("{}: {error}", path.display()));
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(wrong)?;
+    }
+    std::fs::write(path, text).map_err(wrong)
+}
+
+/// The option for the number of threads.
+#[derive(Clone, Copy, Debug, Args)]
+struct Threads {
+    /// The number of threads. By default, one per core.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+}
+
+impl Threads {
+    fn count(self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        self.jobs.map_or_else(cores, usize::from)
+    }
+}
+
+/// Parses a range of seeds, `A..B`.
+fn seeds(text: &str) -> Result<Range<u64>, String> {
+    let wrong = || format!("{text:?} is not a range of seeds: write for example 0..1000");
+    let (from, to) = text.split_once("..").ok_or_else(wrong)?;
+    let from = from.trim().parse().map_err(|_| wrong())?;
+    let to = to.trim().parse().map_err(|_| wrong())?;
+    if to <= from {
+        return Err(wrong());
+    }
+    Ok(from..to)
+}
+
+/// Parses a shard, `I/N`, with I from 0.
+fn shard(text: &str) -> Result<crate::study::campaign::Shard, String> {
+    let wrong =
+        || format!("{text:?} is not a shard: write I/N with I from 0 to N-1, for example 0/8");
+    let (index, of) = text.split_once('/').ok_or_else(wrong)?;
+    let index = index.parse().map_err(|_| wrong())?;
+    let of = of.parse().map_err(|_| wrong())?;
+    if of <= index {
+        return Err(wrong());
+    }
+    Ok(crate::study::campaign::Shard { index, of })
+}
+
+/// The option of every command that writes failures.
+#[derive(Clone, Debug, Args)]
+struct Out {
+    /// Write failures to this folder.
+    #[arg(long, default_value = "failures")]
+    out: PathBuf,
+}

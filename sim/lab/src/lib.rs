@@ -1,0 +1,33 @@
+//! The laboratory of Quorlock's simulator: it tests the locks themselves. Its face is the command `quorlock-sim`; this
+//! library is only for its own tests.
+//!
+//! | topic | see |
+//! |---|---|
+//! | one run, and the lane over simulated TCP | [`simulation`], [`turmoil`] |
+//! | clients, and what they record for the checkers | [`client`] |
+//! | locks with deliberate flaws | [`model`] |
+//! | plans in files | [`plan_file`], [`study::source`] |
+//! | plans with their expected verdicts | [`study::scenario`] |
+//! | many runs | [`study::campaign`], [`study::part`], [`study::failure`] |
+//! | every lock against every class of fault | [`study::matrix`] |
+//! | smaller plans that still fail | [`study::shrink`] |
+//! | plans on real servers | `chaos` |
+//! | simulated servers on real ports | [`serve`] |
+
+// The command line, and studies of many runs.
+#[cfg(unix)]
+mod chaos;
+pub mod cli;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzed;
+mod redis;
+pub mod serve;
+pub mod study;
+
+// A single run.
+pub mod client;
+pub mod model;
+pub mod plan_file;
+pub mod simulation;
+pub mod turmoil;

@@ -1,0 +1,15 @@
+//! Many runs: drawing plans, comparing verdicts with expectations, counting outcomes, and shrinking failures.
+
+pub mod campaign;
+pub mod export;
+pub mod failure;
+pub mod matrix;
+pub mod part;
+pub(crate) mod patience;
+pub(crate) mod pool;
+#[cfg(unix)]
+pub(crate) mod predicted;
+pub(crate) mod progress;
+pub mod scenario;
+pub mod shrink;
+pub mod source;

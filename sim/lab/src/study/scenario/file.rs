@@ -1,0 +1,398 @@
+//! Reading scenarios in TOML.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::{Case, Expect, Figure, Least, Scenario};
+use crate::plan_file::document::{self, DocumentPart, Misfit, word_of};
+use crate::plan_file::{self, Misreading, Position, old_keys};
+use quorlock_sim_plan::PlanError;
+use quorlock_sim_plan::property::Property;
+
+/// The keys of a scenario that a plan does not have.
+const HEADER: [&str; 6] = ["id", "title", "reason", "source", "seeds", "min"];
+
+/// The number of seeds if the file does not set one.
+const SEEDS: u64 = 100;
+
+/// An error of a file that is not a valid scenario.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// The file cannot be read.
+    #[error("{path}: {error}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The error of the operating system.
+        error: std::io::Error,
+    },
+    /// The file contains no scenario.
+    #[error("{path}:{}: {case}{error}", error.at)]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// The case that has the error, or an empty string.
+        case: String,
+        /// The place in the file, and the reason.
+        error: Misreading,
+    },
+    /// The plan of the scenario, or of a case, cannot be run.
+    #[error("{}: {case}{error}", plan_file::place(path, *at))]
+    Plan {
+        /// The file.
+        path: PathBuf,
+        /// The case that has the error.
+        case: String,
+        /// The place in the file, if the file sets the wrong field.
+        at: Option<Position>,
+        /// The error of the plan.
+        error: Box<PlanError>,
+    },
+    /// There is no scenario with this id.
+    #[error(
+        "there is no scenario {0:?}: `quorlock-sim scenarios --list` prints all of them; name a file by its path"
+    )]
+    Unknown(String),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScenarioHeader {
+    id: String,
+    title: String,
+    #[serde(default)]
+    reason: String,
+    #[serde(default)]
+    source: String,
+    #[serde(default)]
+    seeds: Option<u64>,
+    #[serde(default)]
+    min: Least,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CaseHeader {
+    #[serde(default)]
+    name: Option<String>,
+    expect: Word,
+    #[serde(default)]
+    property: Option<Property>,
+    /// Further properties that may be broken.
+    #[serde(default)]
+    beside: Vec<Property>,
+    #[serde(default)]
+    reason: String,
+    #[serde(default)]
+    fast_only: Option<String>,
+    #[serde(default)]
+    seeds: Option<u64>,
+    #[serde(default)]
+    min: Option<Least>,
+    #[serde(default)]
+    figure: Option<Figure>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Word {
+    Holds,
+    Breaks,
+}
+
+/// Reads a scenario from a file.
+///
+/// # Errors
+/// Returns [`ScenarioError`] with the file and the place in it.
+pub fn read(path: &Path) -> Result<Scenario, ScenarioError> {
+    let text = fs::read_to_string(path).map_err(|error| ScenarioError::Io {
+        path: path.to_owned(),
+        error,
+    })?;
+    parse(path, &text)
+}
+
+/// Reads a scenario from the text of a file.
+///
+/// # Errors
+/// Returns the same errors as [`read`].
+pub fn parse(path: &Path, text: &str) -> Result<Scenario, ScenarioError> {
+    let reading = Reading { path, text };
+    let mut plan =
+        old_keys::parse_with_new_names(text).map_err(|error| reading.wrong("", error))?;
+    let cases = plan.remove("case");
+    let mut header = DocumentPart::new();
+    for key in HEADER {
+        header.extend(plan.remove_entry(key));
+    }
+    let header: ScenarioHeader =
+        document::read(text, header).map_err(|error| reading.wrong("", error))?;
+    let mut read: Vec<Case> = Vec::new();
+    for part in cases.into_iter().flat_map(items) {
+        let span = part.span();
+        let case = reading.case(&header, part, plan.clone())?;
+        if read.iter().any(|known| known.name == case.name) {
+            let why = format!(
+                "another case is called {:?}: give each a `name` of its own",
+                case.name
+            );
+            return Err(reading.misfit("", Misfit::new(span, why)));
+        }
+        read.push(case);
+    }
+    if read.is_empty() {
+        let why = "a scenario has at least one case: add [[case]] with expect = \"holds\"";
+        return Err(reading.misfit("", Misfit::new(0..0, why)));
+    }
+    Ok(Scenario {
+        cases: read,
+        id: header.id,
+        title: header.title,
+        reason: header.reason.trim().to_owned(),
+        source: header.source,
+    })
+}
+
+/// Returns the elements of a list.
+fn items(list: Spanned<DeValue<'_>>) -> Vec<Spanned<DeValue<'_>>> {
+    match list.into_inner() {
+        DeValue::Array(items) => items.into_iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// A file that is being read.
+#[derive(Clone, Copy)]
+struct Reading<'a> {
+    path: &'a Path,
+    text: &'a str,
+}
+
+impl<'a> Reading<'a> {
+    fn wrong(self, case: &str, error: Misreading) -> ScenarioError {
+        ScenarioError::Syntax {
+            path: self.path.to_owned(),
+            case: case.to_owned(),
+            error,
+        }
+    }
+
+    fn misfit(self, case: &str, misfit: Misfit) -> ScenarioError {
+        self.wrong(case, misfit.in_text(self.text))
+    }
+
+    /// Reads one case of a scenario from its part of the text and the plan of the scenario.
+    fn case(
+        self,
+        header: &ScenarioHeader,
+        part: Spanned<DeValue<'a>>,
+        mut plan: DocumentPart<'a>,
+    ) -> Result<Case, ScenarioError> {
+        let span = part.span();
+        let DeValue::Table(mut part) = part.into_inner() else {
+            return Err(self.misfit("", Misfit::new(span, "a case is a table: write [[case]]")));
+        };
+        let changes = part.remove("plan").map(Spanned::into_inner);
+        let name = part.get("name").and_then(|name| word_of(name.get_ref()));
+        let name = name.map(str::to_owned);
+        let told = |plan: &DocumentPart<'_>| {
+            let variant = plan
+                .get("variant")
+                .and_then(|variant| word_of(variant.get_ref()));
+            let name = name.as_deref().or(variant).unwrap_or("product");
+            format!("case {name:?}: ")
+        };
+        let places = part.clone();
+        let case = match changes {
+            Some(DeValue::Table(changes)) => {
+                let before = told(&plan);
+                let merged = document::merge(&mut plan, changes);
+                merged.map_err(|misfit| self.misfit(&before, misfit))?;
+                told(&plan)
+            }
+            Some(_) => {
+                let why = "`plan` is a table of what is different";
+                return Err(self.misfit(&told(&plan), Misfit::new(span, why)));
+            }
+            None => told(&plan),
+        };
+        let own: CaseHeader =
+            document::read(self.text, part).map_err(|error| self.wrong(&case, error))?;
+        let (plan, table) =
+            plan_file::plan_of(self.text, plan).map_err(|error| self.wrong(&case, error))?;
+        quorlock_sim_plan::check(&plan).map_err(|error| ScenarioError::Plan {
+            path: self.path.to_owned(),
+            case: case.clone(),
+            at: error
+                .field()
+                .and_then(|field| document::locate(self.text, &table, &field)),
+            error: Box::new(error),
+        })?;
+        let refused = |field: &str, why: &str| {
+            let key = places.get_key_value(field).map(|(key, _)| key.span());
+            let why = format!("{field}: {why}");
+            self.misfit(&case, Misfit::new(key.unwrap_or(span.clone()), why))
+        };
+        let expect = match (own.expect, own.property) {
+            (Word::Holds, None) if own.beside.is_empty() => Expect::Holds,
+            (Word::Holds, _) => {
+                return Err(refused(
+                    "property",
+                    "a case that holds breaks no property: leave it out",
+                ));
+            }
+            (Word::Breaks, Some(property)) => Expect::Breaks(property, own.beside.clone()),
+            (Word::Breaks, None) => {
+                return Err(refused(
+                    "property",
+                    "which property breaks? For example property = \"exclusion\"",
+                ));
+            }
+        };
+        let seeds = own.seeds.or(header.seeds).unwrap_or(SEEDS);
+        if seeds == 0 {
+            return Err(refused("seeds", "at least one is run"));
+        }
+        Ok(Case {
+            name: own.name.unwrap_or_else(|| plan.variant.name().to_owned()),
+            expect,
+            reason: own.reason.trim().to_owned(),
+            fast_only: own.fast_only,
+            seeds,
+            min: own.min.unwrap_or(header.min),
+            figure: own.figure,
+            plan,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quorlock_sim_plan::variant::Variant;
+
+    fn text(cases: &str) -> Result<Scenario, ScenarioError> {
+        let head = "id = \"X1\"\ntitle = \"t\"\nclients = 2\n[nodes]\ncount = 3\n";
+        parse(Path::new("x.toml"), &format!("{head}{cases}"))
+    }
+
+    #[test]
+    fn a_case_is_the_plan_with_its_own_changes() {
+        let two = "[[case]]\nexpect = \"holds\"\n[[case]]\nexpect = \"breaks\"\n\
+                   property = \"exclusion\"\nplan = { variant = \"wall-clock\", nodes = { persistence = \"memory\" } }\n";
+        let scenario = text(two).unwrap();
+        let [product, other] = scenario.cases.as_slice() else {
+            panic!("{scenario:?}")
+        };
+        assert_eq!(product.name, "product");
+        assert_eq!(other.name, "wall-clock");
+        assert_eq!(other.plan.variant, Variant::WallClock);
+        assert_eq!(other.plan.nodes.count, 3);
+        assert_eq!(other.plan.clients, 2);
+        assert_ne!(other.plan.nodes, product.plan.nodes);
+        assert_eq!(other.expect, Expect::Breaks(Property::Exclusion, vec![]));
+    }
+
+    #[test]
+    fn a_case_changes_a_list_without_repeating_it() {
+        let faults = "[[faults]]\nid = \"first\"\nkind = \"flush\"\nat = \"1s\"\nnode = 0\n\
+                      [[faults]]\nkind = \"flush\"\nat = \"1.1s\"\nnode = 1\n\
+                      [[faults]]\nid = \"last\"\nkind = \"flush\"\nat = \"1.2s\"\nnode = 2\n";
+        let case = "[[case]]\nexpect = \"holds\"\n\
+                    [case.plan.faults]\nremove = [\"first\"]\nchange.1.at = \"900ms\"\nchange.last.node = 1\n\
+                    add = [{ kind = \"flush\", at = \"2s\", node = 0 }]\n\
+                    [case.plan.not_demanded]\nadd = [\"fencing\"]\n";
+        let scenario = text(&format!("{faults}{case}")).unwrap();
+        let [case] = scenario.cases.as_slice() else {
+            panic!("{scenario:?}")
+        };
+        let told = case.plan.faults.iter();
+        let told: Vec<String> = told
+            .map(|fault| format!("{} {fault}", fault.when))
+            .collect();
+        let flushed =
+            |at: &str, node: u16| format!("{at} node {node} loses all its keys (FLUSHALL)");
+        assert_eq!(
+            told,
+            [flushed("900ms", 1), flushed("1.2s", 1), flushed("2s", 0)]
+        );
+        assert_eq!(case.plan.not_demanded, [Property::Fencing]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line_its_column_and_its_case() {
+        let faults = "[[faults]]\nid = \"a\"\nkind = \"flush\"\nat = \"1s\"\nnode = 0\n";
+        let of_list = |change: &str| {
+            format!("{faults}[[case]]\nexpect = \"holds\"\n[case.plan.faults]\n{change}")
+        };
+        let mut wrong = Vec::new();
+        for (cases, told) in [
+            (
+                String::new(),
+                "1:1: a scenario has at least one case: add [[case]] with expect = \"holds\"",
+            ),
+            (
+                "[[case]]\nname = \"x\"\n".into(),
+                "7:1: case \"x\": missing field `expect`",
+            ),
+            (
+                "[[case]]\nexpect = \"hold\"".into(),
+                "7:10: case \"product\": expect: unknown variant `hold`, expected `holds` or `breaks`; did you mean `holds`?",
+            ),
+            (
+                "[[case]]\nexpect = \"breaks\"".into(),
+                "6:1: case \"product\": property: which property breaks? For example property = \"exclusion\"",
+            ),
+            (
+                "[[case]]\nexpect = \"holds\"\nproperty = \"usage\"".into(),
+                "8:1: case \"product\": property: a case that holds breaks no property: leave it out",
+            ),
+            (
+                "[[case]]\nexpect = \"holds\"\nseeds = 0".into(),
+                "8:1: case \"product\": seeds: at least one is run",
+            ),
+            (
+                "[[case]]\nexpect = \"holds\"\nplan = { variant = \"published\", clients = 0 }"
+                    .into(),
+                "8:33: case \"published\": clients: 0 is not between 1 and 60",
+            ),
+            (
+                "[[case]]\nname = \"grey\"\nexpect = \"holds\"\nplan = { nodes = { cuont = 3 } }"
+                    .into(),
+                "9:20: case \"grey\": unknown field `cuont`, expected one of `count`, `persistence`, `replicas`, \
+                 `replication_lag`, `wait`, `min_replicas`, `sentinels`, `cluster`; did you mean `count`?",
+            ),
+            (
+                "[[case]]\nexpect = \"holds\"\n[[case]]\nexpect = \"holds\"\n".into(),
+                "8:1: another case is called \"product\": give each a `name` of its own",
+            ),
+            (
+                of_list("remove = [\"b\"]"),
+                "14:11: case \"product\": there is no \"b\" in the list: use \"a\", or a number below 1",
+            ),
+            (
+                of_list("change = { 7 = { at = \"2s\" } }"),
+                "14:12: case \"product\": there is no \"7\" in the list: use \"a\", or a number below 1",
+            ),
+            (
+                of_list("drop = [\"a\"]"),
+                "14:1: case \"product\": a list has no `drop`: it is changed by `change`, `remove` and `add`, or \
+                 replaced by a list",
+            ),
+            (
+                of_list("change.a.node = 7"),
+                "14:10: case \"product\": faults[0].node: there is no node 7, only 3",
+            ),
+        ] {
+            let error = text(&cases).unwrap_err().to_string();
+            if error != format!("x.toml:{told}") {
+                wrong.push((cases, error));
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+}

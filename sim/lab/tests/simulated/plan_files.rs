@@ -1,0 +1,157 @@
+//! Shorthand in plan files, and the errors of wrong files: where the error is, what it is, and what to do.
+
+use std::path::Path;
+
+use quorlock_sim_lab::plan_file::parse;
+use quorlock_sim_plan::Plan;
+
+fn read(text: &str) -> Result<Plan, String> {
+    parse(Path::new("x.toml"), text).map_err(|error| error.to_string())
+}
+
+#[test]
+fn what_is_wrong_with_a_plan_is_told_with_its_line_and_column_and_what_to_do() {
+    let flush = "[[faults]]\nkind = \"flush\"\nat = \"1s\"\n";
+    let mut wrong = Vec::new();
+    for (text, told) in [
+        (
+            "clients = \n",
+            "1:11: string values must be quoted, expected literal string",
+        ),
+        ("seed = 1\nseed = 2\n", "2:1: duplicate key"),
+        (
+            "clints = 3",
+            "1:1: unknown field `clints`, expected one of `seed`, `duration`, `lane`, `lock`, `variant`, `clients`, \
+             `nodes`, `network`, `remedies`, `workload`, `faults`, `outages`, `healed_at`, `progress_within`, `idle_within`, `free_within`, \
+             `holds_last`, `not_demanded`; did you mean `clients`?",
+        ),
+        (
+            "[workload]\nwatchdog = \"yes\"",
+            "2:12: workload.watchdog: unknown variant `yes`, expected one of `off`, `on`, `half`",
+        ),
+        (
+            "duration = \"fast\"",
+            "1:12: duration: \"fast\" is not a duration: write for example 40us, 250ms or 1.5s",
+        ),
+        ("\nclients = 0", "2:1: clients: 0 is not between 1 and 60"),
+        (
+            &format!("{flush}node = 9"),
+            "4:1: faults[0].node: there is no node 9, only 5",
+        ),
+        (flush, "1:1: a fault of kind `flush` needs the field `node`"),
+        (
+            &format!("{flush}node = 0\nevery = \"190ms\""),
+            "1:1: a fault that repeats needs the field `times` or `until`",
+        ),
+        (
+            &format!("{flush}node = 0\nevery = \"10us\"\ntimes = 3"),
+            "5:1: faults[0].every: 10us is too short: it must be at least 1ms",
+        ),
+        (
+            &format!("{flush}node = 0\nevery = \"10ms\"\ntimes = 0"),
+            "6:1: faults[0].times: 0 is not between 1 and 10000",
+        ),
+        (
+            &format!("{flush}node = 0\nevery = \"10ms\"\nuntil = \"1s\""),
+            "6:1: faults[0].until: 1s is not after 1s, the first time",
+        ),
+        (
+            &format!("{flush}node = 0\nevery = \"300ms\"\ntimes = 5"),
+            "3:1: faults[0].at: it ends at 2.2s, beyond the run (2s)",
+        ),
+        (
+            "[[faults]]\nkind = \"pause-client\"\nclient = \"holder of 1\"\nat = \"0s\"\nlasts = \"1s\"",
+            "3:1: faults[0].client: there is no name 1, only 1",
+        ),
+        (
+            "[[faults]]\nkind = \"pause-client\"\nclient = \"holder\"\nat = \"1s\"\nlasts = \"1.1s\"",
+            "4:1: faults[0].at: it would last beyond the run (2s), whenever it begins",
+        ),
+        (
+            "[[faults]]\nkind = \"flush\"\nnode = 0\nafter = { message = \"renew\", to = \"node 7\" }",
+            "4:1: faults[0].after: there is no node 7, only 5",
+        ),
+        (
+            "[[faults]]\nkind = \"flush\"\nnode = 0\nafter = { message = \"renew\", nth = 0 }",
+            "4:30: faults[0].after.nth: it counts from 1",
+        ),
+        (
+            "[[faults]]\nkind = \"flush\"\nnode = 0\nafter = { message = \"renewal\" }",
+            "4:21: faults[0].after.message: unknown variant `renewal`, expected one of `acquire`, `renew`, `release`, `inspect`, \
+             `force-release`, `probe`; did you mean `renew`?",
+        ),
+        (
+            "[[faults]]\nkind = \"power-loss\"\nnode = 0\nloses = \"1ms\"\nrestart_after = \"1ms\"\nafter = { message = \"renew\" }",
+            "6:1: faults[0].after: what is lost is written before it, so its time must be known: set only at, or at and every",
+        ),
+        (
+            "[[faults]]\nkind = \"node-step\"\nat = \"1s\"\nnode = 0\nreplica = 0\nby = \"1s\"",
+            "5:1: faults[0].replica: there is no replica 0, only 0",
+        ),
+        (
+            "[[faults]]\nkind = \"cut\"\nat = \"1s\"\nlasts = \"1s\"\nclients = [0, 0]",
+            "1:1: faults[0].client: client 0 is named twice",
+        ),
+        (
+            "[[faults]]\nkind = \"cut\"\nat = \"1s\"\nlasts = \"1s\"\nnodes = []",
+            "1:1: nodes: the list is empty: leave `nodes` out to name all nodes",
+        ),
+        (
+            "lane = \"turmoil\"\n[[faults]]\nkind = \"stop-inside\"\nat = \"1s\"\nlasts = \"1ms\"\nclient = 0\nnth = 1",
+            "2:1: faults[0]: the lane turmoil has no faults of kind stop-inside: its network only continues after every \
+             client has ended its step; use the lane fast",
+        ),
+        (
+            "lane = \"turmoil\"\n[[faults]]\nkind = \"flush\"\nnode = 0\nafter = { message = \"renew\", from = \"node\" }",
+            "2:1: faults[0]: the lane turmoil does not read what nodes answer; set from = \"client\" in after, or use \
+             the lane fast",
+        ),
+        (
+            "not_demanded = [\"fencing\", \"fencing\"]",
+            "1:1: not_demanded: fencing is named twice",
+        ),
+        (
+            &format!("{flush}node = 0\nid = \"a\"\n{flush}node = 1\nid = \"a\""),
+            "10:1: another fault has the `id` \"a\": give each its own",
+        ),
+        (
+            "[defaults.pause-clent]\nlasts = \"1s\"",
+            "1:11: `pause-clent` is not a kind of fault; did you mean `pause-client`?",
+        ),
+        (
+            "[defaults]\nflush = 3",
+            "2:1: the defaults of a kind are a table: write [defaults.flush]",
+        ),
+        (
+            &format!("[defaults.flush]\nlasts = \"1s\"\n{flush}node = 0"),
+            "3:1: a fault of kind `flush` has no field `lasts`",
+        ),
+    ] {
+        let error = read(text).err().unwrap_or_default();
+        if error != format!("x.toml:{told}") {
+            wrong.push((text.to_owned(), error));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn faults_get_the_defaults_of_their_kind_and_links_are_all_links_without_numbers() {
+    let short = "clients = 2\nnodes = { count = 3 }\n\
+                 [defaults.pause-client]\nlasts = \"110ms\"\nclient = 1\n\
+                 [[faults]]\nid = \"p\"\nkind = \"pause-client\"\nat = \"1s\"\n\
+                 [[faults]]\nkind = \"pause-client\"\nat = \"1.2s\"\nclient = 0\n\
+                 [[faults]]\nkind = \"cut\"\nat = \"1.5s\"\nlasts = \"20ms\"\n\
+                 [[faults]]\nkind = \"backup\"\nat = \"1.5s\"\n";
+    let told = read(short).expect("it can be run").faults;
+    let told: Vec<String> = told.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "client 1 pauses for 110ms",
+            "client 0 pauses for 110ms",
+            "no message gets through for 20ms between clients 0, 1 and nodes 0, 1, 2",
+            "backup of nodes 0, 1, 2",
+        ]
+    );
+}

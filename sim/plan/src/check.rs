@@ -1,0 +1,272 @@
+//! Checks that a plan can be run.
+
+mod faults;
+
+use crate::time::SimTime;
+use crate::{Lacks, LockKind, Plan, WorkloadKind};
+
+/// The error of a plan that cannot be run. Its message names the place of the error.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// A field of the plan has an impossible value.
+    #[error("{place}: {why}")]
+    Impossible {
+        /// The field with the impossible value.
+        place: String,
+        /// The reason.
+        why: String,
+    },
+    /// The lane of the plan does not support a part of the plan.
+    #[error(transparent)]
+    Lacks(#[from] Lacks),
+}
+
+impl PlanError {
+    /// Returns the wrong field, if the error is about a field.
+    #[must_use]
+    pub fn field(&self) -> Option<String> {
+        match self {
+            PlanError::Impossible { place, .. } => Some(place.clone()),
+            PlanError::Lacks(lacks) => lacks.field(),
+        }
+    }
+}
+
+fn wrong(place: impl Into<String>, why: impl Into<String>) -> PlanError {
+    PlanError::Impossible {
+        place: place.into(),
+        why: why.into(),
+    }
+}
+
+/// The shortest lease that the product accepts.
+const SHORTEST_LEASE: SimTime = SimTime::millis(5);
+/// The longest lease that the simulator configures.
+const LONGEST_LEASE: SimTime = SimTime::secs(3600);
+/// The longest duration of a run.
+const LONGEST: SimTime = SimTime::secs(24 * 3600);
+
+/// Checks that a plan can be run.
+///
+/// # Errors
+/// Returns [`PlanError::Impossible`] or [`PlanError::Lacks`], which name the field.
+pub fn check(plan: &Plan) -> Result<(), PlanError> {
+    let between = |place: &str, value: u16, min: u16, max: u16| {
+        if (min..=max).contains(&value) {
+            Ok(())
+        } else {
+            Err(wrong(
+                place,
+                format!("{value} is not between {min} and {max}"),
+            ))
+        }
+    };
+    between("clients", plan.clients, 1, 60)?;
+    between("nodes.count", plan.nodes.count, 1, 15)?;
+    let replicas = plan.nodes.replicas;
+    between("nodes.replicas", replicas, 0, 5)?;
+    if let Some(wait) = &plan.nodes.wait {
+        between("nodes.wait.replicas", wait.replicas, 1, replicas)?;
+    }
+    if let Some(demanded) = &plan.nodes.min_replicas {
+        between("nodes.min_replicas.count", demanded.count, 1, replicas)?;
+    }
+    check_sentinels(plan)?;
+    check_cluster(plan)?;
+    between("workload.names", plan.workload.names, 1, 60)?;
+    let ordered = |place: &str, min: SimTime, max: SimTime| {
+        if min <= max {
+            Ok(())
+        } else {
+            Err(wrong(place, format!("{min} is more than {max}")))
+        }
+    };
+    let shortest = |place: &str, min: SimTime, value: SimTime| {
+        if min <= value {
+            Ok(())
+        } else {
+            Err(wrong(
+                place,
+                format!("{value} is too short: it must be at least {min}"),
+            ))
+        }
+    };
+    // Without a minimum, a client could loop forever while no time passes.
+    shortest("network.min", SimTime::micros(1), plan.network.min)?;
+    let wait = SimTime::millis(1);
+    shortest("workload.poll_cap", wait, plan.workload.poll_cap)?;
+    shortest("workload.backoff_cap", wait, plan.workload.backoff_cap)?;
+    ordered("network.min", plan.network.min, plan.network.max)?;
+    ordered(
+        "workload.hold_min",
+        plan.workload.hold_min,
+        plan.workload.hold_max,
+    )?;
+    ordered(
+        "workload.think_min",
+        plan.workload.think_min,
+        plan.workload.think_max,
+    )?;
+    let longest = |place: &str, value: SimTime, max: SimTime| {
+        if value <= max {
+            Ok(())
+        } else {
+            let why = format!("{value} is too long: it must be at most {max}");
+            Err(wrong(place, why))
+        }
+    };
+    shortest("workload.lease", SHORTEST_LEASE, plan.workload.lease)?;
+    longest("workload.lease", plan.workload.lease, LONGEST_LEASE)?;
+    shortest("duration", SimTime::millis(1), plan.duration)?;
+    longest("duration", plan.duration, LONGEST)?;
+    shortest("network.call_timeout", wait, plan.network.call_timeout)?;
+    shortest(
+        "network.connect_timeout",
+        wait,
+        plan.network.connect_timeout,
+    )?;
+    if plan.workload.kind == WorkloadKind::Reentrant && plan.lock == LockKind::Multi {
+        let why =
+            "a lock that acquires one name from each node has no owner that could re-enter it";
+        return Err(wrong("workload.kind", why));
+    }
+    if plan.workload.kind == WorkloadKind::Leading && plan.lock == LockKind::Multi {
+        let why = "a leader holds one name: set lock = \"single\" or \"redlock\"";
+        return Err(wrong("workload.kind", why));
+    }
+    let is_of_the_product = matches!(
+        plan.workload.kind,
+        WorkloadKind::Fair
+            | WorkloadKind::ReadWrite
+            | WorkloadKind::CompetingTasks
+            | WorkloadKind::Together
+            | WorkloadKind::Sides
+    );
+    if plan.workload.kind == WorkloadKind::Together && plan.lock != LockKind::Multi {
+        let why = "there is only one client whose locks could be combined: set lock = \"multi\"";
+        return Err(wrong("workload.kind", why));
+    }
+    if plan.workload.kind == WorkloadKind::Sides && plan.lock == LockKind::Multi {
+        let why = "an owner belongs to one client: set lock = \"single\" or \"redlock\"";
+        return Err(wrong("workload.kind", why));
+    }
+    if plan.workload.kind == WorkloadKind::Fair && plan.lock == LockKind::Redlock {
+        let why = "queues on several nodes have no common order: a fair lock needs lock = \"single\" or \"multi\"";
+        return Err(wrong("workload.kind", why));
+    }
+    if is_of_the_product && !plan.variant.has_product_clients() {
+        let why = "the simulator's own lock has neither queues nor readers nor owners: this work needs variant = \"product\", \
+                   or one that is wrong about them";
+        return Err(wrong("workload.kind", why));
+    }
+    let mut demands = plan.not_demanded.iter().enumerate();
+    if let Some((_, twice)) =
+        demands.find(|(n, p)| plan.not_demanded.iter().take(*n).any(|q| q == *p))
+    {
+        return Err(wrong("not_demanded", format!("{twice} is named twice")));
+    }
+    for (fault, index) in plan.faults.iter().zip(0..) {
+        faults::check(plan, fault)
+            .map_err(|(field, why)| wrong(format!("faults[{index}].{field}"), why))?;
+    }
+    Lacks::check(plan)?;
+    Ok(())
+}
+
+/// The longest time of any step of an election.
+const LONGEST_ELECTION: SimTime = SimTime::secs(600);
+
+fn check_cluster(plan: &Plan) -> Result<(), PlanError> {
+    let Some(cluster) = &plan.nodes.cluster else {
+        if plan
+            .variant
+            .flaws()
+            .iter()
+            .any(|flaw| flaw.is_of_clusters())
+        {
+            let variant = plan.variant;
+            let why = format!("{variant} has a flaw in the way to a cluster: add [nodes.cluster]");
+            return Err(wrong("variant", why));
+        }
+        return Ok(());
+    };
+    let (place, nodes) = ("nodes.cluster", &plan.nodes);
+    if nodes.sentinels.is_some() {
+        let why = "a cluster elects its primaries by itself: leave out nodes.sentinels";
+        return Err(wrong(place, why));
+    }
+    if nodes.replicas == 0 {
+        let why = "a cluster has no replica to promote: set nodes.replicas = 1 or more";
+        return Err(wrong(place, why));
+    }
+    if nodes.count < 3 {
+        let count = nodes.count;
+        let why = format!("{count} is not enough for a vote: a cluster has at least 3 primaries");
+        return Err(wrong("nodes.count", why));
+    }
+    if plan.lock == LockKind::Multi {
+        let why = "a cluster is one node or a majority of its shards: set lock = \"single\" or \"redlock\"";
+        return Err(wrong("lock", why));
+    }
+    let spans = [
+        ("node_timeout", cluster.node_timeout),
+        ("election", cluster.election),
+        ("gossip", cluster.gossip),
+    ];
+    if let Some((field, span)) = spans.into_iter().find(|(_, span)| LONGEST_ELECTION < *span) {
+        let why = format!("{span} is too long: it must be at most {LONGEST_ELECTION}");
+        return Err(wrong(format!("{place}.{field}"), why));
+    }
+    let (timeout, min) = (cluster.node_timeout, SimTime::millis(10));
+    if timeout < min {
+        let why = format!("{timeout} is too short: it must be at least {min}");
+        return Err(wrong(format!("{place}.node_timeout"), why));
+    }
+    Ok(())
+}
+
+fn check_sentinels(plan: &Plan) -> Result<(), PlanError> {
+    let Some(sentinels) = &plan.nodes.sentinels else {
+        if plan.variant.flaws().iter().any(|flaw| flaw.is_of_groups()) {
+            let variant = plan.variant;
+            let why = format!("{variant} has a flaw in the way to a group: add [nodes.sentinels]");
+            return Err(wrong("variant", why));
+        }
+        return Ok(());
+    };
+    let place = |field: &str| format!("nodes.sentinels.{field}");
+    if plan.nodes.replicas == 0 {
+        let why = "sentinels have no replica to promote: set nodes.replicas = 1 or more";
+        return Err(wrong("nodes.sentinels", why));
+    }
+    let count = sentinels.count;
+    if !(1..=7).contains(&count) {
+        return Err(wrong(
+            place("count"),
+            format!("{count} is not between 1 and 7"),
+        ));
+    }
+    let quorum = sentinels.quorum();
+    if !(1..=count).contains(&quorum) {
+        let why = format!("{quorum} is not between 1 and {count}, the number of sentinels");
+        return Err(wrong(place("quorum"), why));
+    }
+    let spans = [
+        ("down_after", sentinels.down_after),
+        ("election", sentinels.election),
+        ("gossip", sentinels.gossip),
+        ("demotion", sentinels.demotion),
+    ];
+    if let Some((field, span)) = spans.into_iter().find(|(_, span)| LONGEST_ELECTION < *span) {
+        let why = format!("{span} is too long: it must be at most {LONGEST_ELECTION}");
+        return Err(wrong(place(field), why));
+    }
+    // Sentinels check servers every few milliseconds.
+    let min = SimTime::millis(10);
+    if sentinels.down_after < min {
+        let after = sentinels.down_after;
+        let why = format!("{after} is too short: it must be at least {min}");
+        return Err(wrong(place("down_after"), why));
+    }
+    Ok(())
+}

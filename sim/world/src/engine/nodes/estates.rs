@@ -1,0 +1,134 @@
+//! Checks that each node frees the claims of a dead process within their TTL.
+//!
+//! Nodes may keep claims of a process for at most the longest time that the process ever requested. This time counts
+//! from the death of the process, or from the execution of its last request after its death. When it has passed, the
+//! run checks that the claims are gone, before the next event.
+
+use quorlock::Name;
+use quorlock::transport::Request;
+
+use crate::history::{Overdue, Process};
+use crate::world::World;
+use crate::world::estate::Estate;
+use crate::world::id::{Id, NodeId, Seat, first};
+use quorlock_sim_plan::fault::{Fault, FaultKind, NodeFault, Trigger};
+use quorlock_sim_plan::time::SimTime;
+
+/// How much later a node that is paused or down is checked again, in nanoseconds.
+const LATER: u64 = 10_000_000;
+
+/// Records that a node executes a request.
+pub(crate) fn note(world: &mut World, node: NodeId, by: Process, request: &Request) {
+    let mut died = None;
+    match request {
+        Request::Acquire(ask) => {
+            died = world.estates.state(by, ask.owner, ask.kept_millis());
+        }
+        Request::Renew(ask) => {
+            for claim in &ask.claims {
+                died = world.estates.state(by, claim.owner, claim.kept_millis());
+            }
+        }
+        _ => {}
+    }
+    if let Some(died) = died {
+        let seat = world.seat_of(node);
+        leave_on(world, by, died, seat);
+    }
+}
+
+/// Records the death of a process, and schedules the check of its claims.
+pub(crate) fn leave(world: &mut World, process: Process) {
+    if !world.estates.is_watched() {
+        return;
+    }
+    let now = world.now();
+    world.estates.bury(process, now);
+    for seat in first::<Seat>(world.plan.nodes.count) {
+        leave_on(world, process, now, seat);
+    }
+}
+
+/// Schedules the check of a node of the plan. The node must free the claims of the process within their TTL from now
+/// on.
+fn leave_on(world: &mut World, process: Process, died: u64, seat: Seat) {
+    let Some(kept) = world.estates.kept_millis(process) else {
+        return;
+    };
+    let now = world.now();
+    let servers = std::iter::once(seat.first_node()).chain(world.replicas_of(seat));
+    let walls: Vec<u64> = servers
+        .map(|server| world.node(server).wall(now).0)
+        .collect();
+    let wall = walls.into_iter().max().unwrap_or_default();
+    let until = wall
+        .saturating_add(kept)
+        .saturating_add(set_back(world, seat));
+    let mut estate = Estate {
+        process,
+        died,
+        seat,
+        until,
+        due: 0,
+    };
+    estate.due = due(world, &estate);
+    world.estates.put(estate);
+}
+
+/// Returns by how many milliseconds the clocks of a node of the plan may have stepped since its claims were made.
+fn set_back(world: &World, seat: Seat) -> u64 {
+    let by = |fault: &Fault| match &fault.what {
+        // A step at the beginning sets all clocks of a node alike.
+        FaultKind::Node { replica: None, .. } if fault.when == Trigger::At(SimTime::ZERO) => None,
+        FaultKind::Node {
+            node,
+            fault: NodeFault::Step { by },
+            ..
+        } => (*node == seat.get()).then_some(by.as_nanos().unsigned_abs()),
+        _ => None,
+    };
+    let nanos: u64 = world.plan.faults.iter().filter_map(by).sum();
+    nanos.div_ceil(1_000_000)
+}
+
+/// Returns when the claims must be gone, by the clock of their node's primary: one millisecond after their last
+/// millisecond.
+fn due(world: &World, estate: &Estate) -> u64 {
+    let now = world.now();
+    let primary = world.nodes.get(world.failovers.primary(estate.seat));
+    let gone = estate.until.saturating_add(2).saturating_mul(1_000_000);
+    primary.map_or(u64::MAX, |node| node.clock().when(now, gone))
+}
+
+/// Checks the claims that are due.
+#[cold]
+pub(crate) fn look(world: &mut World) {
+    let now = world.now();
+    for mut estate in world.estates.take_due(now) {
+        let primary = world.failovers.primary(estate.seat);
+        let node = world.node(primary);
+        let (is_awake, wall) = (node.is_up() && node.paused_until() <= now, node.wall(now).0);
+        if !is_awake || wall <= estate.until {
+            // The clock may have been stepped since.
+            estate.due = due(world, &estate).max(now + LATER);
+            world.estates.put(estate);
+            continue;
+        }
+        let micros = world.micros(primary);
+        for text in world.history.names.clone() {
+            let Ok(name) = Name::new(&text) else { continue };
+            let claims = world.servers.claims(primary, micros, &name).into_iter();
+            let mut owners = claims.filter_map(|(owner, _)| owner);
+            if owners.any(|owner| world.estates.is_of(owner, estate.process)) {
+                let name = world.history.name(&text);
+                world.history.overdue.push(Overdue {
+                    at: now,
+                    node: primary.get(),
+                    name,
+                    process: estate.process,
+                    died: estate.died,
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,456 @@
+//! A node of the plan as a group: a primary, its replicas, and the sentinels that name the primary.
+//!
+//! The sentinels are a pure state machine. Every few milliseconds, the engine passes in what they see and executes
+//! what they decide. Promotions and their effect on claims are the engine's task.
+
+mod failover;
+mod sentinel;
+mod separations;
+mod sight;
+
+use self::failover::{FailoverState, Mandate, UnannouncedPromotion};
+use self::sentinel::{Sentinel, Voice};
+pub use self::separations::Apart;
+use self::separations::Separations;
+pub(crate) use self::sight::Sight;
+use crate::world::id::{ClientId, FaultId, NodeId};
+use crate::world::node::Role;
+use quorlock_sim_plan::Sentinels;
+
+/// One group.
+#[derive(Debug)]
+pub struct Group {
+    rules: Sentinels,
+    servers: Vec<NodeId>,
+    sentinels: Vec<Sentinel>,
+    electors: Electors,
+    stage: FailoverState,
+    /// Members that are separated from the others.
+    separations: Separations,
+    /// Servers whose role differs from what the sentinels want, each with the time at which this was first seen.
+    wrong: Vec<(NodeId, u64)>,
+    /// The last promotion, until all sentinels have learned of it.
+    news: Option<UnannouncedPromotion>,
+    /// The fault that last struck a primary.
+    cause: Option<FaultId>,
+    /// The server that each fault has struck.
+    struck: Vec<(FaultId, NodeId)>,
+}
+
+/// The nodes that decide on the primary of a group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Electors {
+    Sentinels,
+    /// The nodes of the cluster that the group is a shard of.
+    Cluster,
+}
+
+/// An action of a sentinel, or of a server itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Deed {
+    /// A sentinel names another primary and publishes the switch.
+    Name {
+        /// The sentinel.
+        sentinel: NodeId,
+        /// The primary from now on.
+        primary: NodeId,
+        /// The epoch of the election.
+        epoch: u64,
+    },
+    /// A replica starts over with a full copy of its primary's data.
+    Resync {
+        /// The replica.
+        replica: NodeId,
+        /// Its primary.
+        primary: NodeId,
+    },
+    /// A server becomes a replica of another one.
+    Demote {
+        /// The server.
+        server: NodeId,
+        /// Its primary from now on.
+        primary: NodeId,
+    },
+    /// A sentinel promotes a replica.
+    Promote {
+        /// The sentinel that leads the failover.
+        leader: NodeId,
+        /// The replica.
+        primary: NodeId,
+    },
+}
+
+impl Group {
+    /// Creates a group whose primary is the first server.
+    pub fn new(rules: &Sentinels, servers: Vec<NodeId>, sentinels: Vec<NodeId>) -> Self {
+        let primary = *servers.first().expect("BUG: a group without servers");
+        let sentinel = |id| Sentinel {
+            id,
+            names: primary,
+            epoch: 1,
+            heard: vec![0; servers.len()],
+            voice: Voice::Votes,
+        };
+        Group {
+            rules: rules.clone(),
+            sentinels: sentinels.into_iter().map(sentinel).collect(),
+            servers,
+            electors: Electors::Sentinels,
+            stage: FailoverState::Calm,
+            separations: Separations::default(),
+            wrong: Vec::new(),
+            news: None,
+            cause: None,
+            struck: Vec::new(),
+        }
+    }
+
+    /// Creates a shard of a cluster of these nodes. The first `rules.count` nodes vote, and all nodes name the
+    /// primary.
+    pub(crate) fn of_cluster(rules: &Sentinels, servers: Vec<NodeId>, nodes: Vec<NodeId>) -> Self {
+        let mut group = Group::new(rules, servers, nodes);
+        group.electors = Electors::Cluster;
+        for listener in group.sentinels.iter_mut().skip(rules.count.into()) {
+            listener.voice = Voice::Listens;
+        }
+        group
+    }
+
+    /// Returns the server that a sentinel, or a node of the cluster, names as the primary.
+    pub(crate) fn named_by(&self, sentinel: NodeId) -> Option<NodeId> {
+        let mut sentinels = self.sentinels.iter();
+        let found = sentinels.find(|known| known.id == sentinel);
+        found.map(|known| known.names)
+    }
+
+    /// Returns the member that learns of a promotion first.
+    fn herald(&self, leader: NodeId, promoted: NodeId) -> NodeId {
+        match self.electors {
+            Electors::Sentinels => leader,
+            Electors::Cluster => promoted,
+        }
+    }
+
+    /// Returns whether a majority of voters names this primary and considers it down.
+    pub(crate) fn has_failed(&self, primary: NodeId, now: u64, sight: &impl Sight) -> bool {
+        let agrees = |voter: &&Sentinel| {
+            sight.is_awake(voter.id)
+                && voter.names == primary
+                && self.takes_for_down(voter, primary, now)
+        };
+        usize::from(self.rules.majority()) <= self.electorate().filter(agrees).count()
+    }
+
+    /// Returns the sentinels that vote.
+    fn electorate(&self) -> impl Iterator<Item = &Sentinel> {
+        let all = self.sentinels.iter();
+        all.filter(|sentinel| sentinel.voice == Voice::Votes)
+    }
+
+    pub(crate) fn rules(&self) -> &Sentinels {
+        &self.rules
+    }
+
+    pub(crate) fn servers(&self) -> &[NodeId] {
+        &self.servers
+    }
+
+    /// Returns the sentinel with a number.
+    pub fn sentinel(&self, number: u16) -> Option<NodeId> {
+        let found = self.sentinels.get(usize::from(number));
+        found.map(|sentinel| sentinel.id)
+    }
+
+    /// Returns the sentinels of the group.
+    pub fn sentinels(&self) -> impl Iterator<Item = NodeId> {
+        self.sentinels.iter().map(|sentinel| sentinel.id)
+    }
+
+    pub(crate) fn members(&self) -> impl Iterator<Item = NodeId> {
+        let sentinels = self.sentinels.iter();
+        let sentinels = sentinels.filter(|_| self.electors == Electors::Sentinels);
+        let sentinels = sentinels.map(|sentinel| sentinel.id);
+        self.servers.iter().copied().chain(sentinels)
+    }
+
+    /// Returns the fault that caused the election, if there is one.
+    pub fn cause(&self) -> Option<FaultId> {
+        self.cause
+    }
+
+    /// Records that a fault strikes a server.
+    pub fn strike(&mut self, by: FaultId, server: NodeId) {
+        self.cause = Some(by);
+        self.struck.push((by, server));
+    }
+
+    /// Returns the server that a fault has struck.
+    pub(crate) fn struck_by(&self, fault: FaultId) -> Option<NodeId> {
+        let mut struck = self.struck.iter();
+        struck
+            .find(|(by, _)| *by == fault)
+            .map(|(_, server)| *server)
+    }
+
+    pub(crate) fn separate(&mut self, apart: Apart) {
+        self.separations.add(apart);
+    }
+
+    pub(crate) fn unite(&mut self, fault: FaultId) {
+        self.separations.end(fault);
+    }
+
+    /// Returns whether two members are separated from each other.
+    pub(crate) fn is_apart(&self, a: NodeId, b: NodeId) -> bool {
+        self.separations.has_between(a, b)
+    }
+
+    /// Returns the faults that keep a client from reaching a member.
+    pub(crate) fn cuts(&self, client: ClientId, member: NodeId) -> impl Iterator<Item = FaultId> {
+        self.separations.cuts(client, member)
+    }
+
+    /// Orders a sentinel to promote a replica. Returns whether a sentinel could begin.
+    pub(crate) fn order(&mut self, now: u64, sight: &impl Sight) -> bool {
+        if self.stage != FailoverState::Calm {
+            return false;
+        }
+        let can_lead = |sentinel: &&Sentinel| {
+            sight.is_awake(sentinel.id) && !self.is_apart(sentinel.id, sentinel.names)
+        };
+        let Some(leader) = self
+            .sentinels
+            .iter()
+            .filter(can_lead)
+            .max_by_key(|s| s.epoch)
+        else {
+            return false;
+        };
+        self.stage = FailoverState::Electing {
+            leader: leader.id,
+            primary: leader.names,
+            mandate: Mandate::Order,
+            ends: now + self.rules.election.as_nanos(),
+        };
+        true
+    }
+
+    /// Advances the sentinels and servers. Returns what they do, in order.
+    pub fn look(&mut self, now: u64, sight: &impl Sight) -> Vec<Deed> {
+        self.hear(now, sight);
+        let mut deeds = self.spread(now, sight);
+        deeds.extend(self.resyncs(sight));
+        deeds.extend(self.put_right(now, sight));
+        deeds.extend(self.elect(now, sight));
+        deeds
+    }
+
+    fn hear(&mut self, now: u64, sight: &impl Sight) {
+        for sentinel in &mut self.sentinels {
+            // When a paused sentinel resumes, its timeouts start over. Otherwise it would consider every server down.
+            let is_awake = sight.is_awake(sentinel.id);
+            for (server, heard) in self.servers.iter().zip(&mut sentinel.heard) {
+                let is_apart = self.separations.has_between(sentinel.id, *server);
+                if !is_awake || (sight.is_awake(*server) && !is_apart) {
+                    *heard = now;
+                }
+            }
+        }
+    }
+
+    /// Spreads the newest configuration among the sentinels.
+    fn spread(&mut self, now: u64, sight: &impl Sight) -> Vec<Deed> {
+        let Some(news) = self.news.filter(|news| news.spreads <= now) else {
+            return Vec::new();
+        };
+        let mut deeds = Vec::new();
+        for at in 0..self.sentinels.len() {
+            let Some(own) = self.sentinels.get(at).filter(|own| sight.is_awake(own.id)) else {
+                continue;
+            };
+            let (id, epoch, names) = (own.id, own.epoch, own.names);
+            let others = self.sentinels.iter().filter(|other| {
+                epoch < other.epoch && sight.is_awake(other.id) && !self.is_apart(id, other.id)
+            });
+            let newest = others.max_by_key(|other| other.epoch);
+            let newest = newest.map(|other| (other.names, other.epoch));
+            let (names, epoch) = match newest {
+                Some(newest) => newest,
+                None if news.untold == Some(id) => (names, epoch),
+                None => continue,
+            };
+            if let Some(own) = self.sentinels.get_mut(at) {
+                (own.names, own.epoch) = (names, epoch);
+            }
+            if let Some(news) = &mut self.news {
+                news.untold = news.untold.filter(|untold| *untold != id);
+            }
+            deeds.push(Deed::Name {
+                sentinel: id,
+                primary: names,
+                epoch,
+            });
+        }
+        deeds
+    }
+
+    /// Returns the resynchronizations of replicas that lost their primary and reach it again.
+    fn resyncs(&self, sight: &impl Sight) -> Vec<Deed> {
+        let servers = self.servers.iter().copied();
+        let resync = |replica| match sight.role(replica) {
+            Role::ReplicaOf(primary) => {
+                let is_cut = sight.is_awake(replica)
+                    && sight.is_awake(primary)
+                    && !self.is_apart(replica, primary)
+                    && !sight.flows(primary, replica);
+                is_cut.then_some(Deed::Resync { replica, primary })
+            }
+            Role::Primary | Role::Sentinel => None,
+        };
+        servers.filter_map(resync).collect()
+    }
+
+    /// Returns the demotions of servers that, for long enough, have not followed the primary that a sentinel names.
+    fn put_right(&mut self, now: u64, sight: &impl Sight) -> Vec<Deed> {
+        let mut deeds = Vec::new();
+        for server in self.servers.clone() {
+            let is_wrong = |sentinel: &&Sentinel| {
+                let is_right = sentinel.names == server
+                    || sight.role(server) == Role::ReplicaOf(sentinel.names);
+                !is_right
+                    && sight.is_awake(sentinel.id)
+                    && sight.is_awake(server)
+                    && !self.is_apart(sentinel.id, server)
+                    // The primary must have its role before others are ordered to follow it. A replica of a server
+                    // that is itself still a replica would refuse every client.
+                    && sight.is_awake(sentinel.names)
+                    && sight.role(sentinel.names) == Role::Primary
+                    && !self.is_apart(sentinel.id, sentinel.names)
+            };
+            let newest = self.sentinels.iter().map(|s| s.epoch).max();
+            let by = self.sentinels.iter().filter(is_wrong);
+            let by = by
+                .filter(|sentinel| Some(sentinel.epoch) == newest)
+                .map(|s| s.names);
+            let Some(primary) = by.min() else {
+                self.wrong.retain(|(wrong, _)| *wrong != server);
+                continue;
+            };
+            let since = self.wrong.iter().find(|(wrong, _)| *wrong == server);
+            match since.map(|(_, since)| *since) {
+                None => self.wrong.push((server, now)),
+                Some(since) if since + self.rules.demotion.as_nanos() <= now => {
+                    self.wrong.retain(|(wrong, _)| *wrong != server);
+                    deeds.push(Deed::Demote { server, primary });
+                }
+                Some(_) => {}
+            }
+        }
+        deeds
+    }
+
+    fn elect(&mut self, now: u64, sight: &impl Sight) -> Option<Deed> {
+        match self.stage {
+            FailoverState::Calm => {
+                let (leader, primary) = self.candidate(now, sight)?;
+                self.stage = FailoverState::Electing {
+                    leader,
+                    primary,
+                    mandate: Mandate::Vote,
+                    ends: now + self.rules.election.as_nanos(),
+                };
+                None
+            }
+            FailoverState::Electing { ends, .. } if now < ends => None,
+            FailoverState::Electing {
+                leader,
+                primary,
+                mandate,
+                ..
+            } => {
+                self.stage = FailoverState::Calm;
+                let voters = self.voters(leader, sight);
+                let has_majority = usize::from(self.rules.majority()) <= voters;
+                let may = sight.is_awake(leader) && (has_majority || mandate == Mandate::Order);
+                may.then_some(Deed::Promote { leader, primary })
+            }
+        }
+    }
+
+    /// Returns how many sentinels reach this one, including itself.
+    fn voters(&self, leader: NodeId, sight: &impl Sight) -> usize {
+        let hear = |sentinel: &&Sentinel| {
+            sight.is_awake(sentinel.id) && !self.is_apart(leader, sentinel.id)
+        };
+        self.electorate().filter(hear).count()
+    }
+
+    /// Returns the sentinel that a majority would vote for, and the primary that a quorum considers down.
+    fn candidate(&self, now: u64, sight: &impl Sight) -> Option<(NodeId, NodeId)> {
+        let awake = self.electorate().filter(|s| sight.is_awake(s.id));
+        awake.into_iter().find_map(|leader| {
+            let agrees = |other: &&Sentinel| {
+                other.names == leader.names
+                    && sight.is_awake(other.id)
+                    && !self.is_apart(leader.id, other.id)
+                    && self.takes_for_down(other, leader.names, now)
+            };
+            let agree = self.electorate().filter(agrees).count();
+            // A sentinel that has missed a failover gets no vote from those that know of it. Otherwise, a moment after
+            // the promotion, it would depose the new primary, which it does not know, because the old one is down.
+            let knows_more = |other: &Sentinel| {
+                leader.epoch < other.epoch
+                    && sight.is_awake(other.id)
+                    && !self.is_apart(leader.id, other.id)
+            };
+            let is_up_to_date = !self.sentinels.iter().any(knows_more);
+            let is_elected = is_up_to_date
+                && self.takes_for_down(leader, leader.names, now)
+                && usize::from(self.rules.quorum()) <= agree
+                && usize::from(self.rules.majority()) <= self.voters(leader.id, sight);
+            is_elected.then_some((leader.id, leader.names))
+        })
+    }
+
+    fn takes_for_down(&self, sentinel: &Sentinel, server: NodeId, now: u64) -> bool {
+        let mut heard = self.servers.iter().zip(&sentinel.heard);
+        let heard = heard.find(|(known, _)| **known == server);
+        heard.is_some_and(|(_, heard)| heard + self.rules.down_after.as_nanos() <= now)
+    }
+
+    /// Returns the servers that a sentinel could promote in place of the primary.
+    pub(crate) fn candidates(
+        &self,
+        leader: NodeId,
+        primary: NodeId,
+        sight: &impl Sight,
+    ) -> Vec<NodeId> {
+        let servers = self.servers.iter().copied();
+        let is_one = |server: &NodeId| {
+            *server != primary
+                && sight.is_awake(*server)
+                && matches!(sight.role(*server), Role::ReplicaOf(_))
+                && !self.is_apart(leader, *server)
+        };
+        servers.filter(is_one).collect()
+    }
+
+    /// Records that a sentinel has promoted a server. Returns the epoch of the new configuration.
+    pub fn promoted(&mut self, leader: NodeId, primary: NodeId, now: u64) -> u64 {
+        let leader = self.herald(leader, primary);
+        let last = self.sentinels.iter().map(|sentinel| sentinel.epoch).max();
+        let epoch = last.unwrap_or(0) + 1;
+        for sentinel in self.sentinels.iter_mut().filter(|s| s.id == leader) {
+            (sentinel.names, sentinel.epoch) = (primary, epoch);
+            sentinel.heard.fill(now);
+        }
+        self.news = Some(UnannouncedPromotion {
+            spreads: now + self.rules.gossip.as_nanos(),
+            untold: Some(leader),
+        });
+        epoch
+    }
+}
+
+#[cfg(test)]
+mod tests;
