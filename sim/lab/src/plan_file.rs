@@ -1,7 +1,6 @@
 //! Reads and writes plans in TOML.
 
 pub(crate) mod document;
-pub(crate) mod old_keys;
 mod shorthand;
 
 use std::fs;
@@ -11,7 +10,6 @@ use quorlock_sim_plan::{Plan, PlanError};
 
 use document::DocumentPart;
 pub use document::{Misreading, Position};
-pub use old_keys::{OldKey, old_keys};
 use shorthand::spell_out;
 
 /// The error of a plan in a file.
@@ -78,7 +76,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Plan, PlanFileError> {
         path: path.to_owned(),
         error,
     };
-    let table = old_keys::parse_with_new_names(text).map_err(syntax)?;
+    let table = document::parse(text).map_err(syntax)?;
     let (plan, table) = plan_of(text, table).map_err(syntax)?;
     quorlock_sim_plan::check(&plan).map_err(|error| PlanFileError::InFile {
         path: path.to_owned(),

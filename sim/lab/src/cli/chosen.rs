@@ -1,12 +1,10 @@
 //! Selects a run, by a file or by the id of a scenario.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
 use super::{CliError, InLane};
-use crate::plan_file::old_keys;
 use crate::study::scenario::{self, Case, Depth, Scenario};
 use crate::study::source::Source;
 use quorlock_sim_plan::Plan;
@@ -58,7 +56,6 @@ pub(super) fn read(
     seed: Option<u64>,
     lane: InLane,
 ) -> Result<Source, CliError> {
-    warn_of_old_keys(path);
     let scenario = match path.exists() {
         true if is_scenario(path) => Some(scenario::read(path)?),
         true => None,
@@ -91,15 +88,6 @@ pub(super) fn read(
         seed,
         ..case.plan.clone()
     })))
-}
-
-/// Prints a warning for each key of a plan or a scenario that has a new name.
-pub(super) fn warn_of_old_keys(path: &Path) {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    for key in old_keys(&text) {
-        // If stderr cannot be written, there is no other place for a warning.
-        let _ = writeln!(std::io::stderr(), "warning: {}:{key}", path.display());
-    }
 }
 
 /// Returns whether a file has a scenario: a plan has neither an identifier nor cases.

@@ -7,7 +7,6 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
-use super::chosen::warn_of_old_keys;
 use super::watch::Watch;
 use super::{CliError, Form, InLane, Threads, say, say_json};
 use crate::study::pool::share_out;
@@ -87,7 +86,6 @@ impl Scenarios {
             return of_folder(path);
         }
         if path.exists() || filter.contains(['/', '\\']) {
-            warn_of_old_keys(path);
             return Ok(vec![scenario::read(path)?]);
         }
         let wanted = filter.to_lowercase();
@@ -245,10 +243,7 @@ fn of_folder(folder: &Path) -> Result<Vec<Scenario>, CliError> {
             "{folder}: there is no scenario in this folder: add a file that ends in .toml"
         )));
     }
-    let read = |file: &PathBuf| {
-        warn_of_old_keys(file);
-        scenario::read(file).map_err(CliError::from)
-    };
+    let read = |file: &PathBuf| scenario::read(file).map_err(CliError::from);
     files.iter().map(read).collect()
 }
 

@@ -179,7 +179,7 @@ const CLUSTER_FAILOVERS: Class = Class {
 };
 
 /// Restarts between two uses of a lock. Clients watch nodes without using them, so a node that restarted long ago counts.
-#[cfg(all(unix, feature = "chaos"))]
+#[cfg(unix)]
 const QUIET_RESTARTS: Class = Class {
     id: "quiet restarts",
     title: "nodes restart without their data, one after another, while hardly any client uses a lock",

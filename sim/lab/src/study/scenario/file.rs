@@ -9,7 +9,7 @@ use toml::de::DeValue;
 
 use super::{Case, Expect, Figure, Least, Scenario};
 use crate::plan_file::document::{self, DocumentPart, Misfit, word_of};
-use crate::plan_file::{self, Misreading, Position, old_keys};
+use crate::plan_file::{self, Misreading, Position};
 use quorlock_sim_plan::PlanError;
 use quorlock_sim_plan::property::Property;
 
@@ -122,8 +122,7 @@ pub fn read(path: &Path) -> Result<Scenario, ScenarioError> {
 /// Returns the same errors as [`read`].
 pub fn parse(path: &Path, text: &str) -> Result<Scenario, ScenarioError> {
     let reading = Reading { path, text };
-    let mut plan =
-        old_keys::parse_with_new_names(text).map_err(|error| reading.wrong("", error))?;
+    let mut plan = document::parse(text).map_err(|error| reading.wrong("", error))?;
     let cases = plan.remove("case");
     let mut header = DocumentPart::new();
     for key in HEADER {
