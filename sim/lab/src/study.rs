@@ -5,7 +5,6 @@ pub mod export;
 pub mod failure;
 pub mod matrix;
 pub mod part;
-pub(crate) mod patience;
 pub(crate) mod pool;
 #[cfg(unix)]
 pub(crate) mod predicted;
@@ -13,3 +12,4 @@ pub(crate) mod progress;
 pub mod scenario;
 pub mod shrink;
 pub mod source;
+pub(crate) mod time_limit;

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::simulation::run;
 use crate::study::export;
 use crate::study::failure::{Failure, FileError};
-use crate::study::patience::Patience;
 use crate::study::pool::share_out;
 use crate::study::progress::{self, Counting};
+use crate::study::time_limit::TimeLimit;
 use quorlock_sim_check::run::{Run, Verdict};
 use quorlock_sim_plan::fault::Kind;
 use quorlock_sim_plan::generator::PlanGenerator;
@@ -199,13 +199,13 @@ impl Campaign {
         let len = self.len();
         let bar = progress::bar(len, Counting::Runs);
         let files = AtomicUsize::new(0);
-        let patience = Patience::new();
+        let limit = TimeLimit::new();
         let mut summary = Summary::default();
         let mut trouble = None;
         let work = |batch| {
             let nths = batch * BATCH..len.min((batch + 1) * BATCH);
             let steps = nths.end - nths.start;
-            let part = self.batch(nths, &files, &patience);
+            let part = self.batch(nths, &files, &limit);
             bar.inc(steps);
             part
         };
@@ -233,12 +233,12 @@ impl Campaign {
         &self,
         nths: Range<u64>,
         files: &AtomicUsize,
-        patience: &Patience,
+        limit: &TimeLimit,
     ) -> Result<(Summary, ControlFlow<()>), FileError> {
         let mut summary = Summary::default();
         for nth in nths {
             let seed = self.seed(nth);
-            let ended = patience.with(seed, || run(&Rc::new(self.generator.plan(seed))));
+            let ended = limit.with(seed, || run(&Rc::new(self.generator.plan(seed))));
             summary.add(&ended);
             if let Some(folder) = &self.histories {
                 export::write(&ended, folder)?;
