@@ -1,6 +1,6 @@
 //! Exit codes and errors of the command.
 
-use quorlock::transport::NodeConnectError;
+use quorlock::redis::NodeConnectError;
 use quorlock::{AcquireError, ConfigError, ConnectError};
 
 /// The exit code of the command, numbered as in `sysexits.h` where that has a number.

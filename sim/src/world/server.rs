@@ -5,9 +5,9 @@ use std::any::Any;
 use std::fmt::Debug;
 
 use crate::world::session::{Awaited, SessionId, WallMicros};
-use quorlock::transport::Ttl;
 use quorlock::{Name, OwnerId};
 use quorlock_core::marker::Nonce;
+use quorlock_core::message::Ttl;
 
 use crate::plan::Persistence;
 use crate::plan::fault::{InFlight, NodeFault, ServerError};
