@@ -77,6 +77,7 @@ impl From<ConfigError> for Failure {
         let code = match &error {
             // These come from the command line, unless they come from a file.
             ConfigError::Name(_)
+            | ConfigError::UnfitName { .. }
             | ConfigError::Zero { .. }
             | ConfigError::SpanTooLong { .. }
             | ConfigError::LeaseTooShort { .. }
