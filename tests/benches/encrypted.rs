@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use quorlock::Locks;
-use quorlock::transport::{RedisConfig, Tls};
+use quorlock::redis::{RedisConfig, Tls};
 use quorlock_tests::certificates::{Authority, Validity, rustls_config};
 use quorlock_tests::server::Server;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};

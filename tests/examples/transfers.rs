@@ -101,8 +101,11 @@ async fn transfer(
     }
     // Both names are acquired, or none, so that a transfer in the other direction cannot block this one forever.
     let both = bank.locks.all([&transfer.from, &transfer.to]);
-    let both = both.map_err(|_| Refusal::Malformed("no names of accounts"))?;
-    let guard = both.wait(PATIENCE).acquire().await.map_err(Refusal::Busy)?;
+    let guard = both.wait(PATIENCE).acquire().await;
+    let guard = guard.map_err(|error| match error {
+        AcquireError::Config(_) => Refusal::Malformed("no names of accounts"),
+        error => Refusal::Busy(error),
+    })?;
     let fence = Fence::of(&guard);
     let work = async {
         let before = balances(&bank.database, &fence, &transfer).await?;

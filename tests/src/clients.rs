@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use quorlock::transport::RedisConfig;
+use quorlock::redis::RedisConfig;
 use quorlock::{Guard, Lock, Locks, LocksBuilder, RetryPolicy};
 use tokio::task::JoinHandle;
 

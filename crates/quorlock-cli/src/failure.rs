@@ -1,6 +1,6 @@
 //! Exit codes and errors of the command.
 
-use quorlock::transport::NodeConnectError;
+use quorlock::redis::NodeConnectError;
 use quorlock::{AcquireError, ConfigError, ConnectError};
 
 /// The exit code of the command, numbered as in `sysexits.h` where that has a number.
@@ -77,6 +77,7 @@ impl From<ConfigError> for Failure {
         let code = match &error {
             // These come from the command line, unless they come from a file.
             ConfigError::Name(_)
+            | ConfigError::UnfitName { .. }
             | ConfigError::Zero { .. }
             | ConfigError::SpanTooLong { .. }
             | ConfigError::LeaseTooShort { .. }

@@ -169,7 +169,7 @@ impl Run {
 
     /// Acquires the lock.
     async fn acquire(&self, locks: &Locks, began: Instant) -> Result<Guard, Failure> {
-        let lock = self.lock(locks)?;
+        let lock = self.lock(locks);
         // Servers that do not answer now may answer during the wait.
         match lock.try_acquire().await {
             Ok(Some(guard)) => return Ok(guard),
@@ -231,8 +231,8 @@ impl Run {
         [&self.name].into_iter().chain(&self.also)
     }
 
-    fn lock(&self, locks: &Locks) -> Result<Lock, Failure> {
-        let parts = self
+    fn lock(&self, locks: &Locks) -> Lock {
+        let mut parts = self
             .names()
             .map(|name| match (self.read, self.write, self.fair) {
                 (true, _, _) => locks.read(name),
@@ -240,7 +240,8 @@ impl Run {
                 (_, _, true) => locks.fair(name),
                 _ => locks.lock(name),
             });
-        Ok(Lock::all(parts)?)
+        let first = parts.next().expect("BUG: a run has a name");
+        first.and(parts)
     }
 
     /// Returns the variables in the environment of the command.

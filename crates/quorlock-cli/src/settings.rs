@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use quorlock::transport::{PasswordFile, RedisConfig};
+use quorlock::redis::{PasswordFile, RedisConfig};
 use quorlock::{Locks, LocksBuilder};
 use serde::Deserialize;
 
@@ -90,7 +90,7 @@ impl TlsFiles {
         if self.is_empty() {
             return Ok(config);
         }
-        let mut tls = quorlock::transport::Tls::new();
+        let mut tls = quorlock::redis::Tls::new();
         if let Some(ca) = &self.tls_ca {
             tls = tls.roots_file(ca);
         }

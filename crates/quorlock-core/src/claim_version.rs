@@ -1,6 +1,6 @@
 //! Leases that do not depend on a node's clock: margin, claim version, and take-over by observation.
 //!
-//! Redis expires keys by its wall clock, so a forward step of that clock could end a claim too early. With a margin,
+//! A node expires claims by its wall clock, so a forward step of that clock could end a claim too early. With a margin,
 //! a node keeps a claim for that much longer than its lease. A dead holder must not block its name for as long. Each
 //! claim therefore carries the holder's *claim version*: the number of its last request, and the lease that this
 //! request stated. A contender that was shown the same claim version for the length of that lease, on its own clock,

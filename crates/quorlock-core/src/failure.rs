@@ -12,16 +12,20 @@ pub struct TransportError {
     pub cause: Cause,
     /// The message of the server or the operating system, without secrets.
     pub detail: String,
+    /// What the reader of the error can do about it, if the transport knows. Only a transport knows which server it is
+    /// that fails, and how that is mended.
+    pub advice: Option<&'static str>,
 }
 
 impl TransportError {
-    /// Returns an error from its three parts.
+    /// Returns an error without advice.
     #[must_use]
     pub fn new(execution: Execution, cause: Cause, detail: impl Into<String>) -> Self {
         TransportError {
             execution,
             cause,
             detail: detail.into(),
+            advice: None,
         }
     }
 
@@ -35,6 +39,13 @@ impl TransportError {
     #[must_use]
     pub fn indeterminate(cause: Cause, detail: impl Into<String>) -> Self {
         TransportError::new(Execution::Indeterminate, cause, detail)
+    }
+
+    /// Returns the same error with this advice.
+    #[must_use]
+    pub fn advised(self, advice: &'static str) -> Self {
+        let advice = Some(advice);
+        TransportError { advice, ..self }
     }
 
     /// Returns the same error with another value of `execution`.
@@ -65,7 +76,7 @@ pub enum Cause {
     Unreachable,
     /// The server ended the connection before any request, with an error that states why: it has too many clients.
     TurnedAway,
-    /// `DENIED`: the server is in protected mode, and accepts only clients of its own machine.
+    /// The server accepts only clients of its own machine.
     ProtectedMode,
     /// The clock of the tokio runtime is paused, so that a time-out ends before a server can answer.
     PausedClock,
@@ -75,39 +86,39 @@ pub enum Cause {
     Closed,
     /// The reply could not be understood.
     Protocol,
-    /// `READONLY`: the server is a replica.
+    /// The server is a replica, which accepts no writes.
     ReadOnly,
-    /// `LOADING`: the server is still reading its data from disk.
+    /// The server is still reading its data from disk.
     Loading,
-    /// `OOM`: the server has reached its memory limit.
+    /// The server has reached its memory limit.
     OutOfMemory,
-    /// `BUSY`: the server is running a script that does not end.
+    /// The server is executing something that does not end.
     Busy,
-    /// `NOAUTH` or `WRONGPASS`: the server wants other credentials.
+    /// The server wants other credentials.
     NoAuth,
     /// The client's source of credentials has none.
     NoCredentials,
     /// The TLS handshake failed: certificates, names or versions do not match.
     Tls,
-    /// `NOPERM`: the user has no permission for this command or key.
+    /// The user has no permission for this command or key.
     NoPermission,
     /// The server has no database with the number in the address.
     NoDatabase,
-    /// The server does not know a command, or lacks what the command needs (`WAITAOF` without an append-only file).
+    /// The server does not know a command, or lacks what the command needs.
     Unsupported,
-    /// `WRONGTYPE`: the key holds something other than a lock.
+    /// The key holds something other than a lock.
     WrongType,
-    /// `MISCONF`: the server cannot save its data and refuses writes.
+    /// The server cannot save its data and refuses writes.
     Misconfigured,
-    /// `NOREPLICAS`: too few replicas are connected, and the server refuses writes.
+    /// Too few replicas are connected, and the server refuses writes.
     NoReplicas,
     /// The request was executed, but too few replicas confirmed it.
     NotReplicated,
-    /// `CLUSTERDOWN`, `MOVED`, `ASK`, `TRYAGAIN` or `CROSSSLOT`: a cluster does not serve the request here.
+    /// The node is divided over several servers, and does not serve the request here.
     Cluster,
-    /// The sentinels of a group name no server that is a primary at the moment.
+    /// No server of the group is a primary at the moment.
     NoPrimary,
-    /// The sentinels do not know the group name in the address.
+    /// No group has the name in the address.
     UnknownGroup,
     /// Another client of the deployment has set another longest lease, or the lease exceeds the longest lease.
     LongestLease,
@@ -153,72 +164,37 @@ impl Cause {
                 | Cause::Protocol
         )
     }
-
-    /// Returns what the reader of the error can do about it.
-    #[must_use]
-    pub const fn advice(self) -> &'static str {
-        match self {
-            Cause::Unreachable => "check that the node runs, and that its address is right",
-            Cause::TurnedAway => {
-                "it ended the connection before any request: raise its maxclients, or end connections that are not needed"
-            }
-            Cause::ProtectedMode => {
-                "it accepts only clients of its own machine: give it a password (requirepass) or users, and log in"
-            }
-            Cause::PausedClock => {
-                "let the clock run (no start_paused), or use embedded nodes, whose time is that of the clock"
-            }
-            Cause::TimedOut => "the server or the network is slow or stopped",
-            Cause::Closed => {
-                "the server or the network ended the connection, the next call makes another"
-            }
-            Cause::Protocol => "is this a Redis server?",
-            Cause::ReadOnly => "this server is a replica: give the address of its primary",
-            Cause::Loading => "the server is starting: try again when it has loaded its data",
-            Cause::OutOfMemory => "raise the server's maxmemory or free memory on it",
-            Cause::Busy => "a script blocks the server: SCRIPT KILL ends it",
-            Cause::NoAuth => "check the user and the password",
-            Cause::NoCredentials => {
-                "no credentials were found: check where this client gets its credentials"
-            }
-            Cause::Tls => "no TLS connection: check the certificates and names",
-            Cause::NoPermission => {
-                "grant the user the commands and keys that locks need (see the docs)"
-            }
-            Cause::NoDatabase => "the address names a database that the server does not have",
-            Cause::Unsupported => {
-                "the server lacks what locks or the settings need: see its version and its settings"
-            }
-            Cause::WrongType => {
-                "the key holds something that is not a lock: choose another name or a key prefix"
-            }
-            Cause::Misconfigured => "the server cannot save its data: see its log",
-            Cause::NoReplicas => "the server waits for its replicas (min-replicas-to-write)",
-            Cause::NotReplicated => "replicas are slow, stopped or gone: see INFO replication",
-            Cause::Cluster => "a cluster does not serve this key here: check CLUSTER INFO",
-            Cause::NoPrimary => {
-                "no server of the group is a primary at the moment: see the sentinels' logs"
-            }
-            Cause::UnknownGroup => {
-                "write the name in the address as `sentinel monitor` has it in the sentinels' configuration"
-            }
-            Cause::LongestLease => "set the same longest_lease in every client of the deployment",
-            Cause::Server => "see the server's message",
-        }
-    }
 }
 
 impl fmt::Display for TransportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (advice, detail) = (self.cause.advice(), &self.detail);
-        match self.cause {
+        let detail = &self.detail;
+        match (self.advice, self.cause) {
+            (None, _) => f.write_str(detail),
             // What was said comes first, because no advice is as exact.
-            Cause::TurnedAway | Cause::ProtectedMode | Cause::PausedClock => {
+            (Some(advice), Cause::TurnedAway | Cause::ProtectedMode | Cause::PausedClock) => {
                 write!(f, "{detail}: {advice}")
             }
-            _ => write!(f, "{advice}: {detail}"),
+            (Some(advice), _) => write!(f, "{advice}: {detail}"),
         }
     }
 }
 
 impl std::error::Error for TransportError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_is_that_of_the_transport_and_what_was_said_comes_first_where_it_is_more_exact() {
+        let plain = TransportError::definite(Cause::Closed, "reset");
+        assert_eq!(plain.to_string(), "reset");
+        let advised = plain.advised("plug it in");
+        assert_eq!(advised.to_string(), "plug it in: reset");
+        let open = advised.with_execution(Execution::Indeterminate);
+        assert_eq!(open.to_string(), "plug it in: reset");
+        let away = TransportError::definite(Cause::TurnedAway, "too many").advised("go home");
+        assert_eq!(away.to_string(), "too many: go home");
+    }
+}

@@ -17,7 +17,7 @@ use crate::time::WallMillis;
 
 /// A number that grows with every new hold of a name. A resource rejects smaller numbers than it has seen.
 ///
-/// The value is below 2^53, so that every language and Redis' own Lua can compare it exactly.
+/// The value is below 2^53, so that languages whose only numbers are floating-point can compare it exactly, too.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Token(pub u64);
 

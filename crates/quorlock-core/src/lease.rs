@@ -47,8 +47,8 @@ impl Lease {
     /// rates. It is 1 % of the lease and 2 ms.
     ///
     /// 1 % covers two clocks that differ by 10,000 ppm (a crystal is within 50 ppm, a slewing NTP client within 1,000
-    /// ppm), and 2 ms cover the precision with which Redis expires keys. The formula is from the description of
-    /// Redlock.
+    /// ppm), and 2 ms cover the precision with which a node expires keys, a millisecond. The formula is from the
+    /// description of Redlock.
     #[must_use]
     pub fn drift(self) -> Duration {
         drift(self.length())

@@ -6,15 +6,14 @@
 //!
 //! Nothing in this crate waits, sends, reads a clock or draws a random number. Time and randomness are inputs, and
 //! every machine is a value (`Clone + Hash + Eq + Debug`) that a model checker can store. The crate has no
-//! dependencies. The crate `quorlock` drives these machines; `quorlock-redis` carries their requests to a server.
+//! dependencies. The crate `quorlock` drives these machines; a [transport] carries their requests to a node.
 //!
 //! | to read | see |
 //! |---|---|
 //! | requests to a node and its replies | [`message`] |
 //! | the modes in which a name can be locked | [`mode`] |
 //! | what a node does with a request, exactly | [`node`] |
-//! | names that an application cannot use | [`reserved`] |
-//! | the hash slots of a cluster | [`slot`] |
+//! | the slots of a node that is divided | [`slot`] |
 //! | how a request reaches a node, and why it may fail to | [`transport`], [`failure`] |
 //! | a transport that loses, delays or counts requests in a test | [`intercept`] |
 //! | when a quorum is won or lost | [`quorum`], [`round`] |
@@ -43,7 +42,6 @@ pub mod owner;
 pub mod quorum;
 pub mod release;
 pub mod renewal;
-pub mod reserved;
 pub mod round;
 pub mod slot;
 pub mod time;

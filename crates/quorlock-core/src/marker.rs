@@ -12,10 +12,8 @@ use crate::time::WallMillis;
 /// half of this time left restarts it.
 pub const KEPT_MILLIS: u64 = 7 * 24 * 60 * 60 * 1_000;
 
-/// The process that a node is: the first 52 bits of Redis' `master_replid`, which a server draws when it starts and
-/// again when it becomes a primary.
-///
-/// (`run_id` would add nothing, and reading it costs a script more than everything else that the script does.)
+/// The process that a node is: a number of 52 bits that the node draws when it starts, and again whenever it may lack
+/// writes that it has acknowledged at this address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Process(pub u64);
 

@@ -144,7 +144,7 @@ pub struct ForceRelease {
 
 /// How long a node keeps the token counter of a name that no client uses.
 ///
-/// A counter that is shared with Redisson's fenced lock must not expire: Redisson would start again at 1.
+/// A counter that other programs also count with must not expire: they might start again at 1.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Retention {
     /// The counter expires this many milliseconds after its last use.

@@ -20,8 +20,8 @@ pub enum Mode {
 
 /// How many times one owner can enter a read lock.
 ///
-/// Each entry has its own lease on the nodes, as Redisson stores it. A request about a reader therefore costs as many
-/// commands as it has entries, and blocks a server for that long.
+/// Each entry has its own lease on the nodes. A request about a reader therefore costs as many steps as it has entries,
+/// and may block a node for that long.
 pub const MOST_READ_ENTRIES: u32 = 1_000;
 
 impl fmt::Display for Mode {

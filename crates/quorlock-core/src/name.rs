@@ -4,15 +4,13 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::reserved;
-
 /// The longest name, in bytes.
 pub const LONGEST_NAME: usize = 512;
 
 /// The name of a lock: 1 to [`LONGEST_NAME`] bytes without NUL. Cheap to clone.
 ///
-/// A name need not be text, because keys of Redis are bytes. Braces, spaces and any Unicode are allowed. On the wire
-/// the name is exactly the key of the claim, so a key that stores something else cannot be a name.
+/// A name need not be text, because nodes store bytes. Braces, spaces and any Unicode are allowed. A node may be
+/// unable to store some names ([`Transport::slot`](crate::transport::Transport::slot)).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(Arc<[u8]>);
 
@@ -20,7 +18,7 @@ impl Name {
     /// Returns the name with this text or these bytes.
     ///
     /// # Errors
-    /// [`NameError`] if it is empty, too long, contains a NUL, or is a key that stores something else.
+    /// [`NameError`] if it is empty, too long, or contains a NUL.
     pub fn new(name: impl AsRef<[u8]>) -> Result<Self, NameError> {
         let name = name.as_ref();
         if name.is_empty() {
@@ -29,8 +27,6 @@ impl Name {
             Err(NameError::TooLong { bytes: name.len() })
         } else if name.contains(&0) {
             Err(NameError::Nul)
-        } else if let Some(kept) = reserved::kept_under(name) {
-            Err(NameError::Reserved { kept })
         } else {
             Ok(Name(name.into()))
         }
@@ -118,11 +114,6 @@ pub enum NameError {
     },
     /// The name contains a NUL.
     Nul,
-    /// The name is a key under which nodes store something else.
-    Reserved {
-        /// Description of what the key stores.
-        kept: &'static str,
-    },
 }
 
 impl fmt::Display for NameError {
@@ -134,10 +125,6 @@ impl fmt::Display for NameError {
                 "the name has {bytes} bytes, at most {LONGEST_NAME} are allowed: name a hash of it instead"
             ),
             NameError::Nul => f.write_str("the name contains a NUL character: leave it out"),
-            NameError::Reserved { kept } => write!(
-                f,
-                "the name is a key that stores {kept}: take another, for example with a prefix"
-            ),
         }
     }
 }
@@ -157,9 +144,6 @@ mod tests {
             Err(NameError::TooLong { bytes: 513 })
         );
         assert_eq!(Name::new("a\0b"), Err(NameError::Nul));
-        let kept = "another name's token counter";
-        let error = Name::new("redisson_lock_token:{x}");
-        assert_eq!(error, Err(NameError::Reserved { kept }));
     }
 
     #[test]
@@ -204,9 +188,6 @@ mod tests {
         assert_eq!(text.to_string(), name.to_string());
         assert_ne!(text, name);
         assert_eq!(Name::new(b"\xff\0"), Err(NameError::Nul));
-        let kept = "another name's token counter";
-        let error = Name::new(b"redisson_lock_token:{\xff}");
-        assert_eq!(error, Err(NameError::Reserved { kept }));
         assert_eq!(
             Name::new([0xff; LONGEST_NAME + 1]),
             Err(NameError::TooLong { bytes: 513 })

@@ -1,8 +1,8 @@
 //! The executable specification of one lock server.
 //!
 //! Plain Rust that applies a [`Request`] to the keys of one node, at a given time of the node's own clock. The
-//! in-memory node and the simulator run this code. On a real server the Lua scripts of `quorlock-redis` give the same
-//! answers, which a conformance test checks on generated sequences.
+//! in-memory node and the simulator run this code. Every real node gives the same answers, which a conformance test checks
+//! on generated sequences.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -226,7 +226,7 @@ impl Node {
         shared.token = Some(Key { value, expires });
     }
 
-    /// Removes all keys, as `FLUSHALL` does. A restart without persistence is a flush followed by
+    /// Removes all keys. A restart without persistence is a flush followed by
     /// [`Node::set_process`].
     pub fn flush(&mut self) {
         let lineage = self.marked.lineage;

@@ -64,7 +64,7 @@ impl fmt::Debug for ClientId {
 /// The owner of a claim: a client, and a number that the client uses for one round only.
 ///
 /// A number is never reused: otherwise the late release of a lost round would end the claim of the next one. On the
-/// wire an owner is `<uuid>:<number>`, the format of Redisson's `<client uuid>:<thread id>`.
+/// wire an owner is `<uuid>:<number>`, which other libraries write as `<client uuid>:<thread id>`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OwnerId {
     /// Client that makes the claim.

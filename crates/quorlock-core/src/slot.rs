@@ -1,4 +1,4 @@
-//! The slots and the servers of a node that is divided, as a Redis Cluster is.
+//! The slots and the servers of a node that is divided.
 
 use std::fmt;
 
@@ -33,65 +33,37 @@ impl ServerNumber {
 /// The error for a name that a node cannot store.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum UnfitName {
-    /// The node is divided, and the keys of the name would be in different slots. No request can use keys in two slots.
-    Scattered {
-        /// Rejected name.
-        name: Name,
-        /// Name to lock instead: the same name behind a tag, which keeps its keys together.
-        instead: String,
-    },
-    /// The node stores all names under its own tag, so the tag in the name would have no effect.
-    Tagged {
-        /// Rejected name.
-        name: Name,
-        /// Name to lock instead: the same name without its braces.
-        instead: String,
-    },
-    /// The node stores all names under its own tag, and with the tag the name is too long.
-    TooLong {
-        /// Rejected name.
-        name: Name,
-        /// The longest name that the node can store, in bytes.
-        most: usize,
-    },
-    /// The node stores all names under its own tag, and with the tag the name is a key that stores something else.
-    Reserved {
-        /// Rejected name.
-        name: Name,
-        /// Description of what the key stores.
-        kept: &'static str,
-    },
+pub struct UnfitName {
+    /// Rejected name.
+    pub name: Name,
+    /// Why the node cannot store the name, and what to do about it.
+    pub why: String,
+    /// Name to lock instead, if the transport knows one that the node can store.
+    pub instead: Option<String>,
+}
+
+impl UnfitName {
+    /// Returns the error for a name, with the reason and what to do about it.
+    #[must_use]
+    pub fn new(name: Name, why: impl Into<String>) -> Self {
+        UnfitName {
+            name,
+            why: why.into(),
+            instead: None,
+        }
+    }
+
+    /// Returns the same error with a name to lock instead.
+    #[must_use]
+    pub fn with_instead(self, instead: impl Into<String>) -> Self {
+        let instead = Some(instead.into());
+        UnfitName { instead, ..self }
+    }
 }
 
 impl fmt::Display for UnfitName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            UnfitName::Scattered { name, instead } => {
-                let why = match instead.contains('{') {
-                    true => "whose tag (the text between the first braces) keeps them together",
-                    false => "which has none",
-                };
-                write!(
-                    f,
-                    "{name}: its braces would put its keys into different slots of the cluster, and no script can use two of those: \
-                     lock {instead} instead, {why}"
-                )
-            }
-            UnfitName::Tagged { name, instead } => write!(
-                f,
-                "{name}: it has a tag (the text between the first braces), and a cluster in a majority stores all names under tags of \
-                 the client: lock {instead} instead"
-            ),
-            UnfitName::TooLong { name, most } => write!(
-                f,
-                "{name}: a cluster in a majority stores names behind a tag, so at most {most} bytes are allowed: name a hash of it instead"
-            ),
-            UnfitName::Reserved { name, kept } => write!(
-                f,
-                "{name}: behind the tag of a cluster in a majority it is a key that stores {kept}: take another name"
-            ),
-        }
+        write!(f, "{}: {}", self.name, self.why)
     }
 }
 

@@ -77,8 +77,7 @@ impl fmt::Debug for Time {
     }
 }
 
-/// Milliseconds of a wall clock since 1970. A client uses it only as a fencing floor. A node uses it to expire claims,
-/// as Redis does.
+/// Milliseconds of a wall clock since 1970. A client uses it only as a fencing floor. A node uses it to expire claims.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct WallMillis(pub u64);
 

@@ -43,7 +43,8 @@ pub trait Transport: Send + Sync + fmt::Debug + 'static {
     /// returns [`Slot::WHOLE`].
     ///
     /// # Errors
-    /// [`UnfitName`] for a name that this node cannot store.
+    /// [`UnfitName`] for a name that this node cannot store: because its data about other names is stored under a key
+    /// that is this name, for example.
     fn slot(&self, name: &Name) -> Result<Slot, UnfitName>;
 
     /// Returns the server that would execute a request about names in this slot now, as far as it is known. Another

@@ -11,18 +11,19 @@ use quorlock_core::transport::{Cause, Execution, TransportError};
 use redis::{ServerError, Value};
 
 pub(crate) use self::reply::{denied_command, is_in_script, plain, server};
+use crate::failure;
 use crate::resp::NoReply;
 
 /// The connection ended while a request was in flight: the server may have executed it.
 pub(crate) fn closed(why: impl fmt::Display) -> TransportError {
-    TransportError::indeterminate(Cause::Closed, format!("the connection ended: {why}"))
+    failure::indeterminate(Cause::Closed, format!("the connection ended: {why}"))
 }
 
 /// The stream failed. The text of a TLS stream's error is kept.
 pub(crate) fn broken(why: &io::Error) -> TransportError {
     let refusal = why.get_ref().and_then(|why| why.downcast_ref());
     match refusal {
-        Some(TlsRefusal(words)) => TransportError::indeterminate(Cause::Tls, words.clone()),
+        Some(TlsRefusal(words)) => failure::indeterminate(Cause::Tls, words.clone()),
         None => closed(why),
     }
 }
@@ -48,13 +49,13 @@ pub(crate) fn of_tls(words: String) -> io::Error {
 /// The connection could not be encrypted.
 #[cfg(feature = "tls")]
 pub(crate) fn not_secured(why: &str) -> TransportError {
-    TransportError::definite(Cause::Tls, why)
+    failure::definite(Cause::Tls, why)
 }
 
 /// The server accepted the connection and did not answer the TLS handshake.
 #[cfg(feature = "tls")]
 pub(crate) fn no_tls_handshake() -> TransportError {
-    TransportError::definite(
+    failure::definite(
         Cause::TimedOut,
         "it accepted the connection and did not answer TLS within the connect time-out (a port without TLS does the same: give the TLS port, or write redis://)",
     )
@@ -65,12 +66,12 @@ pub(crate) fn closed_before(why: &TransportError) -> TransportError {
     if is_farewell(why) {
         return why.clone().with_execution(Execution::Definite);
     }
-    TransportError::definite(Cause::Closed, format!("{}: nothing was sent", why.detail))
+    failure::definite(Cause::Closed, format!("{}: nothing was sent", why.detail))
 }
 
 /// The bytes from the server cannot be a reply.
 pub(crate) fn no_reply(what: &str) -> TransportError {
-    TransportError::indeterminate(Cause::Protocol, format!("not understood: {what}"))
+    failure::indeterminate(Cause::Protocol, format!("not understood: {what}"))
 }
 
 /// The decoder refused the bytes from the server.
@@ -95,18 +96,18 @@ pub(crate) fn not_logged_in(refusal: &ServerError, password: &str) -> TransportE
         _ if is_quoting => "the server refused the login".to_owned(),
         _ => format!("the server refused the login: {words}"),
     };
-    TransportError::definite(Cause::NoAuth, detail)
+    failure::definite(Cause::NoAuth, detail)
 }
 
 /// A server that has answered nothing but this error has ended the connection: the error is its reason.
 pub(crate) fn turned_away(farewell: &ServerError) -> TransportError {
     let error = plain(farewell);
     match error.cause {
-        Cause::Server => TransportError::definite(
+        Cause::Server => failure::definite(
             Cause::TurnedAway,
             format!("the server says: {}", error.detail),
         ),
-        cause => TransportError::definite(cause, error.detail),
+        cause => failure::definite(cause, error.detail),
     }
 }
 
@@ -118,7 +119,7 @@ pub(crate) fn turned_away_unencrypted(farewell: &ServerError) -> TransportError 
         "{} (without TLS: if it does not speak TLS, write redis://)",
         error.detail
     );
-    TransportError::definite(error.cause, detail)
+    failure::definite(error.cause, detail)
 }
 
 /// Whether the server has turned this client away, and a retry on the same connection is of no use.
@@ -128,7 +129,7 @@ pub(crate) fn is_farewell(error: &TransportError) -> bool {
 
 /// The source of the credentials returned none.
 pub(crate) fn no_credentials(why: &io::Error) -> TransportError {
-    TransportError::definite(Cause::NoCredentials, why.to_string())
+    failure::definite(Cause::NoCredentials, why.to_string())
 }
 
 /// The server refused a `SELECT`.
@@ -138,12 +139,12 @@ pub(crate) fn no_such_database(refusal: &ServerError) -> TransportError {
         Cause::Server => Cause::NoDatabase,
         other => other,
     };
-    TransportError::definite(cause, error.detail)
+    failure::definite(cause, error.detail)
 }
 
 /// No connection was made.
 pub(crate) fn unreachable(detail: impl Into<String>) -> TransportError {
-    TransportError::definite(Cause::Unreachable, detail.into())
+    failure::definite(Cause::Unreachable, detail.into())
 }
 
 /// The server ended an unencrypted connection before it could be used.
@@ -155,12 +156,12 @@ pub(crate) fn closed_at_once(detail: &str) -> TransportError {
 
 /// The server did not finish the handshake in time.
 pub(crate) fn no_handshake() -> TransportError {
-    TransportError::definite(Cause::TimedOut, "no connection within the connect time-out")
+    failure::definite(Cause::TimedOut, "no connection within the connect time-out")
 }
 
 /// The time for the call was over before a connection was made.
 pub(crate) fn not_sent() -> TransportError {
-    TransportError::definite(
+    failure::definite(
         Cause::TimedOut,
         "no connection within the call time-out: nothing was sent",
     )
@@ -168,7 +169,7 @@ pub(crate) fn not_sent() -> TransportError {
 
 /// The time for the call was over while earlier calls were in flight.
 pub(crate) fn not_sent_in_time() -> TransportError {
-    TransportError::definite(
+    failure::definite(
         Cause::TimedOut,
         "the calls before it took as long as the call time-out: nothing was sent",
     )
@@ -176,7 +177,7 @@ pub(crate) fn not_sent_in_time() -> TransportError {
 
 /// The time for a call was over by tokio's clock, which is paused: hardly any time has passed for the server.
 pub(crate) fn paused_clock(error: &TransportError) -> TransportError {
-    TransportError::new(
+    failure::of(
         error.execution,
         Cause::PausedClock,
         format!("tokio's clock is paused, and jumped: {}", error.detail),
@@ -185,12 +186,12 @@ pub(crate) fn paused_clock(error: &TransportError) -> TransportError {
 
 /// No reply came in time: the server may have executed the request.
 pub(crate) fn unanswered() -> TransportError {
-    TransportError::indeterminate(Cause::TimedOut, "no reply within the call time-out")
+    failure::indeterminate(Cause::TimedOut, "no reply within the call time-out")
 }
 
 /// No node of the cluster owns the slot.
 pub(crate) fn no_owner(slot: Slot) -> TransportError {
-    TransportError::definite(
+    failure::definite(
         Cause::Cluster,
         format!("no node owns slot {slot}, in which the name lies: see CLUSTER INFO"),
     )
@@ -198,14 +199,14 @@ pub(crate) fn no_owner(slot: Slot) -> TransportError {
 
 /// A name that a cluster cannot have.
 pub(crate) fn unfit(name: &UnfitName) -> TransportError {
-    TransportError::definite(Cause::Cluster, name.to_string())
+    failure::definite(Cause::Cluster, name.to_string())
 }
 
 /// The nodes of a cluster have redirected a request too many times.
 pub(crate) fn redirected(times: u32, last: &ServerError) -> TransportError {
     let last = server(last);
     let detail = format!("refused {times} times, last with {:?}", last.detail);
-    TransportError::new(last.execution, last.cause, detail)
+    failure::of(last.execution, last.cause, detail)
 }
 
 /// A reply that the script never returns.
@@ -214,13 +215,13 @@ pub(crate) fn nonsense(answer: &Value) -> TransportError {
     if let Some((end, _)) = detail.char_indices().nth(200) {
         detail.truncate(end);
     }
-    TransportError::indeterminate(Cause::Protocol, detail)
+    failure::indeterminate(Cause::Protocol, detail)
 }
 
 /// The key is a hash with an unknown `mode`: no lock, and nothing was written.
 pub(crate) fn strange_mode(mode: &[u8]) -> TransportError {
     let mode: String = String::from_utf8_lossy(mode).chars().take(40).collect();
-    TransportError::definite(
+    failure::definite(
         Cause::WrongType,
         format!("the key is a hash with the unknown mode {mode:?}"),
     )

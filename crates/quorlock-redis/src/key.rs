@@ -2,8 +2,9 @@
 
 use quorlock_core::message::Channel;
 use quorlock_core::owner::OwnerId;
-use quorlock_core::reserved;
 use redis::{RedisWrite, ToRedisArgs};
+
+use crate::reserved;
 
 /// `prefix:{name}`, a key or channel that belongs to a name.
 ///

@@ -4,6 +4,8 @@ use crc::{CRC_16_XMODEM, Crc};
 use quorlock_core::name::Name;
 use quorlock_core::slot::{Slot, UnfitName};
 
+use crate::{reserved, unfit};
+
 /// Number of slots of a cluster.
 pub(crate) const SLOTS: u16 = 16_384;
 
@@ -45,14 +47,13 @@ pub(crate) fn of_name(name: &Name) -> Result<Slot, UnfitName> {
         tag.push_str("lock");
     }
     let tagged = format!("{{{tag}}}:{text}");
-    Err(UnfitName::Scattered {
-        name: name.clone(),
-        // With its tag, a name may be too long or reserved. Without braces it needs no tag.
-        instead: match Name::new(&tagged) {
-            Ok(_) => tagged,
-            Err(_) => tag,
-        },
-    })
+    // With its tag, a name may be too long or reserved. Without braces it needs no tag.
+    let instead = if reserved::is_free(&tagged) {
+        tagged
+    } else {
+        tag
+    };
+    Err(unfit::scattered(name, instead))
 }
 
 /// Returns the parts of a name that are valid text. The suggested replacement can therefore be typed, and is no longer
@@ -118,10 +119,7 @@ mod tests {
     }
 
     fn instead(unfit: &UnfitName) -> &str {
-        match unfit {
-            UnfitName::Scattered { instead, .. } => instead,
-            other => panic!("{other}"),
-        }
+        unfit.instead.as_deref().expect("a name to lock instead")
     }
 
     /// All names of up to five of these letters. If a name is accepted, all its keys and channels are in its slot. If it

@@ -20,7 +20,8 @@
 //! | `subscription` | the wake-up connection: who listens to which channel, and the subscriptions on the server |
 //! | `script`, `key` | requests as script calls; the scripts are in `lua/` |
 //! | `rights` | what a lock needs of a server, and what a user lacks of it |
-//! | `error` | whether a request that failed may have been executed |
+//! | `error`, `failure` | whether a request that failed may have been executed, and what its reader can do |
+//! | `reserved`, `unfit` | names that cannot be locked, because their keys store something else or are in two slots |
 //! | `wait` | how far a write must be replicated or persisted before it counts |
 //! | `timer` | clock, sleeping, spawning |
 //!
@@ -46,6 +47,7 @@ mod connection;
 mod credentials;
 mod doubt;
 mod error;
+mod failure;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzed;
@@ -55,6 +57,7 @@ mod key;
 mod keyslot;
 mod link;
 mod multiplexer;
+mod reserved;
 mod resp;
 mod rights;
 mod route;
@@ -71,6 +74,7 @@ mod timer;
 #[cfg(feature = "tls")]
 mod tls;
 mod transport;
+mod unfit;
 mod wait;
 
 pub use address::{AddressError, AddressProblem};
@@ -81,6 +85,7 @@ pub use credentials::{Changing, Credentials, LoggingIn, Login, PasswordFile};
 #[cfg(feature = "redis-credentials")]
 pub use credentials::{RedisCredentialsProvider, StreamedCredentials};
 pub use doubt::Doubt;
+pub use failure::advice;
 /// The client of the `redis` crate that [`RedisTransport::from_redis_client`] takes. A new major version of that
 /// crate changes this type; nothing else of the crate is public here.
 pub use redis::Client as RedisClient;

@@ -10,6 +10,7 @@ use redis::{Cmd, ServerError, Value};
 
 use self::needs::{Needs, Thing};
 use crate::error;
+use crate::failure;
 use crate::script::Home;
 
 /// The script that asks a server what its user may do.
@@ -67,7 +68,7 @@ impl Rights {
             None => return error::server(refusal),
         };
         let detail = format!("{}: {lack}", error.detail);
-        TransportError::new(error.execution, cause, detail)
+        failure::of(error.execution, cause, detail)
     }
 
     /// Returns what is missing according to the server's answer; `None` if nothing is.

@@ -7,6 +7,7 @@ use redis::{Cmd, FromRedisValue as _, Value};
 
 use crate::check::ConnectError;
 use crate::error;
+use crate::reserved;
 use crate::server::Server;
 use crate::transport::RedisTransport;
 
@@ -64,6 +65,9 @@ async fn names(server: &Server, prefix: &str, pattern: &str) -> Result<Vec<Name>
             if expires?
                 && let Some(name) = key.strip_prefix(prefix.as_bytes())
                 && let Ok(name) = Name::new(name)
+                && [key, name.as_bytes()]
+                    .iter()
+                    .all(|key| reserved::kept_under(key).is_none())
             {
                 names.push(name);
             }

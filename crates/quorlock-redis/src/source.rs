@@ -12,6 +12,7 @@ use quorlock_core::transport::{Cause, TransportError};
 use redis::{Cmd, Value};
 
 use crate::connect::Endpoint;
+use crate::failure;
 use crate::timer;
 
 /// A future that finds an endpoint.
@@ -159,7 +160,7 @@ impl Whence {
                 if matches!(error.cause, Cause::Unreachable | Cause::TimedOut) {
                     detail = format!("{detail} ({})", by.advice());
                 }
-                TransportError::new(error.execution, error.cause, detail)
+                failure::of(error.execution, error.cause, detail)
             }
         }
     }

@@ -2,13 +2,14 @@
 
 use quorlock_core::message::{Channel, Request};
 use quorlock_core::name::{LONGEST_NAME, Name};
-use quorlock_core::reserved;
 use quorlock_core::slot::{Slot, UnfitName};
 use quorlock_core::transport::TransportError;
 
 use crate::error;
 use crate::keyslot::{self, SLOTS};
+use crate::reserved;
 use crate::script::Home;
+use crate::unfit;
 
 /// The prefix of tags; a number follows.
 const WORD: &str = "quorlock-";
@@ -88,15 +89,13 @@ impl Tag {
             return Err(self.tagged(name, most));
         }
         if most < bytes.len() {
-            let name = name.clone();
-            return Err(UnfitName::TooLong { name, most });
+            return Err(unfit::too_long(name, most));
         }
         let word = reserved::LEASE.as_bytes();
         if bytes.windows(word.len()).any(|part| part == word)
             && let Some(kept) = reserved::kept_under(&self.key(name))
         {
-            let name = name.clone();
-            return Err(UnfitName::Reserved { name, kept });
+            return Err(unfit::reserved_behind_tag(name, kept));
         }
         Ok(())
     }
@@ -108,16 +107,14 @@ impl Tag {
             instead.push_str("lock");
         }
         if most < instead.len() {
-            let name = name.clone();
-            return UnfitName::TooLong { name, most };
+            return unfit::too_long(name, most);
         }
-        let name = name.clone();
         let kept = reserved::kept_under(instead.as_bytes());
         match kept
             .or_else(|| reserved::kept_under(format!("{{{}}}:{instead}", self.text).as_bytes()))
         {
-            Some(kept) => UnfitName::Reserved { name, kept },
-            None => UnfitName::Tagged { name, instead },
+            Some(kept) => unfit::reserved_behind_tag(name, kept),
+            None => unfit::tagged(name, instead),
         }
     }
 

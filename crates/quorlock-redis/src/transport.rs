@@ -30,7 +30,7 @@ use crate::tag::Tag;
 use crate::target::Target;
 use crate::timer::{self, Clocks, Instant};
 use crate::wait::{self, Wait};
-use crate::{error, key, script};
+use crate::{error, key, reserved, script, unfit};
 
 /// The maximum number of other servers that a refused request is sent to. Without it, two nodes that each name the other
 /// one as the owner of a slot would send the request back and forth until its time-out.
@@ -302,12 +302,15 @@ impl Inner {
             Request::ForceRelease(ask) => &ask.name,
             Request::Probe(_) => return Ok(Slot::WHOLE),
         };
-        self.slot(name)
+        self.slot(name).map_err(|unfit| error::unfit(&unfit))
     }
 
-    fn slot(&self, name: &Name) -> Result<Slot, TransportError> {
-        let slot = self.routes.slot(name);
-        slot.map_err(|unfit| error::unfit(&unfit))
+    fn slot(&self, name: &Name) -> Result<Slot, UnfitName> {
+        // The key of a claim is its name: the counter of one name would be the claim of the other.
+        match reserved::kept_under(name.as_bytes()) {
+            Some(kept) => Err(unfit::reserved(name, kept)),
+            None => self.routes.slot(name),
+        }
     }
 
     fn sent<'a>(
@@ -398,7 +401,8 @@ impl Inner {
             return Ok(None);
         };
         let slots = ask.claims.iter().map(|claim| self.slot(&claim.name));
-        let slots = slots.collect::<Result<Vec<_>, _>>()?;
+        let slots = slots.collect::<Result<Vec<_>, _>>();
+        let slots = slots.map_err(|unfit| error::unfit(&unfit))?;
         if slots.windows(2).all(|pair| pair.first() == pair.last()) {
             return Ok(None);
         }
@@ -466,7 +470,7 @@ impl Transport for RedisTransport {
     }
 
     fn slot(&self, name: &Name) -> Result<Slot, UnfitName> {
-        self.inner.routes.slot(name)
+        self.inner.slot(name)
     }
 
     fn server(&self, slot: Slot) -> ServerNumber {

@@ -8,6 +8,7 @@ use quorlock_core::transport::{Cause, Execution, TransportError};
 use redis::{Cmd, Value};
 
 use crate::error;
+use crate::failure;
 use crate::timer;
 
 /// The number of replicas that must have a claim before a grant or a renewal counts.
@@ -108,7 +109,7 @@ impl Wait {
             Reached::Disk if is_on_disk => " on their disks",
             Reached::Disk => " on their disks, and the server does not",
         };
-        Err(TransportError::indeterminate(
+        Err(failure::indeterminate(
             Cause::NotReplicated,
             format!(
                 "{replicas} of {} replicas had it{place} within {:?}",

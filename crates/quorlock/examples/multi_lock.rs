@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use quorlock::{EmbeddedNode, Lock, Locks};
+use quorlock::{EmbeddedNode, Locks};
 use story::{Start, Story};
 use tokio::time::sleep;
 
@@ -52,10 +52,10 @@ async fn tell(story: Story, servers: &[String]) -> Result<(), Box<dyn Error>> {
     let alice = left.lock("example/account/alice");
     let bob = right.lock("example/account/bob");
 
-    // For names on one server there is `locks.all(["a", "b"])`; this function combines locks of any clients.
+    // For names on one server there is `locks.all(["a", "b"])`; `and` combines locks of any clients.
     let wait = Duration::from_secs(8);
-    let forth = Lock::all([alice.clone(), bob.clone()])?.wait(wait);
-    let back = Lock::all([bob.clone(), alice.clone()])?.wait(wait);
+    let forth = alice.clone().and([bob.clone()]).wait(wait);
+    let back = bob.clone().and([alice.clone()]).wait(wait);
 
     let accounts = Arc::new((AtomicI64::new(1_000), AtomicI64::new(1_000)));
     story.say("four tasks transfer money: two lock Alice and Bob, two lock Bob and Alice");

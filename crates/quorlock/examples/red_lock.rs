@@ -10,7 +10,8 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use quorlock::{EmbeddedNode, Locks, LocksBuilder, Name};
+use quorlock::operate::Summary;
+use quorlock::{EmbeddedNode, Locks, LocksBuilder};
 use story::{Start, Story};
 use tokio::time::sleep;
 
@@ -58,11 +59,13 @@ async fn embedded(story: Story) -> Result<(), Box<dyn Error>> {
 
     let guard = alice.lock(NAME).acquire().await?;
     let began = story.elapsed();
-    let name = Name::new(NAME)?;
-    let granted = nodes.iter().filter(|node| node.held(&name).is_some());
+    let granted = match bob.inspect(NAME).await?.summary() {
+        Summary::Held { nodes, .. } => nodes,
+        other => return Err(format!("{other:?}").into()),
+    };
     story.say(format_args!(
         "Alice holds {NAME} on {} of 5 nodes, with a lease of 3 s that is renewed every second",
-        granted.count()
+        granted
     ));
 
     let work = async {

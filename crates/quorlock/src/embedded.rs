@@ -1,6 +1,8 @@
 //! An in-memory lock server.
 
 mod call;
+#[cfg(feature = "probe")]
+mod probe;
 mod transport;
 
 use std::collections::BTreeMap;
@@ -8,14 +10,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorlock_core::claim_version::ClaimVersion;
-use quorlock_core::fencing::Token;
-use quorlock_core::marker::{Marker, Process};
-use quorlock_core::message::{Channel, Reply, Request, Ttl, Wake};
-use quorlock_core::name::Name;
-use quorlock_core::node::{Held, Node};
-use quorlock_core::owner::OwnerId;
-use quorlock_core::time::{Time, WallMillis, millis_of};
+use quorlock_core::marker::Process;
+use quorlock_core::message::{Channel, Reply, Request, Wake};
+use quorlock_core::node::Node;
+use quorlock_core::time::{Time, WallMillis};
 use quorlock_core::transport::{Cause, Listener, TransportError, Witness};
 
 use crate::mutex::Mutex;
@@ -212,92 +210,9 @@ impl EmbeddedNode {
         self.shared.tell_of_return();
     }
 
-    /// Simulates a backup by replication (`redis-cli --rdb`) of a server without a backlog: the node draws a new
-    /// `master_replid`. So clients take it for another process, although it keeps all its keys.
-    pub fn back_up(&self) {
-        let process = process(&*self.shared.runtime);
-        self.shared.state.lock().node.set_process(process);
-    }
-
-    /// Returns the lock that a name has now, and its remaining TTL.
-    #[must_use]
-    pub fn held(&self, name: &Name) -> Option<(Held, Ttl)> {
-        let now = self.shared.clock();
-        self.shared.state.lock().node.held(now, name)
-    }
-
-    /// Returns the queue of a name's fair lock: the waiters, the next one first, and how long each keeps its place.
-    #[must_use]
-    pub fn queue(&self, name: &Name) -> Vec<(OwnerId, Ttl)> {
-        let now = self.shared.clock();
-        self.shared.state.lock().node.queue(now, name)
-    }
-
-    /// Returns the readers of a name, with the hold count and remaining lease of each.
-    #[must_use]
-    pub fn readers(&self, name: &Name) -> Vec<(OwnerId, u32, Ttl)> {
-        let now = self.shared.clock();
-        self.shared.state.lock().node.readers(now, name)
-    }
-
-    /// Returns all names that have a lock or a queue now.
-    #[must_use]
-    pub fn names(&self) -> Vec<Name> {
-        let now = self.shared.clock();
-        self.shared.state.lock().node.names(now).cloned().collect()
-    }
-
-    /// Returns the token counter of a name.
-    #[must_use]
-    pub fn stored_token(&self, name: &Name) -> Option<Token> {
-        let now = self.shared.clock();
-        self.shared.state.lock().node.stored_token(now, name)
-    }
-
-    /// Returns the claim version of a name's claim, if it has one.
-    #[must_use]
-    pub fn version(&self, name: &Name) -> Option<ClaimVersion> {
-        let now = self.shared.clock();
-        self.shared.state.lock().node.version(now, name)
-    }
-
-    /// Returns the marker, which shows clients that they have watched the node for long enough.
-    #[must_use]
-    pub fn marker(&self) -> Option<Marker> {
-        let now = self.shared.clock();
-        self.shared.state.lock().node.marker(now)
-    }
-
-    /// Returns the node's process, which changes with each restart.
-    #[must_use]
-    pub fn process(&self) -> Process {
-        self.shared.state.lock().node.process()
-    }
-
-    /// Stores a value under the key of a name, as another program would. A TTL of `None` means no expiry.
-    pub fn put(&self, name: &Name, held: Held, ttl: Option<Duration>) {
-        let now = self.shared.clock();
-        let expires = ttl.map(|ttl| now.plus(millis_of(ttl)));
-        self.shared.state.lock().node.put(name, held, expires);
-    }
-
-    /// Sets the token counter of a name, as another program would. A TTL of `None` means no expiry.
-    pub fn put_token(&self, name: &Name, token: Token, ttl: Option<Duration>) {
-        let now = self.shared.clock();
-        let expires = ttl.map(|ttl| now.plus(millis_of(ttl)));
-        let mut state = self.shared.state.lock();
-        state.node.put_token(name, token, expires);
-    }
-
-    /// Deletes everything, as `FLUSHALL` does.
+    /// Deletes everything, as `FLUSHALL` does on a Redis server.
     pub fn flush(&self) {
         self.shared.state.lock().node.flush();
-    }
-
-    /// Returns the number of requests that the node has executed.
-    #[must_use]
-    pub fn executed(&self) -> u64 {
-        self.shared.state.lock().executed
     }
 }
 
@@ -352,9 +267,7 @@ impl NodeShared {
         for (listener, wake) in listeners {
             listener.wake(wake);
         }
-        applied
-            .reply
-            .map_err(|cause| TransportError::definite(cause, refusal(cause)))
+        applied.reply.map_err(refused)
     }
 
     /// Notifies all listeners that messages are delivered, and all witnesses that the node can be reached.
@@ -388,11 +301,18 @@ fn process(runtime: &dyn Runtime) -> Process {
     Process(runtime.random() >> 12)
 }
 
-fn refusal(cause: Cause) -> &'static str {
-    match cause {
-        Cause::LongestLease => "another longest lease than that of the marker",
-        _ => "the key is not a lock",
-    }
+fn refused(cause: Cause) -> TransportError {
+    let (detail, advice) = match cause {
+        Cause::LongestLease => (
+            "another longest lease than that of the marker",
+            "set the same longest_lease in every client of the deployment",
+        ),
+        _ => (
+            "the key is not a lock",
+            "choose another name or a key prefix",
+        ),
+    };
+    TransportError::definite(cause, detail).advised(advice)
 }
 
 impl NodeState {

@@ -34,11 +34,12 @@
 //! | holding, losing, releasing | [`Guard`], [`LostSignal`], [`ValidityWatch`] |
 //! | electing a leader, observing it | [`Candidate`], [`Candidacy`], [`LeaderObserver`] |
 //! | errors | [`AcquireError`], [`ReleaseError`], [`ConfirmError`], [`Lost`] |
-//! | finding the holder, releasing by force | [`Locks::inspect`], [`Locks::force_release`] |
+//! | finding the holder, releasing by force | [`Locks::inspect`], [`Locks::force_release`], the module [`operate`] |
 //! | observability | `tracing` events of the target `quorlock`; with the feature `metrics`, the module `metrics` |
 //! | trying it without a server | [`EmbeddedNode`] |
-//! | connecting through a tunnel or a proxy | `LocksBuilder::redis` |
-//! | running it in a simulator | [`Runtime`], [`Transport`](transport::Transport) |
+//! | time-outs, TLS, credentials, a tunnel or a proxy | `LocksBuilder::redis`, the module `redis` |
+//! | another kind of node | the module [`transport`] |
+//! | running it in a simulator | [`Runtime`](runtime::Runtime), [`Transport`](transport::Transport) |
 
 // The public face: how locks are made, acquired and held.
 mod builder;
@@ -48,7 +49,7 @@ mod guard;
 mod leader;
 mod lock;
 mod locks;
-mod operate;
+pub mod operate;
 mod owner;
 
 // The operations, and the state that the locks of one client share.
@@ -62,7 +63,7 @@ mod error;
 #[cfg(feature = "metrics")]
 pub mod metrics;
 mod mutex;
-mod runtime;
+pub mod runtime;
 mod sync;
 mod telemetry;
 
@@ -76,43 +77,26 @@ pub use guard::{Finished, Guard, LostSignal, ValidityWatch};
 pub use leader::{Candidacy, Candidate, LeaderEvent, LeaderObserver, LeaderView, Leadership};
 pub use lock::Lock;
 pub use locks::Locks;
-pub use operate::{
-    ForceReleaseError, ForceReleased, Inspection, NodeForceRelease, NodeInspection, Summary,
-};
 pub use owner::Owner;
 pub use quorlock_core::acquisition::RetryPolicy;
 pub use quorlock_core::fencing::Token;
-pub use quorlock_core::message::{ForceReleaseReply, Found, InspectReply, Mode, Ttl};
+pub use quorlock_core::message::Mode;
 pub use quorlock_core::name::{Name, NameError};
 pub use quorlock_core::owner::OwnerId;
 pub use quorlock_core::renewal::Lost;
-pub use quorlock_core::time::{Time, WallMillis};
 pub use quorlock_core::trust::Why;
-pub use runtime::{Runtime, Task, Timer, TokioRuntime};
 pub use shared::trust::NodeTrust;
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
-/// The interface between locks and nodes, for custom transports.
-pub mod transport {
-    pub use quorlock_core::claim_version::{ClaimVersion, ClockMargin};
-    pub use quorlock_core::intercept::Intercept;
-    pub use quorlock_core::marker::{
-        Act, Lineage, Marker, MarkerState, Nonce, Process, Restarts, Shown, ShownMarker,
-    };
-    pub use quorlock_core::message::{
-        Access, Acquire, AcquireReply, Channel, Check, Claim, ForceRelease, ForceReleaseReply,
-        Found, Freshness, Inspect, InspectReply, Mode, QueuePlace, Release, ReleaseReply, Renew,
-        RenewReply, Reply, Request, Retention, Ttl, Wake,
-    };
-    pub use quorlock_core::node::{Applied, Held, Node, ReadWrite};
-    pub use quorlock_core::slot::{ServerNumber, Slot, UnfitName};
-    pub use quorlock_core::transport::{
-        Call, Cause, Execution, Listener, Subscription, Transport, TransportError, Witness,
-    };
-    #[cfg(feature = "redis")]
+/// Connections to Redis: addresses, time-outs, TLS, credentials, and how far a write must be replicated.
+///
+/// [`LocksBuilder::redis`] takes the [`RedisConfig`](redis::RedisConfig). [`RedisTransport`](redis::RedisTransport) is
+/// the transport that the constructors of [`Locks`] make from an address.
+#[cfg(feature = "redis")]
+pub mod redis {
     pub use quorlock_redis::{
         AddressError, AddressProblem, Backlog, ByteStream, Changing, Checked, Connect,
         ConnectError as NodeConnectError, Connecting, Credentials, Doubt, Endpoint, LoggingIn,
@@ -122,4 +106,21 @@ pub mod transport {
     pub use quorlock_redis::{RedisCredentialsProvider, StreamedCredentials};
     #[cfg(feature = "tls")]
     pub use quorlock_redis::{RustlsClientConfig, Tls};
+}
+
+/// The interface between locks and nodes, for custom transports.
+///
+/// A transport that changes what another one does, as [`Intercept`](transport::Intercept) does, needs nothing else. A
+/// transport to another kind of store also constructs the parts of replies. They are in the modules `message`, `marker`
+/// and `claim_version` of the crate `quorlock-core`, whose module `node` is the specification of what a node answers.
+pub mod transport {
+    pub use quorlock_core::intercept::Intercept;
+    pub use quorlock_core::message::{
+        Acquire, AcquireReply, Channel, Claim, ForceRelease, Freshness, Inspect, Release,
+        ReleaseReply, Renew, RenewReply, Reply, Request, Wake,
+    };
+    pub use quorlock_core::slot::{ServerNumber, Slot, UnfitName};
+    pub use quorlock_core::transport::{
+        Call, Cause, Execution, Listener, Subscription, Transport, TransportError, Witness,
+    };
 }

@@ -68,9 +68,22 @@ impl Lock {
         }
     }
 
-    /// Returns a lock that takes locks of several clients together, in any modes: all of them or none.
+    /// Returns a lock that takes other locks together with this one, in any modes and of any clients: all of them or
+    /// none.
     ///
-    /// Lease, wait, owner, member time-out and retry policy are those of the first lock. Each client's other settings
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorlock::{EmbeddedNode, Locks};
+    /// # let (orders, stock) = (Locks::on_node(EmbeddedNode::new())?, Locks::on_node(EmbeddedNode::new())?);
+    /// let both = orders.lock("42").and([stock.read("7")]);
+    /// let guard = both.acquire().await?;
+    /// # guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Lease, wait, owner, member time-out and retry policy are those of this lock. Each client's other settings
     /// apply to its own names: no lease is longer than the shortest
     /// [`longest_lease`](crate::LocksBuilder::longest_lease) among them, no hold lasts longer than the shortest
     /// [`max_hold`](crate::LocksBuilder::max_hold), and each client's nodes keep token counters for its
@@ -82,46 +95,66 @@ impl Lock {
     /// free. So the fair lock is fair to clients that want this lock alone, but not to clients that combine it with
     /// others.
     ///
-    /// # Errors
-    /// [`ConfigError::NoNames`] if there are no locks, [`ConfigError::Name`] if a name is invalid,
-    /// [`ConfigError::TwoModes`] if a name occurs in two modes, [`ConfigError::TooManyNames`] if there are more than
-    /// [`Lock::MOST_NAMES`].
-    pub fn all(locks: impl IntoIterator<Item = Lock>) -> Result<Lock, ConfigError> {
-        let locks: Vec<Lock> = locks.into_iter().collect();
+    /// One name in two modes, and more than [`Lock::MOST_NAMES`] names, are errors [when the lock is
+    /// acquired](crate::Locks#names), as invalid names are.
+    pub fn and(mut self, others: impl IntoIterator<Item = Lock>) -> Lock {
         let (mut parts, mut parties) = (Vec::new(), Vec::new());
-        for lock in &locks {
-            let layout = lock.layout.as_ref().map_err(ConfigError::clone)?;
-            parts.extend(layout.parts.iter().cloned());
-            parties.extend(layout.parties().cloned());
-        }
-        let client = &locks.first().ok_or(ConfigError::NoNames)?.client;
-        let mut others: Vec<Arc<Client>> = Vec::new();
-        for lock in &locks {
-            for other in [&lock.client].into_iter().chain(&lock.others) {
-                let is_new = !others.iter().any(|known| Arc::ptr_eq(known, other));
-                if is_new && !Arc::ptr_eq(other, client) {
-                    other.party.driven_by(client);
-                    others.push(other.clone());
+        let mut layout = self.layout.map(|own| {
+            parts.extend(own.parts.iter().cloned());
+            parties.extend(own.parties().cloned());
+        });
+        for lock in others {
+            // The first error of a name is the one that is returned.
+            layout = layout.and_then(|()| {
+                let its = lock.layout?;
+                parts.extend(its.parts.iter().cloned());
+                parties.extend(its.parties().cloned());
+                Ok(())
+            });
+            for other in [lock.client].into_iter().chain(lock.others) {
+                let is_new = !self.others.iter().any(|known| Arc::ptr_eq(known, &other));
+                if is_new && !Arc::ptr_eq(&other, &self.client) {
+                    other.party.driven_by(&self.client);
+                    self.others.push(other);
                 }
             }
         }
-        let layout = Ok(Layout::of(parts, parties)?);
-        let first = locks.into_iter().next().ok_or(ConfigError::NoNames)?;
-        Ok(Lock {
-            layout,
-            others,
-            ..first
-        })
+        Lock {
+            layout: layout.and_then(|()| Layout::of(parts, parties)),
+            ..self
+        }
     }
 
-    /// Sets a fixed lease, which the watchdog does not renew. [`Guard::extend`] prolongs it.
+    /// Sets a fixed lease: the watchdog does not renew it, and the lock is lost at its end unless [`Guard::extend`]
+    /// prolongs it.
+    ///
+    /// For another length of a lease that is renewed, see [`Lock::watchdog_lease`]. The later of the two calls counts.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.leasing = Leasing::Fixed(lease);
         self
     }
 
-    /// Sets a lease that the watchdog renews after every third of it.
-    pub(crate) fn renewed_lease(mut self, lease: Duration) -> Self {
+    /// Sets the length of a lease that the watchdog renews after every third of it. Default:
+    /// [`LocksBuilder::watchdog_lease`](crate::LocksBuilder::watchdog_lease), 30 s.
+    ///
+    /// With a shorter one the name is free sooner after its holder died, and with a longer one the holder survives a
+    /// longer outage of the nodes. At most [`LocksBuilder::longest_lease`](crate::LocksBuilder::longest_lease).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorlock::{EmbeddedNode, Locks};
+    /// # use std::time::Duration;
+    /// # let locks = Locks::on_node(EmbeddedNode::new())?;
+    /// let five = Duration::from_secs(5);
+    /// let renewed = locks.lock("orders/42").watchdog_lease(five).acquire().await?; // held until it is released
+    /// let fixed = locks.lock("orders/43").lease(five).acquire().await?; // held for five seconds at most
+    /// # renewed.release().await?;
+    /// # fixed.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn watchdog_lease(mut self, lease: Duration) -> Self {
         self.leasing = Leasing::Renewed(lease);
         self
     }

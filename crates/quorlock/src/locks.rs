@@ -19,6 +19,14 @@ use crate::shared::client::Client;
 /// A client of one node, or of a majority of several nodes.
 ///
 /// Cloning is cheap; all clones are the same client.
+///
+/// # Names
+/// A name is 1 to 512 bytes without NUL, and not a key under which the nodes store something else. **Making a lock, an
+/// owner or a candidate sends nothing and never fails**, for every kind of lock. A lock that cannot be (a name is
+/// invalid or one that the nodes cannot store, there are no names or too many, a fair lock has several nodes) is an
+/// error when it is used: [`AcquireError::Config`](crate::AcquireError::Config) of [`Lock::acquire`],
+/// [`Lock::try_acquire`] and [`Candidate::campaign`]. [`Locks::inspect`], [`Locks::force_release`] and
+/// [`Locks::observe_leader`] use the name themselves, and return the error.
 #[derive(Clone, Debug)]
 pub struct Locks {
     source: LockSource,
@@ -31,7 +39,7 @@ impl Locks {
 
     /// Returns a lock of this name.
     ///
-    /// Nothing is sent. An invalid name is an error when the lock is acquired.
+    /// Nothing is sent. An invalid name is an error [when the lock is acquired](Locks#names).
     pub fn lock(&self, name: impl AsRef<[u8]>) -> Lock {
         self.source.one(Mode::Plain, name)
     }
@@ -70,14 +78,9 @@ impl Locks {
     /// Returns a lock of several names taken together (MultiLock): all of them or none.
     ///
     /// Duplicates are merged, and the order does not matter: clients that list the same names in different orders do
-    /// not deadlock.
-    ///
-    /// # Errors
-    /// [`ConfigError`] if there are no names, more than [`Lock::MOST_NAMES`], or an invalid one.
-    pub fn all<N: AsRef<[u8]>>(
-        &self,
-        names: impl IntoIterator<Item = N>,
-    ) -> Result<Lock, ConfigError> {
+    /// not deadlock. At most [`Lock::MOST_NAMES`] names are allowed, which is checked [when the lock is
+    /// acquired](Locks#names). For names in other modes or of other clients, see [`Lock::and`].
+    pub fn all<N: AsRef<[u8]>>(&self, names: impl IntoIterator<Item = N>) -> Lock {
         self.source.all(names)
     }
 
@@ -93,8 +96,7 @@ impl Locks {
     /// [campaigns](Candidate::campaign).
     ///
     /// The leader holds the ordinary lock of this name ([`Locks::lock`]), on the same key. So any holder of that lock
-    /// keeps candidates out, including a Redisson client, and [`Locks::inspect`] shows the leader. An invalid name is
-    /// an error when the candidate campaigns.
+    /// keeps candidates out, including a Redisson client, and [`Locks::inspect`] shows the leader.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -140,7 +142,8 @@ impl Locks {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use quorlock::{EmbeddedNode, Locks, Summary};
+    /// # use quorlock::operate::Summary;
+    /// # use quorlock::{EmbeddedNode, Locks};
     /// # let locks = Locks::on_node(EmbeddedNode::new())?;
     /// let guard = locks.lock("orders/42").acquire().await?;
     /// let inspection = locks.inspect("orders/42").await?;
@@ -196,7 +199,7 @@ impl Locks {
     /// Releases everything this client holds, ends its acquisitions with [`Closed`](crate::AcquireError::Closed), and
     /// waits until no request of a lock is in flight. Nodes are probed no more.
     ///
-    /// Existing guards become lost. So do locks over several clients that include names of this one ([`Lock::all`]).
+    /// Existing guards become lost. So do locks over several clients that include names of this one ([`Lock::and`]).
     ///
     /// The wait is bounded by the nodes' call time-outs and a few retries. An acquisition whose future is neither
     /// polled nor dropped delays it by at most one member time-out; this includes a lock over several clients that

@@ -6,6 +6,7 @@ mod inspect;
 
 pub use force::{ForceReleaseError, ForceReleased, NodeForceRelease};
 pub use inspect::{Inspection, NodeInspection, Summary};
+pub use quorlock_core::message::{ForceReleaseReply, Found, InspectReply, Ttl};
 
 use futures_util::future::join;
 use quorlock_core::message::{ForceRelease, Inspect, Reply, Request};

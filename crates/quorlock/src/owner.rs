@@ -8,14 +8,13 @@ use std::sync::Arc;
 
 use quorlock_core::message::Mode;
 
-use crate::error::ConfigError;
 use crate::lock::Lock;
 use crate::locks::source::LockSource;
 
 /// An identity whose locks are reentrant: acquiring a held name again through it enters the hold instead of waiting.
 ///
 /// Clones are the same identity. An owner whose hold was lost starts a new hold, with a new token; guards of the lost
-/// hold stay lost. A re-entry keeps the lease and the watchdog of the hold and ignores those of the entering lock.
+/// hold stay lost. The constructors of locks do not fail, as [those of the client](crate::Locks#names). A re-entry keeps the lease and the watchdog of the hold and ignores those of the entering lock.
 #[derive(Clone, Debug)]
 pub struct Owner {
     source: LockSource,
@@ -60,14 +59,8 @@ impl Owner {
         self.source.one(Mode::Write, name)
     }
 
-    /// Returns a lock of several names taken together, for this owner.
-    ///
-    /// # Errors
-    /// Those of [`Locks::all`](crate::Locks::all).
-    pub fn all<N: AsRef<[u8]>>(
-        &self,
-        names: impl IntoIterator<Item = N>,
-    ) -> Result<Lock, ConfigError> {
+    /// Returns a lock of several names taken together, for this owner. See [`Locks::all`](crate::Locks::all).
+    pub fn all<N: AsRef<[u8]>>(&self, names: impl IntoIterator<Item = N>) -> Lock {
         self.source.all(names)
     }
 }

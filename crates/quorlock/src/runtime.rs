@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use quorlock_core::time::{Time, WallMillis};
+pub use quorlock_core::time::{Time, WallMillis};
 
 /// A task to run in the background.
 pub type Task = Pin<Box<dyn Future<Output = ()> + Send>>;

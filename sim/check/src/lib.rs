@@ -176,7 +176,7 @@ mod tests {
 }
 
 #[cfg(test)]
-pub mod samples {
+pub(crate) mod samples {
     //! Histories for the tests of the checkers.
 
     use super::*;

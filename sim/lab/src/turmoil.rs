@@ -25,7 +25,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use quorlock::Name;
-use quorlock::transport::{RedisConfig, RedisTransport, Slot, Transport, UnfitName};
+use quorlock::redis::{RedisConfig, RedisTransport};
+use quorlock::transport::{Slot, Transport, UnfitName};
 use redis_sim::{Place, Watch};
 
 pub use quorlock_sim_plan::Lacks;

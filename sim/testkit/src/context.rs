@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use quorlock::runtime::{Runtime, Time, Timer};
 use quorlock::transport::Transport;
-use quorlock::{Candidate, Lock, Locks, LocksBuilder, RetryPolicy, Runtime, Time, Timer};
+use quorlock::{Candidate, Lock, Locks, LocksBuilder, RetryPolicy};
 
 use quorlock_sim_plan::draw::{Draw, Purpose};
 use quorlock_sim_plan::time::SimTime;
@@ -129,17 +130,12 @@ impl Context {
         names: impl IntoIterator<Item = N>,
         make: impl Fn(&Locks, &str) -> Lock,
     ) -> Lock {
-        let parts = names.into_iter().map(|name| {
+        let mut parts = names.into_iter().map(|name| {
             let locks = self.locks.get(usize::from(self.place_of(name.as_ref())));
             make(locks.unwrap_or(self.locks()), name.as_ref())
         });
-        let mut parts: Vec<Lock> = parts.collect();
-        if parts.len() == 1
-            && let Some(only) = parts.pop()
-        {
-            return only;
-        }
-        Lock::all(parts).expect("the names of a lock")
+        let first = parts.next().expect("the names of a lock");
+        first.and(parts)
     }
 
     /// Returns the index of this process's client for a name.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use quorlock::Locks;
-use quorlock::transport::{RedisConfig, RedisTransport};
+use quorlock::redis::{RedisConfig, RedisTransport};
 use quorlock_tests::server::Server;
 
 use crate::options::Options;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use quorlock::transport::{RedisConfig, RedisTransport};
+use quorlock::redis::{RedisConfig, RedisTransport};
 use quorlock::{Guard, Locks};
 use quorlock_tests::server::Server;
 

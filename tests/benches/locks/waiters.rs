@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use quorlock::Locks;
-use quorlock::transport::{Intercept, RedisConfig, RedisTransport, Request, Transport};
+use quorlock::redis::{RedisConfig, RedisTransport};
+use quorlock::transport::{Intercept, Request, Transport};
 use quorlock_tests::server::Server;
 
 use crate::options::Options;

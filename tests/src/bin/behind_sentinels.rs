@@ -4,7 +4,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use quorlock::Locks;
-use quorlock::transport::{RedisConfig, Wait};
+use quorlock::redis::{RedisConfig, Wait};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {

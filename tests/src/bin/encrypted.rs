@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use quorlock::Locks;
-use quorlock::transport::{PasswordFile, RedisConfig, Tls};
+use quorlock::redis::{PasswordFile, RedisConfig, Tls};
 
 #[tokio::main]
 async fn main() -> ExitCode {

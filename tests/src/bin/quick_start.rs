@@ -37,7 +37,7 @@ async fn work(address: &str) -> Result<(), Box<dyn std::error::Error>> {
     println!("{}", report.output);
 
     // Others hold it: that is an answer, not an error.
-    match locks.all(["orders/42", "stock/7"])?.try_acquire().await? {
+    match locks.all(["orders/42", "stock/7"]).try_acquire().await? {
         Some(both) => {
             println!("the order and the stock are locked together");
             both.release().await?;

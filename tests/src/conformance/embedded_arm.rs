@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use quorlock::{EmbeddedNode, Persistence, Runtime, Task, Time, Timer, WallMillis};
+use quorlock::runtime::{Runtime, Task, Time, Timer, WallMillis};
+use quorlock::{EmbeddedNode, Persistence};
 use quorlock_core::marker::Process;
 use quorlock_core::message::{Channel, Reply, Request, Ttl, Wake};
 use quorlock_core::name::Name;

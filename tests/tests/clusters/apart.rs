@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use quorlock::transport::RedisConfig;
+use quorlock::redis::RedisConfig;
 use quorlock::{Guard, Locks};
 use quorlock_tests::clients::{settings, until_renewed};
 use quorlock_tests::cluster::Cluster;

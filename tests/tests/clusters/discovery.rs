@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use quorlock::transport::{Cause, Execution, RedisTransport, Request, Tls, Transport};
+use quorlock::redis::{RedisTransport, Tls};
+use quorlock::transport::{Cause, Execution, Request, Transport};
 use quorlock::{ConfigError, ConnectError, Locks, NodeTrust};
 use quorlock_tests::certificates::{Authority, Validity};
 use quorlock_tests::clients::{hasty, patient_client, settings};

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use quorlock::transport::RedisTransport;
+use quorlock::redis::RedisTransport;
 use quorlock_tests::clients::hasty;
 use quorlock_tests::cluster::Cluster;
 use quorlock_tests::requests;

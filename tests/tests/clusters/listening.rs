@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use quorlock::transport::{Channel, RedisTransport, Transport};
+use quorlock::redis::RedisTransport;
+use quorlock::transport::{Channel, Transport};
 use quorlock_tests::clients::{hasty, waiter};
 use quorlock_tests::heard::Heard;
 use quorlock_tests::server::Server;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use quorlock::RetryPolicy;
-use quorlock::transport::{RedisTransport, Transport};
+use quorlock::redis::RedisTransport;
+use quorlock::transport::Transport;
 use quorlock_tests::clients::{hand_over, hasty, settings, waiter};
 use quorlock_tests::cluster::Cluster;
 use quorlock_tests::heard::Heard;

@@ -97,7 +97,7 @@ impl Mode {
             Mode::Fair => owner.fair(name),
             Mode::Read => owner.read(name),
             Mode::Write => owner.write(name),
-            Mode::Multi => owner.all(self.names(name))?,
+            Mode::Multi => owner.all(self.names(name)),
         })
     }
 }

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use quorlock::{Found, Guard, Lock, Locks, Lost, Owner, ReleaseError};
+use quorlock::operate::Found;
+use quorlock::{Guard, Lock, Locks, Lost, Owner, ReleaseError};
 
 use super::jvm::{Answer, Exception, Jvm};
 use super::mode::Mode;

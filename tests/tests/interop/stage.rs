@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use quorlock::transport::RedisConfig;
+use quorlock::redis::RedisConfig;
 use quorlock::{Locks, LocksBuilder};
 use quorlock_tests::server::Server;
 use quorlock_tests::wait::{BOUND, until};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use quorlock::Summary;
+use quorlock::operate::Summary;
 use quorlock_tests::clients::until_renewed;
 use quorlock_tests::server_tests;
 use quorlock_tests::wait::{BOUND, until};
@@ -104,7 +104,7 @@ async fn every_kind_of_lock_works_on_shards() {
     writer.extend(LONGEST).await.unwrap();
     writer.release().await.unwrap();
 
-    let both = ours.all(["a", "b"]).unwrap().acquire().await.unwrap();
+    let both = ours.all(["a", "b"]).acquire().await.unwrap();
     assert!(theirs.lock("b").try_acquire().await.unwrap().is_none());
     until_renewed(&both).await;
     both.release().await.unwrap();

@@ -3,6 +3,7 @@
 mod dependency_directions;
 mod embedded_conformance;
 mod examples;
+mod face;
 mod fencing_page;
 mod links;
 mod pages;

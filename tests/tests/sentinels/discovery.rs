@@ -2,8 +2,10 @@
 
 use std::time::Instant;
 
-use quorlock::transport::{Cause, NodeConnectError};
+use quorlock::redis::NodeConnectError;
+use quorlock::transport::Cause;
 use quorlock::{ConfigError, ConnectError, Locks};
+use quorlock_redis::advice;
 use quorlock_tests::clients::{hasty, is_claimed_by, settings};
 use quorlock_tests::sentinels::{NAME, SentinelGroup};
 use quorlock_tests::server::Server;
@@ -82,7 +84,7 @@ async fn an_unknown_name_is_named() {
     let problem = problem(&address).await;
     assert_says(&problem, "knows no primary of this name");
     assert_says(&problem, "\"nobody\"");
-    assert_says(&problem, Cause::UnknownGroup.advice());
+    assert_says(&problem, advice(Cause::UnknownGroup));
 }
 
 async fn sentinels_that_are_all_gone_are_named() {

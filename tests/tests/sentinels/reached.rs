@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use quorlock::Locks;
-use quorlock::transport::{RedisConfig, Tls};
+use quorlock::redis::{RedisConfig, Tls};
 use quorlock_tests::certificates::{Authority, Validity};
 use quorlock_tests::clients::{hasty, is_claimed_by, settings};
 use quorlock_tests::sentinels::{Door, NAME, Reach, SentinelGroup};

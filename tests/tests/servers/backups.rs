@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use quorlock::transport::{Backlog, RedisConfig, RedisTransport};
+use quorlock::redis::{Backlog, RedisConfig, RedisTransport};
 use quorlock::{AcquireError, Locks, NodeTrust, Why};
 use quorlock_tests::clients::settings;
 use quorlock_tests::server::Server;

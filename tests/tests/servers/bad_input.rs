@@ -5,8 +5,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use quorlock::transport::{Cause, NodeConnectError, RedisConfig};
+use quorlock::redis::{NodeConnectError, RedisConfig};
+use quorlock::transport::Cause;
 use quorlock::{AcquireError, ConfigError, ConnectError, Locks, LocksBuilder};
+use quorlock_redis::advice;
 use quorlock_tests::requests::name;
 use quorlock_tests::server::Server;
 use quorlock_tests::server_tests;
@@ -225,7 +227,7 @@ async fn a_database_that_is_not_there_is_named() {
     let server = Server::start_with(&["--databases", "1"]);
     let address = format!("{}5", server.address());
     let error = settings().connect(&address).await.unwrap_err();
-    let advice = Cause::NoDatabase.advice();
+    let advice = advice(Cause::NoDatabase);
     assert!(error.to_string().contains(advice), "{error}");
     let client = redis::Client::open(address).unwrap();
     let locks = settings().from_redis_client(&client).unwrap();

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use quorlock::{Locks, Summary};
+use quorlock::Locks;
+use quorlock::operate::Summary;
 use quorlock_tests::clients::{quorum_of, settings};
 use quorlock_tests::server::Server;
 use quorlock_tests::server_tests;

@@ -4,7 +4,7 @@ use std::fmt::{Debug, Write as _};
 use std::sync::{Arc, Mutex};
 
 use quorlock::ConnectError;
-use quorlock::transport::{Doubt, NodeConnectError, RedisConfig, RedisTransport};
+use quorlock::redis::{Doubt, NodeConnectError, RedisConfig, RedisTransport};
 use quorlock_tests::clients::settings;
 use quorlock_tests::server::Server;
 use quorlock_tests::server_tests;

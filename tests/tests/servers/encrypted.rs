@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use quorlock::Locks;
-use quorlock::transport::{NodeConnectError, RedisConfig, RedisTransport, Tls};
+use quorlock::redis::{NodeConnectError, RedisConfig, RedisTransport, Tls};
 use quorlock_tests::certificates::{Authority, Validity};
 use quorlock_tests::clients::{is_claimed_by, settings, until_renewed};
 use quorlock_tests::page::block;

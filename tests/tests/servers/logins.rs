@@ -10,10 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use quorlock::Guard;
-use quorlock::transport::{
-    Cause, Changing, Credentials, LoggingIn, Login, PasswordFile, RedisCredentialsProvider,
+use quorlock::redis::{
+    Changing, Credentials, LoggingIn, Login, PasswordFile, RedisCredentialsProvider,
     StreamedCredentials,
 };
+use quorlock::transport::Cause;
+use quorlock_redis::advice;
 use quorlock_tests::clients::{acquire_at_last, is_claimed_by, settings, until_renewed};
 use quorlock_tests::server_tests;
 use quorlock_tests::wait::{BOUND, until};
@@ -270,7 +272,7 @@ async fn where_there_are_no_credentials_the_error_says_so_and_shows_nothing() {
         let error = builder.connect(bench.address()).await.unwrap_err();
         let told = format!("{error} {error:?} {shown}");
         assert!(
-            told.contains(says) && told.contains(Cause::NoCredentials.advice()),
+            told.contains(says) && told.contains(advice(Cause::NoCredentials)),
             "{told}"
         );
         assert!(!told.contains("hunter2"), "{told}");
@@ -284,7 +286,7 @@ async fn where_there_are_no_credentials_the_error_says_so_and_shows_nothing() {
         .unwrap();
     let error = locks.lock("a").try_acquire().await.unwrap_err();
     assert!(
-        error.to_string().contains(Cause::NoCredentials.advice()),
+        error.to_string().contains(advice(Cause::NoCredentials)),
         "{error}"
     );
     std::fs::write(&late, "hunter2").unwrap();

@@ -6,9 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use quorlock::Locks;
-use quorlock::transport::{
-    ByteStream, Cause, Connect, Connecting, Endpoint, Network, NodeConnectError, RedisConfig,
+use quorlock::redis::{
+    ByteStream, Connect, Connecting, Endpoint, Network, NodeConnectError, RedisConfig,
 };
+use quorlock::transport::Cause;
+use quorlock_redis::advice;
 use quorlock_tests::proxy::Proxy;
 use quorlock_tests::server::Server;
 use quorlock_tests::server_tests;
@@ -140,7 +142,7 @@ async fn what_a_network_of_one_s_own_says_is_reported() {
     assert_eq!(
         problems[0]
             .to_string()
-            .matches(Cause::Unreachable.advice())
+            .matches(advice(Cause::Unreachable))
             .count(),
         1
     );

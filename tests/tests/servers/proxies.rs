@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 
 use quorlock::Locks;
-use quorlock::transport::NodeConnectError;
+use quorlock::redis::NodeConnectError;
 use quorlock_tests::server_tests;
 
 server_tests![

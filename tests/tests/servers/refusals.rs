@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use quorlock::transport::{Cause, TransportError};
 use quorlock::{AcquireError, ConfirmError, Locks, NodeReport};
+use quorlock_redis::advice;
 use quorlock_tests::clients::{is_claimed_by, locks_on, settings};
 use quorlock_tests::server::Server;
 use quorlock_tests::server_tests;
@@ -71,7 +72,7 @@ async fn assert_survives(
         panic!("{error}")
     };
     assert_named(nodes, server, expected);
-    assert!(error.to_string().contains(expected.advice()));
+    assert!(error.to_string().contains(advice(expected)));
     heal();
     assert_eq!(server.command::<u32>(&["EXISTS", "b"]), 0);
     assert!(guard.is_held() && is_claimed_by(server, "a", &guard));

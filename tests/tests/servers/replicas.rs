@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use quorlock::transport::{Cause, RedisConfig, Wait};
+use quorlock::redis::{RedisConfig, Wait};
+use quorlock::transport::Cause;
 use quorlock::{AcquireError, Locks};
 use quorlock_tests::clients::{acquire_at_last, claim_of, is_claimed_by, locks_on, settings};
 use quorlock_tests::server::{Server, programs};

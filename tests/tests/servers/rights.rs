@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::future::{Either, select, try_join};
-use quorlock::transport::{RedisConfig, Wait};
+use quorlock::redis::{RedisConfig, Wait};
 use quorlock::{Lock, Locks, LocksBuilder, NodeTrust};
 use quorlock_tests::page::block;
 use quorlock_tests::server::{Server, programs};

@@ -30,7 +30,8 @@ async fn take_turns(lock: Lock, server: &Server) {
 fn both(first: &Locks, second: &Locks, is_reversed: usize) -> Lock {
     let mut locks = [first.lock("a"), second.lock("b")];
     locks.rotate_left(is_reversed);
-    Lock::all(locks).unwrap()
+    let [one, other] = locks;
+    one.and([other])
 }
 
 async fn assert_progress(left: &[Server], right: &[Server]) {

@@ -2,8 +2,9 @@
 //! names them, and only a forced release frees a name.
 use std::time::{Duration, Instant};
 
+use quorlock::operate::{ForceReleaseError, Found, Summary};
 use quorlock::transport::Cause;
-use quorlock::{AcquireError, ForceReleaseError, Found, Mode, Summary};
+use quorlock::{AcquireError, Mode};
 use quorlock_tests::requests::name;
 use quorlock_tests::server::Server;
 use quorlock_tests::server_tests;

@@ -5,7 +5,8 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use quorlock::transport::{Cause, RedisConfig, RedisTransport};
+use quorlock::redis::{RedisConfig, RedisTransport};
+use quorlock::transport::Cause;
 use quorlock::{AcquireError, Guard, Lock, Locks, LocksBuilder};
 use quorlock_tests::clients::settings;
 use quorlock_tests::requests::{acquire, ask, name, release};

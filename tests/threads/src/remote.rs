@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
 
-use quorlock::transport::{Call, ClockMargin, Intercept, Request, Transport};
-use quorlock::{EmbeddedNode, Name, OwnerId, Runtime};
+use quorlock::runtime::Runtime;
+use quorlock::transport::{Call, Intercept, Request, Transport};
+use quorlock::{EmbeddedNode, Name, OwnerId};
+use quorlock_core::claim_version::ClockMargin;
 
 use crate::mailbox::Mailbox;
 use crate::world::World;

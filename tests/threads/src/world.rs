@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use quorlock::{Runtime, Task, Time, Timer, WallMillis};
+use quorlock::runtime::{Runtime, Task, Time, Timer, WallMillis};
 use shuttle::future::{AbortHandle, JoinHandle};
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 

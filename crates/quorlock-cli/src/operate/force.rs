@@ -1,7 +1,7 @@
 //! `quorlock force-release`.
 
 use clap::Args;
-use quorlock::{ForceReleaseError, ForceReleaseReply, ForceReleased, NodeForceRelease};
+use quorlock::operate::{ForceReleaseError, ForceReleaseReply, ForceReleased, NodeForceRelease};
 use serde_json::{Value, json};
 
 use super::{print, with_locks};

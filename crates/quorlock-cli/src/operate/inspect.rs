@@ -1,7 +1,7 @@
 //! `quorlock inspect`.
 
 use clap::Args;
-use quorlock::Summary;
+use quorlock::operate::Summary;
 
 use super::{json, print, with_locks};
 use crate::failure::Code;

@@ -1,6 +1,6 @@
 //! Inspections as JSON.
 
-use quorlock::{Found, Inspection, NodeInspection, Summary, Ttl};
+use quorlock::operate::{Found, Inspection, NodeInspection, Summary, Ttl};
 use serde_json::{Map, Value, json};
 
 /// Returns the state of a name, in one word.

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use clap::Args;
 use futures_util::future::join_all;
-use quorlock::transport::RedisTransport;
-use quorlock::{Found, Inspection, Name, Summary, Ttl};
+use quorlock::Name;
+use quorlock::operate::{Found, Inspection, Summary, Ttl};
+use quorlock::redis::RedisTransport;
 
 use super::{json, print, with_locks};
 use crate::failure::{Code, Failure};

@@ -3,7 +3,8 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use quorlock::{Inspection, Summary, Token};
+use quorlock::Token;
+use quorlock::operate::{Inspection, Summary};
 use serde_json::json;
 
 use super::{json, print, with_locks};

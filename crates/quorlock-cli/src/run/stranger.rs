@@ -1,6 +1,7 @@
 //! Keys that are not locks under the names of locks.
 
-use quorlock::{Locks, Summary};
+use quorlock::Locks;
+use quorlock::operate::Summary;
 
 use crate::failure::{Code, Failure};
 

@@ -196,6 +196,10 @@ async fn what_is_wrong_on_the_command_line_is_64() {
         (&["--read", "a", "--also", "a"], ""),
         (&[""], "the given one is empty"),
         (&[&long], "at most 512 are allowed"),
+        (
+            &["redisson_lock_token:{a}"],
+            "is a key that stores another name's token counter",
+        ),
         (&["--unknown", "a"], "unexpected argument"),
     ] {
         let (code, _, said) = end_of(&mut run(&server, words, "true"));

@@ -53,11 +53,11 @@ pub enum KeyKind {
     Queue,
     /// The times until which the waiters are considered alive.
     Alive,
-    /// The times after which Redisson drops the waiters. The specification has none.
+    /// The times after which other programs drop the waiters. The specification has none.
     Timeouts,
 }
 
-/// A key and its expiry as Redis stores it: an absolute time of the node's own clock, at which the key still exists.
+/// A key and its expiry: an absolute time of the node's own clock, at which the key still exists.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Key<V> {
     pub(super) value: V,
@@ -182,7 +182,7 @@ impl Keys {
         }
     }
 
-    /// Deletes the claim if it has expired, as Redis does with each key that it accesses. Suppose the owner learned
+    /// Deletes the claim if it has expired, as a node does with each key that it accesses. Suppose the owner learned
     /// that its claim is lost, and so never releases it: without the deletion the claim would exist again when the
     /// clock is set back.
     pub(super) fn expire_claim(&mut self, now: WallMillis) {

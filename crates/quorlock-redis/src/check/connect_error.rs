@@ -6,6 +6,7 @@ use quorlock_core::transport::{Cause, TransportError};
 
 use super::OLDEST_MAJOR;
 use crate::address::AddressError;
+use crate::failure::advice;
 
 /// Why a server cannot be used. The error contains no secrets.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -171,7 +172,7 @@ impl fmt::Display for ConnectError {
             }
             ConnectError::Refused { address, error } => return write!(f, "{address}: {error}"),
         };
-        write!(f, "{address}: {}: {detail}", cause.advice())
+        write!(f, "{address}: {}: {detail}", advice(cause))
     }
 }
 

@@ -6,6 +6,7 @@ use redis::{ServerError, Value};
 
 use crate::connect::Endpoint;
 use crate::error;
+use crate::failure;
 use crate::keyslot::SLOTS;
 
 /// The maximum number of replicas that are recorded from an answer.
@@ -61,7 +62,7 @@ pub(crate) fn slots(answer: &Value, asked: &Endpoint) -> Result<ClusterView, Tra
         }
     }
     if told.shares.is_empty() {
-        return Err(TransportError::definite(
+        return Err(failure::definite(
             Cause::Cluster,
             "it knows no owner of any slot: was the cluster created (redis-cli --cluster create)?",
         ));
@@ -70,7 +71,7 @@ pub(crate) fn slots(answer: &Value, asked: &Endpoint) -> Result<ClusterView, Tra
 }
 
 fn no_answer() -> TransportError {
-    TransportError::definite(
+    failure::definite(
         Cause::Protocol,
         "its answer to CLUSTER SLOTS is not a list of slots",
     )
@@ -82,15 +83,15 @@ fn refused(refusal: &ServerError) -> TransportError {
     let is_in_none =
         detail.contains("cluster support disabled") || detail.starts_with("unknown command");
     match error.cause {
-        Cause::NoPermission => TransportError::definite(
+        Cause::NoPermission => failure::definite(
             Cause::NoPermission,
             "the user may not use CLUSTER SLOTS: grant +cluster|slots",
         ),
-        _ if is_in_none => TransportError::definite(
+        _ if is_in_none => failure::definite(
             Cause::Unsupported,
             "it is not a cluster node: write redis:// for a single server, redis+sentinel:// for a Sentinel group",
         ),
-        cause => TransportError::definite(cause, error.detail),
+        cause => failure::definite(cause, error.detail),
     }
 }
 

@@ -3,6 +3,8 @@
 use quorlock_core::transport::{Cause, Execution, TransportError};
 use redis::ServerError;
 
+use crate::failure;
+
 /// Classifies an error reply, and adds the rule that grants a command which the server names as missing.
 pub(crate) fn server(error: &ServerError) -> TransportError {
     let plain = plain(error);
@@ -13,7 +15,7 @@ pub(crate) fn server(error: &ServerError) -> TransportError {
     match cure {
         Some(cure) => {
             let detail = format!("{}: {cure}", plain.detail);
-            TransportError::new(plain.execution, plain.cause, detail)
+            failure::of(plain.execution, plain.cause, detail)
         }
         None => plain,
     }
@@ -74,7 +76,7 @@ fn reply(code: &str, detail: &str) -> TransportError {
             "the server has no command {verb}: it was renamed or disabled (rename-command), or the service does not offer it"
         );
     }
-    TransportError::new(execution, cause, words)
+    failure::of(execution, cause, words)
 }
 
 /// Removes the place in the script, which does not help a reader of the error.

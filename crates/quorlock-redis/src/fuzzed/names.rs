@@ -5,13 +5,12 @@ use std::sync::LazyLock;
 use quorlock_core::message::Channel;
 use quorlock_core::name::Name;
 use quorlock_core::owner::{ClientId, OwnerId};
-use quorlock_core::reserved;
 use quorlock_core::slot::UnfitName;
 use redis::ToRedisArgs as _;
 
 use super::text;
 use crate::tag::Tag;
-use crate::{key, keyslot};
+use crate::{key, keyslot, reserved};
 
 /// Uses the bytes as a name, and as an owner.
 ///
@@ -102,14 +101,11 @@ fn channels(name: &Name, owner: OwnerId) -> Vec<Vec<u8>> {
 
 /// Follows the suggestion of an error.
 fn follow(unfit: &UnfitName, check: impl Fn(&Name) -> Result<(), UnfitName>) {
-    match unfit {
-        UnfitName::Scattered { instead, .. } | UnfitName::Tagged { instead, .. } => {
-            let name = Name::new(instead).unwrap_or_else(|error| panic!("{unfit}: {error}"));
-            if let Err(error) = check(&name) {
-                panic!("{unfit}: {error}");
-            }
+    if let Some(instead) = &unfit.instead {
+        assert_eq!(reserved::kept_under(instead.as_bytes()), None, "{unfit}");
+        let name = Name::new(instead).unwrap_or_else(|error| panic!("{unfit}: {error}"));
+        if let Err(error) = check(&name) {
+            panic!("{unfit}: {error}");
         }
-        UnfitName::TooLong { name, most } => assert!(*most < name.as_bytes().len(), "{unfit}"),
-        _ => {}
     }
 }

@@ -5,6 +5,7 @@ use redis::{ServerError, Value};
 
 use crate::connect::Endpoint;
 use crate::error;
+use crate::failure;
 
 /// A group, as one sentinel reports it.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ pub(crate) struct GroupView {
 /// An error that states why there is no primary in the answer.
 pub(crate) fn endpoint(answer: &Value) -> Result<Endpoint, TransportError> {
     match answer {
-        Value::Nil => Err(TransportError::definite(
+        Value::Nil => Err(failure::definite(
             Cause::UnknownGroup,
             "it knows no primary of this name",
         )),
@@ -37,7 +38,7 @@ pub(crate) fn endpoint(answer: &Value) -> Result<Endpoint, TransportError> {
 }
 
 fn no_answer() -> TransportError {
-    TransportError::definite(
+    failure::definite(
         Cause::Protocol,
         "its answer is not the address of a primary: is it a sentinel?",
     )
@@ -50,16 +51,16 @@ fn refused(refusal: &ServerError) -> TransportError {
             .details()
             .is_some_and(|detail| detail.starts_with("unknown command"));
     match error.cause {
-        Cause::NoAuth => TransportError::definite(
+        Cause::NoAuth => failure::definite(
             Cause::NoAuth,
             "it requires a login (?sentinel_user=..&sentinel_password=.. in the address, or \
              RedisConfig::sentinel_login)",
         ),
-        _ if is_unknown => TransportError::definite(
+        _ if is_unknown => failure::definite(
             Cause::Unsupported,
             "it is a server, not a sentinel (sentinels listen on port 26379 by default; a server is redis://..)",
         ),
-        cause => TransportError::definite(cause, error.detail),
+        cause => failure::definite(cause, error.detail),
     }
 }
 
@@ -121,7 +122,7 @@ pub(crate) fn must_be_primary(answer: &Value) -> Result<(), TransportError> {
             let error = error::server(refusal);
             return match error.cause {
                 Cause::NoPermission | Cause::Unsupported => Ok(()),
-                cause => Err(TransportError::definite(cause, error.detail)),
+                cause => Err(failure::definite(cause, error.detail)),
             };
         }
         _ => None,
@@ -131,7 +132,7 @@ pub(crate) fn must_be_primary(answer: &Value) -> Result<(), TransportError> {
         role => {
             let role = role.unwrap_or("missing");
             let detail = format!("its ROLE is {role}");
-            Err(TransportError::definite(Cause::NoPrimary, detail))
+            Err(failure::definite(Cause::NoPrimary, detail))
         }
     }
 }

@@ -3,6 +3,7 @@
 use quorlock_core::transport::{Cause, TransportError};
 
 use crate::connect::Endpoint;
+use crate::failure;
 
 /// The maximum number of refusals in the error text.
 const MOST_TOLD: usize = 5;
@@ -34,7 +35,7 @@ impl Refusals {
             each.push(format!("and {untold} more"));
         }
         let detail = format!("{what} ({})", each.join("; "));
-        TransportError::definite(cause, detail)
+        failure::definite(cause, detail)
     }
 }
 
@@ -46,7 +47,7 @@ mod tests {
         let mut refusals = Refusals::default();
         for (port, cause) in (1..).zip(causes) {
             let host = "h".to_owned();
-            let error = TransportError::definite(*cause, format!("no {port}"));
+            let error = failure::definite(*cause, format!("no {port}"));
             refusals.push(&Endpoint::Tcp { host, port }, error);
         }
         refusals.into_error("none says it")

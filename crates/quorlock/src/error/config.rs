@@ -14,7 +14,7 @@ use quorlock_core::slot::UnfitName;
 pub enum LeaseSource {
     /// [`LocksBuilder::watchdog_lease`](crate::LocksBuilder::watchdog_lease).
     WatchdogLease,
-    /// [`Lock::lease`](crate::Lock::lease), or an extension.
+    /// [`Lock::lease`](crate::Lock::lease), [`Lock::watchdog_lease`](crate::Lock::watchdog_lease), or an extension.
     Lock,
 }
 

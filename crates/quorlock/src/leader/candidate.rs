@@ -23,14 +23,14 @@ impl Candidate {
         Candidate { lock, rest: None }
     }
 
-    /// Sets the lease of the leader, which is renewed after every third of it. Default:
+    /// Sets the lease of the leader, which the watchdog renews after every third of it. Default:
     /// [`LocksBuilder::watchdog_lease`](crate::LocksBuilder::watchdog_lease), 30 s.
     ///
     /// When the leader dies, the name has no leader for up to one lease. On a majority of nodes it is one lease after
     /// a candidate first saw the leader's last renewal. A leader that reaches too few nodes stops leading within a
     /// lease.
-    pub fn lease(mut self, lease: Duration) -> Self {
-        self.lock = self.lock.renewed_lease(lease);
+    pub fn watchdog_lease(mut self, lease: Duration) -> Self {
+        self.lock = self.lock.watchdog_lease(lease);
         self
     }
 

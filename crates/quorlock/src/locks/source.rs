@@ -49,20 +49,17 @@ impl LockSource {
         }
     }
 
-    /// Returns a lock of one name. An invalid name is an error when the lock is acquired.
+    /// Returns a lock of one name.
     pub(crate) fn one(&self, mode: Mode, name: impl AsRef<[u8]>) -> Lock {
         self.lock_of(self.layout(mode, [name]))
     }
 
     /// Returns a lock of several plain names taken together.
-    pub(crate) fn all<N: AsRef<[u8]>>(
-        &self,
-        names: impl IntoIterator<Item = N>,
-    ) -> Result<Lock, ConfigError> {
-        let layout = self.layout(Mode::Plain, names)?;
-        Ok(self.lock_of(Ok(layout)))
+    pub(crate) fn all<N: AsRef<[u8]>>(&self, names: impl IntoIterator<Item = N>) -> Lock {
+        self.lock_of(self.layout(Mode::Plain, names))
     }
 
+    /// Returns the lock with this layout. A lock that cannot be is an error when it is acquired.
     fn lock_of(&self, layout: Result<Arc<Layout>, ConfigError>) -> Lock {
         let (client, queues) = (self.client.clone(), self.queues.clone());
         Lock::new(client, queues, layout, self.owner.clone())

@@ -25,7 +25,10 @@ pub(crate) async fn all<T>(
     });
     let answers = answers.await.into_iter();
     let patience = patience(source);
-    let late = || error(Cause::TimedOut, format!("no answer within {patience:?}"));
+    let late = || {
+        error(Cause::TimedOut, format!("no answer within {patience:?}"))
+            .advised("the server or the network is slow or stopped")
+    };
     let addresses = source.nodes().iter().map(|node| node.address().to_owned());
     addresses
         .zip(answers.map(|answer| answer.unwrap_or_else(|| Err(late()))))

@@ -254,6 +254,7 @@ mod tests {
                 .map(|found| InspectReply::new(found, waiting, token))
                 .ok_or_else(|| {
                     TransportError::indeterminate(Cause::TimedOut, "no answer within 1.5s")
+                        .advised("the server or the network is slow or stopped")
                 })
         });
         let nodes: Vec<_> = found

@@ -9,11 +9,12 @@
 
 use std::time::Duration;
 
-use quorlock::transport::{Cause, Held};
+use quorlock::transport::Cause;
 use quorlock::{
-    AcquireError, ConfigError, EmbeddedNode, LeaseSource, Lock, Locks, Mode, Name, NameError,
-    RetryPolicy,
+    AcquireError, ConfigError, EmbeddedNode, LeaderEvent, LeaseSource, Lock, Locks, Mode, Name,
+    NameError, RetryPolicy,
 };
+use quorlock_core::node::Held;
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -46,14 +47,37 @@ async fn names_that_cannot_be_are_refused() {
         ("x".repeat(513), NameError::TooLong { bytes: 513 }, "a hash"),
         ("a\0b".into(), NameError::Nul, "leave it out"),
     ] {
-        let found = refused(&node, &locks.lock(&name)).await;
-        assert_eq!(found, ConfigError::Name(error));
+        let found = ConfigError::Name(error);
         assert!(found.to_string().contains(advice), "{found}");
-        assert_eq!(locks.all(["a", &name]).unwrap_err(), found);
+        let owner = locks.owner();
+        for lock in [
+            locks.lock(&name),
+            locks.fair(&name),
+            locks.read(&name),
+            locks.write(&name),
+            locks.all(["a", &name]),
+            locks.lock("a").and([locks.lock(&name), locks.lock("b")]),
+            locks.lock(&name).and([locks.lock("")]),
+            owner.lock(&name),
+            owner.fair(&name),
+            owner.read(&name),
+            owner.write(&name),
+            owner.all(["a", &name]),
+        ] {
+            assert_eq!(refused(&node, &lock).await, found);
+        }
+        let campaign = locks.leader(&name).campaign().next().await;
+        assert!(
+            matches!(&campaign, Some(LeaderEvent::Failed { error: AcquireError::Config(error), .. }) if *error == found),
+            "{campaign:?}"
+        );
+        assert_eq!(locks.observe_leader(&name).unwrap_err(), found);
         assert_eq!(locks.inspect(&name).await.unwrap_err(), found);
     }
     let none: [&str; 0] = [];
-    assert_eq!(locks.all(none).unwrap_err(), ConfigError::NoNames);
+    for lock in [locks.all(none), locks.owner().all(none)] {
+        assert_eq!(refused(&node, &lock).await, ConfigError::NoNames);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -286,50 +310,63 @@ fn a_lease_that_ran_out_is_explained_with_and_without_the_watchdog() {
     }
 }
 
-/// A lock whose name is the key of another lock's counter, queue or marker would collide with it.
-#[tokio::test(start_paused = true)]
-async fn a_name_that_is_another_name_s_key_is_refused_by_name_with_and_without_a_prefix() {
-    let node = EmbeddedNode::new();
-    let locks = Locks::on_node(node.clone()).unwrap();
-    let reserved = [
-        "redisson_lock_token:{x}",
-        "redisson_lock_queue:{x}",
-        "redisson_lock_timeout:{x}",
-        "quorlock_lock_alive:{x}",
-        "redisson_unlock_latch:{x}:07",
-        "redisson_lock_token:{tag}:x",
-        "quorlock_marker",
-        "{x}:00000000-0000-4000-8000-000000000001:7:rwlock_timeout:1",
-    ];
-    for name in reserved {
+/// A lock whose name is the key of another lock's counter, queue or marker would collide with it on a server. Only the
+/// transport to a server knows these keys: an embedded node has none, and nothing is sent to find out.
+#[cfg(feature = "redis")]
+#[tokio::test]
+async fn a_name_that_is_another_name_s_key_is_refused_by_the_transport_with_and_without_a_prefix() {
+    use quorlock::redis::{RedisConfig, RedisTransport};
+
+    let nowhere = || RedisTransport::open("redis://127.0.0.1:1/", RedisConfig::default()).unwrap();
+    let locks = Locks::on_node(nowhere()).unwrap();
+    let embedded = Locks::on_node(EmbeddedNode::new()).unwrap();
+    for (name, kept) in [
+        ("redisson_lock_token:{x}", "another name's token counter"),
+        ("redisson_lock_queue:{x}", "another name's queue"),
+        ("redisson_lock_timeout:{x}", "another name's queue"),
+        ("quorlock_lock_alive:{x}", "another name's queue"),
+        ("redisson_unlock_latch:{x}:07", "unlocked another name"),
+        (
+            "redisson_lock_token:{tag}:x",
+            "another name's token counter",
+        ),
+        ("quorlock_marker", "a node's marker"),
+        (
+            "{x}:00000000-0000-4000-8000-000000000001:7:rwlock_timeout:1",
+            "the lease of another name's reader",
+        ),
+    ] {
+        let is_refused = |error: &ConfigError| {
+            assert!(matches!(error, ConfigError::UnfitName { .. }), "{error}");
+            let text = error.to_string();
+            assert!(
+                text.contains(kept) && text.contains("take another"),
+                "{text}"
+            );
+        };
         for lock in [
             locks.lock(name),
             locks.fair(name),
             locks.read(name),
             locks.write(name),
+            locks.all(["a", name]),
         ] {
-            let error = lock.try_acquire().await.unwrap_err();
-            let is_reserved = matches!(
-                error,
-                AcquireError::Config(ConfigError::Name(NameError::Reserved { .. }))
-            );
-            assert!(is_reserved, "{name}: {error}");
-            assert!(error.to_string().contains("take another"), "{error}");
+            match lock.try_acquire().await {
+                Err(AcquireError::Config(error)) => is_refused(&error),
+                other => panic!("{name}: {other:?}"),
+            }
         }
-        assert!(locks.inspect(name).await.is_err());
+        is_refused(&locks.inspect(name).await.unwrap_err());
         assert!(locks.force_release(name).await.is_err());
         // Prefix and name together are such a key.
         let (prefix, rest) = name.split_at(9);
         let settings = Locks::builder().key_prefix(prefix);
-        let prefixed = settings.on_node(node.clone()).unwrap();
-        let error = prefixed.lock(rest).try_acquire().await.unwrap_err();
-        assert!(
-            error.to_string().contains("take another"),
-            "{prefix} {rest}: {error}"
-        );
+        let prefixed = settings.on_node(nowhere()).unwrap();
+        match prefixed.lock(rest).try_acquire().await {
+            Err(AcquireError::Config(error)) => is_refused(&error),
+            other => panic!("{prefix} {rest}: {other:?}"),
+        }
+        let guard = embedded.lock(name).acquire().await.unwrap();
+        guard.release().await.unwrap();
     }
-    assert_eq!(node.executed(), 0);
-    let _held = locks.lock("redisson_lock_token:x").acquire().await.unwrap();
-    let held = locks.lock("x").acquire().await.unwrap();
-    assert!(held.is_held());
 }

@@ -20,12 +20,7 @@ async fn a_name_of_bytes_is_locked_as_any_other() {
     assert_eq!(guard.fencing_token_of(BYTES), Some(guard.fencing_token()));
     assert_eq!(guard.fencing_token_of(TEXT), None);
     guard.release().await.unwrap();
-    let both = locks
-        .all([BYTES, b"stock/\xfe"])
-        .unwrap()
-        .acquire()
-        .await
-        .unwrap();
+    let both = locks.all([BYTES, b"stock/\xfe"]).acquire().await.unwrap();
     both.release().await.unwrap();
 }
 

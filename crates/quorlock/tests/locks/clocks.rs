@@ -11,9 +11,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use quorlock::{
-    EmbeddedNode, Lock, Locks, LocksBuilder, Runtime, Task, Time, Timer, TokioRuntime, WallMillis,
-};
+use quorlock::runtime::{Runtime, Task, Time, Timer, TokioRuntime, WallMillis};
+use quorlock::{EmbeddedNode, Locks, LocksBuilder};
 use tokio::time::{Instant, sleep};
 
 const S: fn(u64) -> Duration = Duration::from_secs;
@@ -121,7 +120,7 @@ async fn a_live_claim_is_not_replaced_whatever_the_clocks_of_the_clients_show() 
             )
             .await;
             let held = holder.lock("b").acquire().await.unwrap();
-            let both = Lock::all([first.lock("a"), second.lock("b")]).unwrap();
+            let both = first.lock("a").and([second.lock("b")]);
             let alone = second.lock("b");
             let turns = [&alone, &both];
             for turn in 0..40 {
@@ -157,7 +156,7 @@ async fn a_new_node_is_watched_for_as_long_whatever_the_clocks_of_the_clients_sh
             node.flush();
         }
         let began = Instant::now();
-        let both = Lock::all([first.lock("a"), second.lock("b")]).unwrap();
+        let both = first.lock("a").and([second.lock("b")]);
         let guard = both.acquire().await.unwrap();
         let waited = began.elapsed();
         assert!(WATCHED <= waited, "{clocks:?}: trusted after {waited:?}");

@@ -213,7 +213,7 @@ async fn parrot() -> u16 {
 #[cfg(feature = "redis")]
 #[tokio::test]
 async fn no_event_and_no_error_repeats_a_password() {
-    use quorlock::transport::{RedisConfig, RedisTransport};
+    use quorlock::redis::{RedisConfig, RedisTransport};
     let (told, _guard) = Recorder::begin();
     let address = format!("redis://bob:hunter2-s3cret@127.0.0.1:{}/", parrot().await);
     let config = RedisConfig::default().call_timeout(Duration::from_millis(300));
@@ -300,9 +300,9 @@ async fn doubtful_settings_are_told_once() {
 #[cfg(feature = "redis")]
 #[tokio::test(start_paused = true)]
 async fn a_call_that_was_chosen_to_take_half_of_the_lease_is_doubtful() {
-    use quorlock::transport::RedisConfig;
+    use quorlock::redis::RedisConfig;
     let (events, _guard) = Recorder::begin();
-    let client = quorlock::transport::RedisClient::open("redis://127.0.0.1:1/").unwrap();
+    let client = quorlock::redis::RedisClient::open("redis://127.0.0.1:1/").unwrap();
     let second = Duration::from_secs(1);
     drop(Locks::builder().from_redis_client(&client).unwrap());
     let short = Locks::builder().watchdog_lease(3 * second);
@@ -317,7 +317,7 @@ async fn a_call_that_was_chosen_to_take_half_of_the_lease_is_doubtful() {
 #[cfg(feature = "redis")]
 mod backlogs {
     use quorlock::NodeTrust;
-    use quorlock::transport::{ByteStream, Connect, Connecting, Endpoint, RedisConfig};
+    use quorlock::redis::{ByteStream, Connect, Connecting, Endpoint, RedisConfig};
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
     use super::*;

@@ -11,8 +11,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use quorlock::operate::Summary;
 use quorlock::transport::{Cause, Intercept, Request, Transport, TransportError};
-use quorlock::{AcquireError, ConfigError, EmbeddedNode, Lock, Locks, Mode, Name, Summary};
+use quorlock::{AcquireError, ConfigError, EmbeddedNode, Locks, Mode, Name};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
@@ -251,7 +252,7 @@ async fn several_nodes_are_refused_with_the_reason() {
 async fn it_is_taken_together_with_other_locks() {
     let nodes = [EmbeddedNode::new(), EmbeddedNode::new()];
     let clients = nodes.clone().map(|node| Locks::on_node(node).unwrap());
-    let both = || Lock::all([clients[0].fair("a"), clients[1].lock("b")]).unwrap();
+    let both = || clients[0].fair("a").and([clients[1].lock("b")]);
     let held = both().acquire().await.unwrap();
     let waiting: Vec<_> = (0..3)
         .map(|_| {

@@ -58,7 +58,7 @@ fn node() -> EmbeddedNode {
 
 /// A lock of these two names, the first one fair.
 fn pair(locks: &Locks, fair: &str, plain: &str) -> Lock {
-    Lock::all([locks.fair(fair), locks.lock(plain)]).unwrap()
+    locks.fair(fair).and([locks.lock(plain)])
 }
 
 /// The requests and subscriptions of a waiter for both locks in four seconds.
@@ -80,7 +80,7 @@ async fn waiting_for_a_held_lock_beside_a_free_fair_one_costs_no_more_than_two_p
         let _held = other.lock(plain).acquire().await.unwrap();
         let counted = Counted::default();
         let locks = counted.client_of(&node);
-        let both = locks.all(["a", "b"]).unwrap();
+        let both = locks.all(["a", "b"]);
         let of_plain_ones = cost_of_waiting(&locks, &counted, both).await;
         let counted = Counted::default();
         let locks = counted.client_of(&node);
@@ -185,7 +185,7 @@ async fn two_fair_locks_are_taken_together_however_they_are_named() {
     let wins = wins(60 * SECOND, |locks, i| {
         let mut names = ["a", "b", "c"];
         names.rotate_left(i % 3);
-        Lock::all(names[..2].iter().map(|name| locks.fair(name))).unwrap()
+        locks.fair(names[0]).and([locks.fair(names[1])])
     })
     .await;
     println!("{wins:?}");

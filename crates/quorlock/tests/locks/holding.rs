@@ -9,6 +9,7 @@
 
 use std::time::Duration;
 
+use quorlock::operate::Ttl;
 use quorlock::{AcquireError, EmbeddedNode, Locks, Lost, Name};
 use tokio::time::{advance, sleep};
 
@@ -100,6 +101,27 @@ async fn an_explicit_lease_ends_by_itself_and_the_holder_is_told() {
     lock.acquire().await.unwrap().release().await.unwrap();
 }
 
+/// Each lock of one client can have a renewed lease of its own, and the last setting counts.
+#[tokio::test(start_paused = true)]
+async fn a_lock_with_a_watchdog_lease_of_its_own_is_renewed() {
+    let node = EmbeddedNode::new();
+    let locks = Locks::on_node(node.clone()).unwrap();
+    let lease = Duration::from_secs(3);
+    let renewed = locks.lock("a").lease(lease).watchdog_lease(lease);
+    let fixed = locks.lock("b").watchdog_lease(lease).lease(lease);
+    let renewed = renewed.acquire().await.unwrap();
+    let fixed = fixed.acquire().await.unwrap();
+    for _ in 0..100 {
+        sleep(Duration::from_millis(300)).await;
+        assert!(renewed.is_held() && renewed.validity() < lease);
+    }
+    assert_eq!(fixed.lost().await, Lost::Expired);
+    // A dead holder's name is free after the lease of the lock, not after that of the client.
+    let (_, ttl) = node.held(&name("a")).unwrap();
+    assert!(matches!(ttl, Ttl::Millis(left) if left <= 3_000), "{ttl:?}");
+    renewed.release().await.unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn work_is_cancelled_when_the_nodes_go_away() {
     let (nodes, locks) = five();
@@ -150,7 +172,7 @@ async fn several_locks_in_different_orders_make_progress() {
         .unwrap();
     let run = |locks: Locks, names: [&'static str; 2]| async move {
         for _ in 0..20 {
-            let guard = locks.all(names).unwrap().acquire().await.unwrap();
+            let guard = locks.all(names).acquire().await.unwrap();
             sleep(Duration::from_millis(3)).await;
             guard.release().await.unwrap();
         }

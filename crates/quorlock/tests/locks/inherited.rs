@@ -122,11 +122,11 @@ async fn a_look_inherits_nothing() {
     node.kill();
     node.restart();
     let before = node.marker();
-    let look = quorlock::transport::Check {
+    let look = quorlock_core::message::Check {
         longest_millis: 60_000,
-        act: quorlock::transport::Act::Look,
+        act: quorlock_core::marker::Act::Look,
         trusted: None,
-        restarts: quorlock::transport::Restarts::KeepEverything,
+        restarts: quorlock_core::marker::Restarts::KeepEverything,
         known: None,
     };
     let _ = node.call(Request::Probe(look)).await;

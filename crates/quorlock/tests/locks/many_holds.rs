@@ -14,10 +14,11 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use quorlock::transport::{
-    Call, Cause, Channel, Held, Intercept, Listener, Request, ServerNumber, Slot, Subscription,
+    Call, Cause, Channel, Intercept, Listener, Request, ServerNumber, Slot, Subscription,
     Transport, TransportError, UnfitName, Witness,
 };
 use quorlock::{EmbeddedNode, Guard, Locks, Name};
+use quorlock_core::node::Held;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 

@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use quorlock::{ConfigError, EmbeddedNode, Lock, Locks};
+use quorlock::{AcquireError, ConfigError, EmbeddedNode, Lock, Locks};
 use tokio::time::sleep;
 
 fn names(many: usize) -> impl Iterator<Item = String> {
@@ -22,7 +22,7 @@ async fn a_lock_of_the_most_names_is_acquired_kept_and_released() {
     let most = Lock::MOST_NAMES;
     let node = EmbeddedNode::new();
     let locks = Locks::on_node(node.clone()).unwrap();
-    let guard = locks.all(names(most)).unwrap().acquire().await.unwrap();
+    let guard = locks.all(names(most)).acquire().await.unwrap();
     assert_eq!((node.names().len(), node.executed()), (most, most as u64));
     sleep(Duration::from_millis(10_500)).await;
     assert!(Duration::from_secs(29) < guard.validity());
@@ -40,8 +40,14 @@ async fn a_lock_of_more_names_is_refused() {
         names: many,
         most: Lock::MOST_NAMES,
     };
-    assert_eq!(locks.all(names(many)).unwrap_err(), refused);
-    assert_eq!(locks.owner().all(names(many)).unwrap_err(), refused);
-    let single = names(many).map(|name| locks.lock(name));
-    assert_eq!(Lock::all(single).unwrap_err(), refused);
+    let mut single = names(many).map(|name| locks.lock(name));
+    let joined = single.next().unwrap().and(single);
+    for lock in [
+        locks.all(names(many)),
+        locks.owner().all(names(many)),
+        joined,
+    ] {
+        let error = lock.try_acquire().await.unwrap_err();
+        assert_eq!(error, AcquireError::Config(refused.clone()));
+    }
 }

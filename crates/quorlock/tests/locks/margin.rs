@@ -9,8 +9,9 @@
 
 use std::time::Duration;
 
-use quorlock::transport::Held;
-use quorlock::{EmbeddedNode, Locks, LocksBuilder, Name, Ttl};
+use quorlock::operate::Ttl;
+use quorlock::{EmbeddedNode, Locks, LocksBuilder, Name};
+use quorlock_core::node::Held;
 use tokio::time::{Instant, sleep};
 
 const LEASE: Duration = Duration::from_secs(10);

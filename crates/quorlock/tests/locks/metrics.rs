@@ -15,8 +15,8 @@ use ::metrics::{
     Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
     SharedString, Unit,
 };
-use quorlock::transport::Held;
 use quorlock::{EmbeddedNode, Locks, Lost, Name, metrics};
+use quorlock_core::node::Held;
 use tokio::time::sleep;
 
 /// Keeps values by name and label, and the description of each name.

@@ -9,11 +9,10 @@
 
 use std::time::Duration;
 
-use quorlock::transport::{Cause, Held};
-use quorlock::{
-    AcquireError, ConfigError, EmbeddedNode, ForceReleaseError, Found, Lock, Locks, Lost, Name,
-    NameError, Summary, Ttl,
-};
+use quorlock::operate::{ForceReleaseError, Found, Summary, Ttl};
+use quorlock::transport::Cause;
+use quorlock::{AcquireError, ConfigError, EmbeddedNode, Locks, Lost, Name, NameError};
+use quorlock_core::node::Held;
 use tokio::time::{Instant, sleep};
 
 fn five() -> (Vec<EmbeddedNode>, Locks) {
@@ -246,7 +245,7 @@ async fn locks_of_clients_with_different_prefixes_are_taken_together() {
         builder.on_node(node.clone()).unwrap()
     };
     let (one, two) = (client("one:"), client("two:"));
-    let both = Lock::all([one.lock("a"), two.lock("a")]).unwrap();
+    let both = one.lock("a").and([two.lock("a")]);
     let guard = both.acquire().await.unwrap();
     assert_eq!(node.names(), [name("one:a"), name("two:a")]);
     assert!(guard.fencing_token_of("two:a").is_some());

@@ -9,8 +9,8 @@
 
 use std::time::Duration;
 
-use quorlock::transport::Held;
 use quorlock::{AcquireError, EmbeddedNode, Locks, Lost, Name, Persistence, RetryPolicy};
+use quorlock_core::node::Held;
 use tokio::time::{Instant, sleep};
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -11,11 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorlock::transport::{
-    AcquireReply, Call, Channel, Freshness, Held, Listener, MarkerState, Nonce, Process,
-    ReleaseReply, RenewReply, Reply, Request, ServerNumber, Shown, ShownMarker, Slot, Subscription,
-    Transport, UnfitName, Witness,
+    AcquireReply, Call, Channel, Freshness, Listener, ReleaseReply, RenewReply, Reply, Request,
+    ServerNumber, Slot, Subscription, Transport, UnfitName, Witness,
 };
 use quorlock::{ConfirmError, EmbeddedNode, Locks, Lost, Name, ReleaseError, Token};
+use quorlock_core::marker::{MarkerState, Nonce, Process, Shown, ShownMarker};
+use quorlock_core::node::Held;
 use tokio::time::{Instant, sleep, timeout};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;

@@ -15,8 +15,9 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use quorlock::operate::Ttl;
 use quorlock::transport::{Intercept, Request, Transport};
-use quorlock::{EmbeddedNode, Guard, Locks, Name, OwnerId, Ttl};
+use quorlock::{EmbeddedNode, Guard, Locks, Name, OwnerId};
 use tokio::time::sleep;
 
 const S: fn(u64) -> Duration = Duration::from_secs;

@@ -16,8 +16,9 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use quorlock::runtime::{Runtime, Task, Time, Timer, WallMillis};
 use quorlock::transport::{Call, Intercept, Reply, Request, Transport, TransportError};
-use quorlock::{EmbeddedNode, Guard, Locks, LocksBuilder, Runtime, Task, Time, Timer, WallMillis};
+use quorlock::{EmbeddedNode, Guard, Locks, LocksBuilder};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 /// The lease of every claim in these tests, and the longest lease.

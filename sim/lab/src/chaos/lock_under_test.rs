@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use quorlock::transport::{RedisConfig, Wait};
+use quorlock::redis::{RedisConfig, Wait};
 use quorlock::{
     AcquireError, Candidacy, ConfigError, LeaderEvent, Leadership, Locks, LocksBuilder, RetryPolicy,
 };
@@ -174,12 +174,14 @@ fn product_lock(
 ) -> Result<quorlock::Lock, ConfigError> {
     match (locks, wanted.names.as_slice()) {
         (_, [only]) => part(locks, writers, wanted, *only),
-        ([locks], several) => locks.all(several.iter().map(|index| name(*index))),
+        ([locks], several) => Ok(locks.all(several.iter().map(|index| name(*index)))),
         // The names are on different nodes.
         (_, several) => {
             let parts = several.iter();
             let parts = parts.map(|index| part(locks, writers, wanted, *index));
-            quorlock::Lock::all(parts.collect::<Result<Vec<_>, _>>()?)
+            let mut parts = parts.collect::<Result<Vec<_>, _>>()?.into_iter();
+            let first = parts.next().ok_or(ConfigError::NoNames)?;
+            Ok(first.and(parts))
         }
     }
 }
@@ -209,7 +211,7 @@ fn part(
 async fn lead(locks: &[Locks], wanted: &LockRequest, lease: Duration) -> Result<Guard, String> {
     let name = wanted.names.first().map(|index| name(*index));
     let locks = locks.first().ok_or("a leader needs a node")?;
-    let candidate = locks.leader(name.unwrap_or_default()).lease(lease);
+    let candidate = locks.leader(name.unwrap_or_default()).watchdog_lease(lease);
     let mut candidacy = Box::new(candidate.campaign());
     loop {
         match candidacy.next().await {

@@ -6,9 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use quorlock_core::owner::{ClientId, OwnerId};
-use quorlock_core::reserved::{ALIVE, QUEUE, TIMEOUTS};
 
 use quorlock_sim_world::history::{Access, Answered, LockAnswer, NameId, Process};
+
+/// Prefixes of the keys of a queue: its waiters, the times until which they count as alive, and those after which
+/// Redisson drops them.
+const QUEUE: &str = "redisson_lock_queue";
+const ALIVE: &str = "quorlock_lock_alive";
+const TIMEOUTS: &str = "redisson_lock_timeout";
 
 /// A process whose identity is not known, because it has never won a lock.
 const UNKNOWN: Process = Process {

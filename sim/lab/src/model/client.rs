@@ -7,10 +7,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorlock::transport::{Access, Request, Transport};
-use quorlock::{OwnerId, Runtime, Time};
+use quorlock::OwnerId;
+use quorlock::runtime::{Runtime, Time};
+use quorlock::transport::{Request, Transport};
 use quorlock_core::fencing::Fence;
 use quorlock_core::lease::Lease;
+use quorlock_core::message::Access;
 use quorlock_core::message::Acquire;
 use quorlock_core::owner::ClientId;
 

@@ -8,7 +8,8 @@ use std::rc::Rc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use quorlock::{ConfirmError, OwnerId, ReleaseError, Runtime, Token};
+use quorlock::runtime::Runtime;
+use quorlock::{ConfirmError, OwnerId, ReleaseError, Token};
 
 use super::entry;
 use super::hold::ModelHold;

@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use quorlock::{OwnerId, Time, Token};
+use quorlock::runtime::Time;
+use quorlock::{OwnerId, Token};
 use quorlock_core::fencing::Fence;
 use quorlock_core::lease::Lease;
 

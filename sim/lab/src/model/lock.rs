@@ -5,7 +5,8 @@ use std::fmt;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
-use quorlock::{AcquireError, RetryPolicy, Runtime, Time, Token};
+use quorlock::runtime::{Runtime, Time};
+use quorlock::{AcquireError, RetryPolicy, Token};
 use quorlock_core::backoff::Backoff;
 use quorlock_core::lease::Lease;
 

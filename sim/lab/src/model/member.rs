@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use quorlock::transport::{Claim, Mode, Renew, Request, Retention, Transport};
+use quorlock::transport::{Claim, Renew, Request, Transport};
 use quorlock::{Name, OwnerId, Token};
 use quorlock_core::lease::Lease;
+use quorlock_core::message::{Mode, Retention};
 
 /// How long nodes keep token counters. This is longer than any run.
 pub(super) const RETENTION: Retention = Retention::Millis(1 << 40);

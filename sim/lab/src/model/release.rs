@@ -2,8 +2,10 @@
 
 use std::rc::Rc;
 
-use quorlock::transport::{Found, Inspect, Mode, ReleaseReply, Reply, Request};
-use quorlock::{OwnerId, Time};
+use quorlock::OwnerId;
+use quorlock::runtime::Time;
+use quorlock::transport::{Inspect, ReleaseReply, Reply, Request};
+use quorlock_core::message::{Found, Mode};
 
 use super::client::ModelClient;
 use super::layout::Layout;

@@ -3,8 +3,8 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
+use quorlock::runtime::{Runtime, Time};
 use quorlock::transport::{Call, Reply, Request, Transport, TransportError};
-use quorlock::{Runtime, Time};
 
 use super::ModelClient;
 use super::member::Member;

@@ -7,10 +7,12 @@ mod turns;
 use std::rc::Rc;
 use std::time::Duration;
 
-use quorlock::transport::{AcquireReply, Execution, Reply, Ttl};
-use quorlock::{OwnerId, Runtime, Time, Token};
+use quorlock::runtime::{Runtime, Time};
+use quorlock::transport::{AcquireReply, Execution, Reply};
+use quorlock::{OwnerId, Token};
 use quorlock_core::fencing::Fence;
 use quorlock_core::lease::Lease;
+use quorlock_core::message::Ttl;
 
 use super::client::ModelClient;
 use super::hold::ModelHold;
@@ -196,7 +198,7 @@ impl Round {
     fn fence(&self) -> Fence {
         if self.client.has(Flaw::CountersFromOne) {
             return Fence::Mint {
-                floor: quorlock::WallMillis(1),
+                floor: quorlock::runtime::WallMillis(1),
                 slack_millis: u64::MAX,
             };
         }

@@ -5,8 +5,8 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 
+use quorlock::runtime::{Runtime, Time};
 use quorlock::transport::{Channel, Listener, Subscription, Transport, Wake};
-use quorlock::{Runtime, Time};
 
 use super::client::ModelClient;
 use super::layout::Layout;

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use quorlock::Time;
+use quorlock::runtime::Time;
 use quorlock::transport::{AcquireReply, RenewReply, Reply};
 
 use super::hold::ModelHold;

@@ -4,7 +4,8 @@ use std::future::poll_fn;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use quorlock::transport::{RedisConfig, RedisTransport, Request, Subscription, Transport, Wait};
+use quorlock::redis::{RedisConfig, RedisTransport, Wait};
+use quorlock::transport::{Request, Subscription, Transport};
 
 use super::outbox::{Listening, OutboxJob, Posted};
 use super::stream::SimStreams;

@@ -1,6 +1,6 @@
 //! The servers of this lane as the nodes of a cluster.
 
-use quorlock::transport::{RedisConfig, RedisTransport};
+use quorlock::redis::{RedisConfig, RedisTransport};
 use redis_sim::{ClusterState, Place, SlotShare, SlotTable};
 
 use super::place;

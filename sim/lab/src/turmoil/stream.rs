@@ -5,7 +5,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 
-use quorlock::transport::{ByteStream, Connect, Connecting, Endpoint};
+use quorlock::redis::{ByteStream, Connect, Connecting, Endpoint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use turmoil::net::TcpStream;
 

@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use office::{Heard, Office, acquire, inspect, name, pass, release, until};
 use quorlock::transport::{
-    AcquireReply, Cause, Execution, Found, Freshness, InspectReply, ReleaseReply, Reply, Request,
-    Transport,
+    AcquireReply, Cause, Execution, Freshness, ReleaseReply, Reply, Request, Transport,
 };
+use quorlock_core::message::{Found, InspectReply};
 
 /// The time-out of a call in these tests.
 const PATIENCE: Duration = office::CALL_TIMEOUT;

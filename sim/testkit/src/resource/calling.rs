@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use quorlock::{Time, Timer};
+use quorlock::runtime::{Time, Timer};
 
 use quorlock_sim_world::seam::runtime::SimTimer;
 use quorlock_sim_world::world::id::ProcessId;

@@ -14,7 +14,7 @@ mod sight;
 mod statements;
 pub mod wait;
 
-use quorlock::transport::Nonce;
+use quorlock_core::marker::Nonce;
 
 use crate::engine::network::connections;
 use crate::world::World;

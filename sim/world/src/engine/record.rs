@@ -2,8 +2,8 @@
 
 pub(crate) mod message;
 
-use quorlock::transport::Ttl;
 use quorlock::{Name, OwnerId};
+use quorlock_core::message::Ttl;
 
 use crate::engine::nodes::replicas;
 use crate::history::NameId;

@@ -2,7 +2,7 @@
 
 use std::task::{Context, Poll};
 
-use quorlock::{Runtime, Time, Timer, WallMillis};
+use quorlock::runtime::{Runtime, Time, Timer, WallMillis};
 
 use crate::engine::clients::{self, executor, timers};
 use crate::engine::stop::using;
@@ -61,7 +61,7 @@ impl Runtime for SimRuntime {
         })
     }
 
-    fn spawn(&self, task: quorlock::Task) {
+    fn spawn(&self, task: quorlock::runtime::Task) {
         let refused = using(self.who, |world| match clients::seam(world, self.who) {
             Some(_) => {
                 executor::spawn(world, self.who, TaskKind::Background, task);

@@ -1,7 +1,7 @@
 //! The state of a node outside its server: its clock, the schedule of its disk, and its replication.
 
 use crate::world::session::WallMicros;
-use quorlock::WallMillis;
+use quorlock::runtime::WallMillis;
 use quorlock::transport::Cause;
 
 use crate::world::call::Call;

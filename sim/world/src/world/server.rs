@@ -5,9 +5,9 @@ use std::any::Any;
 use std::fmt::Debug;
 
 use crate::world::session::{Awaited, Connection, WallMicros};
-use quorlock::transport::Ttl;
 use quorlock::{Name, OwnerId};
 use quorlock_core::marker::Nonce;
+use quorlock_core::message::Ttl;
 
 use crate::world::id::{ClientId, NodeId, ProcessId, Seat};
 use crate::world::shards::KnownSlots;

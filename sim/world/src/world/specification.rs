@@ -5,12 +5,12 @@ pub(crate) mod server;
 
 use std::time::Duration;
 
-use quorlock::WallMillis;
-use quorlock::transport::{
-    Access, Acquire, AcquireReply, Applied, Held, Mode, Node, Release, Renew, Reply, Request, Ttl,
-};
+use quorlock::runtime::WallMillis;
+use quorlock::transport::{Acquire, AcquireReply, Release, Renew, Reply, Request};
 use quorlock_core::fencing::Fence;
 use quorlock_core::lease::Lease;
+use quorlock_core::message::{Access, Mode, Ttl};
+use quorlock_core::node::{Applied, Held, Node};
 
 use quorlock_sim_plan::variant::{Flaw, Variant};
 
@@ -113,8 +113,9 @@ fn expire(keys: &mut Node, now: WallMillis, ask: &Renew) -> Applied {
 
 #[cfg(test)]
 mod tests {
-    use quorlock::transport::{Claim, ReleaseReply, Retention};
+    use quorlock::transport::{Claim, ReleaseReply};
     use quorlock::{Name, OwnerId};
+    use quorlock_core::message::Retention;
     use quorlock_core::owner::ClientId;
 
     use super::*;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use quorlock::{AcquireError, Locks, RetryPolicy, Task, Time, Timer, TokioRuntime, WallMillis};
+use quorlock::runtime::{Task, Time, Timer, TokioRuntime, WallMillis};
+use quorlock::{AcquireError, Locks, RetryPolicy};
 use quorlock_tests::wait::{BOUND, until};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
@@ -105,7 +106,7 @@ async fn locks_with_a_clock_that_is_ahead() -> Locks {
 #[derive(Debug)]
 struct Ahead(TokioRuntime);
 
-impl quorlock::Runtime for Ahead {
+impl quorlock::runtime::Runtime for Ahead {
     fn now(&self) -> Time {
         self.0.now()
     }

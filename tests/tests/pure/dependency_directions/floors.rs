@@ -29,7 +29,6 @@ const CORE: Floors = &[
         "backoff.rs",
         "failure.rs",
         "owner.rs",
-        "reserved.rs",
         "time.rs",
     ],
 ];
@@ -90,7 +89,8 @@ const ADAPTER: Floors = &[
         "wait.rs",
     ],
     &["doubt.rs", "error.rs", "error/", "key.rs"],
-    &["info.rs", "keyslot.rs", "resp.rs", "timer.rs"],
+    &["failure.rs", "info.rs", "keyslot.rs", "resp.rs", "timer.rs"],
+    &["reserved.rs", "unfit.rs"],
     // Steps of a schedule.
     &["sync.rs"],
 ];

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use quorlock::transport::{RedisConfig, Tls};
+use quorlock::redis::{RedisConfig, Tls};
 use quorlock::{Locks, LocksBuilder};
 use quorlock_tests::certificates::{Authority, Files, Validity};
 use quorlock_tests::clients::settings;

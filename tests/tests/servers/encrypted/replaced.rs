@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quorlock::ConnectError;
-use quorlock::transport::NodeConnectError;
+use quorlock::redis::NodeConnectError;
 use quorlock_tests::certificates::{Authority, Validity};
 use quorlock_tests::server_tests;
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use quorlock::transport::{Credentials, PasswordFile, RedisConfig};
+use quorlock::redis::{Credentials, PasswordFile, RedisConfig};
 use quorlock::{Locks, LocksBuilder};
 use quorlock_tests::clients::settings;
 use quorlock_tests::server::Server;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
-use quorlock::transport::{ByteStream, Connect, Connecting, Endpoint, Network};
+use quorlock::redis::{ByteStream, Connect, Connecting, Endpoint, Network};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Connects through a stream that replaces one reply with a refusal when the flag is set.

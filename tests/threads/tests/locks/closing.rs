@@ -91,8 +91,7 @@ fn nothing_is_left_on_the_node_of_a_closed_party() {
             let (near, far) = (nodes(&world, Way::Far, 1), nodes(&world, Way::Far, 1));
             let (driver, party) = (client(&world, &near), client(&world, &far));
             let mut threads = Vec::new();
-            let all = [driver.lock("a"), party.lock("b")];
-            let lock = Lock::all(all).unwrap();
+            let lock = driver.lock("a").and([party.lock("b")]);
             for _ in 0..2 {
                 let lock = lock.clone();
                 threads.push(world.thread(async move {

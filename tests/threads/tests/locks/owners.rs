@@ -88,7 +88,7 @@ fn what_an_owner_holds_it_enters() {
         let owner = locks.owner();
         let mut threads = Vec::new();
         for _ in 0..2 {
-            let both = owner.all(["a", "b"]).unwrap();
+            let both = owner.all(["a", "b"]);
             threads.push(world.thread(async move {
                 match both.acquire().await {
                     Ok(guard) => guard.release().await.unwrap(),

@@ -168,7 +168,7 @@ fn a_writer_whose_reading_ended_first_still_writes() {
     );
 }
 
-/// Redisson would add the lease to the remaining TTL.
+/// Some libraries add the lease to the remaining TTL.
 #[test]
 fn a_writer_that_enters_again_has_the_larger_lease_not_the_sum() {
     let mut node = Node::new();

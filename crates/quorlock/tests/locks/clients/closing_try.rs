@@ -1,6 +1,6 @@
 //! Closing waits until no claim is left on the client's nodes, whichever client drives the lock.
 
-use quorlock::{EmbeddedNode, Lock, Locks, Name};
+use quorlock::{EmbeddedNode, Locks, Name};
 use tokio::time::{sleep, timeout};
 
 use super::MS;
@@ -13,7 +13,7 @@ async fn closing_waits_for_a_try_that_another_client_drives() {
         let node = || EmbeddedNode::new().latency(MS(4));
         let nodes = [node(), node()];
         let clients = [&nodes[0], &nodes[1]].map(|node| Locks::on_node(node.clone()).unwrap());
-        let both = Lock::all([clients[0].lock("a"), clients[1].lock("b")]).unwrap();
+        let both = clients[0].lock("a").and([clients[1].lock("b")]);
         let task = tokio::spawn(async move {
             let mut tried = Box::pin(both.try_acquire());
             assert!(timeout(MS(1), tried.as_mut()).await.is_err());
@@ -40,7 +40,7 @@ async fn closing_waits_for_what_the_watchdog_of_another_client_has_asked() {
         .trust_fresh_nodes()
         .on_nodes(nodes.clone())
         .unwrap();
-    let both = Lock::all([first.lock("a"), second.lock("b")]).unwrap();
+    let both = first.lock("a").and([second.lock("b")]);
     nodes[2].kill();
     let guard = both.acquire().await.unwrap();
     sleep(MS(5_000)).await;

@@ -79,7 +79,7 @@ fn closing_ends_when_the_runtime_of_another_keeper_ends() {
     let asked = Arc::new(AtomicBool::new(false));
     let driver = keepers.block_on(async { Locks::on_node(deaf(&asked)).unwrap() });
     let closed = callers.block_on(async { Locks::on_node(deaf(&asked)).unwrap() });
-    let both = Lock::all([driver.lock("a"), closed.lock("b")]).unwrap();
+    let both = driver.lock("a").and([closed.lock("b")]);
     let guard = callers.block_on(both.acquire()).unwrap();
     assert_that_closing_ends(&closed, &callers, keepers, &asked);
     drop(guard);

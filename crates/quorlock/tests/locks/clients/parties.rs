@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use quorlock::{
-    AcquireError, ConfigError, ConfirmError, EmbeddedNode, LeaseSource, Lock, Locks, LocksBuilder,
-    Lost, Name,
+    AcquireError, ConfigError, ConfirmError, EmbeddedNode, LeaseSource, Locks, LocksBuilder, Lost,
+    Name,
 };
 use tokio::time::{Instant, sleep};
 
@@ -30,7 +30,7 @@ async fn no_lease_is_longer_than_the_longest_of_any_client() {
     let first = alone(Locks::builder());
     let second = brief().trust_fresh_nodes();
     let second = second.on_nodes(nodes.clone()).unwrap();
-    let both = Lock::all([first.lock("a"), second.lock("b")]).unwrap();
+    let both = first.lock("a").and([second.lock("b")]);
     let held = both.clone().lease(S(2)).acquire().await.unwrap();
     let extended = held.extend(S(30)).await;
     for node in &nodes[..2] {
@@ -76,7 +76,7 @@ async fn a_lease_of_a_fraction_of_a_millisecond_may_be_the_longest() {
 async fn no_hold_lasts_longer_than_any_client_says() {
     let first = alone(Locks::builder());
     let second = alone(Locks::builder().max_hold(S(40)));
-    let both = Lock::all([first.lock("a"), second.lock("b")]).unwrap();
+    let both = first.lock("a").and([second.lock("b")]);
     let held = both.acquire().await.unwrap();
     let began = Instant::now();
     assert_eq!(held.lost().await, Lost::Expired);
@@ -91,7 +91,7 @@ async fn token_counters_are_kept_for_as_long_as_their_own_client_says() {
     let first = Locks::on_node(a.clone()).unwrap();
     let second = Locks::builder().token_retention(None);
     let second = second.on_node(b.clone()).unwrap();
-    let both = Lock::all([first.lock("a"), second.lock("b")]).unwrap();
+    let both = first.lock("a").and([second.lock("b")]);
     let held = both.acquire().await.unwrap();
     sleep(S(60)).await;
     held.extend(S(40)).await.unwrap();
@@ -107,7 +107,7 @@ async fn a_closed_client_ends_the_holds_that_it_has_a_part_in() {
     for closed in [0, 1] {
         let (a, b) = (EmbeddedNode::new(), EmbeddedNode::new());
         let clients = [&a, &b].map(|node| Locks::on_node(node.clone()).unwrap());
-        let both = Lock::all([clients[0].lock("a"), clients[1].lock("b")]).unwrap();
+        let both = clients[0].lock("a").and([clients[1].lock("b")]);
         let held = both.acquire().await.unwrap();
         let own = clients[1 - closed].lock("own").acquire().await.unwrap();
         clients[closed].close().await;
@@ -130,7 +130,7 @@ async fn a_closed_client_ends_the_acquisitions_that_it_has_a_part_in() {
     let second = Locks::on_node(b.clone()).unwrap();
     let other = Locks::on_node(a.clone()).unwrap();
     let held = other.lock("a").acquire().await.unwrap();
-    let both = Lock::all([first.lock("a"), second.lock("b")]).unwrap();
+    let both = first.lock("a").and([second.lock("b")]);
     let waits: Vec<_> = (0..3)
         .map(|_| {
             let both = both.clone();
@@ -153,7 +153,7 @@ async fn a_closed_client_ends_the_acquisitions_that_it_has_a_part_in() {
 async fn a_lock_keeps_the_clients_of_its_members() {
     let first = alone(Locks::builder());
     let second = brief().on_nodes(nodes(3)).unwrap();
-    let both = Lock::all([first.lock("a"), second.lock("b")]).unwrap();
+    let both = first.lock("a").and([second.lock("b")]);
     drop(second);
     let both = both.lease(S(2)).wait(S(10));
     assert!(both.acquire().await.unwrap().is_held());

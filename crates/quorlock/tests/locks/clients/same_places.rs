@@ -23,7 +23,7 @@ impl SamePlaces {
         let clients = [free, settings.on_node(node.clone()).unwrap()];
         let locks = clients
             .each_ref()
-            .map(|client| Lock::all([first.lock("a"), client.lock("b")]).unwrap());
+            .map(|client| first.lock("a").and([client.lock("b")]));
         let other = Locks::on_node(node).unwrap();
         SamePlaces {
             clients,

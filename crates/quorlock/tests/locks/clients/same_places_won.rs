@@ -1,6 +1,6 @@
 //! Two guards of one name: a waiter must not get a hold with the settings of a client that its lock does not include.
 
-use quorlock::{EmbeddedNode, Guard, Lock, Locks, NodeTrust};
+use quorlock::{EmbeddedNode, Guard, Locks, NodeTrust};
 use tokio::time::Instant;
 
 use super::{S, wait_in_line};
@@ -38,12 +38,8 @@ async fn a_waiter_extends_no_further_than_its_own_clients_say() {
     let unwatched = Locks::on_node(node.clone()).unwrap();
     let watched = brief(&node);
     let blocker = first.lock("a").acquire().await.unwrap();
-    let before = Lock::all([first.lock("a"), unwatched.lock("b")])
-        .unwrap()
-        .lease(S(2));
-    let both = Lock::all([first.lock("a"), watched.lock("b")])
-        .unwrap()
-        .lease(S(2));
+    let before = first.lock("a").and([unwatched.lock("b")]).lease(S(2));
+    let both = first.lock("a").and([watched.lock("b")]).lease(S(2));
     let [leader, follower] = wait_in_line([before, both]).await;
     blocker.release().await.unwrap();
     leader.await.unwrap().unwrap().release().await.unwrap();
@@ -58,9 +54,7 @@ async fn a_merged_part_extends_no_further_than_both_clients_say() {
     let node = EmbeddedNode::new();
     let unwatched = Locks::on_node(node.clone()).unwrap();
     let watched = brief(&node);
-    let both = Lock::all([unwatched.lock("b"), watched.lock("b")])
-        .unwrap()
-        .lease(S(2));
+    let both = unwatched.lock("b").and([watched.lock("b")]).lease(S(2));
     let held = both.acquire().await.unwrap();
     assert_believes_no_longer_than_brief_clients(&node, &held).await;
 }

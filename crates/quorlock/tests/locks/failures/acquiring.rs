@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use quorlock::transport::{Held, Request};
+use quorlock::transport::Request;
 use quorlock::{AcquireError, EmbeddedNode, Locks, Mode};
+use quorlock_core::node::Held;
 
 use crate::failures::support::{
     assert_empty, at_once, client, is_claimed_by, millis, name, nodes, secs, settle,
@@ -70,7 +71,7 @@ async fn story_08_no_failed_round_makes_the_lease_longer() {
     let other = Locks::on_node(node.clone()).unwrap();
     let way = Unreliable::to(&node);
     let locks = Locks::on_node(way.transport()).unwrap();
-    let obstacle = other.all(["a", "b"]).unwrap().lease(secs(20));
+    let obstacle = other.all(["a", "b"]).lease(secs(20));
     let obstacle = obstacle.acquire().await.unwrap();
     let mut failing = 0;
     way.decide(move |_| {
@@ -81,7 +82,7 @@ async fn story_08_no_failed_round_makes_the_lease_longer() {
             _ => Fate::Arrives,
         }
     });
-    let lock = locks.all(["a", "b"]).unwrap().lease(secs(10));
+    let lock = locks.all(["a", "b"]).lease(secs(10));
     let guard = lock.acquire().await.unwrap();
     drop(obstacle);
     let rounds = way.take_sent().len();
@@ -89,7 +90,10 @@ async fn story_08_no_failed_round_makes_the_lease_longer() {
     assert!(guard.validity() < secs(10));
     for text in ["a", "b"] {
         let (_, ttl) = node.held(&name(text)).unwrap();
-        assert!(ttl <= quorlock::transport::Ttl::Millis(10_000), "{ttl:?}");
+        assert!(
+            ttl <= quorlock_core::message::Ttl::Millis(10_000),
+            "{ttl:?}"
+        );
     }
     assert_eq!(guard.lost().await, quorlock::Lost::Expired);
     tokio::time::sleep(millis(200)).await;

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use quorlock::transport::Ttl;
-use quorlock::{EmbeddedNode, Locks, Lost, Runtime, Task, Time, Timer, TokioRuntime, WallMillis};
+use quorlock::runtime::{Runtime, Task, Time, Timer, TokioRuntime, WallMillis};
+use quorlock::{EmbeddedNode, Locks, Lost};
+use quorlock_core::message::Ttl;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::failures::support::{

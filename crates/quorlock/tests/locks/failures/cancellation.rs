@@ -35,7 +35,7 @@ impl World {
 
     /// The other client holds the lock, and releases it a little later.
     async fn contend(&self) {
-        let held = self.other.all(["a", "b"]).unwrap().acquire().await.unwrap();
+        let held = self.other.all(["a", "b"]).acquire().await.unwrap();
         tokio::spawn(async move {
             sleep(millis(25)).await;
             held.release().await.unwrap();
@@ -49,7 +49,7 @@ impl World {
         settle().await;
         assert_eq!(self.locks.held(), 0);
         assert_empty(&self.nodes);
-        let lock = self.other.all(["a", "b"]).unwrap();
+        let lock = self.other.all(["a", "b"]);
         drop(at_once(lock.acquire()).await.unwrap());
     }
 }
@@ -114,7 +114,7 @@ async fn story_14_a_dropped_acquisition_of_several_leaves_no_key() {
                 if is_contended {
                     world.contend().await;
                 }
-                let lock = world.locks.all(["b", "a"]).unwrap();
+                let lock = world.locks.all(["b", "a"]);
                 Box::pin(async move { lock.acquire().await.unwrap() }) as Boxed<_>
             })
             .await;
@@ -127,7 +127,7 @@ async fn story_14_a_dropped_acquisition_leaves_no_key_on_a_stopped_node() {
     for names in [&["a"][..], &["a", "b"]] {
         cut_off_at_every_poll(3, async |world| {
             world.nodes[0].pause();
-            let lock = world.locks.all(names).unwrap();
+            let lock = world.locks.all(names);
             Box::pin(async move { lock.acquire().await.unwrap() }) as Boxed<_>
         })
         .await;
@@ -169,7 +169,7 @@ async fn story_14_a_dropped_release_goes_on() {
 async fn story_14_dropped_work_under_a_lock_frees_it() {
     for many in [1, 5] {
         cut_off_at_every_poll(many, async |world| {
-            let guard = world.locks.all(["a", "b"]).unwrap().acquire().await;
+            let guard = world.locks.all(["a", "b"]).acquire().await;
             let work = async {
                 sleep(millis(3)).await;
                 sleep(millis(3)).await;

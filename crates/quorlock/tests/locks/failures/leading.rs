@@ -172,7 +172,7 @@ async fn a_leader_that_steps_down_lets_others_win_and_rests() {
 async fn without_a_rest_it_may_win_again_at_once_and_a_lease_of_its_own_is_renewed() {
     let node = EmbeddedNode::new();
     let locks = Locks::on_node(node.clone()).unwrap();
-    let candidate = locks.leader("a").lease(secs(3));
+    let candidate = locks.leader("a").watchdog_lease(secs(3));
     let mut candidacy = candidate.rest(millis(0)).campaign();
     let first = elected(&mut candidacy).await;
     assert!(first.validity() <= secs(3));

@@ -104,8 +104,8 @@ async fn two_acquisitions_of_one_owner_at_the_same_time_both_enter() {
 async fn an_owner_does_not_wait_for_itself() {
     let nodes = nodes(3);
     let owner = client(&nodes).owner();
-    let held = owner.all(["a", "b"]).unwrap().acquire().await.unwrap();
-    for lock in [owner.lock("b"), owner.all(["b", "c"]).unwrap()] {
+    let held = owner.all(["a", "b"]).acquire().await.unwrap();
+    for lock in [owner.lock("b"), owner.all(["b", "c"])] {
         let error = at_once(lock.acquire()).await.unwrap_err();
         let AcquireError::Overlap { names, held } = &error else {
             panic!("{error}")
@@ -114,10 +114,10 @@ async fn an_owner_does_not_wait_for_itself() {
     }
     let beside = at_once(owner.lock("c").acquire()).await.unwrap();
     held.release().await.unwrap();
-    let error = at_once(owner.all(["b", "c"]).unwrap().acquire()).await;
+    let error = at_once(owner.all(["b", "c"]).acquire()).await;
     assert!(matches!(error, Err(AcquireError::Overlap { .. })));
     beside.release().await.unwrap();
-    let both = at_once(owner.all(["b", "c"]).unwrap().acquire()).await;
+    let both = at_once(owner.all(["b", "c"]).acquire()).await;
     both.unwrap().release().await.unwrap();
 }
 

@@ -1,7 +1,8 @@
 //! Renewals that fail, and renewals that must not be sent.
 
-use quorlock::transport::{Cause, Held, Request};
+use quorlock::transport::{Cause, Request};
 use quorlock::{ConfirmError, EmbeddedNode, Locks, Lost, NodeTrust};
+use quorlock_core::node::Held;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::failures::support::{

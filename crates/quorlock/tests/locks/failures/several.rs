@@ -11,7 +11,7 @@ use crate::failures::unreliable::{Fate, Unreliable};
 
 /// Two locks of two clients, each on its own node, taken together.
 fn both(first: &Locks, second: &Locks) -> Lock {
-    Lock::all([first.lock("a"), second.lock("b")]).unwrap()
+    first.lock("a").and([second.lock("b")])
 }
 
 /// A lock over several names failed at one of them, or was interrupted, and the others stayed locked. Here everything
@@ -82,7 +82,7 @@ async fn story_07_a_release_that_fails_on_one_frees_the_others() {
 #[tokio::test(start_paused = true)]
 async fn one_lost_name_loses_them_all() {
     let nodes = nodes(3);
-    let lock = client(&nodes).all(["a", "b"]).unwrap();
+    let lock = client(&nodes).all(["a", "b"]);
     let guard = lock.acquire().await.unwrap();
     for node in &nodes {
         let (held, _) = node.held(&name("a")).unwrap();
@@ -99,7 +99,7 @@ async fn a_try_for_several_of_which_one_is_held_takes_none() {
     let nodes = nodes(3);
     let locks = client(&nodes);
     let held = locks.lock("b").acquire().await.unwrap();
-    let three = locks.all(["c", "b", "a"]).unwrap();
+    let three = locks.all(["c", "b", "a"]);
     assert!(three.try_acquire().await.unwrap().is_none());
     settle().await;
     for node in &nodes {
@@ -115,7 +115,7 @@ async fn a_try_for_several_of_which_one_is_held_takes_none() {
 async fn a_name_given_twice_is_one_lock() {
     let node = EmbeddedNode::new();
     let locks = Locks::on_node(node.clone()).unwrap();
-    let lock = Lock::all([locks.lock("a"), locks.lock("a"), locks.lock("b")]).unwrap();
+    let lock = locks.lock("a").and([locks.lock("a"), locks.lock("b")]);
     let guard = at_once(lock.acquire()).await.unwrap();
     assert_eq!(guard.names().count(), 2);
     assert_eq!(claim_on(&node, "a").map(|(_, count)| count), Some(1));
@@ -130,10 +130,11 @@ async fn all_orders_over_quorums_make_progress() {
     let mut tasks = Vec::new();
     for turn in 0..4 {
         let (first, second) = (client(&left), client(&right));
-        let mut locks = vec![first.lock("a"), second.lock("b"), first.lock("c")];
+        let mut locks = [first.lock("a"), second.lock("b"), first.lock("c")];
         let many = locks.len();
         locks.rotate_left(turn % many);
-        let lock = Lock::all(locks).unwrap();
+        let [one, rest @ ..] = locks;
+        let lock = one.and(rest);
         tasks.push(tokio::spawn(async move {
             for _ in 0..10 {
                 let guard = lock.acquire().await.unwrap();

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use quorlock::transport::Held;
 use quorlock::{EmbeddedNode, Guard, Locks, Name};
+use quorlock_core::node::Held;
 use tokio::time::{Instant, sleep, timeout};
 
 /// A slow round trip to a node.

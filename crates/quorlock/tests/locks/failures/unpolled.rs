@@ -308,7 +308,7 @@ async fn an_owners_future_that_is_not_polled_stops_no_other_of_that_owner() {
                 }
             }
             let live = in_a_task(&owner.lock("a"));
-            let both = in_a_task(&owner.all(["a", "b"]).unwrap());
+            let both = in_a_task(&owner.all(["a", "b"]));
             settle().await;
             drop(held);
             let guard = at_once(live).await.unwrap().unwrap();

@@ -151,10 +151,9 @@ impl Unreliable {
                     sleep(CALL_TIMEOUT).await;
                     Err(no_reply())
                 }
-                Fate::Refused(cause) => Err(TransportError::definite(
-                    cause,
-                    "refused by the test".to_owned(),
-                )),
+                Fate::Refused(cause) => {
+                    Err(TransportError::definite(cause, "refused by the test").advised(ADVICE))
+                }
             }
         })
     }
@@ -168,6 +167,9 @@ async fn later(
     sleep(after).await;
     node.call(request).await
 }
+
+/// The advice of refusals.
+pub(crate) const ADVICE: &str = "tell the test to stop";
 
 fn no_reply() -> TransportError {
     TransportError::indeterminate(Cause::TimedOut, "lost by the test".to_owned())

@@ -1,6 +1,7 @@
 //! Each reader has its own lease.
 
-use quorlock::{EmbeddedNode, Locks, Lost, NodeTrust, Summary};
+use quorlock::operate::Summary;
+use quorlock::{EmbeddedNode, Locks, Lost, NodeTrust};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{SECOND, clients, name};

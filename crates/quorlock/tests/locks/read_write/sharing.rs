@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorlock::{AcquireError, ConfigError, EmbeddedNode, Lock, Locks, Mode};
+use quorlock::{AcquireError, ConfigError, EmbeddedNode, Locks, Mode};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{SECOND, clients, name};
@@ -132,14 +132,16 @@ async fn other_kinds_of_locks_on_the_name_are_named() {
 #[tokio::test(start_paused = true)]
 async fn several_are_taken_together_but_no_name_in_two_modes() {
     for (nodes, locks) in clients() {
-        let both = Lock::all([locks.read("a"), locks.write("b")]).unwrap();
+        let both = locks.read("a").and([locks.write("b")]);
         let guard = both.acquire().await.unwrap();
         assert!(locks.read("a").try_acquire().await.unwrap().is_some());
         assert!(locks.read("b").try_acquire().await.unwrap().is_none());
         guard.release().await.unwrap();
-        let error = Lock::all([locks.read("a"), locks.write("a")]).unwrap_err();
+        let twice = locks.read("a").and([locks.write("a")]);
+        let error = twice.try_acquire().await.unwrap_err();
         let (name, modes) = ("a".to_owned(), [Mode::Read, Mode::Write]);
-        assert_eq!(error, ConfigError::TwoModes { name, modes });
+        let expected = ConfigError::TwoModes { name, modes };
+        assert_eq!(error, AcquireError::Config(expected));
         sleep(SECOND).await;
         assert!(nodes.iter().all(|node| node.names().is_empty()));
     }

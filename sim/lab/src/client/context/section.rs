@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use quorlock::Time;
+use quorlock::runtime::Time;
 use quorlock_core::lease::Lease;
 
 use crate::client::subject::Hold;

@@ -48,8 +48,9 @@ fn target(ctx: &Context) -> Option<Target> {
     if ctx.random(0, 1) == 0 {
         indices.reverse();
     }
-    let parts = indices.iter().map(|index| part(ctx, *index));
-    let lock = Lock::all(parts).ok()?;
+    let mut parts = indices.iter().map(|index| part(ctx, *index));
+    let lock = parts.next()?;
+    let lock = lock.and(parts);
     let names = indices.iter().map(|index| ctx.name(&name(*index)));
     Some(Target::new(ctx, Subject::Product(lock), names.collect()))
 }

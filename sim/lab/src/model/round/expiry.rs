@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use quorlock::{Time, Token};
+use quorlock::Token;
+use quorlock::runtime::Time;
 use quorlock_core::lease::Lease;
 
 use super::{ConcurrentRequests, Round, Vote};

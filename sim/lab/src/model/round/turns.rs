@@ -6,9 +6,10 @@
 
 use std::time::Duration;
 
-use quorlock::Time;
-use quorlock::transport::{AcquireReply, Cause, Reply, Ttl};
+use quorlock::runtime::Time;
+use quorlock::transport::{AcquireReply, Cause, Reply};
 use quorlock_core::lease::Lease;
+use quorlock_core::message::Ttl;
 
 use super::token;
 use super::{ConcurrentRequests, Release, Round, RoundEnd, RoundOutcome, Vote};

@@ -11,14 +11,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use quorlock::redis::{ByteStream, Connect, Connecting, Endpoint, RedisConfig, RedisTransport};
+use quorlock::runtime::WallMillis;
 use quorlock::transport::{
-    Access, Acquire, AcquireReply, ByteStream, Connect, Connecting, Endpoint, Inspect,
-    InspectReply, Listener, Mode, RedisConfig, RedisTransport, Release, ReleaseReply, Reply,
-    Request, Retention, Transport, TransportError, Wake,
+    Acquire, AcquireReply, Inspect, Listener, Release, ReleaseReply, Reply, Request, Transport,
+    TransportError, Wake,
 };
-use quorlock::{Name, OwnerId, WallMillis};
+use quorlock::{Name, OwnerId};
 use quorlock_core::fencing::Fence;
 use quorlock_core::lease::Lease;
+use quorlock_core::message::{Access, InspectReply, Mode, Retention};
 use quorlock_core::owner::ClientId;
 use redis_sim::{Dataset, Server, SessionId, WallMicros};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};

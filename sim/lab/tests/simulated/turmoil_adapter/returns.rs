@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use quorlock::runtime::{Runtime, Task, Time, Timer, TokioRuntime, WallMillis};
 use quorlock::transport::Transport;
-use quorlock::{Guard, Locks, RetryPolicy, Runtime, Task, Time, Timer, TokioRuntime, WallMillis};
+use quorlock::{Guard, Locks, RetryPolicy};
 use tokio::task::JoinHandle;
 
 use crate::turmoil_adapter::office::{Office, pass};

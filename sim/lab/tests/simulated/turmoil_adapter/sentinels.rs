@@ -3,9 +3,8 @@
 
 use std::time::Duration;
 
-use quorlock::transport::{
-    AcquireReply, Cause, Execution, RedisTransport, ReleaseReply, Request, Transport, Wait,
-};
+use quorlock::redis::{RedisTransport, Wait};
+use quorlock::transport::{AcquireReply, Cause, Execution, ReleaseReply, Request, Transport};
 
 use crate::turmoil_adapter::office::{Heard, acquire, acquire_for, name, pass, release, until};
 use crate::turmoil_adapter::town::{ADDRESS, SENTINELS, Town, config, fail_over, transport};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use quorlock::transport::{RedisConfig, RedisTransport};
+use quorlock::redis::{RedisConfig, RedisTransport};
 use redis_sim::{Place, Server, SessionId, WallMicros, Watch};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;

@@ -1,9 +1,9 @@
 //! Records what nodes answer about fair locks and read-write locks, for their checkers.
 
-use quorlock::transport::{
-    Access, Acquire, AcquireReply, Cause, Freshness, Mode, QueuePlace, RenewReply, Reply, Request,
-};
-use quorlock::{Name, WallMillis};
+use quorlock::Name;
+use quorlock::runtime::WallMillis;
+use quorlock::transport::{Acquire, AcquireReply, Cause, Freshness, RenewReply, Reply, Request};
+use quorlock_core::message::{Access, Mode, QueuePlace};
 
 use crate::history::{
     self, Answered, BeliefStatement, BrokenStatement, HoldId, LockAnswer, Process,

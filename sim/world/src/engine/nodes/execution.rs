@@ -2,11 +2,14 @@
 
 use std::rc::Rc;
 
+use quorlock::runtime::WallMillis;
 use quorlock::transport::{
-    AcquireReply, Act, Cause, Claim, Execution, Held, Mode, Node as Keys, Release, ReleaseReply,
-    Renew, RenewReply, Reply, Request,
+    AcquireReply, Cause, Claim, Execution, Release, ReleaseReply, Renew, RenewReply, Reply, Request,
 };
-use quorlock::{Name, OwnerId, WallMillis};
+use quorlock::{Name, OwnerId};
+use quorlock_core::marker::Act;
+use quorlock_core::message::Mode;
+use quorlock_core::node::{Held, Node as Keys};
 
 use crate::engine::network::{calls, subscriptions};
 use crate::engine::nodes::{answers, estates, replicas, statements, wait};

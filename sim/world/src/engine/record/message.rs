@@ -1,9 +1,10 @@
 //! Records messages and their texts.
 
 use quorlock::transport::{
-    AcquireReply, Act, Freshness, MarkerState, ReleaseReply, RenewReply, Reply, Request, Shown,
-    ShownMarker, Ttl, Wake,
+    AcquireReply, Freshness, ReleaseReply, RenewReply, Reply, Request, Wake,
 };
+use quorlock_core::marker::{Act, MarkerState, Shown, ShownMarker};
+use quorlock_core::message::Ttl;
 
 use crate::history::Process;
 use crate::history::recording::{Message, MessageSort, Recording};

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use quorlock::runtime::WallMillis;
 use quorlock::transport::{
-    Access, Acquire, AcquireReply, Applied, Channel, Held, Mode, Node, QueuePlace, ReadWrite,
-    Release, ReleaseReply, Renew, Reply, Request, Ttl,
+    Acquire, AcquireReply, Channel, Release, ReleaseReply, Renew, Reply, Request,
 };
-use quorlock::{Name, OwnerId, WallMillis};
+use quorlock::{Name, OwnerId};
 use quorlock_core::fencing::Fence;
+use quorlock_core::message::{Access, Mode, QueuePlace, Ttl};
+use quorlock_core::node::{Applied, Held, Node, ReadWrite};
 
 use quorlock_sim_plan::variant::{Flaw, Variant};
 

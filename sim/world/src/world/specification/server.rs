@@ -4,11 +4,13 @@ use std::any::Any;
 use std::rc::Rc;
 
 use crate::world::session::WallMicros;
-use quorlock::transport::{
-    Applied, Cause, Held, Lineage, Marker, MarkerState, Node as Keys, Process, Request, Ttl,
-};
-use quorlock::{Name, OwnerId, WallMillis};
+use quorlock::runtime::WallMillis;
+use quorlock::transport::{Cause, Request};
+use quorlock::{Name, OwnerId};
 use quorlock_core::marker::Nonce;
+use quorlock_core::marker::{Lineage, Marker, MarkerState, Process};
+use quorlock_core::message::Ttl;
+use quorlock_core::node::{Applied, Held, Node as Keys};
 
 use super::apply;
 use crate::world::by_id::ById;
@@ -296,9 +298,10 @@ impl Server for SpecifiedServer {
 #[cfg(test)]
 mod tests {
     use quorlock::Token;
-    use quorlock::transport::{Access, Acquire, Retention};
+    use quorlock::transport::Acquire;
     use quorlock_core::fencing::Fence;
     use quorlock_core::lease::Lease;
+    use quorlock_core::message::{Access, Retention};
     use quorlock_core::owner::ClientId;
 
     use super::*;

@@ -3,33 +3,34 @@
 //! The key of a claim is exactly its name. A node stores more data about a name under keys of other forms. A lock named
 //! like one of these keys would conflict with another lock: the counter of one name would be the claim of the other.
 
+use quorlock_core::name::Name;
+
 /// Prefix of the key of a name's token counter.
-pub const TOKEN: &str = "redisson_lock_token";
+pub(crate) const TOKEN: &str = "redisson_lock_token";
 
 /// Prefix of the key of the queue of a name's fair lock.
-pub const QUEUE: &str = "redisson_lock_queue";
+pub(crate) const QUEUE: &str = "redisson_lock_queue";
 
 /// Prefix of the key of the times after which Redisson drops waiters.
-pub const TIMEOUTS: &str = "redisson_lock_timeout";
+pub(crate) const TIMEOUTS: &str = "redisson_lock_timeout";
 
 /// Prefix of the key of the times until which Quorlock's waiters are considered alive.
-pub const ALIVE: &str = "quorlock_lock_alive";
+pub(crate) const ALIVE: &str = "quorlock_lock_alive";
 
 /// Prefix of the keys in which Redisson records that it has unlocked a name.
 const LATCH: &str = "redisson_unlock_latch";
 
 /// Key of a node's marker, and its prefix where all names of a node are stored under one tag.
-pub const MARKER: &str = "quorlock_marker";
+pub(crate) const MARKER: &str = "quorlock_marker";
 
 /// The part of the key of a reader's own lease that is between the reader and the number of its hold.
-pub const LEASE: &str = "rwlock_timeout";
+pub(crate) const LEASE: &str = "rwlock_timeout";
 
 /// Returns what is stored under this key, if the key belongs to a name or to the node.
 ///
 /// Such a key is `prefix:{name}`, or `prefix:name` for a name that contains a `{` itself. A key without any `{` belongs
 /// to nothing.
-#[must_use]
-pub fn kept_under(key: &[u8]) -> Option<&'static str> {
+pub(crate) fn kept_under(key: &[u8]) -> Option<&'static str> {
     if key == MARKER.as_bytes() {
         return Some("a node's marker");
     }
@@ -51,6 +52,11 @@ pub fn kept_under(key: &[u8]) -> Option<&'static str> {
     let is_hold = !hold.is_empty() && hold.iter().all(u8::is_ascii_digit);
     let is_lease = is_hold && word == LEASE.as_bytes() && before.contains(&b'{');
     is_lease.then_some("the lease of another name's reader")
+}
+
+/// Whether a client could lock a name with this text on a server.
+pub(crate) fn is_free(text: &str) -> bool {
+    Name::new(text).is_ok() && kept_under(text.as_bytes()).is_none()
 }
 
 #[cfg(test)]
