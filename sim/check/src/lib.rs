@@ -185,7 +185,7 @@ pub(crate) mod samples {
         Section, Written,
     };
 
-    pub fn process(client: u16) -> Process {
+    pub(crate) fn process(client: u16) -> Process {
         Process {
             client,
             restarts: 0,
@@ -199,7 +199,7 @@ pub(crate) mod samples {
         }
     }
 
-    pub fn history(sections: Vec<Section>) -> History {
+    pub(crate) fn history(sections: Vec<Section>) -> History {
         History {
             names: vec!["a".into(), "b".into()],
             sections,
@@ -207,7 +207,7 @@ pub(crate) mod samples {
         }
     }
 
-    pub fn believed(client: u16, hold: u32, entered: u64, until: u64) -> Section {
+    pub(crate) fn believed(client: u16, hold: u32, entered: u64, until: u64) -> Section {
         Section {
             process: process(client),
             hold: HoldId(hold),
@@ -221,7 +221,7 @@ pub(crate) mod samples {
         }
     }
 
-    pub fn granted(hold: u32, invoked: u64, won: u64, token: u64) -> Grant {
+    pub(crate) fn granted(hold: u32, invoked: u64, won: u64, token: u64) -> Grant {
         Grant {
             hold: HoldId(hold),
             process: process(0),
@@ -248,7 +248,7 @@ pub(crate) mod samples {
 
     /// An answer of a node to a client. `at` is both the true time and the reading of the node's clock, in
     /// milliseconds.
-    pub fn answered(client: u16, at: u64, answer: Answered) -> LockAnswer {
+    pub(crate) fn answered(client: u16, at: u64, answer: Answered) -> LockAnswer {
         LockAnswer {
             at,
             node: 0,
@@ -261,7 +261,7 @@ pub(crate) mod samples {
         }
     }
 
-    pub fn written(hold: u32, at: u64, token: Option<u64>) -> Written {
+    pub(crate) fn written(hold: u32, at: u64, token: Option<u64>) -> Written {
         Written {
             process: process(0),
             hold: HoldId(hold),
