@@ -2,8 +2,8 @@
 
 use std::thread::JoinHandle;
 
-use quorlock_sim_lab::serve::{FaultWords, Host, Offer};
 use quorlock_sim::plan::Persistence;
+use quorlock_sim_lab::serve::{FaultWords, Host, Offer};
 use tokio::sync::oneshot;
 
 /// A simulated server that only this test uses, on a free port of the loopback interface. Dropping this value ends it.

@@ -8,7 +8,7 @@
 //! | `layout` | the nodes that are the members of a lock, in groups |
 //! | `trust` | what this client has observed of each node |
 //! | `party` | the settings of a client for its nodes, also in locks of other clients |
-//! | `wake_ups`, `rests` | subscriptions of acquisitions, and what is remembered of contended locks |
+//! | `wake_ups`, `contended` | subscriptions of acquisitions, and what is remembered of contended locks |
 //! | `alarm`, `calls`, `under`, `waiters` | parts of the above |
 
 pub(crate) mod client;
@@ -16,8 +16,8 @@ pub(crate) mod keeper;
 
 pub(crate) mod hold;
 
+pub(crate) mod contended;
 pub(crate) mod layout;
-pub(crate) mod rests;
 pub(crate) mod wake_ups;
 
 pub(crate) mod trust;

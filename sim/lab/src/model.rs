@@ -11,10 +11,10 @@ mod hold;
 mod layout;
 mod lock;
 mod member;
+mod orphans;
 mod release;
 mod requests;
 mod round;
-mod stray;
 mod waiting;
 mod watchdog;
 

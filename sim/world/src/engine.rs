@@ -15,7 +15,7 @@ use crate::engine::clients::executor::{self, run_ready};
 use crate::engine::clients::{endless, timers, writes};
 use crate::engine::faults::Deferred;
 use crate::engine::network::{calls, connections, deadlines, subscriptions};
-use crate::engine::nodes::{arrivals, elections, estates, failover, migration, replicas, wait};
+use crate::engine::nodes::{arrivals, dead_claims, elections, failover, migration, replicas, wait};
 use crate::history::History;
 use crate::world::event::Event;
 use crate::world::id::{ClientId, first};
@@ -141,15 +141,15 @@ fn next(world: &mut World) -> Next {
         if is_anything_ready() {
             return Next::Ready;
         }
-        if world.effort.is_too_much() {
+        if world.livelock.is_too_much() {
             endless::give_up(world, None);
         }
         let Some(event) = world.events.pop() else {
             return Next::End;
         };
         world.advance(event.at);
-        if world.estates.is_due(event.at) {
-            estates::look(world);
+        if world.dead_claims.is_due(event.at) {
+            dead_claims::look(world);
         }
         world.counters.events += 1;
         world.note(event.at ^ event.what.tag() << 32);

@@ -20,10 +20,10 @@ pub mod node;
 // Operations in progress.
 pub(crate) mod attendance;
 pub mod call;
-pub mod effort;
-pub(crate) mod estate;
+pub(crate) mod dead_claims;
 pub mod event;
 pub mod job;
+pub mod livelock;
 pub mod replication;
 pub mod session;
 pub mod stop;
@@ -51,8 +51,7 @@ use crate::world::attendance::Attendance;
 use crate::world::by_id::ById;
 use crate::world::call::{Call, Replied};
 use crate::world::client::ClientState;
-use crate::world::effort::Effort;
-use crate::world::estate::{EstateWatch, Estates};
+use crate::world::dead_claims::{DeadClaims, DeadClaimsWatch};
 use crate::world::event::{Event, Events};
 use crate::world::fault::{ActiveFaults, Failovers};
 use crate::world::group::Group;
@@ -60,6 +59,7 @@ use crate::world::id::{ClientId, FaultId, Id, NodeId, ProcessId, Seat};
 use crate::world::job::Job;
 use crate::world::link::{Link, Passage};
 use crate::world::links::Links;
+use crate::world::livelock::LivelockDetector;
 use crate::world::node::NodeState;
 use crate::world::replication::AwaitedReplication;
 use crate::world::server::Servers;
@@ -120,9 +120,9 @@ pub struct World {
     pub faults: ActiveFaults,
     pub(crate) failovers: Failovers,
     pub(crate) triggers: Triggers,
-    pub(crate) estates: Estates,
+    pub(crate) dead_claims: DeadClaims,
     pub(crate) halt: Halt,
-    pub(crate) effort: Effort,
+    pub(crate) livelock: LivelockDetector,
     /// The work of each process, during the run.
     pub program: Option<Program>,
     pub(crate) store: Store,
@@ -179,12 +179,12 @@ impl World {
         self.failovers = Failovers::default();
         self.triggers = Triggers::default();
         let kills = |fault: &Fault| fault.kind() == Kind::CrashClient;
-        self.estates = Estates::new(match plan.faults.iter().any(kills) {
-            true => EstateWatch::On,
-            false => EstateWatch::Off,
+        self.dead_claims = DeadClaims::new(match plan.faults.iter().any(kills) {
+            true => DeadClaimsWatch::On,
+            false => DeadClaimsWatch::Off,
         });
         self.halt.disarm();
-        self.effort = Effort::default();
+        self.livelock = LivelockDetector::default();
         self.store = Store::new(plan.seed);
     }
 
@@ -202,7 +202,7 @@ impl World {
     /// Sets the true time of the next event.
     pub(crate) fn advance(&mut self, now: u64) {
         self.now = now;
-        self.effort.advance(now);
+        self.livelock.advance(now);
     }
 
     /// Returns a hash of everything that happened so far. Two runs have the same hash only if the same happened in

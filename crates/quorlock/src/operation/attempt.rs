@@ -69,7 +69,7 @@ impl Attempt {
                 None
             }
             None if wanted.patience == Patience::Wait => {
-                let known = client.keeper.rests().take(&wanted.layout.key);
+                let known = client.keeper.contended().take(&wanted.layout.key);
                 known.and_then(|known| known.begin(&mut machine, client.now()))
             }
             None => None,
@@ -239,8 +239,8 @@ impl Attempt {
         let now = self.client.now();
         self.machine.handle_win(now, running.began);
         if let Some(was_there) = self.machine.was_passed() {
-            let rests = self.client.keeper.rests();
-            rests.passed(&self.wanted.layout.key, was_there);
+            let contended = self.client.keeper.contended();
+            contended.passed(&self.wanted.layout.key, was_there);
         }
         telemetry::won(now.since(running.began));
         let hold = Arc::new(Hold::new(running.into_won(now, &self.wanted)));

@@ -13,9 +13,9 @@ use quorlock_core::time::Time;
 use crate::error::ReleaseError;
 use crate::operation::inquiry::Inquiry;
 use crate::shared::client::Client;
+use crate::shared::contended::{Answers, Shown};
 use crate::shared::hold::{Hold, requests};
 use crate::shared::keeper::{CleanUp, late};
-use crate::shared::rests::{Answers, Shown};
 use crate::shared::wake_ups::HeardBefore;
 use crate::telemetry;
 
@@ -70,7 +70,7 @@ impl Releasing {
             Answers::Some
         };
         let heard_before = match count {
-            0 => client.keeper.rests().releasing(&hold.layout.key),
+            0 => client.keeper.contended().releasing(&hold.layout.key),
             _ => None,
         };
         let inquiry = Inquiry::begin(
@@ -121,7 +121,7 @@ impl Releasing {
                 if let Some(before) = heard_before {
                     client
                         .keeper
-                        .rests()
+                        .contended()
                         .freed(&hold.layout.key, member, before);
                 }
             }
@@ -150,7 +150,7 @@ impl Releasing {
                         answers: self.answers,
                         first_took: self.first_replied.map(|at| at.since(self.began)),
                     };
-                    keeper.rests().released(now, key, took, shown);
+                    keeper.contended().released(now, key, took, shown);
                 }
                 Ok(())
             }

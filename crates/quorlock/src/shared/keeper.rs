@@ -6,12 +6,12 @@
 mod batches;
 mod clean_up;
 mod inner;
-mod lanes;
 pub(crate) mod late;
 mod phase;
 mod queues;
 mod task;
 mod under_way;
+mod windows;
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,9 +27,9 @@ use self::phase::{CurrentPhase, GiveBack, Phase};
 use crate::mutex::Mutex;
 use crate::runtime::Runtime;
 use crate::shared::alarm::Alarm;
+use crate::shared::contended::ContendedLocks;
 use crate::shared::hold::Hold;
 use crate::shared::layout::{Layout, Node};
-use crate::shared::rests::Rests;
 use crate::shared::waiters::{Led, Waiters};
 use crate::shared::wake_ups::WakeUps;
 
@@ -47,7 +47,7 @@ pub(crate) struct Keeper {
     inner: Mutex<Inner>,
     /// When a node must be probed.
     alarm: Arc<Alarm>,
-    rests: Rests,
+    contended: ContendedLocks,
     phase: CurrentPhase,
 }
 
@@ -93,8 +93,8 @@ impl Keeper {
     }
 
     /// The record of contended locks, for the next acquisition of each.
-    pub(crate) fn rests(&self) -> &Rests {
-        &self.rests
+    pub(crate) fn contended(&self) -> &ContendedLocks {
+        &self.contended
     }
 
     /// Keeps the subscriptions of an acquisition that has ended for the next one of the same lock.
@@ -102,7 +102,7 @@ impl Keeper {
         if self.phase.get() != Phase::Running {
             return;
         }
-        let due = self.rests.put(now, key, ears);
+        let due = self.contended.put(now, key, ears);
         self.with(|inner| due < inner.wakes_at);
     }
 
@@ -238,7 +238,7 @@ impl Keeper {
             let queues = std::mem::take(&mut inner.queues);
             (holds, queues, waiting, inner.waiters.clone())
         };
-        self.rests.clear();
+        self.contended.clear();
         for queue in queues {
             let due = queue.due();
             queue.relieve(due);
@@ -261,7 +261,7 @@ impl Keeper {
 
     /// Releases everything that is held.
     pub(crate) fn close(&self) {
-        self.rests.clear();
+        self.contended.clear();
         self.with(|inner| {
             self.phase.reach(Phase::Closing);
             inner.give_back = GiveBack::All;

@@ -224,7 +224,7 @@ async fn closing_gives_back_what_many_guards_hold() {
     assert_eq!(node.node.names().len(), 0);
 }
 
-/// Tries for a held name are dropped before they are answered. Most of their releases wait for room in the lane, and
+/// Tries for a held name are dropped before they are answered. Most of their releases wait for room in the window, and
 /// the refusals that arrive meanwhile show that nothing is left to release.
 #[tokio::test(start_paused = true)]
 async fn releases_that_are_not_needed_any_more_leave_their_room_to_others() {

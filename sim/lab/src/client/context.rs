@@ -1,14 +1,14 @@
 //! The context of a client in the lab: that of the test kit, with the lock under test and the records for the checkers.
 
-mod office;
+mod effects;
+mod leadership;
 mod record;
 mod section;
-mod worth;
 
 use std::ops::Deref;
 use std::rc::Rc;
 
-pub use office::{Candidacy, LeadershipRecord};
+pub use leadership::{Candidacy, LeadershipRecord};
 use quorlock_sim_world::engine::clients;
 use quorlock_sim_world::history::{Access, HoldId, NameId};
 use quorlock_sim_world::world::with;

@@ -13,8 +13,8 @@ use quorlock::{ConfirmError, OwnerId, ReleaseError, Token};
 
 use super::entry;
 use super::hold::ModelHold;
+use super::orphans::Orphans;
 use super::release::Release;
-use super::stray::Strays;
 use quorlock_sim_plan::variant::Flaw;
 
 /// Holds a lock of a variant. Dropping it releases the lock in the background.
@@ -180,14 +180,14 @@ async fn release(hold: &ModelHold, left: u32) -> Option<bool> {
 
 /// Keeps the claims of the members after this one, each renewed by a watchdog.
 fn keep_parts_after(hold: &ModelHold, lost: usize) {
-    let strays = Strays {
+    let orphans = Orphans {
         client: &hold.client,
         layout: &hold.layout,
         owner: hold.owner,
         lease: hold.lease,
     };
     for (member, index) in hold.layout.members.iter().zip(0..).skip(lost + 1) {
-        strays.keep(index, hold.token(member.group));
+        orphans.keep(index, hold.token(member.group));
     }
 }
 

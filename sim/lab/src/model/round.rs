@@ -17,9 +17,9 @@ use quorlock_core::message::Ttl;
 use super::client::ModelClient;
 use super::hold::ModelHold;
 use super::layout::Layout;
+use super::orphans::Orphans;
 use super::release::Release;
 use super::requests::{ConcurrentRequests, MemberReply};
-use super::stray::Strays;
 use quorlock_sim_plan::variant::Flaw;
 
 pub(super) use turns::TryLock;
@@ -270,7 +270,7 @@ impl Round {
 
     /// Keeps the claims that were granted so far, each renewed by a watchdog.
     fn keep_parts(&self) {
-        let strays = Strays {
+        let orphans = Orphans {
             client: &self.client,
             layout: &self.layout,
             owner: self.owner,
@@ -278,7 +278,7 @@ impl Round {
         };
         for (vote, member) in self.votes.iter().zip(0..) {
             if let Vote::Granted(token, _) = vote {
-                strays.keep(member, *token);
+                orphans.keep(member, *token);
             }
         }
     }

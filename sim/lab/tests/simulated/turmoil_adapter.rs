@@ -1,33 +1,33 @@
 //! The production adapter over turmoil's network, with a simulated server that misbehaves: what happens to requests,
 //! replies, wake-ups and connections.
 
-mod office;
 mod returns;
 mod sentinels;
 mod town;
+mod two_hosts;
 
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use office::{Heard, Office, acquire, inspect, name, pass, release, until};
 use quorlock::transport::{
     AcquireReply, Cause, Execution, Freshness, ReleaseReply, Reply, Request, Transport,
 };
 use quorlock_core::message::{Found, InspectReply};
+use two_hosts::{Heard, Office, acquire, inspect, name, pass, release, until};
 
 /// The time-out of a call in these tests.
-const PATIENCE: Duration = office::CALL_TIMEOUT;
+const PATIENCE: Duration = two_hosts::CALL_TIMEOUT;
 
 #[test]
 fn a_subscription_comes_back_when_its_server_was_restarted() {
-    let office = Office::open();
-    let (transport, name) = (office.transport(), name("a"));
+    let two_hosts = Office::open();
+    let (transport, name) = (two_hosts.transport(), name("a"));
     let heard = Heard::nothing();
     let listener = Arc::clone(&heard);
-    let server = office.server();
-    office.run(async move {
+    let server = two_hosts.server();
+    two_hosts.run(async move {
         let _subscription = transport.subscribe(&name.clone().into(), listener);
         until("messages flow", || heard.lives() == 1).await;
         server.crash();
@@ -45,19 +45,19 @@ fn a_subscription_comes_back_when_its_server_was_restarted() {
 
 #[test]
 fn a_cut_link_costs_one_time_out_and_is_replaced_when_it_is_healed() {
-    let office = Office::open();
-    let (transport, name) = (office.transport(), name("a"));
-    let server = office.server();
-    office.run(async move {
+    let two_hosts = Office::open();
+    let (transport, name) = (two_hosts.transport(), name("a"));
+    let server = two_hosts.server();
+    two_hosts.run(async move {
         acquire(&transport, &name, 1).await.unwrap();
         assert_eq!(server.accepted(), 1);
-        turmoil::partition(office::CLIENT, office::SERVER);
+        turmoil::partition(two_hosts::CLIENT, two_hosts::SERVER);
         let began = turmoil::elapsed();
         let error = acquire(&transport, &name, 1).await.unwrap_err();
         assert_eq!(error.cause, Cause::TimedOut);
         assert_eq!(error.execution, Execution::Indeterminate);
         assert!(turmoil::elapsed() - began < PATIENCE + Duration::from_millis(10));
-        turmoil::repair(office::CLIENT, office::SERVER);
+        turmoil::repair(two_hosts::CLIENT, two_hosts::SERVER);
         // What was in flight is lost forever, and the connection with it.
         let reply = acquire(&transport, &name, 1).await.unwrap();
         assert!(matches!(
@@ -76,17 +76,17 @@ const SHORT: Duration = Duration::from_millis(1500);
 
 #[test]
 fn a_connection_that_swallows_everything_is_replaced_well_within_the_lease() {
-    let office = Office::open();
-    let (transport, name) = (office.transport_with(Duration::from_secs(2)), name("a"));
-    let server = office.server();
-    office.run(async move {
-        let acquire = || Request::Acquire(office::acquire_for(&name, SHORT));
+    let two_hosts = Office::open();
+    let (transport, name) = (two_hosts.transport_with(Duration::from_secs(2)), name("a"));
+    let server = two_hosts.server();
+    two_hosts.run(async move {
+        let acquire = || Request::Acquire(two_hosts::acquire_for(&name, SHORT));
         transport.call(acquire()).await.unwrap();
-        turmoil::partition(office::CLIENT, office::SERVER);
+        turmoil::partition(two_hosts::CLIENT, two_hosts::SERVER);
         let began = turmoil::elapsed();
         let swallowed = tokio::task::spawn_local(transport.call(acquire()));
         pass(Duration::from_millis(250)).await;
-        turmoil::repair(office::CLIENT, office::SERVER);
+        turmoil::repair(two_hosts::CLIENT, two_hosts::SERVER);
         // The caller gets an error and may try again. The adapter does not repeat a renewal before it has ended.
         let error = swallowed.await.unwrap().unwrap_err();
         assert_eq!(error.execution, Execution::Indeterminate);
@@ -99,21 +99,21 @@ fn a_connection_that_swallows_everything_is_replaced_well_within_the_lease() {
 
 #[test]
 fn a_swallowed_request_behind_one_that_is_answered_is_found_out_too() {
-    let office = Office::open();
-    let (transport, name) = (office.transport_with(Duration::from_secs(2)), name("a"));
-    let server = office.server();
-    office.run(async move {
-        let acquire = || Request::Acquire(office::acquire_for(&name, SHORT));
+    let two_hosts = Office::open();
+    let (transport, name) = (two_hosts.transport_with(Duration::from_secs(2)), name("a"));
+    let server = two_hosts.server();
+    two_hosts.run(async move {
+        let acquire = || Request::Acquire(two_hosts::acquire_for(&name, SHORT));
         transport.call(acquire()).await.unwrap();
         server.holds_replies(true);
         let answered = tokio::task::spawn_local(transport.call(acquire()));
         pass(Duration::from_millis(50)).await;
-        turmoil::partition_oneway(office::CLIENT, office::SERVER);
+        turmoil::partition_oneway(two_hosts::CLIENT, two_hosts::SERVER);
         let swallowed = tokio::task::spawn_local(transport.call(acquire()));
         pass(Duration::from_millis(50)).await;
         server.holds_replies(false);
         answered.await.unwrap().unwrap();
-        turmoil::repair_oneway(office::CLIENT, office::SERVER);
+        turmoil::repair_oneway(two_hosts::CLIENT, two_hosts::SERVER);
         let began = turmoil::elapsed();
         swallowed.await.unwrap().unwrap_err();
         let took = turmoil::elapsed() - began;
@@ -124,11 +124,11 @@ fn a_swallowed_request_behind_one_that_is_answered_is_found_out_too() {
 
 #[test]
 fn a_server_that_is_slow_keeps_its_connection() {
-    let office = Office::open();
-    let (transport, name) = (office.transport_with(Duration::from_secs(2)), name("a"));
-    let server = office.server();
-    office.run(async move {
-        let acquire = || Request::Acquire(office::acquire_for(&name, SHORT));
+    let two_hosts = Office::open();
+    let (transport, name) = (two_hosts.transport_with(Duration::from_secs(2)), name("a"));
+    let server = two_hosts.server();
+    two_hosts.run(async move {
+        let acquire = || Request::Acquire(two_hosts::acquire_for(&name, SHORT));
         transport.call(acquire()).await.unwrap();
         for _ in 0..3 {
             // The server is paused for new connections as well.
@@ -147,12 +147,12 @@ fn a_server_that_is_slow_keeps_its_connection() {
 #[test]
 fn a_link_that_is_cut_in_one_direction_is_replaced_too() {
     for (from, to) in [
-        (office::CLIENT, office::SERVER),
-        (office::SERVER, office::CLIENT),
+        (two_hosts::CLIENT, two_hosts::SERVER),
+        (two_hosts::SERVER, two_hosts::CLIENT),
     ] {
-        let office = Office::open();
-        let (transport, name) = (office.transport(), name("a"));
-        office.run(async move {
+        let two_hosts = Office::open();
+        let (transport, name) = (two_hosts.transport(), name("a"));
+        two_hosts.run(async move {
             acquire(&transport, &name, 1).await.unwrap();
             turmoil::partition_oneway(from, to);
             let error = release(&transport, &name, 1).await.unwrap_err();
@@ -162,7 +162,7 @@ fn a_link_that_is_cut_in_one_direction_is_replaced_too() {
             let left = inspect(&transport, &name).await.unwrap();
             assert_eq!(
                 left.found != Found::Nothing,
-                from == office::CLIENT,
+                from == two_hosts::CLIENT,
                 "{from} to {to}"
             );
         });
@@ -171,35 +171,35 @@ fn a_link_that_is_cut_in_one_direction_is_replaced_too() {
 
 #[test]
 fn a_wake_up_connection_that_went_silent_is_found_out() {
-    let office = Office::open();
-    let (transport, name) = (office.transport(), name("a"));
+    let two_hosts = Office::open();
+    let (transport, name) = (two_hosts.transport(), name("a"));
     let heard = Heard::nothing();
     let listener = Arc::clone(&heard);
-    office.run(async move {
+    two_hosts.run(async move {
         let _subscription = transport.subscribe(&name.clone().into(), listener);
         until("messages flow", || heard.lives() == 1).await;
-        turmoil::partition(office::CLIENT, office::SERVER);
+        turmoil::partition(two_hosts::CLIENT, two_hosts::SERVER);
         pass(Duration::from_millis(20)).await;
-        turmoil::repair(office::CLIENT, office::SERVER);
+        turmoil::repair(two_hosts::CLIENT, two_hosts::SERVER);
         // Neither the server nor the client notices this. A ping is lost first.
-        turmoil::partition(office::CLIENT, office::SERVER);
-        pass(office::PING + PATIENCE).await;
-        turmoil::repair(office::CLIENT, office::SERVER);
+        turmoil::partition(two_hosts::CLIENT, two_hosts::SERVER);
+        pass(two_hosts::PING + PATIENCE).await;
+        turmoil::repair(two_hosts::CLIENT, two_hosts::SERVER);
         until("messages flow again", || heard.lives() == 2).await;
     });
 }
 
 #[test]
 fn a_reply_that_comes_after_its_time_out_is_nobody_else_s() {
-    let office = Office::open();
-    let (transport, name) = (office.transport(), name("a"));
-    let server = office.server();
-    office.run(async move {
+    let two_hosts = Office::open();
+    let (transport, name) = (two_hosts.transport(), name("a"));
+    let server = two_hosts.server();
+    two_hosts.run(async move {
         acquire(&transport, &name, 1).await.unwrap();
         server.holds_replies(true);
         let error = acquire(&transport, &name, 2).await.unwrap_err();
         assert_eq!(error.execution, Execution::Indeterminate);
-        let next = transport.call(Request::Release(office::release_of(&name, 1)));
+        let next = transport.call(Request::Release(two_hosts::release_of(&name, 1)));
         let mut next = next;
         // The request is sent while the previous reply is still held back. Then both replies arrive.
         poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx).is_pending())).await;
@@ -210,10 +210,10 @@ fn a_reply_that_comes_after_its_time_out_is_nobody_else_s() {
 
 #[test]
 fn a_server_that_forgot_its_scripts_gets_them_again() {
-    let office = Office::open();
-    let (transport, name) = (office.transport(), name("a"));
-    let server = office.server();
-    office.run(async move {
+    let two_hosts = Office::open();
+    let (transport, name) = (two_hosts.transport(), name("a"));
+    let server = two_hosts.server();
+    two_hosts.run(async move {
         acquire(&transport, &name, 1).await.unwrap();
         server.forget_scripts();
         let reply = acquire(&transport, &name, 1).await.unwrap();
@@ -243,10 +243,10 @@ async fn until_ok<T, E, F: Future<Output = Result<T, E>>>(mut ask: impl FnMut() 
 
 #[test]
 fn a_server_that_answers_half_a_reply_and_stalls_is_left() {
-    let office = Office::open();
-    let (transport, name) = (office.transport(), name("a"));
-    let server = office.server();
-    office.run(async move {
+    let two_hosts = Office::open();
+    let (transport, name) = (two_hosts.transport(), name("a"));
+    let server = two_hosts.server();
+    two_hosts.run(async move {
         acquire(&transport, &name, 1).await.unwrap();
         server.answers_halves(true);
         let error = acquire(&transport, &name, 1).await.unwrap_err();
@@ -273,15 +273,15 @@ fn a_server_that_answers_half_a_reply_and_stalls_is_left() {
 
 #[test]
 fn calls_under_way_when_a_connection_dies_are_indeterminate_and_not_sent_again() {
-    let office = Office::open();
-    let (transport, name) = (office.transport(), name("a"));
-    let server = office.server();
-    office.run(async move {
+    let two_hosts = Office::open();
+    let (transport, name) = (two_hosts.transport(), name("a"));
+    let server = two_hosts.server();
+    two_hosts.run(async move {
         acquire(&transport, &name, 1).await.unwrap();
         let before = server.commands();
         server.holds_replies(true);
         let calls: Vec<_> = (0..20)
-            .map(|_| transport.call(Request::Acquire(office::acquire_of(&name, 1))))
+            .map(|_| transport.call(Request::Acquire(two_hosts::acquire_of(&name, 1))))
             .map(tokio::task::spawn_local)
             .collect();
         // The other calls wait for a reply to one of these.
@@ -308,13 +308,13 @@ fn calls_under_way_when_a_connection_dies_are_indeterminate_and_not_sent_again()
 
 #[test]
 fn who_missed_a_wake_up_while_it_connected_again_is_told_that_there_was_a_gap() {
-    let office = Office::open();
-    let (transport, name) = (office.transport(), name("a"));
-    let other = office.transport();
+    let two_hosts = Office::open();
+    let (transport, name) = (two_hosts.transport(), name("a"));
+    let other = two_hosts.transport();
     let heard = Heard::nothing();
     let listener = Arc::clone(&heard);
-    let server = office.server();
-    office.run(async move {
+    let server = two_hosts.server();
+    two_hosts.run(async move {
         acquire(&other, &name, 1).await.unwrap();
         let _subscription = transport.subscribe(&name.clone().into(), listener);
         until("messages flow", || heard.lives() == 1).await;

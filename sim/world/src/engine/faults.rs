@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use crate::engine::nodes::failover::{self, Promotion};
 use crate::engine::nodes::replicas::keep;
-use crate::engine::nodes::{elections, estates, handover, migration};
+use crate::engine::nodes::{dead_claims, elections, handover, migration};
 use crate::engine::{clients, nodes};
 use crate::history::{Began, Process};
 use crate::world::World;
@@ -153,7 +153,7 @@ fn begin_on_client(
             };
             let tasks = clients::kill(world, client);
             world.history.died.push((process, now));
-            estates::leave(world, process);
+            dead_claims::leave(world, process);
             world.push(until, Event::BootClient(client));
             return Deferred::Drop(tasks);
         }

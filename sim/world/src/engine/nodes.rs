@@ -3,15 +3,15 @@
 mod answers;
 pub mod arrivals;
 pub mod clusters;
+pub(crate) mod dead_claims;
 pub mod elections;
-pub(crate) mod estates;
 pub mod execution;
 pub mod failover;
 pub mod handover;
 pub mod migration;
 pub mod replicas;
-mod sight;
 mod statements;
+mod view;
 pub mod wait;
 
 use quorlock_core::marker::Nonce;

@@ -24,7 +24,7 @@ use crate::world::{World, with};
 pub fn using<R>(who: ProcessId, what: impl FnOnce(&mut World) -> R) -> R {
     let (used, due) = with(|world| {
         let used = what(world);
-        let due = if world.effort.is_too_much() {
+        let due = if world.livelock.is_too_much() {
             endless::give_up(world, Some(who));
             Due::End
         } else if world.halt.is_armed() {

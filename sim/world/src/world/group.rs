@@ -6,13 +6,13 @@
 mod failover;
 mod sentinel;
 mod separations;
-mod sight;
+mod view;
 
 use self::failover::{FailoverState, Mandate, UnannouncedPromotion};
 use self::sentinel::{Sentinel, Voice};
 pub use self::separations::Apart;
 use self::separations::Separations;
-pub(crate) use self::sight::Sight;
+pub(crate) use self::view::View;
 use crate::world::id::{ClientId, FaultId, NodeId};
 use crate::world::node::Role;
 use quorlock_sim_plan::Sentinels;
@@ -132,9 +132,9 @@ impl Group {
     }
 
     /// Returns whether a majority of voters names this primary and considers it down.
-    pub(crate) fn has_failed(&self, primary: NodeId, now: u64, sight: &impl Sight) -> bool {
+    pub(crate) fn has_failed(&self, primary: NodeId, now: u64, view: &impl View) -> bool {
         let agrees = |voter: &&Sentinel| {
-            sight.is_awake(voter.id)
+            view.is_awake(voter.id)
                 && voter.names == primary
                 && self.takes_for_down(voter, primary, now)
         };
@@ -211,12 +211,12 @@ impl Group {
     }
 
     /// Orders a sentinel to promote a replica. Returns whether a sentinel could begin.
-    pub(crate) fn order(&mut self, now: u64, sight: &impl Sight) -> bool {
+    pub(crate) fn order(&mut self, now: u64, view: &impl View) -> bool {
         if self.stage != FailoverState::Calm {
             return false;
         }
         let can_lead = |sentinel: &&Sentinel| {
-            sight.is_awake(sentinel.id) && !self.is_apart(sentinel.id, sentinel.names)
+            view.is_awake(sentinel.id) && !self.is_apart(sentinel.id, sentinel.names)
         };
         let Some(leader) = self
             .sentinels
@@ -236,22 +236,22 @@ impl Group {
     }
 
     /// Advances the sentinels and servers. Returns what they do, in order.
-    pub fn look(&mut self, now: u64, sight: &impl Sight) -> Vec<Deed> {
-        self.hear(now, sight);
-        let mut deeds = self.spread(now, sight);
-        deeds.extend(self.resyncs(sight));
-        deeds.extend(self.put_right(now, sight));
-        deeds.extend(self.elect(now, sight));
+    pub fn look(&mut self, now: u64, view: &impl View) -> Vec<Deed> {
+        self.hear(now, view);
+        let mut deeds = self.spread(now, view);
+        deeds.extend(self.resyncs(view));
+        deeds.extend(self.put_right(now, view));
+        deeds.extend(self.elect(now, view));
         deeds
     }
 
-    fn hear(&mut self, now: u64, sight: &impl Sight) {
+    fn hear(&mut self, now: u64, view: &impl View) {
         for sentinel in &mut self.sentinels {
             // When a paused sentinel resumes, its timeouts start over. Otherwise it would consider every server down.
-            let is_awake = sight.is_awake(sentinel.id);
+            let is_awake = view.is_awake(sentinel.id);
             for (server, heard) in self.servers.iter().zip(&mut sentinel.heard) {
                 let is_apart = self.separations.has_between(sentinel.id, *server);
-                if !is_awake || (sight.is_awake(*server) && !is_apart) {
+                if !is_awake || (view.is_awake(*server) && !is_apart) {
                     *heard = now;
                 }
             }
@@ -259,18 +259,18 @@ impl Group {
     }
 
     /// Spreads the newest configuration among the sentinels.
-    fn spread(&mut self, now: u64, sight: &impl Sight) -> Vec<Deed> {
+    fn spread(&mut self, now: u64, view: &impl View) -> Vec<Deed> {
         let Some(news) = self.news.filter(|news| news.spreads <= now) else {
             return Vec::new();
         };
         let mut deeds = Vec::new();
         for at in 0..self.sentinels.len() {
-            let Some(own) = self.sentinels.get(at).filter(|own| sight.is_awake(own.id)) else {
+            let Some(own) = self.sentinels.get(at).filter(|own| view.is_awake(own.id)) else {
                 continue;
             };
             let (id, epoch, names) = (own.id, own.epoch, own.names);
             let others = self.sentinels.iter().filter(|other| {
-                epoch < other.epoch && sight.is_awake(other.id) && !self.is_apart(id, other.id)
+                epoch < other.epoch && view.is_awake(other.id) && !self.is_apart(id, other.id)
             });
             let newest = others.max_by_key(|other| other.epoch);
             let newest = newest.map(|other| (other.names, other.epoch));
@@ -295,14 +295,14 @@ impl Group {
     }
 
     /// Returns the resynchronizations of replicas that lost their primary and reach it again.
-    fn resyncs(&self, sight: &impl Sight) -> Vec<Deed> {
+    fn resyncs(&self, view: &impl View) -> Vec<Deed> {
         let servers = self.servers.iter().copied();
-        let resync = |replica| match sight.role(replica) {
+        let resync = |replica| match view.role(replica) {
             Role::ReplicaOf(primary) => {
-                let is_cut = sight.is_awake(replica)
-                    && sight.is_awake(primary)
+                let is_cut = view.is_awake(replica)
+                    && view.is_awake(primary)
                     && !self.is_apart(replica, primary)
-                    && !sight.flows(primary, replica);
+                    && !view.flows(primary, replica);
                 is_cut.then_some(Deed::Resync { replica, primary })
             }
             Role::Primary | Role::Sentinel => None,
@@ -311,20 +311,20 @@ impl Group {
     }
 
     /// Returns the demotions of servers that, for long enough, have not followed the primary that a sentinel names.
-    fn put_right(&mut self, now: u64, sight: &impl Sight) -> Vec<Deed> {
+    fn put_right(&mut self, now: u64, view: &impl View) -> Vec<Deed> {
         let mut deeds = Vec::new();
         for server in self.servers.clone() {
             let is_wrong = |sentinel: &&Sentinel| {
                 let is_right = sentinel.names == server
-                    || sight.role(server) == Role::ReplicaOf(sentinel.names);
+                    || view.role(server) == Role::ReplicaOf(sentinel.names);
                 !is_right
-                    && sight.is_awake(sentinel.id)
-                    && sight.is_awake(server)
+                    && view.is_awake(sentinel.id)
+                    && view.is_awake(server)
                     && !self.is_apart(sentinel.id, server)
                     // The primary must have its role before others are ordered to follow it. A replica of a server
                     // that is itself still a replica would refuse every client.
-                    && sight.is_awake(sentinel.names)
-                    && sight.role(sentinel.names) == Role::Primary
+                    && view.is_awake(sentinel.names)
+                    && view.role(sentinel.names) == Role::Primary
                     && !self.is_apart(sentinel.id, sentinel.names)
             };
             let newest = self.sentinels.iter().map(|s| s.epoch).max();
@@ -349,10 +349,10 @@ impl Group {
         deeds
     }
 
-    fn elect(&mut self, now: u64, sight: &impl Sight) -> Option<Deed> {
+    fn elect(&mut self, now: u64, view: &impl View) -> Option<Deed> {
         match self.stage {
             FailoverState::Calm => {
-                let (leader, primary) = self.candidate(now, sight)?;
+                let (leader, primary) = self.candidate(now, view)?;
                 self.stage = FailoverState::Electing {
                     leader,
                     primary,
@@ -369,29 +369,29 @@ impl Group {
                 ..
             } => {
                 self.stage = FailoverState::Calm;
-                let voters = self.voters(leader, sight);
+                let voters = self.voters(leader, view);
                 let has_majority = usize::from(self.rules.majority()) <= voters;
-                let may = sight.is_awake(leader) && (has_majority || mandate == Mandate::Order);
+                let may = view.is_awake(leader) && (has_majority || mandate == Mandate::Order);
                 may.then_some(Deed::Promote { leader, primary })
             }
         }
     }
 
     /// Returns how many sentinels reach this one, including itself.
-    fn voters(&self, leader: NodeId, sight: &impl Sight) -> usize {
+    fn voters(&self, leader: NodeId, view: &impl View) -> usize {
         let hear = |sentinel: &&Sentinel| {
-            sight.is_awake(sentinel.id) && !self.is_apart(leader, sentinel.id)
+            view.is_awake(sentinel.id) && !self.is_apart(leader, sentinel.id)
         };
         self.electorate().filter(hear).count()
     }
 
     /// Returns the sentinel that a majority would vote for, and the primary that a quorum considers down.
-    fn candidate(&self, now: u64, sight: &impl Sight) -> Option<(NodeId, NodeId)> {
-        let awake = self.electorate().filter(|s| sight.is_awake(s.id));
+    fn candidate(&self, now: u64, view: &impl View) -> Option<(NodeId, NodeId)> {
+        let awake = self.electorate().filter(|s| view.is_awake(s.id));
         awake.into_iter().find_map(|leader| {
             let agrees = |other: &&Sentinel| {
                 other.names == leader.names
-                    && sight.is_awake(other.id)
+                    && view.is_awake(other.id)
                     && !self.is_apart(leader.id, other.id)
                     && self.takes_for_down(other, leader.names, now)
             };
@@ -400,14 +400,14 @@ impl Group {
             // the promotion, it would depose the new primary, which it does not know, because the old one is down.
             let knows_more = |other: &Sentinel| {
                 leader.epoch < other.epoch
-                    && sight.is_awake(other.id)
+                    && view.is_awake(other.id)
                     && !self.is_apart(leader.id, other.id)
             };
             let is_up_to_date = !self.sentinels.iter().any(knows_more);
             let is_elected = is_up_to_date
                 && self.takes_for_down(leader, leader.names, now)
                 && usize::from(self.rules.quorum()) <= agree
-                && usize::from(self.rules.majority()) <= self.voters(leader.id, sight);
+                && usize::from(self.rules.majority()) <= self.voters(leader.id, view);
             is_elected.then_some((leader.id, leader.names))
         })
     }
@@ -423,13 +423,13 @@ impl Group {
         &self,
         leader: NodeId,
         primary: NodeId,
-        sight: &impl Sight,
+        view: &impl View,
     ) -> Vec<NodeId> {
         let servers = self.servers.iter().copied();
         let is_one = |server: &NodeId| {
             *server != primary
-                && sight.is_awake(*server)
-                && matches!(sight.role(*server), Role::ReplicaOf(_))
+                && view.is_awake(*server)
+                && matches!(view.role(*server), Role::ReplicaOf(_))
                 && !self.is_apart(leader, *server)
         };
         servers.filter(is_one).collect()

@@ -152,7 +152,7 @@ const PRODUCT: Floors = &[
     // Reports to operators, above the stored state, which reports nothing.
     &["telemetry.rs"],
     &["telemetry/span.rs"],
-    &["shared/hold.rs", "shared/hold/", "shared/rests.rs"],
+    &["shared/hold.rs", "shared/hold/", "shared/contended.rs"],
     &["shared/wake_ups.rs"],
     &["shared/layout.rs"],
     &["shared/trust.rs", "shared/trust/"],

@@ -8,7 +8,7 @@ use quorlock_core::renewal::Status;
 use quorlock_core::slot::Slot;
 use quorlock_core::transport::{Call, TransportError};
 
-use super::lanes::Executor;
+use super::windows::Executor;
 use crate::shared::calls::Received;
 use crate::shared::hold::{Asked, Hold};
 use crate::shared::layout::Member;
@@ -66,7 +66,7 @@ impl Batches {
         }
     }
 
-    /// Adds a claim that was counted in the lane of this server.
+    /// Adds a claim that was counted in the window of this server.
     pub(super) fn add(&mut self, server: Executor, place: &Member, claim: Claim, asked: Asked) {
         let mode = match place.mode {
             Mode::Fair => Mode::Plain,

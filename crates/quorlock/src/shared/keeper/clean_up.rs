@@ -12,8 +12,8 @@ use quorlock_core::quorum::MemberId;
 use quorlock_core::time::Time;
 use quorlock_core::transport::Call;
 
-use super::lanes::Executor;
 use super::phase::Phase;
+use super::windows::Executor;
 use crate::runtime::Runtime;
 use crate::shared::calls::{Received, poll_once};
 use crate::shared::hold::Hold;
@@ -229,7 +229,7 @@ impl CleanUps {
         None
     }
 
-    /// The release to send; `None` if the request waited in the lane for too long, or if the acquire was
+    /// The release to send; `None` if the request waited in the window for too long, or if the acquire was
     /// refused by now.
     pub(super) fn next_release(&mut self, id: u64, now: Time) -> Option<Request> {
         let orphan = self.orphans.get_mut(&id)?;

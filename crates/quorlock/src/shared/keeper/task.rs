@@ -14,11 +14,11 @@ use quorlock_core::transport::{Call, Subscription};
 
 use super::batches::{Batches, handle_renewed, is_refused_together};
 use super::clean_up::{Added, CleanUp, CleanUps};
-use super::lanes::{Executor, Lanes, Next};
 use super::late;
 use super::phase::Phase;
 use super::queues::WatchedQueues;
 use super::under_way::{Of, Pending};
+use super::windows::{Executor, Next, Windows};
 use super::{Keeper, Message};
 use crate::runtime::{Runtime, Timer};
 use crate::shared::calls::Received;
@@ -38,7 +38,7 @@ pub(super) struct KeeperTask {
     calls: FuturesUnordered<Pending>,
     /// The number of calls that are probes. No task waits for their ends.
     probes: usize,
-    lanes: Lanes,
+    windows: Windows,
     /// An empty list with the capacity of the inbox, with which it is swapped.
     mail: Vec<Message>,
     clean_ups: CleanUps,
@@ -55,7 +55,7 @@ impl KeeperTask {
             attendances: None,
             calls: FuturesUnordered::new(),
             probes: 0,
-            lanes: Lanes::default(),
+            windows: Windows::default(),
             mail: Vec::new(),
             clean_ups: CleanUps::default(),
             queues: WatchedQueues::default(),
@@ -102,19 +102,19 @@ impl KeeperTask {
         }
         for member in hold.claimed() {
             let server = Executor::at(hold.layout.place(member));
-            let next = self.lanes.lower(&server, hold.clone(), member);
+            let next = self.windows.lower(&server, hold.clone(), member);
             if let Some(Next::Lower(hold, member)) = next {
                 self.lower(server, hold, member, now);
             }
         }
     }
 
-    /// Sends the current count of a hold to a member. The caller must have counted the request in the server's lane.
+    /// Sends the current count of a hold to a member. The caller must have counted the request in the server's window.
     fn lower(&mut self, server: Executor, hold: Arc<Hold>, member: MemberId, now: Time) {
         let count = hold.count();
         if count == 0 || hold.status(now) != Status::Held {
-            // The hold was released or lost while this waited in the lane.
-            self.lanes.ended(&server, 1);
+            // The hold was released or lost while this waited in the window.
+            self.windows.ended(&server, 1);
             return;
         }
         let request = requests::release(&hold, member, count);
@@ -170,7 +170,7 @@ impl KeeperTask {
             self.call(Of::OrphanAcquire(id), call);
         }
         if let Some(call) = release {
-            self.lanes.sent(&server);
+            self.windows.sent(&server);
             self.call(Of::OrphanRelease(server, id), call);
         }
         self.attend(id, now);
@@ -180,30 +180,30 @@ impl KeeperTask {
     fn attend(&mut self, id: u64, now: Time) {
         let phase = self.keeper.phase.get();
         if let Some(server) = self.clean_ups.attend(id, now, phase)
-            && let Some(Next::Release(id)) = self.lanes.release(&server, id)
+            && let Some(Next::Release(id)) = self.windows.release(&server, id)
         {
             self.release(&server, id, now);
         }
     }
 
-    /// Sends the release of an orphan. The caller must have counted it in the server's lane.
+    /// Sends the release of an orphan. The caller must have counted it in the server's window.
     fn release(&mut self, server: &Executor, id: u64, now: Time) {
         if let Some(request) = self.clean_ups.next_release(id, now) {
             let call = server.node().call(request);
             self.call(Of::OrphanRelease(server.clone(), id), call);
         } else {
             // The release waited for too long, or its acquire was refused and the orphan is forgotten. Free its room
-            // in the lane: otherwise a server that refused 1,024 of them would be sent no more releases.
-            self.lanes.ended(server, 1);
+            // in the window: otherwise a server that refused 1,024 of them would be sent no more releases.
+            self.windows.ended(server, 1);
             self.attend(id, now);
         }
     }
 
     /// Handles the end of requests with `claims` claims, and sends requests that waited for the room.
     fn ended(&mut self, server: &Executor, claims: usize, now: Time) {
-        self.lanes.ended(server, claims);
+        self.windows.ended(server, claims);
         let mut batches = Batches::new();
-        while let Some(next) = self.lanes.next(server) {
+        while let Some(next) = self.windows.next(server) {
             match next {
                 Next::Ask(hold, member) => self.ask(server, hold, member, now, &mut batches),
                 Next::Release(id) => self.release(server, id, now),
@@ -245,7 +245,7 @@ impl KeeperTask {
                     self.adopt_late(&hold);
                     for member in hold.take_due(now) {
                         let server = Executor::at(hold.layout.place(member));
-                        let next = self.lanes.ask(&server, hold.clone(), member);
+                        let next = self.windows.ask(&server, hold.clone(), member);
                         if let Some(Next::Ask(hold, member)) = next {
                             self.ask(&server, hold, member, now, &mut batches);
                         }
@@ -263,7 +263,7 @@ impl KeeperTask {
         is_probe_due
     }
 
-    /// Sends a renewal or re-acquire to a member of a hold. The caller must have counted it in the server's lane.
+    /// Sends a renewal or re-acquire to a member of a hold. The caller must have counted it in the server's window.
     fn ask(
         &mut self,
         server: &Executor,
@@ -274,7 +274,7 @@ impl KeeperTask {
     ) {
         // `now` is from before the request, so the new term ends before the node's claim does.
         let Some((ask, stated)) = hold.ask(now, member) else {
-            self.lanes.ended(server, 1);
+            self.windows.ended(server, 1);
             return;
         };
         let asked = Asked {
@@ -309,7 +309,7 @@ impl KeeperTask {
         let now = received.at;
         let mut claims = renewing.len();
         if is_refused_together(&renewing, received) {
-            // They stay counted in the lane. Each states a new number: the refused request may have been executed in
+            // They stay counted in the window. Each states a new number: the refused request may have been executed in
             // part, and the same number twice would let B take the claim over a lease after the first.
             claims = 0;
             let mut apart = Batches::of_one();
@@ -413,7 +413,7 @@ impl KeeperTask {
         }
         let at = inner.poll_timeout(now);
         let at = at
-            .min(self.keeper.rests.poll_timeout())
+            .min(self.keeper.contended.poll_timeout())
             .min(self.clean_ups.poll_timeout())
             .min(self.queues.poll_timeout());
         let phase = self.keeper.phase.get();
@@ -455,7 +455,7 @@ impl Future for KeeperTask {
             task.take_messages(now);
             task.attend_due(now);
             task.relieve_due(now);
-            task.keeper.rests.end_due(now);
+            task.keeper.contended.end_due(now);
             if task.keep_due(now) {
                 task.probe_due();
             }

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use quorlock_core::message::Reply;
 use quorlock_core::transport::{Call, TransportError};
 
-use super::lanes::Executor;
+use super::windows::Executor;
 use crate::shared::hold::Asked;
 use crate::shared::layout::Node;
 use crate::shared::trust::Sent;
@@ -35,7 +35,7 @@ impl Future for Pending {
     }
 }
 
-/// The purpose of a call, and the lane in which it is counted.
+/// The purpose of a call, and the window in which it is counted.
 pub(super) enum Of {
     /// A renewal of these claims.
     Renewal(Executor, Vec<Asked>),

@@ -75,9 +75,9 @@ impl Stand<'_> {
             match event {
                 Some(LeaderEvent::Elected { leadership, .. }) => {
                     let term = self.term(leadership.term().0);
-                    let office = standing.elected(leadership.owner_id(), term);
+                    let record = standing.elected(leadership.owner_id(), term);
                     if self
-                        .lead(&mut candidacy, &leadership, office)
+                        .lead(&mut candidacy, &leadership, record)
                         .await
                         .is_err()
                     {
@@ -94,25 +94,25 @@ impl Stand<'_> {
         &self,
         candidacy: &mut Candidacy,
         leadership: &Leadership,
-        office: LeadershipRecord,
+        record: LeadershipRecord,
     ) -> Result<(), ()> {
         let is_asked = !self.ctx.plan().variant.has(Flaw::LeaderWaitsForWord);
         let leads = || !is_asked || leadership.is_leading();
-        let _ = office.look(leads);
+        let _ = record.look(leads);
         let checks = u32::from(self.ctx.plan().workload.checks).max(1);
         let step = self.reign_span() / checks;
         for _ in 0..checks {
             let first = self.first(step, candidacy);
             match self.ctx.cancellable(first).await.map_err(drop)? {
                 // A task that waits for an event has not been polled since the loss, so it may not know of it.
-                First::Time if office.look(leads) => {}
+                First::Time if record.look(leads) => {}
                 First::Time => break,
                 First::Event(Some(_)) => return Ok(()),
                 First::Event(None) => return Err(()),
             }
         }
         // The work must end before the name is released. Otherwise the next leader would work at the same time.
-        drop(office);
+        drop(record);
         if self.ctx.random(0, 2) == 0 {
             return Err(());
         }
@@ -142,10 +142,10 @@ impl Stand<'_> {
             let standing = first.borrow_mut().take();
             let standing = standing.unwrap_or_else(|| self.ctx.stand(self.name));
             let term = self.term(leadership.term().0);
-            let office = standing.elected(leadership.owner_id(), term);
+            let record = standing.elected(leadership.owner_id(), term);
             left.set(left.get().saturating_sub(1));
             let is_last = left.get() == 0;
-            believing(office, async move {
+            believing(record, async move {
                 self.ctx.sleep(self.reign_span()).await;
                 if !is_last {
                     leadership.step_down();
@@ -166,17 +166,17 @@ impl Stand<'_> {
         let Ok(Ok(guard)) = self.ctx.cancellable(lock.acquire()).await else {
             return standing.failed();
         };
-        let office = standing.elected(guard.id(), self.term(guard.token()));
-        let _ = office.look(|| guard.is_held());
+        let record = standing.elected(guard.id(), self.term(guard.token()));
+        let _ = record.look(|| guard.is_held());
         let checks = u32::from(self.ctx.plan().workload.checks).max(1);
         let step = self.reign_span() / checks;
         for _ in 0..checks {
             let sleep = self.ctx.sleep(step);
-            if self.ctx.cancellable(sleep).await.is_err() || !office.look(|| guard.is_held()) {
+            if self.ctx.cancellable(sleep).await.is_err() || !record.look(|| guard.is_held()) {
                 break;
             }
         }
-        drop(office);
+        drop(record);
         let _ = self.ctx.cancellable(guard.release()).await;
     }
 
@@ -204,10 +204,10 @@ impl Stand<'_> {
 }
 
 /// Polls work that runs only during the term, and records before each poll that the client leads.
-async fn believing(office: LeadershipRecord, work: impl Future<Output = ()>) {
+async fn believing(record: LeadershipRecord, work: impl Future<Output = ()>) {
     let mut work = pin!(work);
     poll_fn(|cx| {
-        office.believe();
+        record.believe();
         work.as_mut().poll(cx)
     })
     .await;

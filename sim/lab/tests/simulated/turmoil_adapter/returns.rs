@@ -10,8 +10,8 @@ use quorlock::transport::Transport;
 use quorlock::{Guard, Locks, RetryPolicy};
 use tokio::task::JoinHandle;
 
-use crate::turmoil_adapter::office::{Office, pass};
 use crate::turmoil_adapter::town::{Town, fail_over, transport};
+use crate::turmoil_adapter::two_hosts::{Office, pass};
 
 /// A runtime with the clocks and tasks of tokio. Its random numbers make each pause as long as possible.
 #[derive(Debug, Default)]
@@ -107,9 +107,9 @@ fn a_waiter_is_served_soon_after_a_failover() {
 /// The longest time between attempts to connect to one server is 1000 ms.
 #[test]
 fn a_waiter_is_served_soon_after_its_server_was_restarted() {
-    let office = Office::open();
-    let (transport, server) = (office.transport(), office.server());
-    office.run(async move {
+    let two_hosts = Office::open();
+    let (transport, server) = (two_hosts.transport(), two_hosts.server());
+    two_hosts.run(async move {
         let locks = client(transport);
         let used = locks.lock("used").acquire().await.unwrap();
         used.release().await.unwrap();

@@ -6,8 +6,8 @@ use std::time::Duration;
 use quorlock::redis::{RedisTransport, Wait};
 use quorlock::transport::{AcquireReply, Cause, Execution, ReleaseReply, Request, Transport};
 
-use crate::turmoil_adapter::office::{Heard, acquire, acquire_for, name, pass, release, until};
 use crate::turmoil_adapter::town::{ADDRESS, SENTINELS, Town, config, fail_over, transport};
+use crate::turmoil_adapter::two_hosts::{Heard, acquire, acquire_for, name, pass, release, until};
 
 const HOUR: Duration = Duration::from_secs(3600);
 

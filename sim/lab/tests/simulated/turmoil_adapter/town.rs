@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
 use turmoil::net::{TcpListener, TcpStream};
 
-use crate::turmoil_adapter::office::{CLIENT, EPOCH, Turmoil};
+use crate::turmoil_adapter::two_hosts::{CLIENT, EPOCH, Turmoil};
 
 const PORT: u16 = 6379;
 

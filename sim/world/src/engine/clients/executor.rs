@@ -48,7 +48,7 @@ fn take_work(world: &mut World, key: Key<Task>) -> Option<Box<Polled>> {
     let now = world.now();
     let task = world.tasks.get_mut(key)?;
     let client = world.clients.get_mut(task.client())?;
-    if world.effort.is_too_much() {
+    if world.livelock.is_too_much() {
         let process = client.process();
         endless::give_up(world, process);
         return None;

@@ -2,9 +2,9 @@
 //!
 //! Each shard is a [group](super::elections) whose voters are the nodes that were primaries when the run began.
 
-use crate::engine::nodes::sight::Seen;
+use crate::engine::nodes::view::Seen;
 use crate::world::World;
-use crate::world::group::{Group, Sight as _};
+use crate::world::group::{Group, View as _};
 use crate::world::id::{Id, NodeId, Seat, first};
 use crate::world::shards::{Availability, KnownShard, KnownSlots, Reached, Shards, Tidings};
 use quorlock_sim_plan::{Cluster, Coverage, Plan};

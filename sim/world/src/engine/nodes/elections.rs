@@ -1,6 +1,6 @@
 //! Elections: how the sentinels of a group change the roles of its servers.
 
-use crate::engine::nodes::sight::Seen;
+use crate::engine::nodes::view::Seen;
 use crate::engine::nodes::{clusters, failover, replicas};
 use crate::world::World;
 use crate::world::event::Event;

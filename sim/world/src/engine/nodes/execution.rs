@@ -12,7 +12,7 @@ use quorlock_core::message::Mode;
 use quorlock_core::node::{Held, Node as Keys};
 
 use crate::engine::network::{calls, subscriptions};
-use crate::engine::nodes::{answers, estates, replicas, statements, wait};
+use crate::engine::nodes::{answers, dead_claims, replicas, statements, wait};
 use crate::history::{Process, Theft};
 use crate::world::World;
 use crate::world::call::{Answer, Call, failure};
@@ -81,8 +81,8 @@ pub fn execute(world: &mut World, key: Key<Call>) {
         }
     }
     statements::note(world, by, &request);
-    if world.estates.is_watched() {
-        estates::note(world, id, by, &request);
+    if world.dead_claims.is_watched() {
+        dead_claims::note(world, id, by, &request);
     }
     answers::note(world, id, by, wall, &request, &applied.reply);
     if let Ok(Reply::Acquire(reply) | Reply::Checked(reply, _)) = &applied.reply {

@@ -20,7 +20,7 @@ struct Scene {
     now: u64,
 }
 
-impl Sight for Scene {
+impl View for Scene {
     fn is_awake(&self, member: NodeId) -> bool {
         !self.asleep.contains(&member)
     }

@@ -10,19 +10,19 @@ use crate::world::id::Seat;
 
 /// The identities of a run's processes, and the claims that dead processes left.
 #[derive(Debug)]
-pub(crate) struct Estates {
-    watch: EstateWatch,
+pub(crate) struct DeadClaims {
+    watch: DeadClaimsWatch,
     identities: BTreeMap<Identity, Stated>,
     /// The processes that died, each with the time of its death.
     dead: Vec<(Process, u64)>,
-    left: Vec<Estate>,
+    left: Vec<DeadClaim>,
     /// When the first entry of `left` is due.
     due: u64,
 }
 
 /// Whether processes can die in a run, so that their claims are watched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum EstateWatch {
+pub(crate) enum DeadClaimsWatch {
     /// No process can die, and nothing is recorded.
     Off,
     On,
@@ -39,7 +39,7 @@ struct Stated {
 
 /// The claims that a dead process left on one node of the plan.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Estate {
+pub(crate) struct DeadClaim {
     pub process: Process,
     pub died: u64,
     pub seat: Seat,
@@ -49,15 +49,15 @@ pub(crate) struct Estate {
     pub due: u64,
 }
 
-impl Default for Estates {
+impl Default for DeadClaims {
     fn default() -> Self {
-        Estates::new(EstateWatch::Off)
+        DeadClaims::new(DeadClaimsWatch::Off)
     }
 }
 
-impl Estates {
-    pub(crate) fn new(watch: EstateWatch) -> Self {
-        Estates {
+impl DeadClaims {
+    pub(crate) fn new(watch: DeadClaimsWatch) -> Self {
+        DeadClaims {
             watch,
             identities: BTreeMap::new(),
             dead: Vec::new(),
@@ -68,7 +68,7 @@ impl Estates {
 
     #[inline]
     pub(crate) fn is_watched(&self) -> bool {
-        self.watch == EstateWatch::On
+        self.watch == DeadClaimsWatch::On
     }
 
     /// Returns whether an entry is due by this time.
@@ -109,10 +109,12 @@ impl Estates {
     }
 
     /// Schedules the check that these claims are gone. It replaces the check for the same process and node.
-    pub(crate) fn put(&mut self, estate: Estate) {
-        let is_same = |known: &Estate| (known.process, known.seat) == (estate.process, estate.seat);
+    pub(crate) fn put(&mut self, dead_claim: DeadClaim) {
+        let is_same = |known: &DeadClaim| {
+            (known.process, known.seat) == (dead_claim.process, dead_claim.seat)
+        };
         self.left.retain(|known| !is_same(known));
-        self.left.push(estate);
+        self.left.push(dead_claim);
         self.due = self
             .left
             .iter()
@@ -122,7 +124,7 @@ impl Estates {
     }
 
     /// Takes the entries that are due by this time.
-    pub(crate) fn take_due(&mut self, now: u64) -> Vec<Estate> {
+    pub(crate) fn take_due(&mut self, now: u64) -> Vec<DeadClaim> {
         let left = std::mem::take(&mut self.left);
         let (due, later): (Vec<_>, Vec<_>) = left.into_iter().partition(|left| left.due <= now);
         self.due = later.iter().map(|left| left.due).min().unwrap_or(u64::MAX);

@@ -5,8 +5,8 @@
 //! 120,000 holds of one client on one server, all renewals then timed out, and all holds were lost. So requests wait
 //! here until earlier ones are answered, and their lease counts from when they are sent.
 //!
-//! A node that is divided has a lane for each of its servers. Suppose it had one for all: a server with 1,700 holds is
-//! silent, and the requests to it fill the lane until they time out. The renewals for the other servers wait behind
+//! A node that is divided has a window for each of its servers. Suppose it had one for all: a server with 1,700 holds is
+//! silent, and the requests to it fill the window until they time out. The renewals for the other servers wait behind
 //! them, and healthy holds are lost.
 
 use std::collections::VecDeque;
@@ -29,7 +29,7 @@ const MOST_RELEASED: usize = 1_024;
 
 /// A server of a node, which executes the requests about some of its names.
 ///
-/// A slot may move to another server. A request stays in the lane in which it was counted until it ends.
+/// A slot may move to another server. A request stays in the window in which it was counted until it ends.
 #[derive(Clone)]
 pub(super) struct Executor {
     node: Node,
@@ -63,12 +63,12 @@ impl PartialEq for Executor {
     }
 }
 
-/// The requests in flight to each server, and those that wait. A lane exists only while a server has requests in
+/// The requests in flight to each server, and those that wait. A window exists only while a server has requests in
 /// flight.
 #[derive(Default)]
-pub(super) struct Lanes(Vec<Lane>);
+pub(super) struct Windows(Vec<Window>);
 
-struct Lane {
+struct Window {
     server: Executor,
     /// The number of claims in requests that have not been answered.
     under_way: usize,
@@ -87,7 +87,7 @@ pub(super) enum Next {
     Lower(Arc<Hold>, MemberId),
 }
 
-impl Lanes {
+impl Windows {
     /// Queues a renewal or re-acquire. Returns it if it may be sent now, and counts it.
     pub(super) fn ask(
         &mut self,
@@ -95,23 +95,23 @@ impl Lanes {
         hold: Arc<Hold>,
         member: MemberId,
     ) -> Option<Next> {
-        let lane = self.lane(server);
-        if lane.under_way < MOST_ASKED && lane.asks.is_empty() {
-            lane.under_way += 1;
+        let window = self.window(server);
+        if window.under_way < MOST_ASKED && window.asks.is_empty() {
+            window.under_way += 1;
             return Some(Next::Ask(hold, member));
         }
-        lane.asks.push_back((hold, member));
+        window.asks.push_back((hold, member));
         None
     }
 
     /// Queues the release of an orphan. Returns it if it may be sent now, and counts it.
     pub(super) fn release(&mut self, server: &Executor, orphan: u64) -> Option<Next> {
-        let lane = self.lane(server);
-        if lane.under_way < MOST_RELEASED && lane.releases.is_empty() {
-            lane.under_way += 1;
+        let window = self.window(server);
+        if window.under_way < MOST_RELEASED && window.releases.is_empty() {
+            window.under_way += 1;
             return Some(Next::Release(orphan));
         }
-        lane.releases.push_back(orphan);
+        window.releases.push_back(orphan);
         None
     }
 
@@ -122,60 +122,60 @@ impl Lanes {
         hold: Arc<Hold>,
         member: MemberId,
     ) -> Option<Next> {
-        let lane = self.lane(server);
-        if lane.under_way < MOST_RELEASED && lane.lowerings.is_empty() {
-            lane.under_way += 1;
+        let window = self.window(server);
+        if window.under_way < MOST_RELEASED && window.lowerings.is_empty() {
+            window.under_way += 1;
             return Some(Next::Lower(hold, member));
         }
-        lane.lowerings.push_back((hold, member));
+        window.lowerings.push_back((hold, member));
         None
     }
 
     /// Counts a release that another part of the client has sent.
     pub(super) fn sent(&mut self, server: &Executor) {
-        self.lane(server).under_way += 1;
+        self.window(server).under_way += 1;
     }
 
     /// Subtracts claims whose requests have ended.
     pub(super) fn ended(&mut self, server: &Executor, claims: usize) {
-        let lane = self.lane(server);
-        lane.under_way = lane.under_way.saturating_sub(claims);
+        let window = self.window(server);
+        window.under_way = window.under_way.saturating_sub(claims);
     }
 
     /// Removes and returns the next request that may be sent, and counts it.
     pub(super) fn next(&mut self, server: &Executor) -> Option<Next> {
         let index = self.find(server)?;
-        let lane = self.0.get_mut(index)?;
-        let next = if lane.under_way < MOST_ASKED
-            && let Some((hold, member)) = lane.asks.pop_front()
+        let window = self.0.get_mut(index)?;
+        let next = if window.under_way < MOST_ASKED
+            && let Some((hold, member)) = window.asks.pop_front()
         {
             Some(Next::Ask(hold, member))
-        } else if lane.under_way < MOST_RELEASED {
+        } else if window.under_way < MOST_RELEASED {
             // Releases first: an unreleased name blocks other owners, and a count that is too large does not.
-            let release = lane.releases.pop_front().map(Next::Release);
+            let release = window.releases.pop_front().map(Next::Release);
             release.or_else(|| {
-                let (hold, member) = lane.lowerings.pop_front()?;
+                let (hold, member) = window.lowerings.pop_front()?;
                 Some(Next::Lower(hold, member))
             })
         } else {
             None
         };
         if next.is_some() {
-            lane.under_way += 1;
-        } else if lane.under_way == 0 {
-            // Remove the lane, because it may refer to the node of a dropped client.
+            window.under_way += 1;
+        } else if window.under_way == 0 {
+            // Remove the window, because it may refer to the node of a dropped client.
             self.0.swap_remove(index);
         }
         next
     }
 
     fn find(&self, server: &Executor) -> Option<usize> {
-        self.0.iter().position(|lane| lane.server == *server)
+        self.0.iter().position(|window| window.server == *server)
     }
 
-    fn lane(&mut self, server: &Executor) -> &mut Lane {
+    fn window(&mut self, server: &Executor) -> &mut Window {
         let index = self.find(server).unwrap_or_else(|| {
-            self.0.push(Lane {
+            self.0.push(Window {
                 server: server.clone(),
                 under_way: 0,
                 asks: VecDeque::new(),
@@ -184,6 +184,6 @@ impl Lanes {
             });
             self.0.len() - 1
         });
-        self.0.get_mut(index).expect("BUG: a lane that was found")
+        self.0.get_mut(index).expect("BUG: a window that was found")
     }
 }

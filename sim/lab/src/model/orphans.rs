@@ -11,14 +11,14 @@ use super::layout::Layout;
 use super::watchdog;
 
 /// Claims of a lock that no client releases. Each member becomes a separate lock with its own watchdog.
-pub(super) struct Strays<'a> {
+pub(super) struct Orphans<'a> {
     pub(super) client: &'a Rc<ModelClient>,
     pub(super) layout: &'a Layout,
     pub(super) owner: OwnerId,
     pub(super) lease: Lease,
 }
 
-impl Strays<'_> {
+impl Orphans<'_> {
     /// Keeps the claim of a member as long as the process lives and the node has the claim.
     pub(super) fn keep(&self, member: usize, token: Token) {
         let Some(part) = self.layout.part(member) else {

@@ -1,7 +1,7 @@
 //! The view that the members of a group have of each other.
 
 use crate::world::by_id::ById;
-use crate::world::group::Sight;
+use crate::world::group::View;
 use crate::world::id::NodeId;
 use crate::world::node::{NodeState, Role};
 
@@ -11,7 +11,7 @@ pub(super) struct Seen<'a> {
     pub(super) now: u64,
 }
 
-impl Sight for Seen<'_> {
+impl View for Seen<'_> {
     fn is_awake(&self, member: NodeId) -> bool {
         let node = self.nodes.get(member);
         node.is_some_and(|node| node.is_up() && node.paused_until() <= self.now)

@@ -4,7 +4,7 @@ use crate::world::id::NodeId;
 use crate::world::node::Role;
 
 /// What the engine knows about the members of a group now.
-pub trait Sight {
+pub trait View {
     /// Returns whether the member is up and not paused.
     fn is_awake(&self, member: NodeId) -> bool;
 

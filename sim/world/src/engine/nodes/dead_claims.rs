@@ -9,7 +9,7 @@ use quorlock::transport::Request;
 
 use crate::history::{Overdue, Process};
 use crate::world::World;
-use crate::world::estate::Estate;
+use crate::world::dead_claims::DeadClaim;
 use crate::world::id::{Id, NodeId, Seat, first};
 use quorlock_sim_plan::fault::{Fault, FaultKind, NodeFault, Trigger};
 use quorlock_sim_plan::time::SimTime;
@@ -22,11 +22,13 @@ pub(crate) fn note(world: &mut World, node: NodeId, by: Process, request: &Reque
     let mut died = None;
     match request {
         Request::Acquire(ask) => {
-            died = world.estates.state(by, ask.owner, ask.kept_millis());
+            died = world.dead_claims.state(by, ask.owner, ask.kept_millis());
         }
         Request::Renew(ask) => {
             for claim in &ask.claims {
-                died = world.estates.state(by, claim.owner, claim.kept_millis());
+                died = world
+                    .dead_claims
+                    .state(by, claim.owner, claim.kept_millis());
             }
         }
         _ => {}
@@ -39,11 +41,11 @@ pub(crate) fn note(world: &mut World, node: NodeId, by: Process, request: &Reque
 
 /// Records the death of a process, and schedules the check of its claims.
 pub(crate) fn leave(world: &mut World, process: Process) {
-    if !world.estates.is_watched() {
+    if !world.dead_claims.is_watched() {
         return;
     }
     let now = world.now();
-    world.estates.bury(process, now);
+    world.dead_claims.bury(process, now);
     for seat in first::<Seat>(world.plan.nodes.count) {
         leave_on(world, process, now, seat);
     }
@@ -52,7 +54,7 @@ pub(crate) fn leave(world: &mut World, process: Process) {
 /// Schedules the check of a node of the plan. The node must free the claims of the process within their TTL from now
 /// on.
 fn leave_on(world: &mut World, process: Process, died: u64, seat: Seat) {
-    let Some(kept) = world.estates.kept_millis(process) else {
+    let Some(kept) = world.dead_claims.kept_millis(process) else {
         return;
     };
     let now = world.now();
@@ -64,15 +66,15 @@ fn leave_on(world: &mut World, process: Process, died: u64, seat: Seat) {
     let until = wall
         .saturating_add(kept)
         .saturating_add(set_back(world, seat));
-    let mut estate = Estate {
+    let mut dead_claim = DeadClaim {
         process,
         died,
         seat,
         until,
         due: 0,
     };
-    estate.due = due(world, &estate);
-    world.estates.put(estate);
+    dead_claim.due = due(world, &dead_claim);
+    world.dead_claims.put(dead_claim);
 }
 
 /// Returns by how many milliseconds the clocks of a node of the plan may have stepped since its claims were made.
@@ -93,10 +95,10 @@ fn set_back(world: &World, seat: Seat) -> u64 {
 
 /// Returns when the claims must be gone, by the clock of their node's primary: one millisecond after their last
 /// millisecond.
-fn due(world: &World, estate: &Estate) -> u64 {
+fn due(world: &World, dead_claim: &DeadClaim) -> u64 {
     let now = world.now();
-    let primary = world.nodes.get(world.failovers.primary(estate.seat));
-    let gone = estate.until.saturating_add(2).saturating_mul(1_000_000);
+    let primary = world.nodes.get(world.failovers.primary(dead_claim.seat));
+    let gone = dead_claim.until.saturating_add(2).saturating_mul(1_000_000);
     primary.map_or(u64::MAX, |node| node.clock().when(now, gone))
 }
 
@@ -104,14 +106,14 @@ fn due(world: &World, estate: &Estate) -> u64 {
 #[cold]
 pub(crate) fn look(world: &mut World) {
     let now = world.now();
-    for mut estate in world.estates.take_due(now) {
-        let primary = world.failovers.primary(estate.seat);
+    for mut dead_claim in world.dead_claims.take_due(now) {
+        let primary = world.failovers.primary(dead_claim.seat);
         let node = world.node(primary);
         let (is_awake, wall) = (node.is_up() && node.paused_until() <= now, node.wall(now).0);
-        if !is_awake || wall <= estate.until {
+        if !is_awake || wall <= dead_claim.until {
             // The clock may have been stepped since.
-            estate.due = due(world, &estate).max(now + LATER);
-            world.estates.put(estate);
+            dead_claim.due = due(world, &dead_claim).max(now + LATER);
+            world.dead_claims.put(dead_claim);
             continue;
         }
         let micros = world.micros(primary);
@@ -119,14 +121,14 @@ pub(crate) fn look(world: &mut World) {
             let Ok(name) = Name::new(&text) else { continue };
             let claims = world.servers.claims(primary, micros, &name).into_iter();
             let mut owners = claims.filter_map(|(owner, _)| owner);
-            if owners.any(|owner| world.estates.is_of(owner, estate.process)) {
+            if owners.any(|owner| world.dead_claims.is_of(owner, dead_claim.process)) {
                 let name = world.history.name(&text);
                 world.history.overdue.push(Overdue {
                     at: now,
                     node: primary.get(),
                     name,
-                    process: estate.process,
-                    died: estate.died,
+                    process: dead_claim.process,
+                    died: dead_claim.died,
                 });
             }
         }

@@ -41,14 +41,14 @@ const NEAR: Duration = Duration::from_millis(1);
 /// Without it, two processes that alternate on a lock would each subscribe to five nodes and unsubscribe again for
 /// every hold, and send two rounds before they can wait.
 #[derive(Debug, Default)]
-pub(crate) struct Rests {
+pub(crate) struct ContendedLocks {
     /// Whether anything is remembered. If not, which is usual, an uncontended acquisition locks no mutex.
     is_used: AtomicBool,
-    all: Mutex<BTreeMap<Arc<str>, Rest>>,
+    all: Mutex<BTreeMap<Arc<str>, ContendedLock>>,
 }
 
 #[derive(Debug)]
-struct Rest {
+struct ContendedLock {
     ears: Option<WakeUps>,
     courtesy: Courtesy,
     /// Members that released the lock, each with the number of messages received before the release was sent.
@@ -129,8 +129,8 @@ impl Remembered {
     }
 }
 
-impl Rests {
-    /// Keeps these subscriptions. Returns the time at which the keeper must call [`Rests::end_due`].
+impl ContendedLocks {
+    /// Keeps these subscriptions. Returns the time at which the keeper must call [`ContendedLocks::end_due`].
     pub(crate) fn put(&self, now: Time, key: &Arc<str>, mut ears: WakeUps) -> Time {
         ears.rest();
         let until = now + SPAN;
@@ -187,7 +187,12 @@ impl Rests {
         });
     }
 
-    fn change<T>(&self, now: Time, key: &Arc<str>, change: impl FnOnce(&mut Rest) -> T) -> T {
+    fn change<T>(
+        &self,
+        now: Time,
+        key: &Arc<str>,
+        change: impl FnOnce(&mut ContendedLock) -> T,
+    ) -> T {
         let mut all = self.all.lock();
         // Drop it without the mutex: ending a subscription runs code of the transport, which may call back.
         let mut ended = None;
@@ -196,7 +201,7 @@ impl Rests {
             let oldest = oldest.map(|(key, _)| key.clone());
             ended = oldest.and_then(|oldest| all.remove(&oldest));
         }
-        let rest = all.entry(key.clone()).or_insert_with(|| Rest {
+        let rest = all.entry(key.clone()).or_insert_with(|| ContendedLock {
             ears: None,
             courtesy: Courtesy::default(),
             released: Vec::new(),
@@ -247,7 +252,7 @@ impl Rests {
         self.end(|_| true);
     }
 
-    fn end(&self, is_over: impl Fn(&Rest) -> bool) {
+    fn end(&self, is_over: impl Fn(&ContendedLock) -> bool) {
         if !self.is_used.load(Ordering::Acquire) {
             return;
         }
@@ -262,7 +267,7 @@ impl Rests {
         drop(over);
     }
 
-    /// When to call [`Rests::end_due`].
+    /// When to call [`ContendedLocks::end_due`].
     pub(crate) fn poll_timeout(&self) -> Time {
         if !self.is_used.load(Ordering::Acquire) {
             return Time::NEVER;
@@ -287,11 +292,11 @@ mod tests {
 
     #[test]
     fn a_release_that_ends_before_the_first_member_replies_does_not_make_it_near() {
-        let (rests, key) = (Rests::default(), Arc::from("a"));
+        let (contended, key) = (ContendedLocks::default(), Arc::from("a"));
         let near = |took, first_took| {
             let took = Duration::from_micros(took);
-            rests.released(Time::ZERO, &key, took, shown(2, Answers::All, first_took));
-            rests.take(&key).unwrap().shown.has_collisions()
+            contended.released(Time::ZERO, &key, took, shown(2, Answers::All, first_took));
+            contended.take(&key).unwrap().shown.has_collisions()
         };
         assert!(!near(300, None), "it has never replied");
         assert!(near(300, Some(200)));

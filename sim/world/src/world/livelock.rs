@@ -4,7 +4,7 @@
 /// The number of occurrences so far, and the number that is allowed by now. An occurrence is an event, a step of a task,
 /// or a use of a clock, a timer, randomness or the network.
 #[derive(Clone, Copy, Debug)]
-pub struct Effort {
+pub struct LivelockDetector {
     spent: u64,
     max: u64,
     /// The bound at true time 0.
@@ -19,9 +19,9 @@ const AT_ONCE: u64 = 5_000_000;
 /// fifteen nodes without any pause need some thousands.
 const EACH_MILLI: u64 = 100_000;
 
-impl Default for Effort {
+impl Default for LivelockDetector {
     fn default() -> Self {
-        Effort {
+        LivelockDetector {
             spent: 0,
             max: AT_ONCE,
             base: AT_ONCE,
@@ -29,7 +29,7 @@ impl Default for Effort {
     }
 }
 
-impl Effort {
+impl LivelockDetector {
     /// Counts one more occurrence. Returns whether that is too much. If so, it allows as much again, so that the run
     /// can be ended.
     #[inline]
@@ -58,14 +58,15 @@ mod tests {
 
     #[test]
     fn what_happens_at_once_is_bounded_and_time_that_passes_allows_more() {
-        let mut effort = Effort::default();
-        let spend = |effort: &mut Effort, max: u64| (0..max).any(|_| effort.is_too_much());
-        assert!(!spend(&mut effort, AT_ONCE));
-        assert!(effort.is_too_much());
-        assert!(!spend(&mut effort, AT_ONCE));
-        let mut effort = Effort::default();
-        effort.advance(10 << 20);
-        assert!(!spend(&mut effort, AT_ONCE + 10 * EACH_MILLI));
-        assert!(effort.is_too_much());
+        let mut livelock = LivelockDetector::default();
+        let spend =
+            |livelock: &mut LivelockDetector, max: u64| (0..max).any(|_| livelock.is_too_much());
+        assert!(!spend(&mut livelock, AT_ONCE));
+        assert!(livelock.is_too_much());
+        assert!(!spend(&mut livelock, AT_ONCE));
+        let mut livelock = LivelockDetector::default();
+        livelock.advance(10 << 20);
+        assert!(!spend(&mut livelock, AT_ONCE + 10 * EACH_MILLI));
+        assert!(livelock.is_too_much());
     }
 }
