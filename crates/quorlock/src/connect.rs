@@ -254,7 +254,7 @@ impl LocksBuilder {
     }
 
     /// Creates a client of one server from an existing client of the `redis` crate, in the version of
-    /// [`RedisClient`](crate::transport::RedisClient).
+    /// [`RedisClient`](crate::redis::RedisClient).
     ///
     /// The client's addresses, credentials and database are used, over separate connections: a lock request must
     /// neither wait behind other commands nor be resent automatically. Nothing is sent yet.

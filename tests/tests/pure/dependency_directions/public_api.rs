@@ -220,7 +220,7 @@ fn complete_types(text: &str) -> BTreeSet<String> {
 /// Types that are exhaustive on purpose. Everything in a request must reach the node. A transport that ignored an
 /// unknown part would break a promise of the lock, so it must be changed when a part is added. The other types are
 /// values with a complete set of parts.
-const COMPLETE: [&str; 29] = [
+const COMPLETE: [&str; 30] = [
     // Requests and their parts.
     "Access",
     "Acquire",
@@ -242,6 +242,7 @@ const COMPLETE: [&str; 29] = [
     // What a node reports about itself, and the specification of a node.
     "Applied",
     "Held",
+    "KeyKind",
     "Lineage",
     "Marker",
     "ReadWrite",
@@ -273,7 +274,13 @@ fn public_types_that_may_grow_say_so() {
         let lib = std::fs::read_to_string(src.join("lib.rs")).expect("UTF-8");
         // Users use those parts of the core that the product re-exports.
         let public = if krate == "quorlock-core" {
-            handed_on.clone()
+            let for_stores = FOR_STORES
+                .map(|file| exported(&std::fs::read_to_string(src.join(file)).expect("UTF-8")));
+            handed_on
+                .iter()
+                .cloned()
+                .chain(for_stores.into_iter().flatten())
+                .collect()
         } else {
             exported(&lib)
         };
