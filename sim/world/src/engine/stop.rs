@@ -5,7 +5,7 @@
 //! When the process continues, other processes have acted and messages to it have arrived, but the values that it has
 //! read are out of date.
 //!
-//! So the rest of the world runs from within that use: [`go_on_without`] contains the loop of [`run`](super::run),
+//! So the rest of the world runs from within that use: `go_on_without` contains the loop of [`run`](super::run),
 //! with the stopped step on its stack. Nothing of the process is polled, notified or dropped until the step has ended,
 //! because the step may hold a mutex.
 

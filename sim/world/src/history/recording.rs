@@ -28,7 +28,7 @@ pub struct Recording {
     pub(crate) owners: BTreeMap<OwnerId, Process>,
     pub(crate) names: Vec<Name>,
     /// Acquired names that the history did not know when they were acquired. During the run, their ids begin at
-    /// [`FIRST_ACQUIRED`]: if the history learned them, the run would differ from one that is not recorded.
+    /// `FIRST_ACQUIRED`: if the history learned them, the run would differ from one that is not recorded.
     pub acquired: Vec<Name>,
     /// The open claims of a name on a node, as indices into `claims`. There are several if several clients read.
     pub(crate) open_claims: BTreeMap<(u16, NameId), Vec<usize>>,
