@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use quorlock::Locks;
 use quorlock::transport::{Intercept, RedisConfig, RedisTransport, Request, Transport};
-use quorlock_tests::server::Server;
+use quorlock_testbed::server::Server;
 
 use crate::options::Options;
 use crate::report::{Figure, Target};

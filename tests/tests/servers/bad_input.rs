@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use quorlock::transport::{Cause, NodeConnectError, RedisConfig};
 use quorlock::{AcquireError, ConfigError, ConnectError, Locks, LocksBuilder};
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
 use quorlock_tests::requests::name;
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
 use quorlock_tests::wire::token_key;
 
 server_tests![

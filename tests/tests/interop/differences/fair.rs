@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quorlock::{AcquireError, Locks, RetryPolicy, Task, Time, Timer, TokioRuntime, WallMillis};
-use quorlock_tests::wait::{BOUND, until};
+use quorlock_testbed::wait::{BOUND, until};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
