@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use quorlock::Locks;
 use quorlock::redis::{RedisConfig, Tls};
-use quorlock_tests::certificates::{Authority, Validity, rustls_config};
-use quorlock_tests::server::Server;
+use quorlock_testbed::certificates::{Authority, Validity};
+use quorlock_testbed::server::Server;
+use quorlock_tests::clients::rustls_config;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;

@@ -10,7 +10,7 @@ use axum::Router;
 use axum::routing::get;
 use metrics_exporter_prometheus::PrometheusBuilder;
 use quorlock::{Locks, RetryPolicy};
-use quorlock_tests::server::Server;
+use quorlock_testbed::server::Server;
 use tokio::time::sleep;
 
 const LEASE: Duration = Duration::from_millis(600);
@@ -37,7 +37,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// Runs until the program ends.
 async fn fail_and_work() -> Result<(), Box<dyn std::error::Error>> {
-    let mut servers: Vec<Server> = (0..5).map(|_| Server::start()).collect();
+    let servers: Vec<Server> = (0..5).map(|_| Server::start()).collect();
     let locks = Locks::builder()
         .watchdog_lease(LEASE)
         .longest_lease(2 * LEASE)

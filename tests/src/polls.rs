@@ -23,3 +23,22 @@ pub async fn poll_times<F: Future + ?Sized>(
     })
     .await
 }
+
+/// Runs `work` on a runtime with one thread. Requests that a task sends together are queued before the task of a
+/// connection runs, so they may be batched.
+///
+/// # Panics
+/// Panics if `work` panics, or no thread can be started.
+pub fn on_one_thread<F: Future>(work: impl FnOnce() -> F + Send) -> F::Output
+where
+    F::Output: Send,
+{
+    let run = || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(work())
+    };
+    std::thread::scope(|scope| scope.spawn(run).join().expect("the work panicked"))
+}

@@ -4,7 +4,7 @@ use quorlock_core::message::Channel;
 use quorlock_core::name::Name;
 use redis::FromRedisValue;
 
-use crate::server::Server;
+use quorlock_testbed::server::Server;
 
 /// Returns the key of a name's claim: the name itself.
 #[must_use]

@@ -27,5 +27,5 @@ fn main() {
         clusters::replicas::trials(),
         clusters::steady::trials(),
     ];
-    quorlock_tests::trials::run(trials.into_iter().flatten().collect())
+    quorlock_testbed::trials::run(trials.into_iter().flatten().collect())
 }

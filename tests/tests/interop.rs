@@ -37,7 +37,7 @@ fn main() {
     arguments.test_threads.get_or_insert(AT_ONCE);
     let missing = (!jvm::is_wanted()).then_some("needs a JVM: run tests/interop/run.sh");
     let conclusion =
-        quorlock_tests::trials::conclude(&arguments, trials.flatten().collect(), missing);
+        quorlock_testbed::trials::conclude(&arguments, trials.flatten().collect(), missing);
     if jvm::is_wanted() {
         println!("{}", table::of_all());
     }

@@ -20,5 +20,5 @@ fn main() {
         majorities::moving::trials(),
         majorities::promotions::trials(),
     ];
-    quorlock_tests::trials::run(trials.into_iter().flatten().collect())
+    quorlock_testbed::trials::run(trials.into_iter().flatten().collect())
 }

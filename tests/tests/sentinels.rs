@@ -19,5 +19,5 @@ fn main() {
         sentinels::reached::trials(),
         sentinels::steady::trials(),
     ];
-    quorlock_tests::trials::run(trials.into_iter().flatten().collect())
+    quorlock_testbed::trials::run(trials.into_iter().flatten().collect())
 }

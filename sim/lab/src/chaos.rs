@@ -4,18 +4,18 @@
 //! The command controls everything: it starts the processes, injects the faults of the plan, and writes the history
 //! from what the clients report. All times in a history are readings of the same clock, the clock of the machine.
 
+mod append_log;
 mod backup;
 pub(crate) mod beside;
+mod blocking;
 mod bystanders;
 pub(crate) mod cell;
 mod clients;
 mod clock;
-mod cluster_view;
 mod conductor;
 mod counts;
 mod eviction;
 mod footprint;
-mod guardian;
 pub(crate) mod had;
 mod lateness;
 mod lock_under_test;
@@ -27,7 +27,6 @@ mod node_servers;
 mod plain;
 mod preload;
 mod proxies;
-mod proxy;
 mod queue_log;
 mod records;
 mod redis_cluster;

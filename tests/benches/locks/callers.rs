@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use quorlock_tests::server::Server;
+use quorlock_testbed::server::Server;
 
 use crate::contestant::{Contestants, Each, Who};
 use crate::options::Options;

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::future::join_all;
 use quorlock::{Guard, Locks, NodeTrust};
-use quorlock_tests::server::Server;
+use quorlock_testbed::server::Server;
 use rand::seq::SliceRandom;
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, Value};

@@ -9,8 +9,8 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use quorlock::{Guard, Locks, NodeTrust};
-use quorlock_tests::relay::relay;
-use quorlock_tests::server::Server;
+use quorlock_testbed::relay::relay;
+use quorlock_testbed::server::Server;
 use rand::seq::SliceRandom;
 
 use crate::options::Options;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use quorlock::Locks;
 use quorlock::redis::{RedisConfig, RedisTransport};
-use quorlock_tests::server::Server;
+use quorlock_testbed::server::Server;
 
 use crate::options::Options;
 use crate::report::{Figure, Target};

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use quorlock::Locks;
-use quorlock_tests::server::Server;
+use quorlock_testbed::server::Server;
 
 use crate::herd::calls;
 use crate::options::Options;

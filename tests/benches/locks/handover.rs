@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use quorlock::{Guard, Locks, LocksBuilder, NodeTrust};
-use quorlock_tests::server::Server;
+use quorlock_testbed::server::Server;
 use rand::seq::SliceRandom;
 use rslock::{LockGuard, LockManager};
 use tokio::runtime::{Builder, Handle};

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use quorlock::Locks;
-use quorlock_tests::server::Server;
+use quorlock_testbed::server::Server;
 
 use crate::options::Options;
 use crate::process::{self, Part};

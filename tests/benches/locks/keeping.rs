@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use quorlock::{Guard, Locks};
-use quorlock_tests::server::Server;
+use quorlock_testbed::server::Server;
 
 use crate::options::Options;
 use crate::process::{self, Part};

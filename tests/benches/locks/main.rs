@@ -22,7 +22,7 @@ mod waiters;
 use std::process::ExitCode;
 
 use options::{Command, Options};
-use quorlock_tests::server;
+use quorlock_testbed::server;
 use report::{Figure, Report};
 
 /// One group of figures.

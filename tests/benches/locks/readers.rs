@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use quorlock::redis::{RedisConfig, RedisTransport};
 use quorlock::{Guard, Locks};
-use quorlock_tests::server::Server;
+use quorlock_testbed::server::Server;
 
 use crate::options::Options;
 use crate::report::{Figure, Spread, Target};

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use quorlock_tests::server::Server;
+use quorlock_testbed::server::Server;
 
 use crate::contestant::{Contestants, Each, Who};
 use crate::options::Options;

@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use quorlock::Locks;
 use quorlock::redis::{RedisConfig, RedisTransport};
 use quorlock::transport::{Intercept, Request, Transport};
-use quorlock_tests::server::Server;
+use quorlock_testbed::server::Server;
 
 use crate::options::Options;
 use crate::report::{Figure, Target};

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
 
-use quorlock_tests::cluster::Cluster;
-use quorlock_tests::sentinels::{NAME, SentinelGroup};
-use quorlock_tests::server::Server;
+use quorlock_testbed::cluster::Cluster;
+use quorlock_testbed::sentinels::{NAME, SentinelGroup};
+use quorlock_testbed::server::Server;
 use rand::RngExt;
 use rand::rngs::StdRng;
 
@@ -88,7 +88,7 @@ impl World {
     fn kill(&mut self, shard: usize) -> &'static str {
         let primary = self.primary(shard);
         let replica = self.cluster.replica_of(primary);
-        self.cluster.node_mut(primary).kill();
+        self.cluster.nodes()[primary].kill();
         self.cluster.wait_for_promotion(replica);
         self.cluster.mend();
         "primaries killed"
@@ -106,7 +106,7 @@ impl World {
         node.command::<i64>(&["CLIENT", "KILL", "TYPE", "master"]);
         let millis = self.random.random_range(500..3_000);
         std::thread::sleep(Duration::from_millis(millis));
-        self.cluster.node_mut(primary).kill();
+        self.cluster.nodes()[primary].kill();
         self.cluster.wait_for_promotion(replica);
         self.cluster.nodes()[replica].command::<()>(&["CONFIG", "SET", "masterauth", ""]);
         self.cluster.mend();
@@ -119,7 +119,7 @@ impl World {
         let dead = [shard, (shard + 1) % 3].map(|shard| self.primary(shard));
         let replicas = dead.map(|primary| self.cluster.replica_of(primary));
         for primary in dead {
-            self.cluster.node_mut(primary).kill();
+            self.cluster.nodes()[primary].kill();
         }
         for replica in replicas {
             let takeover = ["CLUSTER", "FAILOVER", "TAKEOVER"];
@@ -186,7 +186,7 @@ impl World {
     fn fail_the_group_over(&mut self, _: usize) -> &'static str {
         let before = self.group.settle();
         if self.random.random_range(0..2) == 0 {
-            self.group.server_mut(before).kill();
+            self.group.servers()[before].kill();
         }
         // Elections of sentinels may fail for minutes, because each sentinel waits longer for the others. The failover
         // is requested until it succeeds.

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use quorlock::{Locks, LocksBuilder};
+use quorlock_testbed::cluster::Cluster;
+use quorlock_testbed::sentinels::SentinelGroup;
+use quorlock_testbed::server::Server;
 use quorlock_tests::clients::{hasty, settings};
-use quorlock_tests::cluster::Cluster;
-use quorlock_tests::sentinels::SentinelGroup;
-use quorlock_tests::server::Server;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 

@@ -5,8 +5,8 @@ use std::net::{Shutdown, TcpStream};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use quorlock_tests::relay::relay;
-use quorlock_tests::server::Server;
+use quorlock_testbed::relay::relay;
+use quorlock_testbed::server::Server;
 
 use crate::Failure;
 

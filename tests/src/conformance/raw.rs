@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
-use crate::wait::BOUND;
+use quorlock_testbed::wait::BOUND;
 
 /// The replies of a server, one after another.
 pub(super) struct Replies(BufReader<TcpStream>);

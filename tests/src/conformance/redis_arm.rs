@@ -22,9 +22,9 @@ use super::arm::{Arm, Looks, MarkerLooks};
 use super::names::channels;
 use super::raw::Replies;
 use super::step::Plant;
-use crate::server::Server;
-use crate::wait::BOUND;
 use crate::wire;
+use quorlock_testbed::server::Server;
+use quorlock_testbed::wait::BOUND;
 
 /// ARGV[1]: milliseconds. Ages every key by this time, and deletes keys that would have expired.
 const AGE: &str = "

@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 use redis_sim::{Dataset, Server as Simulated, SessionId, WallMicros};
 
 use super::raw::{Replies, request_len};
-use crate::server::Server;
+use quorlock_testbed::server::Server;
 
 /// Returns all keys with their content and when they expire.
 const STATE: &str = concat!(

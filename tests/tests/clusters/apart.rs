@@ -5,10 +5,10 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use quorlock::redis::RedisConfig;
 use quorlock::{Guard, Locks};
+use quorlock_testbed::cluster::Cluster;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::BOUND;
 use quorlock_tests::clients::{settings, until_renewed};
-use quorlock_tests::cluster::Cluster;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::BOUND;
 
 use super::stage::{client, cluster};
 

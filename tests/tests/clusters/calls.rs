@@ -5,10 +5,10 @@ use std::time::Instant;
 use quorlock_core::message::{AcquireReply, Mode, Renew, RenewReply, Reply, Request, Retention};
 use quorlock_core::transport::{Call, Cause, Execution, Transport};
 use quorlock_redis::RedisTransport;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::BOUND;
 use quorlock_tests::clients::hasty;
 use quorlock_tests::requests::{self, RETENTION};
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::BOUND;
 
 use super::stage::cluster;
 

@@ -5,13 +5,13 @@ use std::time::Instant;
 use quorlock::redis::{RedisTransport, Tls};
 use quorlock::transport::{Cause, Execution, Request, Transport};
 use quorlock::{ConfigError, ConnectError, Locks, NodeTrust};
-use quorlock_tests::certificates::{Authority, Validity};
+use quorlock_testbed::certificates::{Authority, Validity};
+use quorlock_testbed::cluster::Cluster;
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::{BOUND, until, wait_until};
 use quorlock_tests::clients::{hasty, patient_client, settings};
-use quorlock_tests::cluster::Cluster;
 use quorlock_tests::requests;
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::{BOUND, until, wait_until};
 
 use super::stage::cluster;
 
@@ -47,7 +47,7 @@ async fn every_node_leads_to_all_of_them() {
 
 async fn a_first_node_that_is_dead_or_stopped_does_no_harm() {
     let cluster = cluster().await;
-    let (mut dead, silent) = (Server::start(), Server::start());
+    let (dead, silent) = (Server::start(), Server::start());
     dead.kill();
     // The node accepts connections and answers nothing.
     silent.pause();
@@ -62,8 +62,8 @@ async fn a_first_node_that_is_dead_or_stopped_does_no_harm() {
 }
 
 async fn nodes_that_are_all_dead_are_told() {
-    let mut dead = [Server::start(), Server::start()];
-    dead.iter_mut().for_each(Server::kill);
+    let dead = [Server::start(), Server::start()];
+    dead.iter().for_each(Server::kill);
     let [one, two] = dead.each_ref().map(Server::port);
     let address = format!("redis+cluster://u:s3cret@127.0.0.1:{one},127.0.0.1:{two}");
     let error = settings().connect(&address).await.unwrap_err();
@@ -158,7 +158,7 @@ async fn nodes_are_found_however_they_call_themselves() {
 
 /// Returns a port at which no server listens.
 fn unused_port() -> String {
-    let mut server = Server::start();
+    let server = Server::start();
     server.kill();
     server.port().to_string()
 }
@@ -256,7 +256,9 @@ async fn a_cluster_is_spoken_to_under_tls() {
     let text = |path: &std::path::Path| path.display().to_string();
     let (certificate, key, believed) =
         (text(&files.certificate), text(&files.key), text(&believed));
-    let node = Server::start_encrypted_in_cluster(&[
+    let node = Server::start_encrypted(&[
+        "--cluster-enabled",
+        "yes",
         "--tls-cert-file",
         &certificate,
         "--tls-key-file",

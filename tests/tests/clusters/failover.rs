@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use quorlock::Guard;
+use quorlock_testbed::cluster::Cluster;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::{BOUND, until};
 use quorlock_tests::clients::{hand_over, is_claimed_by, waiter};
-use quorlock_tests::cluster::Cluster;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::{BOUND, until};
 
 use super::stage::{claimed_at, client, cluster, listens};
 
@@ -52,7 +52,7 @@ async fn a_failover_on_request_moves_holds_and_wake_ups() {
 }
 
 async fn a_hold_lives_through_the_death_of_its_primary_and_waiters_are_served() {
-    let mut cluster = cluster().await;
+    let cluster = cluster().await;
     let (ours, theirs) = (client(&cluster).await, client(&cluster).await);
     let primaries = cluster.primaries();
     let (dies, lives) = (primaries[0], primaries[1]);
@@ -66,7 +66,7 @@ async fn a_hold_lives_through_the_death_of_its_primary_and_waiters_are_served() 
     listens(&cluster, dies, &held).await;
 
     let began = Instant::now();
-    cluster.node_mut(dies).kill();
+    cluster.nodes()[dies].kill();
     let free = waiter(&theirs.lock(&free));
     tokio::task::block_in_place(|| cluster.wait_for_promotion(replica));
     let promoted = Instant::now();

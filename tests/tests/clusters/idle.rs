@@ -3,12 +3,12 @@
 use std::time::Instant;
 
 use quorlock::redis::RedisTransport;
+use quorlock_testbed::cluster::Cluster;
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::until;
 use quorlock_tests::clients::hasty;
-use quorlock_tests::cluster::Cluster;
 use quorlock_tests::requests;
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::until;
 
 use super::stage::{cluster, statistic};
 

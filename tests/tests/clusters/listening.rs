@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use quorlock::redis::RedisTransport;
 use quorlock::transport::{Channel, Transport};
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::{BOUND, until};
 use quorlock_tests::clients::{hasty, waiter};
 use quorlock_tests::heard::Heard;
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::{BOUND, until};
 
 use super::stage::{client, cluster, listeners, listens_in_both_ways, release_channel, statistic};
 

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use quorlock::operate::Summary;
 use quorlock::{AcquireError, ConfigError};
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::{BOUND, until};
 use quorlock_tests::clients::{settings, until_renewed};
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::{BOUND, until};
 
 use super::stage::{claimed_at, client, cluster};
 

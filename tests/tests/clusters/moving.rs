@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use quorlock_testbed::cluster::Cluster;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::{BOUND, until};
 use quorlock_tests::clients::{settings, until_renewed};
-use quorlock_tests::cluster::Cluster;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::{BOUND, until};
 
 use super::stage::{claimed_at, client, cluster, listens};
 

@@ -5,12 +5,12 @@ use std::time::Duration;
 use quorlock::RetryPolicy;
 use quorlock::redis::RedisTransport;
 use quorlock::transport::Transport;
+use quorlock_testbed::cluster::Cluster;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::until;
 use quorlock_tests::clients::{hand_over, hasty, settings, waiter};
-use quorlock_tests::cluster::Cluster;
 use quorlock_tests::heard::Heard;
 use quorlock_tests::requests;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::until;
 
 use super::stage::{client, cluster, listens_in_both_ways, release_channel};
 

@@ -3,17 +3,17 @@
 use std::sync::OnceLock;
 
 use quorlock::{Guard, Locks};
+use quorlock_testbed::cluster::Cluster;
+use quorlock_testbed::server::Server;
+use quorlock_testbed::wait::until;
 use quorlock_tests::clients::{claim_of, patient_client};
-use quorlock_tests::cluster::Cluster;
-use quorlock_tests::server::Server;
-use quorlock_tests::wait::until;
 use tokio::sync::{Mutex, MutexGuard};
 
 /// Returns the cluster for this test alone, with all of its processes running.
 pub(crate) async fn cluster() -> MutexGuard<'static, Cluster> {
     static CLUSTER: OnceLock<Mutex<Cluster>> = OnceLock::new();
     let cluster = CLUSTER.get_or_init(|| Mutex::new(Cluster::start()));
-    let mut cluster = cluster.lock().await;
+    let cluster = cluster.lock().await;
     tokio::task::block_in_place(|| cluster.mend());
     cluster
 }

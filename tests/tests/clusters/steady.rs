@@ -1,8 +1,8 @@
 //! Measures what the address of a cluster costs without faults.
 
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
 use quorlock_tests::clients::settings;
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
 use quorlock_tests::steady::{LOCKS, measure, took};
 
 use super::stage::{client, cluster};

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use libtest_mimic::Trial;
-use quorlock_tests::wait::{BOUND, until};
+use quorlock_testbed::wait::{BOUND, until};
 use tokio::time::timeout;
 
 use super::mode::Mode;

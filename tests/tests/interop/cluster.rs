@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use libtest_mimic::Trial;
 use quorlock::Locks;
-use quorlock_tests::cluster::Cluster;
-use quorlock_tests::server::Server;
-use quorlock_tests::trials::trial;
-use quorlock_tests::wait::{BOUND, until};
+use quorlock_testbed::cluster::Cluster;
+use quorlock_testbed::server::Server;
+use quorlock_testbed::trials::trial;
+use quorlock_testbed::wait::{BOUND, until};
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::timeout;
 
@@ -41,7 +41,7 @@ pub(crate) fn trials(version: &'static Version) -> Vec<Trial> {
 async fn cluster() -> MutexGuard<'static, Cluster> {
     static CLUSTER: OnceLock<Mutex<Cluster>> = OnceLock::new();
     let cluster = CLUSTER.get_or_init(|| Mutex::new(Cluster::start()));
-    let mut cluster = cluster.lock().await;
+    let cluster = cluster.lock().await;
     tokio::task::block_in_place(|| cluster.mend());
     cluster
 }

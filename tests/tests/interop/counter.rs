@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use libtest_mimic::Trial;
 
-use quorlock_tests::wait::BOUND;
+use quorlock_testbed::wait::BOUND;
 use redis::AsyncConnectionConfig;
 use redis::aio::MultiplexedConnection as Connection;
 

@@ -10,8 +10,8 @@ mod read_write;
 mod tokens;
 
 use libtest_mimic::Trial;
+use quorlock_testbed::trials::trial;
 use quorlock_tests::clients::claim_of;
-use quorlock_tests::trials::trial;
 
 use super::mode::Mode;
 use super::party::Party;

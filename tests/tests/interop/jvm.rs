@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use quorlock_tests::server::wait_until_gone;
+use quorlock_testbed::server::wait_until_gone;
 use tokio::sync::oneshot;
 
 use super::stage::WATCHDOG;

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use libtest_mimic::Trial;
-use quorlock_tests::wait::BOUND;
+use quorlock_testbed::wait::BOUND;
 use tokio::time::timeout;
 
 use super::cases::{Held, SOON, outlive_a_lease, wait_for_it};

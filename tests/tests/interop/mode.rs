@@ -1,7 +1,7 @@
 //! The locks of the family, which are the rows of the table.
 
 use quorlock::{ConfigError, Lock, Owner};
-use quorlock_tests::server::Server;
+use quorlock_testbed::server::Server;
 
 use super::stage::servers;
 

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use quorlock_tests::wait::BOUND;
+use quorlock_testbed::wait::BOUND;
 
 use super::jvm::{Answer, Exception, Jvm};
 

@@ -4,10 +4,10 @@ use std::sync::OnceLock;
 
 use libtest_mimic::Trial;
 use quorlock::Locks;
-use quorlock_tests::sentinels::{NAME, SentinelGroup};
-use quorlock_tests::server::Server;
-use quorlock_tests::trials::trial;
-use quorlock_tests::wait::{BOUND, until, wait_until};
+use quorlock_testbed::sentinels::{NAME, SentinelGroup};
+use quorlock_testbed::server::Server;
+use quorlock_testbed::trials::trial;
+use quorlock_testbed::wait::{BOUND, until, wait_until};
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::timeout;
 
@@ -32,7 +32,7 @@ pub(crate) fn trials(version: &'static Version) -> Vec<Trial> {
 async fn group() -> MutexGuard<'static, SentinelGroup> {
     static GROUP: OnceLock<Mutex<SentinelGroup>> = OnceLock::new();
     let group = GROUP.get_or_init(|| Mutex::new(SentinelGroup::start()));
-    let mut group = group.lock().await;
+    let group = group.lock().await;
     group.mend();
     group
 }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use quorlock::redis::RedisConfig;
 use quorlock::{Locks, LocksBuilder};
-use quorlock_tests::server::Server;
-use quorlock_tests::wait::{BOUND, until};
+use quorlock_testbed::server::Server;
+use quorlock_testbed::wait::{BOUND, until};
 
 use super::jvm::Jvm;
 use super::mode::Mode;

@@ -6,7 +6,7 @@ use std::future::Future;
 use std::sync::{Mutex, PoisonError};
 
 use libtest_mimic::Trial;
-use quorlock_tests::trials::trial;
+use quorlock_testbed::trials::trial;
 
 use super::mode::Mode;
 use super::stage::{Side, Stage};

@@ -1,8 +1,8 @@
 //! Tests invalid majorities, and their errors.
 
 use quorlock::{AcquireError, ConfigError, ConnectError, NodeTrust};
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
 
 use super::stage::{LONGEST, cluster, shards, watching};
 
@@ -70,7 +70,7 @@ async fn what_is_no_cluster_has_no_shards() {
         error.to_string().contains("a cluster has none but 0"),
         "{error}"
     );
-    let mut dead = Server::start();
+    let dead = Server::start();
     dead.kill();
     let gone = format!("redis+cluster://u:s3cret@127.0.0.1:{}", dead.port());
     let error = wrong(&gone, 3).await;

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::BOUND;
 use quorlock_tests::clients::until_renewed;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::BOUND;
 
 use super::stage::{
     LONGEST, claimed_on, cluster, counts, key, primary_of, shards, until_counts, until_on_all,
@@ -23,7 +23,7 @@ server_tests![
 const SOON: Duration = LONGEST;
 
 async fn a_majority_grants_soon_after_the_death_of_a_primary_and_a_hold_lives_on() {
-    let mut cluster = cluster().await;
+    let cluster = cluster().await;
     let (ours, theirs) = (shards(&cluster).await, shards(&cluster).await);
     let guard = ours.lock("held").acquire().await.unwrap();
     until_on_all(&cluster, "held", &guard).await;
@@ -38,7 +38,7 @@ async fn a_majority_grants_soon_after_the_death_of_a_primary_and_a_hold_lives_on
         let replica = cluster.replica_of(dies);
         until_replicated(&cluster, dies);
         let began = Instant::now();
-        cluster.node_mut(dies).kill();
+        cluster.nodes()[dies].kill();
         // Locks of clients with connections to the primary, and of a new client.
         let used = theirs.lock("used").acquire().await.unwrap();
         let first = began.elapsed();
@@ -86,7 +86,7 @@ async fn a_majority_grants_soon_after_the_death_of_a_primary_and_a_hold_lives_on
 }
 
 async fn a_promoted_replica_votes_again_after_one_longest_lease() {
-    let mut cluster = cluster().await;
+    let cluster = cluster().await;
     let locks = shards(&cluster).await;
     let guard = locks.lock("first").acquire().await.unwrap();
     until_on_all(&cluster, "first", &guard).await;
@@ -94,7 +94,7 @@ async fn a_promoted_replica_votes_again_after_one_longest_lease() {
     let (dies, stops) = (primary_of(&cluster, 0), primary_of(&cluster, 1));
     let replica = cluster.replica_of(dies);
     until_replicated(&cluster, dies);
-    cluster.node_mut(dies).kill();
+    cluster.nodes()[dies].kill();
     tokio::task::block_in_place(|| cluster.wait_for_promotion(replica));
     let promoted = Instant::now();
     // The shard receives the request and has the claim, but its vote does not count, so without another shard there is no
@@ -123,14 +123,14 @@ async fn a_promoted_replica_votes_again_after_one_longest_lease() {
 
 /// No lock is used after the failover, so only the clients' probes can find the promoted replica.
 async fn a_promoted_replica_that_no_client_uses_votes_again_too() {
-    let mut cluster = cluster().await;
+    let cluster = cluster().await;
     let locks = shards(&cluster).await;
     let guard = locks.lock("before").acquire().await.unwrap();
     guard.release().await.unwrap();
     let (dies, stops) = (primary_of(&cluster, 0), primary_of(&cluster, 1));
     let replica = cluster.replica_of(dies);
     until_replicated(&cluster, dies);
-    cluster.node_mut(dies).kill();
+    cluster.nodes()[dies].kill();
     tokio::task::block_in_place(|| cluster.wait_for_promotion(replica));
     until_counts(&cluster, 0).await;
     cluster.nodes()[stops].pause();

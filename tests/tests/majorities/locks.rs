@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use quorlock::operate::Summary;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::{BOUND, until};
 use quorlock_tests::clients::until_renewed;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::{BOUND, until};
 
 use super::stage::{
     LONGEST, TAGS, claimed_on, cluster, counts, key, primary_of, shards, until_on_all,

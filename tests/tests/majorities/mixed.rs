@@ -3,12 +3,12 @@
 use std::time::Instant;
 
 use quorlock::Locks;
+use quorlock_testbed::cluster::Cluster;
+use quorlock_testbed::sentinels::SentinelGroup;
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::{BOUND, until};
 use quorlock_tests::clients::{is_claimed_by, until_renewed};
-use quorlock_tests::cluster::Cluster;
-use quorlock_tests::sentinels::SentinelGroup;
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::{BOUND, until};
 
 use super::stage::{LONGEST, cluster, key, primary_of, until_replicated, watching};
 
@@ -21,8 +21,8 @@ async fn mixed(cluster: &Cluster, group: &SentinelGroup, server: &Server) -> Loc
 }
 
 async fn a_server_a_group_and_a_cluster_are_one_majority() {
-    let mut cluster = cluster().await;
-    let mut group = tokio::task::block_in_place(|| SentinelGroup::start_of(2, 3));
+    let cluster = cluster().await;
+    let group = tokio::task::block_in_place(|| SentinelGroup::start_of(2, 3));
     let server = Server::start();
     let (ours, theirs) = (
         mixed(&cluster, &group, &server).await,
@@ -50,7 +50,7 @@ async fn a_server_a_group_and_a_cluster_are_one_majority() {
         until_renewed(&guard).await;
     };
     let began = Instant::now();
-    group.server_mut(leads).kill();
+    group.servers()[leads].kill();
     works("the primary of the group", began).await;
     let _ = tokio::task::block_in_place(|| group.wait_for_another(leads));
     let promoted = Instant::now();
@@ -62,7 +62,7 @@ async fn a_server_a_group_and_a_cluster_are_one_majority() {
     until_replicated(&cluster, primary);
     let replica = cluster.replica_of(primary);
     let began = Instant::now();
-    cluster.node_mut(primary).kill();
+    cluster.nodes()[primary].kill();
     works("the primary of the shard", began).await;
     tokio::task::block_in_place(|| cluster.wait_for_promotion(replica));
     assert!(guard.is_held() && !waiter.is_finished());

@@ -1,8 +1,8 @@
 //! Tests slots of shards that move to other primaries.
 
 use quorlock::{ConfigError, ConnectError};
+use quorlock_testbed::server_tests;
 use quorlock_tests::clients::until_renewed;
-use quorlock_tests::server_tests;
 
 use super::stage::{
     LONGEST, TAGS, claimed_on, cluster, counts, primary_of, shards, until_on_all, watching,

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use quorlock::Lost;
-use quorlock_tests::cluster::Cluster;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::{BOUND, until};
+use quorlock_testbed::cluster::Cluster;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::{BOUND, until};
 
 use super::stage::{
     LONGEST, claimed_on, cluster, key, primary_of, shards, shards_by, until_on_all,

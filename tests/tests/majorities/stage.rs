@@ -4,9 +4,9 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use quorlock::{Guard, Locks, LocksBuilder};
+use quorlock_testbed::cluster::Cluster;
+use quorlock_testbed::wait::{BOUND, until};
 use quorlock_tests::clients;
-use quorlock_tests::cluster::Cluster;
-use quorlock_tests::wait::{BOUND, until};
 use tokio::sync::{Mutex, MutexGuard};
 
 /// The tags under which a majority of three shards keeps names.
@@ -24,7 +24,7 @@ pub(crate) async fn cluster() -> MutexGuard<'static, Cluster> {
     static CLUSTER: OnceLock<Mutex<Cluster>> = OnceLock::new();
     let options = ["--cluster-require-full-coverage", "no"];
     let cluster = CLUSTER.get_or_init(|| Mutex::new(Cluster::start_with(&options)));
-    let mut cluster = cluster.lock().await;
+    let cluster = cluster.lock().await;
     tokio::task::block_in_place(|| {
         cluster.mend();
         for primary in cluster.primaries() {

@@ -7,6 +7,7 @@ mod floors;
 mod public_api;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -225,6 +226,7 @@ fn nothing_that_runs_in_production_knows_the_simulator_or_its_tools() {
             "quorlock-sim-world",
             "quorlock-sim-check",
             "quorlock-sim-lab",
+            "quorlock-testbed",
             "quorlock-tests",
         ] {
             assert!(!needs.contains(tool), "{name} depends on {tool}");
@@ -241,9 +243,52 @@ fn only_the_adapter_chaos_and_the_tests_speak_to_redis() {
         .map(|(name, _)| name.as_str());
     assert_eq!(
         speakers.collect::<Vec<_>>(),
-        // Chaos stops servers, and breaks the locks of other libraries.
-        ["quorlock-redis", "quorlock-sim-lab", "quorlock-tests"]
+        // Chaos breaks the data of servers, and the locks of other libraries.
+        [
+            "quorlock-redis",
+            "quorlock-sim-lab",
+            "quorlock-testbed",
+            "quorlock-tests"
+        ]
     );
+}
+
+#[test]
+fn the_test_bed_knows_no_lock_and_no_simulator() {
+    assert_eq!(
+        ours(&workspace(), "quorlock-testbed", &ANY_KIND),
+        BTreeSet::new()
+    );
+}
+
+/// A second test bed begins with a server that is started elsewhere.
+#[test]
+fn only_the_test_bed_starts_servers() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut folders: Vec<PathBuf> = ["benches", "crates", "fuzz", "sim", "testbed", "tests"]
+        .map(|folder| root.join(folder))
+        .into_iter()
+        .filter(|folder| folder.is_dir())
+        .collect();
+    let mut starters = BTreeSet::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() && !path.ends_with("target") {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                let text = std::fs::read_to_string(&path).expect("a file of text");
+                // The quotes are separate, so that this file is none of them.
+                if text.contains(concat!('"', "redis-server", '"')) {
+                    let path = path.strip_prefix(&root).expect("below the root");
+                    let mut parts = path.components();
+                    let part = parts.next().expect("a folder");
+                    starters.insert(part.as_os_str().to_string_lossy().into_owned());
+                }
+            }
+        }
+    }
+    assert_eq!(starters, BTreeSet::from(["testbed".to_owned()]));
 }
 
 #[test]

@@ -4,10 +4,10 @@ use std::cell::RefCell;
 use std::process::Command;
 
 use quorlock::Locks;
+use quorlock_testbed::wait::wait_until;
 use quorlock_tests::conformance::{Cases, Coverage, RedisArm, SpecArm, agree, names, sequences};
 use quorlock_tests::requests::wall_clock;
 use quorlock_tests::simulated::Simulated;
-use quorlock_tests::wait::wait_until;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_scripts_in_the_embedded_interpreter_agree_with_the_specification() {

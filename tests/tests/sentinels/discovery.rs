@@ -6,11 +6,11 @@ use quorlock::redis::NodeConnectError;
 use quorlock::transport::Cause;
 use quorlock::{ConfigError, ConnectError, Locks};
 use quorlock_redis::advice;
+use quorlock_testbed::sentinels::{NAME, SentinelGroup};
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::BOUND;
 use quorlock_tests::clients::{hasty, is_claimed_by, settings};
-use quorlock_tests::sentinels::{NAME, SentinelGroup};
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::BOUND;
 
 use super::stage::{client, group};
 
@@ -45,7 +45,7 @@ async fn dead_and_stopped_sentinels_are_passed_over() {
     let [first, second, third] = group.sentinels() else {
         panic!("there are three")
     };
-    let mut dead = Server::start();
+    let dead = Server::start();
     dead.kill();
     first.pause();
     let address = group.address_by(&[&dead, first, second, third]);
@@ -88,8 +88,8 @@ async fn an_unknown_name_is_named() {
 }
 
 async fn sentinels_that_are_all_gone_are_named() {
-    let mut dead = [Server::start(), Server::start()];
-    dead.iter_mut().for_each(Server::kill);
+    let dead = [Server::start(), Server::start()];
+    dead.iter().for_each(Server::kill);
     let ports = dead.each_ref().map(Server::port);
     let address = format!(
         "redis+sentinel://:s3cret@127.0.0.1:{},127.0.0.1:{}/{NAME}",

@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
+use quorlock_testbed::server_tests;
 use quorlock_tests::page::{block, masked};
-use quorlock_tests::server_tests;
 
 use super::stage::group;
 

@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 
 use quorlock::Guard;
+use quorlock_testbed::sentinels::{NAME, SentinelGroup, named_by, role};
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::patiently;
+use quorlock_testbed::wait::{BOUND, until};
 use quorlock_tests::clients::{hand_over, is_claimed_by, waiter};
-use quorlock_tests::sentinels::{NAME, SentinelGroup, named_by, patiently, role};
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::{BOUND, until};
 
 use super::stage::{client, group};
 
@@ -64,7 +65,7 @@ fn promotion(group: &SentinelGroup, before: usize) -> Promotion {
 }
 
 async fn a_hold_lives_through_the_death_of_its_primary_and_waiters_are_served() {
-    let mut group = group().await;
+    let group = group().await;
     let (ours, theirs) = (client(&group).await, client(&group).await);
     let lock = ours.lock("held").lease(LEASE / 2);
     let guard = lock.acquire().await.unwrap();
@@ -73,7 +74,7 @@ async fn a_hold_lives_through_the_death_of_its_primary_and_waiters_are_served() 
 
     let before = group.settle();
     let began = Instant::now();
-    group.server_mut(before).kill();
+    group.servers()[before].kill();
     let free = waiter(&theirs.lock("free"));
     let promoted = tokio::task::block_in_place(|| promotion(&group, before));
     let (other, served) = free.await.unwrap();
@@ -164,13 +165,13 @@ async fn a_failover_on_request_moves_holds_and_wake_ups() {
 }
 
 async fn the_group_fails_over_without_its_first_sentinel() {
-    let mut group = group().await;
+    let group = group().await;
     let ours = client(&group).await;
     let guard = ours.lock("held").lease(LEASE).acquire().await.unwrap();
     replicated(&group, "held", &guard).await;
     let before = group.settle();
-    group.sentinel_mut(0).kill();
-    group.server_mut(before).pause();
+    group.sentinels()[0].kill();
+    group.servers()[before].pause();
     let free = waiter(&ours.lock("free"));
     let promoted = tokio::task::block_in_place(|| promotion(&group, before));
     // The sentinel that is queried first is the dead one.

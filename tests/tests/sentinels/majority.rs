@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use quorlock::{Locks, LocksBuilder, NodeTrust};
+use quorlock_testbed::sentinels::{SentinelGroup, role};
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::patiently;
+use quorlock_testbed::wait::until;
 use quorlock_tests::clients::{claim_of, settings};
-use quorlock_tests::sentinels::{SentinelGroup, patiently, role};
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::until;
 
 use super::stage::group;
 
@@ -31,7 +32,7 @@ async fn quorum(builder: LocksBuilder, group: &SentinelGroup, others: &[Server; 
 /// A holds the group and the second member. The third one does not have A's claim. The group fails over to a replica
 /// that does not have it either. B may be granted the third member, and must not be granted the group.
 async fn a_promoted_replica_without_the_claim_has_no_vote() {
-    let mut group = group().await;
+    let group = group().await;
     let others = [Server::start(), Server::start()];
     let holder = quorum(watching(), &group, &others).await;
     // The markers of this client are there, and new clients trust them.
@@ -48,7 +49,7 @@ async fn a_promoted_replica_without_the_claim_has_no_vote() {
     others[1].command::<()>(&["DEL", "held"]);
 
     let before = group.settle();
-    group.server_mut(before).kill();
+    group.servers()[before].kill();
     let promoted = tokio::task::block_in_place(|| {
         patiently("a replica is promoted", || {
             let mut servers = group.servers().iter().enumerate();

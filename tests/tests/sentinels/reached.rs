@@ -4,11 +4,12 @@ use std::path::Path;
 
 use quorlock::Locks;
 use quorlock::redis::{RedisConfig, Tls};
-use quorlock_tests::certificates::{Authority, Validity};
+use quorlock_testbed::certificates::{Authority, Validity};
+use quorlock_testbed::sentinels::{GroupSetup, NAME, SentinelGroup};
+use quorlock_testbed::server::Door;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::{BOUND, until};
 use quorlock_tests::clients::{hasty, is_claimed_by, settings};
-use quorlock_tests::sentinels::{Door, NAME, Reach, SentinelGroup};
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::{BOUND, until};
 use tempfile::TempDir;
 
 server_tests![
@@ -89,13 +90,13 @@ impl Papers {
 
 fn encrypted(servers: &Papers, sentinels: &Papers) -> SentinelGroup {
     let believed = servers.authority.pem() + &sentinels.authority.pem();
-    let reach = Reach {
+    let setup = GroupSetup {
         door: Door::Tls,
-        servers: servers.options(&believed),
-        sentinels: sentinels.options(&believed),
-        ..Reach::default()
+        server_options: servers.options(&believed),
+        sentinel_options: sentinels.options(&believed),
+        ..GroupSetup::new(2, 1)
     };
-    SentinelGroup::start_by(reach, 2, 1)
+    SentinelGroup::start_by(setup)
 }
 
 async fn a_group_is_spoken_to_under_tls() {
@@ -122,9 +123,9 @@ async fn sentinels_have_an_authority_of_their_own() {
 
 async fn sentinels_announce_host_names() {
     let names = ["resolve-hostnames", "announce-hostnames"];
-    let reach = Reach {
+    let setup = GroupSetup {
         host: "localhost",
-        servers: [
+        server_options: [
             "--bind",
             "127.0.0.1",
             "-::1",
@@ -134,9 +135,9 @@ async fn sentinels_announce_host_names() {
         .map(String::from)
         .to_vec(),
         lines: names.map(|name| format!("sentinel {name} yes")).to_vec(),
-        ..Reach::default()
+        ..GroupSetup::new(2, 1)
     };
-    let group = SentinelGroup::start_by(reach, 2, 1);
+    let group = SentinelGroup::start_by(setup);
     let words = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME];
     let (host, _): (String, u16) = group.sentinels()[0].command(&words);
     assert_eq!(host, "localhost");
@@ -151,13 +152,13 @@ async fn a_group_is_reached_over_ipv6() {
         return;
     }
     let bind = ["--bind", "127.0.0.1", "::1"].map(String::from).to_vec();
-    let reach = Reach {
+    let setup = GroupSetup {
         host: "::1",
-        servers: bind.clone(),
-        sentinels: bind,
-        ..Reach::default()
+        server_options: bind.clone(),
+        sentinel_options: bind,
+        ..GroupSetup::new(2, 1)
     };
-    let group = SentinelGroup::start_by(reach, 2, 1);
+    let group = SentinelGroup::start_by(setup);
     assert!(group.address().contains("[::1]"));
     let words = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME];
     let (host, _): (String, u16) = group.sentinels()[0].command(&words);

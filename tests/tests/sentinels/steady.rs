@@ -1,7 +1,7 @@
 //! Measures what a Sentinel address costs without faults.
 
+use quorlock_testbed::server_tests;
 use quorlock_tests::clients::settings;
-use quorlock_tests::server_tests;
 use quorlock_tests::steady::measure;
 
 use super::stage::{client, group};

@@ -4,9 +4,9 @@ use std::process::{Command, Stdio};
 
 use quorlock::redis::{Backlog, RedisConfig, RedisTransport};
 use quorlock::{AcquireError, Locks, NodeTrust, Why};
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
 use quorlock_tests::clients::settings;
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
 
 server_tests![
     a_first_backup_is_a_quarantine_and_one_after_the_start_prevents_it,

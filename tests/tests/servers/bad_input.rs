@@ -9,9 +9,9 @@ use quorlock::redis::{NodeConnectError, RedisConfig};
 use quorlock::transport::Cause;
 use quorlock::{AcquireError, ConfigError, ConnectError, Locks, LocksBuilder};
 use quorlock_redis::advice;
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
 use quorlock_tests::requests::name;
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
 use quorlock_tests::wire::token_key;
 
 server_tests![

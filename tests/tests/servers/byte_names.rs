@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use quorlock::Locks;
 use quorlock::operate::Summary;
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::{BOUND, until};
 use quorlock_tests::clients::{quorum_of, settings};
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::{BOUND, until};
 
 server_tests![
     a_name_of_bytes_is_the_key_to_the_letter_and_its_release_wakes_a_waiter,

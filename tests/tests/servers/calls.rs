@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use quorlock_core::message::{AcquireReply, Freshness, Request};
 use quorlock_core::transport::{Cause, Execution, Transport, TransportError};
 use quorlock_redis::{RedisConfig, RedisTransport};
-use quorlock_tests::proxy::Proxy;
+use quorlock_testbed::proxy::Proxy;
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::{BOUND, until};
 use quorlock_tests::requests::{acquire, ask, name, take};
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::{BOUND, until};
 
 server_tests![
     a_server_that_is_not_there_is_definitely_unreachable,
@@ -75,7 +75,7 @@ fn connections(server: &Server) -> Vec<String> {
 }
 
 async fn a_server_that_is_not_there_is_definitely_unreachable() {
-    let mut server = Server::start();
+    let server = Server::start();
     let transport = open(&server.address());
     server.kill();
     let error = failure(&transport).await;
@@ -149,7 +149,7 @@ async fn a_call_to_a_stopped_server_may_be_executed_later() {
 }
 
 async fn a_server_killed_during_a_call_leaves_it_indeterminate() {
-    let mut server = Server::start();
+    let server = Server::start();
     let proxy = Proxy::to(&server).await;
     let transport = RedisTransport::open(&proxy.address(), RedisConfig::default()).unwrap();
     take(&transport, &name("another"), 1).await;
@@ -212,7 +212,7 @@ async fn a_call_is_never_sent_twice() {
 }
 
 async fn a_restarted_server_is_found_again() {
-    let mut server = Server::start();
+    let server = Server::start();
     let transport = open(&server.address());
     take(&transport, &name("orders/42"), 1).await;
     for number in 2..=4 {
@@ -227,7 +227,7 @@ async fn a_restarted_server_is_found_again() {
 }
 
 async fn a_transport_may_be_made_before_its_server() {
-    let mut server = Server::start();
+    let server = Server::start();
     server.kill();
     let transport = open(&server.address());
     failure(&transport).await;

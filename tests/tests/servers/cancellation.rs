@@ -8,11 +8,11 @@ use std::future::Future;
 use std::pin::Pin;
 
 use quorlock::Locks;
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::{BOUND, until};
 use quorlock_tests::clients::{claim_of, quorum_of};
 use quorlock_tests::polls::poll_times;
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::{BOUND, until};
 
 server_tests![
     a_dropped_acquisition_leaves_no_key,

@@ -7,13 +7,13 @@ use quorlock_core::fencing::{Fence, Token};
 use quorlock_core::lease::Lease;
 use quorlock_core::message::{Access, Acquire, QueuePlace, Request, Retention};
 use quorlock_core::time::millis_of;
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
 use quorlock_tests::conformance::{
     Cases, Coverage, RedisArm, SpecArm, Step, Twin, agree, evicting_sequences, gathered_sequences,
     many_names, names, sequences,
 };
 use quorlock_tests::requests::{name, owner, wall_clock};
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
 
 server_tests![
     the_scripts_agree_with_the_specification_on_every_sequence,

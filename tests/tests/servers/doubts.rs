@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use quorlock::ConnectError;
 use quorlock::redis::{Doubt, NodeConnectError, RedisConfig, RedisTransport};
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::until;
 use quorlock_tests::clients::settings;
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::until;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};

@@ -1,10 +1,10 @@
 //! Tests which restarts and failovers of real servers cause a quarantine.
 
 use quorlock::{AcquireError, Locks, LocksBuilder, NodeTrust, Why};
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::wait_until;
 use quorlock_tests::clients::{acquire_at_last, settings};
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::wait_until;
 
 server_tests![
     a_restart_that_lost_nothing_is_a_quarantine_unless_it_is_asserted,
@@ -70,7 +70,7 @@ fn follow(server: &Server, options: &[&str]) -> Server {
 
 async fn a_restart_that_lost_nothing_is_a_quarantine_unless_it_is_asserted() {
     for trust in TRUSTS {
-        let mut server = Server::start_with(&DURABLE);
+        let server = Server::start_with(&DURABLE);
         let known = first(&server, trust).await;
         server.restart();
         let expected = match trust {
@@ -90,7 +90,7 @@ async fn a_restart_that_lost_nothing_is_a_quarantine_unless_it_is_asserted() {
 
 async fn a_restarted_server_with_a_replica_is_quarantined_whatever_is_asserted() {
     for trust in TRUSTS {
-        let mut server = Server::start_with(&DURABLE);
+        let server = Server::start_with(&DURABLE);
         let _replica = follow(&server, &[]);
         let known = first(&server, trust).await;
         assert_eq!(distrust(&known).await, None);
@@ -105,7 +105,7 @@ async fn a_restarted_server_with_a_replica_is_quarantined_whatever_is_asserted()
 
 async fn a_promoted_replica_is_quarantined_whatever_is_asserted() {
     for trust in TRUSTS {
-        let mut primary = Server::start_with(&DURABLE);
+        let primary = Server::start_with(&DURABLE);
         let replica = follow(&primary, &DURABLE);
         first(&primary, trust).await;
         wait_until("the replica has the claim and the marker", || {
@@ -120,7 +120,7 @@ async fn a_promoted_replica_is_quarantined_whatever_is_asserted() {
 
 async fn a_flushed_server_is_quarantined_whatever_is_asserted() {
     for trust in TRUSTS {
-        let mut server = Server::start_with(&DURABLE);
+        let server = Server::start_with(&DURABLE);
         first(&server, trust).await;
         server.command::<()>(&["FLUSHALL"]);
         let why = newcomer_distrusts(&server, trust).await;

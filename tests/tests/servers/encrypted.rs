@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use quorlock::Locks;
 use quorlock::redis::{NodeConnectError, RedisConfig, RedisTransport, Tls};
-use quorlock_tests::certificates::{Authority, Validity};
+use quorlock_testbed::certificates::{Authority, Validity};
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::until;
 use quorlock_tests::clients::{is_claimed_by, settings, until_renewed};
 use quorlock_tests::page::block;
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::until;
 
 use self::bench::{Bench, Clients, SECRET, redis, take_and_release, with};
 
@@ -249,7 +249,7 @@ async fn a_whole_configuration_of_rustls_is_used_as_it_is() {
         .await;
     let guard = credulous.lock("a").acquire().await.unwrap();
     guard.release().await.unwrap();
-    let config = quorlock_tests::certificates::rustls_config(&bench.authority);
+    let config = quorlock_tests::clients::rustls_config(&bench.authority);
     let locks = bench.locks(Tls::from_rustls(config.clone())).await;
     take_and_release(&locks).await;
     let other = with(Tls::from_rustls(config).server_name("db.example"));
@@ -273,7 +273,7 @@ async fn a_server_that_accepts_and_never_answers_is_told_in_time() {
     );
     assert!(error.to_string().contains("did not answer TLS"), "{error}");
     assert!(
-        began.elapsed() < quorlock_tests::wait::BOUND,
+        began.elapsed() < quorlock_testbed::wait::BOUND,
         "{:?}",
         began.elapsed()
     );

@@ -7,10 +7,11 @@ use quorlock_core::message::{ReleaseReply, RenewReply};
 use quorlock_core::name::Name;
 use quorlock_core::transport::{Cause, Execution, TransportError};
 use quorlock_redis::{RedisConfig, RedisTransport};
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::wait_until;
+use quorlock_tests::polls::on_one_thread;
 use quorlock_tests::requests::{acquire, ask, claim, name, release, renew, take};
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::{on_one_thread, wait_until};
 
 server_tests![
     a_replica_is_named_as_such,
@@ -310,7 +311,7 @@ fn save(server: &Server, status: &str) {
 }
 
 async fn a_loading_server_is_named_as_such() {
-    let mut server = Server::start();
+    let server = Server::start();
     let fill = "for i = 1, 20000 do redis.call('set', 'key' .. i, 'value') end";
     server.command::<()>(&["EVAL", fill, "0"]);
     server.command::<()>(&["SAVE"]);

@@ -12,12 +12,12 @@ use quorlock_core::owner::OwnerId;
 use quorlock_core::time::millis_of;
 use quorlock_core::transport::Transport;
 use quorlock_redis::{RedisConfig, RedisTransport};
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
 use quorlock_tests::conformance::{
     Arm, Coverage, Plant, RedisArm, SpecArm, Step, Twin, agree, names, owners,
 };
 use quorlock_tests::requests::{name, wall_clock};
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
 
 server_tests![
     after_the_eviction_of_any_keys_no_waiter_starves_and_no_dead_one_blocks_the_name,

@@ -4,9 +4,9 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use quorlock_tests::server::{Server, wait_until_gone};
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::wait_until;
+use quorlock_testbed::server::{Server, wait_until_gone};
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::wait_until;
 
 /// If this variable is set, this program starts a server, prints which, and waits to be killed.
 const HOLD: &str = "QUORLOCK_TEST_HOLDS_A_SERVER";
@@ -64,7 +64,7 @@ fn kill_a_process_that_holds_a_server(how: &str) {
 }
 
 async fn a_server_keeps_its_port_and_its_options_over_a_restart() {
-    let mut server = Server::start_with(&["--maxmemory-policy", "allkeys-lru"]);
+    let server = Server::start_with(&["--maxmemory-policy", "allkeys-lru"]);
     let (port, pid) = (server.port(), server.pid());
     server.command::<()>(&["SET", "key", "value"]);
     server.restart();
@@ -76,7 +76,7 @@ async fn a_server_keeps_its_port_and_its_options_over_a_restart() {
 }
 
 async fn a_server_keeps_its_data_over_a_restart_if_told_to() {
-    let mut server = Server::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let server = Server::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
     server.command::<()>(&["SET", "key", "value"]);
     server.kill();
     server.restart();

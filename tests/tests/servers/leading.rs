@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use quorlock::{Candidacy, LeaderEvent, LeaderView, Leadership, Locks, Lost};
+use quorlock_testbed::proxy::Proxy;
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::{BOUND, until};
 use quorlock_tests::clients::{claim_of, quorum_of, settings};
-use quorlock_tests::proxy::Proxy;
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::{BOUND, until};
 use tokio::time::{Instant, timeout};
 
 server_tests![
@@ -52,7 +52,7 @@ async fn until_free(servers: &[Server]) {
 }
 
 async fn a_leader_outlives_the_death_of_two_servers_and_ends_with_the_third() {
-    let mut servers = five();
+    let servers = five();
     let locks = brief(servers.iter().map(Server::address)).await;
     let mut candidacy = locks.leader("a").campaign();
     let first = elected(&mut candidacy).await;

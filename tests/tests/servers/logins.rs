@@ -16,9 +16,9 @@ use quorlock::redis::{
 };
 use quorlock::transport::Cause;
 use quorlock_redis::advice;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::{BOUND, until};
 use quorlock_tests::clients::{acquire_at_last, is_claimed_by, settings, until_renewed};
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::{BOUND, until};
 use tokio::sync::{Notify, watch};
 
 use self::bench::{Bench, redis};

@@ -11,10 +11,10 @@ use quorlock::redis::{
 };
 use quorlock::transport::Cause;
 use quorlock_redis::advice;
-use quorlock_tests::proxy::Proxy;
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::until;
+use quorlock_testbed::proxy::Proxy;
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::until;
 
 server_tests![
     a_network_of_one_s_own_carries_requests_and_wake_ups,
@@ -90,7 +90,7 @@ async fn a_network_of_one_s_own_carries_requests_and_wake_ups() {
 /// After a failover, the host name of a managed service leads to another server. What the name resolved to when the
 /// client was created must not matter.
 async fn a_host_name_that_leads_elsewhere_is_followed_at_the_next_connect() {
-    let (mut before, after) = (Server::start(), Server::start());
+    let (before, after) = (Server::start(), Server::start());
     let names = Tunnel::to(&before);
     let builder = Locks::builder().redis(RedisConfig::default().network(names.clone()));
     let locks = builder.connect("redis://db.example/").await.unwrap();

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use quorlock::{Guard, Locks};
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::until;
 use quorlock_tests::clients::{settings, until_renewed};
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::until;
 
 server_tests![
     USERS: a_pattern_that_is_revoked_ends_the_holds_under_it_and_no_others,

@@ -1,8 +1,8 @@
 //! Runs the conformance files of the protocol on our scripts, on a real server and on the embedded interpreter.
 
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
 use quorlock_tests::conformance::files::{ServerBench, agree_on, read};
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
 use quorlock_tests::simulated::Simulated;
 
 server_tests![

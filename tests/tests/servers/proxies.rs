@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 
 use quorlock::Locks;
 use quorlock::redis::NodeConnectError;
-use quorlock_tests::server_tests;
+use quorlock_testbed::server_tests;
 
 server_tests![
     envoy_is_named_as_a_proxy,

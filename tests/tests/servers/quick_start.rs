@@ -2,9 +2,9 @@
 
 use std::process::{Command, Output};
 
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
 use quorlock_tests::page::{block, masked};
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
 
 server_tests![
     the_readme_shows_this_program,
@@ -34,7 +34,7 @@ async fn the_quick_start_prints_what_the_readme_says() {
 }
 
 async fn the_quick_start_without_a_server_says_so() {
-    let mut server = Server::start();
+    let server = Server::start();
     let address = server.address();
     server.kill();
     let output = run(&address);

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use quorlock::{Locks, LocksBuilder};
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::until;
 use quorlock_tests::clients::{hasty, marks_itself};
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::until;
 
 server_tests![
     new_servers_grant_the_first_lock_at_once_to_a_client_that_was_idle_for_one_longest_lease,
@@ -76,11 +76,11 @@ async fn new_servers_grant_the_first_lock_at_once_to_a_client_that_was_idle_for_
 }
 
 async fn servers_that_restart_one_after_another_grant_a_lock_at_once_to_a_client_that_was_idle() {
-    let mut servers = three();
+    let servers = three();
     let locks = client(&servers).await;
     until_watched(&servers).await;
     for _ in 0..2 {
-        for server in &mut servers {
+        for server in &servers {
             tokio::task::block_in_place(|| server.restart());
             assert!(!marks_itself(server, MARKER));
             until_watched(std::slice::from_ref(server)).await;
@@ -103,7 +103,7 @@ async fn servers_that_forget_everything_without_a_restart_are_watched_by_an_idle
 }
 
 async fn a_server_that_starts_after_its_client_is_watched_from_then_on() {
-    let mut servers = three();
+    let servers = three();
     servers[2].kill();
     let locks = client(&servers).await;
     until_watched(&servers[..2]).await;

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use quorlock::{AcquireError, Guard, Locks, Lost, ReleaseError};
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::{BOUND, until};
 use quorlock_tests::clients::{acquire_at_last, claim_of, is_claimed_by, quorum_of, settings};
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::{BOUND, until};
 
 server_tests![
     a_lock_of_five_outlives_the_death_of_two,
@@ -57,7 +57,7 @@ async fn until_free(servers: &[Server]) {
 }
 
 async fn a_lock_of_five_outlives_the_death_of_two() {
-    let mut servers = five();
+    let servers = five();
     let locks = watchful(&servers).await;
     let guard = locks.lock("a").acquire().await.unwrap();
     servers[0].kill();
@@ -72,7 +72,7 @@ async fn a_lock_of_five_outlives_the_death_of_two() {
 }
 
 async fn a_lock_of_five_is_taken_while_two_are_dead() {
-    let mut servers = five();
+    let servers = five();
     let locks = quorum_of(&servers).await;
     servers[1].kill();
     servers[4].kill();
@@ -87,7 +87,7 @@ async fn a_lock_of_five_is_taken_while_two_are_dead() {
 }
 
 async fn a_restarted_server_joins_the_hold() {
-    let mut servers = five();
+    let servers = five();
     let locks = watchful(&servers).await;
     servers[2].kill();
     let guard = locks.lock("a").acquire().await.unwrap();
@@ -145,9 +145,9 @@ async fn a_minority_that_stops_in_the_middle_keeps_no_orphan() {
 }
 
 async fn without_a_majority_the_error_names_each_server() {
-    let mut servers = five();
+    let servers = five();
     let locks = quorum_of(&servers).await;
-    for server in &mut servers[..3] {
+    for server in &servers[..3] {
         server.kill();
     }
     let error = locks.lock("a").try_acquire().await.unwrap_err();

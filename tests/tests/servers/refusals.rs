@@ -5,10 +5,10 @@ use std::time::Duration;
 use quorlock::transport::{Cause, TransportError};
 use quorlock::{AcquireError, ConfirmError, Locks, NodeReport};
 use quorlock_redis::advice;
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::{until, wait_until};
 use quorlock_tests::clients::{is_claimed_by, locks_on, settings};
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::{until, wait_until};
 
 server_tests![
     story_28_a_flushed_script_cache_is_nobody_s_business,

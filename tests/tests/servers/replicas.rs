@@ -5,10 +5,10 @@ use std::time::Duration;
 use quorlock::redis::{RedisConfig, Wait};
 use quorlock::transport::Cause;
 use quorlock::{AcquireError, Locks};
+use quorlock_testbed::server::{Server, programs};
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::{BOUND, until, wait_until};
 use quorlock_tests::clients::{acquire_at_last, claim_of, is_claimed_by, locks_on, settings};
-use quorlock_tests::server::{Server, programs};
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::{BOUND, until, wait_until};
 
 server_tests![
     a_grant_counts_when_the_replica_has_it,
@@ -129,7 +129,7 @@ async fn a_server_that_does_not_know_how_to_wait_is_refused() {
 async fn a_grant_that_waits_for_the_disk_is_there_after_a_crash() {
     for program in programs() {
         let options = ["--appendonly", "yes", "--appendfsync", "always"];
-        let mut server = Server::start_program(&program, &options);
+        let server = Server::start_program(&program, &options);
         let known: Vec<redis::Value> = server.command(&["COMMAND", "INFO", "WAITAOF"]);
         let wait = Wait::replicas(0, BOUND).on_disk();
         let settings = settings().redis(RedisConfig::default().wait(wait));

@@ -7,10 +7,10 @@ use std::time::Duration;
 use futures_util::future::{Either, select, try_join};
 use quorlock::redis::{RedisConfig, Wait};
 use quorlock::{Lock, Locks, LocksBuilder, NodeTrust};
+use quorlock_testbed::server::{Server, programs};
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::{BOUND, until};
 use quorlock_tests::page::block;
-use quorlock_tests::server::{Server, programs};
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::{BOUND, until};
 
 server_tests![
     USERS: the_rights_of_plain_locks_are_those_of_the_guide,

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::{BOUND, until};
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::{BOUND, until};
 use rslock::{LockError, LockManager};
 
 server_tests![
@@ -51,7 +51,7 @@ async fn rslock_tries_a_few_times_and_its_acquire_without_end() {
 }
 
 async fn rslock_renews_in_using_and_ends_the_work_when_an_extension_fails() {
-    let mut server = Server::start();
+    let server = Server::start();
     let rslock = manager(&server);
     let lease = Duration::from_millis(800);
     let (say, mut heard) = tokio::sync::mpsc::unbounded_channel();

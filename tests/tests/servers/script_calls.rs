@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use futures_util::future::join_all;
 use quorlock_core::transport::Transport as _;
 use quorlock_redis::{RedisConfig, RedisTransport};
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_tests::polls::on_one_thread;
 use quorlock_tests::requests::owner;
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::on_one_thread;
 use redis::Value;
 
 use self::paths::{MOST_NAMES, Path, name_of};

@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use quorlock_core::transport::{Transport, TransportError};
 use quorlock_redis::{RedisConfig, RedisTransport};
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::until;
 use quorlock_tests::heard::Heard;
 use quorlock_tests::requests::{acquire, ask, name, take};
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::until;
 
 server_tests![
     a_wrong_password_is_not_repeated,
@@ -50,7 +50,7 @@ async fn a_wrong_password_is_not_repeated() {
 }
 
 async fn a_password_for_nobody_is_not_repeated() {
-    let mut server = Server::start();
+    let server = Server::start();
     server.kill();
     for secret in SECRETS {
         let transport = open(&server, secret);

@@ -1,10 +1,10 @@
 //! Tests several locks acquired together, on servers and on majorities of servers.
 
 use quorlock::{Lock, Locks};
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::until;
 use quorlock_tests::clients::{acquire_at_last, claim_of, locks_on, quorum_of};
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::until;
 
 server_tests![
     opposite_orders_on_two_servers_make_progress,
@@ -65,7 +65,7 @@ async fn opposite_orders_over_quorums_make_progress() {
 }
 
 async fn two_locks_of_which_one_server_is_dead_leave_nothing() {
-    let (alive, mut dead) = (Server::start(), Server::start());
+    let (alive, dead) = (Server::start(), Server::start());
     let (first, second) = (locks_on(&alive).await, locks_on(&dead).await);
     let lock = both(&first, &second, 1);
     dead.kill();

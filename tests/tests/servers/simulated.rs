@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::{BOUND, wait_until};
 use quorlock_tests::requests::wall_clock;
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::{BOUND, wait_until};
 use redis_sim::{Condition, Server as Simulated, SessionId, WallMicros};
 
 server_tests![

@@ -5,13 +5,13 @@
 use std::time::Duration;
 
 use quorlock::{AcquireError, Guard, Locks, Mode, ReleaseError, RetryPolicy};
+use quorlock_testbed::proxy::Proxy;
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::{BOUND, until};
 use quorlock_tests::clients::{
     acquire_at_last, claim_of, client, is_claimed_by, locks_on, settings,
 };
-use quorlock_tests::proxy::Proxy;
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::{BOUND, until};
 
 server_tests![
     story_06_a_release_whose_reply_is_lost_is_not_called_not_held,
@@ -89,7 +89,7 @@ async fn story_11_a_waiter_whose_subscription_is_killed_is_woken() {
 /// Subscriptions were not restored after a server had restarted. Here, the lock that the server lost is granted at
 /// once.
 async fn story_11_a_waiter_survives_a_restart_of_its_server() {
-    let mut server = Server::start();
+    let server = Server::start();
     let held = locks_on(&server).await.lock("a").lease(LEASE);
     let held = held.acquire().await.unwrap();
     let waiting = wait_in_background(&patient(&server).await);

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use quorlock::operate::{ForceReleaseError, Found, Summary};
 use quorlock::transport::Cause;
 use quorlock::{AcquireError, Mode};
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
 use quorlock_tests::requests::name;
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
 use quorlock_tests::wire::{acquire_as_jvm, token_key};
 
 use super::bad_input::settings;
@@ -150,7 +150,7 @@ async fn no_count_that_another_program_writes_holds_up_the_server() {
         "1000",
     ];
     // Requests that return within this time were not delayed: a script that counts to one of these numbers takes hours.
-    const SOON: Duration = quorlock_tests::wait::BOUND;
+    const SOON: Duration = quorlock_testbed::wait::BOUND;
     let server = Server::start();
     let key = "a";
     let locks = settings().connect(server.address()).await.unwrap();

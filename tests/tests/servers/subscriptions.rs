@@ -5,12 +5,12 @@ use std::time::Duration;
 use quorlock_core::message::Wake;
 use quorlock_core::transport::Transport;
 use quorlock_redis::{RedisConfig, RedisTransport};
+use quorlock_testbed::proxy::Proxy;
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::until;
 use quorlock_tests::heard::Heard;
-use quorlock_tests::proxy::Proxy;
 use quorlock_tests::requests::{name, release, take};
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::until;
 use quorlock_tests::wire::{acquire_as_jvm, channel, release_as_jvm};
 
 server_tests![
@@ -122,7 +122,7 @@ async fn a_late_listener_is_told_that_messages_flow() {
 }
 
 async fn a_restart_is_survived() {
-    let mut server = Server::start();
+    let server = Server::start();
     let (transport, heard) = (open(&server.address()), Heard::nothing());
     let _subscription = transport.subscribe(&name("orders/42").into(), heard.clone());
     for times in 1..=3 {
@@ -175,7 +175,7 @@ async fn a_network_that_swallows_everything_is_found_out() {
 }
 
 async fn a_subscription_may_be_made_before_its_server() {
-    let mut server = Server::start();
+    let server = Server::start();
     server.kill();
     let (transport, heard) = (open(&server.address()), Heard::nothing());
     let _subscription = transport.subscribe(&name("orders/42").into(), heard.clone());

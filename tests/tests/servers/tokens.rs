@@ -5,14 +5,14 @@ use quorlock_core::message::{AcquireReply, Freshness, ReleaseReply, RenewReply, 
 use quorlock_core::time::{WallMillis, millis_of};
 use quorlock_core::transport::Transport;
 use quorlock_redis::{RedisConfig, RedisTransport};
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::wait_until;
 use quorlock_tests::clients::{claim_of, quorum_of};
 use quorlock_tests::page::block;
 use quorlock_tests::requests::{
     RETENTION, SLACK, acquire, ask, claim, name, release, renew, take, wall_clock,
 };
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::wait_until;
 use quorlock_tests::wire::token_key;
 
 server_tests![

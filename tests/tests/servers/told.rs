@@ -8,11 +8,11 @@ use std::time::Duration;
 use quorlock::redis::{RedisConfig, RedisTransport};
 use quorlock::transport::Cause;
 use quorlock::{AcquireError, Guard, Lock, Locks, LocksBuilder};
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::{BOUND, until};
 use quorlock_tests::clients::settings;
 use quorlock_tests::requests::{acquire, ask, name, release};
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::{BOUND, until};
 
 server_tests![
     CHANNELS: a_name_that_cannot_be_published_to_becomes_free,

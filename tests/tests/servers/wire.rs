@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use quorlock_core::message::{AcquireReply, Freshness, ReleaseReply, RenewReply, Ttl};
 use quorlock_core::time::millis_of;
 use quorlock_redis::{RedisConfig, RedisTransport};
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
 use quorlock_tests::requests::{
     LEASE, acquire, ask, claim, name, owner, refusal, release, renew, take,
 };
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
 use quorlock_tests::wire::{acquire_as_jvm, channel, claim_key, release_as_jvm, token_key};
 
 server_tests![

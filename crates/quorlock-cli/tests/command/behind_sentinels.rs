@@ -2,10 +2,10 @@
 
 use std::process::Stdio;
 
-use quorlock_tests::sentinels::SentinelGroup;
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::until;
+use quorlock_testbed::sentinels::SentinelGroup;
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::until;
 use serde_json::Value;
 
 use super::support::{end_of, listed, quorlock, watch_sees_a_release_by_force};

@@ -3,11 +3,11 @@
 use std::process::{Child, Command, Stdio};
 
 use quorlock::Locks;
-use quorlock_tests::cluster::Cluster;
-use quorlock_tests::sentinels::SentinelGroup;
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::wait_until;
+use quorlock_testbed::cluster::Cluster;
+use quorlock_testbed::sentinels::SentinelGroup;
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::wait_until;
 use serde_json::Value;
 
 use super::support::{Folder, end_of, listed, quorlock, rows, watch_sees_a_release_by_force};
@@ -125,14 +125,14 @@ async fn names_of_a_majority_of_shards_are_listed_under_their_tags() {
 }
 
 async fn list_says_which_part_of_a_cluster_is_down() {
-    let mut cluster = Cluster::start_with(&["--cluster-require-full-coverage", "no"]);
+    let cluster = Cluster::start_with(&["--cluster-require-full-coverage", "no"]);
     let address = cluster.address().replace("://", "://default:@");
     let (held, _holders) = held_on_each_shard(&cluster);
     let primary = cluster.primaries()[0];
     let lost = cluster.name_on(primary, "shard/");
     let replica = cluster.replica_of(primary);
-    cluster.node_mut(replica).kill();
-    cluster.node_mut(primary).kill();
+    cluster.nodes()[replica].kill();
+    cluster.nodes()[primary].kill();
     let (code, printed, said) = end_of(on(&address).args(["list", "--json"]));
     assert_eq!(code, 69, "{printed}{said}");
     let left: Vec<_> = held.iter().filter(|(name, _)| *name != lost).collect();
@@ -145,7 +145,7 @@ async fn list_says_which_part_of_a_cluster_is_down() {
         .filter(|index| ![primary, replica].contains(index))
         .collect();
     for index in others {
-        cluster.node_mut(index).kill();
+        cluster.nodes()[index].kill();
     }
     let (code, printed, said) = end_of(on(&address).args(["list", "--json"]));
     assert_eq!((code, printed.as_str()), (69, ""), "{said}");

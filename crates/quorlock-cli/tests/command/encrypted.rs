@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use quorlock_tests::certificates::{Authority, Files, Validity};
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
+use quorlock_testbed::certificates::{Authority, Files, Validity};
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
 
 use super::support::{Folder, end_of, quorlock};
 

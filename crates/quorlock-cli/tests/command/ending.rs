@@ -6,9 +6,9 @@
 
 use std::process::{Child, Stdio};
 
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::{wait_for, wait_until};
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::{wait_for, wait_until};
 use rustix::process::{Pid, Signal};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -204,7 +204,7 @@ fn end_of_claim_after_pause(server: &Server) -> u64 {
 }
 
 async fn a_server_that_is_killed_ends_the_command() {
-    let mut server = Server::start();
+    let server = Server::start();
     let running = Running::stubborn(&server);
     let end = boottime() + 2_000_000_000;
     server.kill();
@@ -304,7 +304,7 @@ async fn a_hold_of_the_longest_time_ends_the_command() {
 }
 
 async fn a_minority_that_is_gone_ends_nothing() {
-    let mut servers: Vec<Server> = (0..3).map(|_| Server::start()).collect();
+    let servers: Vec<Server> = (0..3).map(|_| Server::start()).collect();
     let addresses: Vec<String> = servers.iter().map(Server::address).collect();
     let addresses = addresses.join(",");
     let words = [

@@ -2,8 +2,8 @@
 
 use std::process::{Child, Stdio};
 
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
 
 use super::support::{Folder, run};
 

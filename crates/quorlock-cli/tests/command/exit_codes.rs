@@ -2,8 +2,8 @@
 
 use std::process::Stdio;
 
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
 
 use super::support::{Folder, HeldElsewhere, end_of, quorlock, quorlock_on, run};
 
@@ -145,7 +145,7 @@ async fn readers_come_together_and_writers_alone() {
 }
 
 async fn servers_that_cannot_be_reached_are_69() {
-    let mut server = Server::start();
+    let server = Server::start();
     server.kill();
     for words in [&["-n", "a"][..], &["-w", "300ms", "a"]] {
         let (code, _, said) = end_of(&mut run(&server, words, "echo inside"));
@@ -158,7 +158,7 @@ async fn servers_that_cannot_be_reached_are_69() {
 }
 
 async fn servers_that_come_up_are_waited_for() {
-    let mut server = Server::start();
+    let server = Server::start();
     server.kill();
     let waits = run(&server, &["-w", "1m", "a"], "echo inside")
         .stdout(Stdio::piped())
@@ -310,7 +310,7 @@ async fn a_release_that_is_not_confirmed_is_74_after_a_0() {
     // A command that fails says more by its own code.
     for subcommand in [&["run"][..], &["leader", "--once"]] {
         for (code, expected) in [(0, 74), (7, 7)] {
-            let mut server = Server::start();
+            let server = Server::start();
             let folder = Folder::new();
             let script =
                 format!("echo $$ >command; until [ -e end ]; do sleep 0.01; done; exit {code}");

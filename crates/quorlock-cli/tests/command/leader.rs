@@ -4,9 +4,9 @@
 
 use std::process::{Child, Command, Stdio};
 
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::wait_until;
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::wait_until;
 use rustix::process::{Pid, Signal};
 
 use super::support::{Folder, end_of, lives, pid_of, quorlock, quorlock_on, send};
@@ -303,7 +303,7 @@ async fn once_ends_with_the_code_of_the_command() {
 }
 
 async fn a_server_that_comes_back_has_a_leader_again() {
-    let mut server = Server::start();
+    let server = Server::start();
     let candidate = Candidate::start(&server, &["--lease", "1s", "a"], STAYS);
     let first = candidate.leads(1);
     let group = candidate.group();

@@ -3,8 +3,8 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
 use serde_json::Value;
 
 use super::support::{HeldElsewhere, end_of, quorlock, quorlock_on, run};
@@ -58,7 +58,7 @@ async fn inspect_says_who_holds_a_name() {
 }
 
 async fn inspect_says_when_too_few_answer() {
-    let mut server = Server::start();
+    let server = Server::start();
     server.kill();
     let (code, _, said) = end_of(quorlock_on(&server).args(["inspect", "a"]));
     assert_eq!(code, 69, "{said}");

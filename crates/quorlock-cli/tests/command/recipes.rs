@@ -3,10 +3,9 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
-use quorlock_tests::page::block;
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::wait_until;
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::wait_until;
 use rustix::process::Signal;
 use saphyr::{LoadableYamlNode as _, YamlOwned};
 
@@ -23,6 +22,17 @@ server_tests![
     a_loop_ends_at_the_loss,
     the_table_names_every_occasion_that_the_script_tries,
 ];
+
+/// Returns the only block of a page that has this first line.
+fn block<'a>(page: &'a str, says: &str) -> &'a str {
+    let begin = format!("```{says}\n");
+    let mut found = page.split(begin.as_str()).skip(1);
+    let (Some(rest), None) = (found.next(), found.next()) else {
+        panic!("not one block {says:?}");
+    };
+    let (block, _) = rest.split_once("```").expect("a block ends");
+    block
+}
 
 const PAGE: &str = include_str!("../../../../docs/src/recipes.md");
 const COMMAND: &str = include_str!("../../../../docs/src/command.md");

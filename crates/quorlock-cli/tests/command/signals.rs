@@ -2,9 +2,9 @@
 
 use std::process::Stdio;
 
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::wait_until;
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::wait_until;
 use rustix::process::Signal;
 
 use super::support::{Folder, HeldElsewhere, lives, pid_of, quorlock_on, run, send, stat};

@@ -5,8 +5,8 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use quorlock_tests::server::Server;
-use quorlock_tests::wait::{wait_for, wait_until};
+use quorlock_testbed::server::Server;
+use quorlock_testbed::wait::{wait_for, wait_until};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process_group};
 use serde_json::Value;
 

@@ -4,9 +4,9 @@ use std::io::Write as _;
 use std::os::unix::net::UnixDatagram;
 use std::process::Stdio;
 
-use quorlock_tests::server::Server;
-use quorlock_tests::server_tests;
-use quorlock_tests::wait::wait_until;
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::wait_until;
 
 use super::support::{Folder, end_of, guardian_of, pid_of, quorlock, quorlock_on, run};
 

@@ -8,8 +8,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
 use super::clock;
-use super::node::Node;
-use super::server_command::config;
+use super::server_command::{config, connect};
 
 /// The longest time that a backup, or the end of a backlog, may take.
 const BOUND: Duration = Duration::from_secs(10);
@@ -49,7 +48,7 @@ async fn read_all(port: u16) -> io::Result<()> {
 /// backlog is backed up instead, with the same effect.
 pub(super) async fn free_backlog(port: u16) -> io::Result<()> {
     let wrong = |error: redis::RedisError| io::Error::other(error.to_string());
-    let mut connection = Node::connect(port).await.map_err(wrong)?;
+    let mut connection = connect(port).await.map_err(wrong)?;
     let (before, backlog) = replication(&mut connection).await.map_err(wrong)?;
     if backlog == Backlog::Missing {
         return back_up(port).await;

@@ -18,7 +18,6 @@ use super::lock_under_test;
 use super::message::{ConductorReply, WorkerSettings};
 use super::monitor;
 use super::network::Network;
-use super::node::Node;
 use super::node_servers::NodeServers;
 use super::preload::Preload;
 use super::proxies::Proxies;
@@ -26,6 +25,7 @@ use super::records::Records;
 use super::redis_cluster::RedisCluster;
 use super::report_server::ReportServer;
 use super::sentinel_group::SentinelGroup;
+use super::server_command::connect;
 use super::start;
 use super::struck::Effects;
 pub(crate) use super::verdict::Observed;
@@ -303,7 +303,7 @@ async fn end(plan: &Plan, stage: &Testbed) -> Result<Observed, String> {
         if !output.is_empty() {
             complaints.push(output.chars().take(300).collect());
         }
-        seat.end().await;
+        seat.kill().await;
     }
     look_for_leftovers(plan, stage).await;
     for node in &stage.nodes {
@@ -379,7 +379,7 @@ async fn claims(plan: &Plan, stage: &Testbed) -> Vec<(u16, u16)> {
     let mut claims = Vec::new();
     let ports = stage.ports.borrow().clone();
     for (node, port) in (0u16..).zip(ports) {
-        let Ok(mut connection) = Node::connect(port).await else {
+        let Ok(mut connection) = connect(port).await else {
             continue;
         };
         for name in 0..names {

@@ -7,7 +7,10 @@ use tempfile::TempDir;
 
 use super::beside::{OtherClients, is_other};
 use super::clock;
-use super::guardian::{Folder, Guardian, state_of};
+use quorlock_testbed::guardian::{Guardian, state_of};
+use rustix::process::Signal;
+
+use super::blocking::blocking;
 use super::preload::{Preload, ProcessClocks};
 use quorlock_sim_plan::fault::{ClientFault, Suspended};
 use quorlock_sim_world::history::Process;
@@ -90,12 +93,18 @@ impl ClientSlot {
 
     /// Stops the process at an arbitrary instruction.
     pub(super) fn pause(&self) {
-        self.running.iter().for_each(Guardian::pause);
+        self.signal(Signal::STOP);
     }
 
     /// Resumes the process.
     pub(super) fn resume(&self) {
-        self.running.iter().for_each(Guardian::resume);
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(running) = &self.running {
+            running.signal(signal);
+        }
     }
 
     /// Returns the clocks of the client's machine, if the run can change them.
@@ -129,7 +138,7 @@ impl ClientSlot {
     ) -> Option<io::Result<()>> {
         let clocks = self.clocks.as_mut()?;
         let running = self.running.as_ref()?;
-        running.pause();
+        running.signal(Signal::STOP);
         let bound = Duration::from_secs(1);
         let is_stopped = async || state_of(running.pid()).filter(|state| *state == 'T');
         clock::wait_for(bound, is_stopped).await;
@@ -139,15 +148,14 @@ impl ClientSlot {
         clock::sleep(lasts).await;
         let span = Duration::from_nanos(clock::now().saturating_sub(from));
         let set = clocks.suspend(span, clock);
-        running.resume();
+        running.signal(Signal::CONT);
         Some(set)
     }
 
     /// Kills the process.
     pub(super) async fn kill(&mut self) {
         if let Some(running) = self.running.take() {
-            running.kill();
-            running.end(Folder::Kept).await;
+            blocking(move || running.kill()).await;
         }
     }
 
@@ -156,13 +164,6 @@ impl ClientSlot {
         self.kill().await;
         self.process.restarts += 1;
         self.launch()
-    }
-
-    /// Ends the process for good, and removes its folder.
-    pub(super) async fn end(&mut self) {
-        if let Some(running) = self.running.take() {
-            running.end(Folder::Removed).await;
-        }
     }
 
     /// Returns what the processes of the client wrote to standard error. It should be empty.

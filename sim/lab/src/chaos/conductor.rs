@@ -7,6 +7,8 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::task::spawn_local;
 
+use quorlock_testbed::proxy::{Forwarding, Proxy};
+
 use super::backup;
 use super::beside::OtherClients;
 use super::clients::{ClientSlot, NO_LIBRARY};
@@ -17,7 +19,6 @@ use super::had;
 use super::message::ConductorReply;
 use super::node_servers::{NodeServers, Slowness};
 use super::proxies::{Proxies, ends};
-use super::proxy::{Forwarding, Proxy};
 use super::redis_cluster::RedisCluster;
 use super::report_server::ReportServer;
 use super::rights;
@@ -159,10 +160,9 @@ impl Testbed {
         fault: LinkFault,
         lasts: Duration,
     ) {
-        let nanos = |span: SimTime| u64::try_from(self.longer(span).as_nanos()).unwrap_or(u64::MAX);
         let way = match fault {
             LinkFault::Reset { .. } => {
-                self.links.between(clients, nodes).for_each(Proxy::reset);
+                self.links.between(clients, nodes).for_each(Proxy::cut);
                 return;
             }
             LinkFault::Swallow => {
@@ -170,8 +170,8 @@ impl Testbed {
                 return;
             }
             LinkFault::Delay { min, max } => Forwarding::Slow {
-                min: nanos(min),
-                max: nanos(max),
+                min: self.longer(min),
+                max: self.longer(max),
             },
             // Of the last three, TCP shows an application nothing but silence.
             LinkFault::Cut
@@ -415,8 +415,7 @@ impl Testbed {
         (replica, by): (Option<u16>, SimTime),
         lasts: Duration,
     ) {
-        let by = u64::try_from(self.longer(by).as_nanos()).unwrap_or(u64::MAX);
-        member.slow_down(replica, Slowness::By(by));
+        member.slow_down(replica, Slowness::By(self.longer(by)));
         clock::sleep(lasts).await;
         member.slow_down(replica, Slowness::Usual);
     }

@@ -10,8 +10,7 @@ use redis::{Cmd, Pipeline};
 
 use super::clock;
 use super::lock_under_test;
-use super::node::Node;
-use super::server_command::config;
+use super::server_command::{ask, config, connect};
 use super::struck::Struck;
 
 /// The longest time that the server may take to evict the claim.
@@ -44,7 +43,7 @@ const TTL: u64 = 3_600;
 /// another way first.
 pub(super) async fn evict(port: u16, name: u16, began: impl FnOnce()) -> Struck {
     let key = lock_under_test::name(name);
-    let there: Option<u64> = Node::ask(port, &["EXISTS", &key]).await;
+    let there: Option<u64> = ask(port, &["EXISTS", &key]).await;
     if there != Some(1) {
         return Struck::PassedOver;
     }
@@ -76,7 +75,7 @@ async fn restore(port: u16, keys: &Filler) -> Option<()> {
         commands.push(keys.remove());
     }
     let attempt = async || {
-        let mut connection = Node::connect(port).await.ok()?;
+        let mut connection = connect(port).await.ok()?;
         for command in &commands {
             let _: redis::Value = command.query_async(&mut connection).await.ok()?;
         }
@@ -94,7 +93,7 @@ async fn fill(port: u16, key: &str, keys: &mut Filler) -> io::Result<Option<()>>
         .subscribe("__keyevent@0__:evicted")
         .await
         .map_err(wrong)?;
-    let mut connection = Node::connect(port).await.map_err(wrong)?;
+    let mut connection = connect(port).await.map_err(wrong)?;
     let settings = [
         config("notify-keyspace-events", "Ee"),
         config("maxmemory-policy", "volatile-ttl"),

@@ -9,7 +9,9 @@ use quorlock::{
 };
 use quorlock_core::owner::OwnerId;
 
-use super::message::{HoldKind, PRIMARY, WonName, WorkerSettings};
+use quorlock_testbed::sentinels::NAME;
+
+use super::message::{HoldKind, WonName, WorkerSettings};
 use super::plain::{Plain, PlainGuard};
 use quorlock_sim_plan::draw::Draw;
 use quorlock_sim_plan::time::SimTime;
@@ -309,7 +311,7 @@ fn addresses(settings: &WorkerSettings) -> Vec<String> {
     if !settings.cluster.is_empty() {
         return vec![format!("redis+cluster://{}", hosts(&settings.cluster))];
     }
-    let group = |sentinels: &Vec<u16>| format!("redis+sentinel://{}/{PRIMARY}", hosts(sentinels));
+    let group = |sentinels: &Vec<u16>| format!("redis+sentinel://{}/{NAME}", hosts(sentinels));
     let servers = settings.ports.iter().map(server);
     servers
         .chain(settings.sentinels.iter().map(group))

@@ -24,9 +24,6 @@ pub(super) struct WorkerSettings {
     pub(super) cluster: Vec<u16>,
 }
 
-/// The sentinels' name for the primary of their group.
-pub(super) const PRIMARY: &str = "mymaster";
-
 /// A message of a client. Times are readings of [`clock::now`](super::clock::now).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

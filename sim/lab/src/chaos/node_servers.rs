@@ -1,14 +1,16 @@
 //! One node of a plan: its primary and its replicas.
 
 use std::io;
+use std::time::Duration;
+
+use quorlock_testbed::proxy::{End, Forwarding, Proxy};
 
 use super::clock;
 use super::node::{Follows, Node};
 use super::preload::Preload;
-use super::proxy::{End, Forwarding, Proxy};
+use super::proxies::drawn;
 use quorlock_sim_plan::Plan;
 use quorlock_sim_plan::draw::{Draw, Purpose};
-use quorlock_sim_plan::time::SimTime;
 
 /// The servers of one node. The primary changes with each failover.
 #[derive(Debug)]
@@ -45,16 +47,16 @@ impl NodeServers {
             numbered: Vec::new(),
         };
         let lag = plan.nodes.replication_lag;
-        let lag = SimTime::nanos(lag.as_nanos().saturating_mul(u64::from(scale))).as_nanos();
+        let lag = Duration::from_nanos(lag.as_nanos().saturating_mul(u64::from(scale)));
         let usual = Forwarding::Slow { min: lag, max: lag };
         let port = member.primary.port();
         for number in 0..u64::from(plan.nodes.replicas) {
             let draw = |way| {
                 let stream = (1 + number) << 32 | u64::from(port) << 1 | way;
-                Draw::new(plan.seed, Purpose::Latency, stream)
+                drawn(Draw::new(plan.seed, Purpose::Latency, stream))
             };
             let proxy = Proxy::open(port, usual, [draw(0), draw(1)]).await?;
-            let mut replica = Node::start(persistence, options, preload).await?;
+            let replica = Node::start(persistence, options, preload).await?;
             replica.follow(Follows::Port(proxy.port())).await?;
             member.numbered.push(replica.port());
             member.replicas.push(replica);
@@ -92,10 +94,7 @@ impl NodeServers {
                 continue;
             }
             let way = match by {
-                Slowness::By(nanos) => Forwarding::Slow {
-                    min: nanos,
-                    max: nanos,
-                },
+                Slowness::By(lag) => Forwarding::Slow { min: lag, max: lag },
                 Slowness::Held => Forwarding::Held,
                 Slowness::Usual => feed.usual,
             };
@@ -130,7 +129,7 @@ impl NodeServers {
             }
             replica.follow(Follows::Port(feed.proxy.port())).await?;
         }
-        clock::sleep(std::time::Duration::from_millis(10)).await;
+        clock::sleep(Duration::from_millis(10)).await;
         Ok(())
     }
 
@@ -146,10 +145,10 @@ impl NodeServers {
         Ok(())
     }
 
-    /// Ends all servers for good, and removes their folders.
+    /// Ends all servers for good.
     pub(super) async fn end(&mut self) {
         for server in self.servers() {
-            server.end().await;
+            server.kill().await;
         }
     }
 }
@@ -158,7 +157,7 @@ impl NodeServers {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Slowness {
     Usual,
-    /// Each write takes this many nanoseconds.
-    By(u64),
+    /// Each write takes this long.
+    By(Duration),
     Held,
 }

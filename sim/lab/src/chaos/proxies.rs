@@ -1,8 +1,10 @@
 //! The links between all clients and nodes.
 
 use std::io;
+use std::time::Duration;
 
-use super::proxy::{End, Forwarding, Proxy};
+use quorlock_testbed::proxy::{self, End, Forwarding, Proxy};
+
 use quorlock_sim_plan::Plan;
 use quorlock_sim_plan::draw::{Draw, Purpose};
 use quorlock_sim_plan::fault::Direction;
@@ -24,13 +26,16 @@ impl Proxies {
         // The loopback interface and the proxy themselves take that long.
         let usual = match max < 2_000_000 {
             true => Forwarding::Open,
-            false => Forwarding::Slow { min, max },
+            false => Forwarding::Slow {
+                min: Duration::from_nanos(min),
+                max: Duration::from_nanos(max),
+            },
         };
         let mut proxies = Vec::new();
         for client in 0..u64::from(plan.clients) {
             for (node, server) in (0u64..).zip(servers) {
                 let link = 2 * (client * 1_000 + node);
-                let draw = |way| Draw::new(plan.seed, Purpose::Latency, link + way);
+                let draw = |way| drawn(Draw::new(plan.seed, Purpose::Latency, link + way));
                 proxies.push(Proxy::open(*server, usual, [draw(0), draw(1)]).await?);
             }
         }
@@ -73,7 +78,7 @@ impl Proxies {
     /// Reverts all faults of links.
     pub(super) fn heal(&self) {
         for proxy in &self.proxies {
-            proxy.set(End::Node, self.usual);
+            proxy.set(End::Server, self.usual);
             proxy.set(End::Client, self.usual);
         }
     }
@@ -82,8 +87,14 @@ impl Proxies {
 /// Returns the ends that receive messages in a direction.
 pub(super) fn ends(direction: Direction) -> &'static [End] {
     match direction {
-        Direction::Both => &[End::Node, End::Client],
-        Direction::ToNode => &[End::Node],
+        Direction::Both => &[End::Server, End::Client],
+        Direction::ToNode => &[End::Server],
         Direction::ToClient => &[End::Client],
     }
+}
+
+/// Returns times of messages that are drawn from a stream of the plan.
+pub(super) fn drawn(mut draw: Draw) -> proxy::Draw {
+    let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+    Box::new(move |min, max| Duration::from_nanos(draw.between(nanos(min), nanos(max))))
 }

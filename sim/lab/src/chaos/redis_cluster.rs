@@ -4,20 +4,28 @@
 //! faults here.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
+use quorlock_testbed::cluster::{self, ClusterSetup};
+use quorlock_testbed::server::Server;
+use quorlock_testbed::wait::within;
+use redis_sim::slot_of_key;
+use rustix::process::Signal;
 use tokio::sync::Mutex;
 
+use super::append_log::AppendLog;
+use super::blocking::blocking;
 use super::clock;
-use super::cluster_view::{self, KnownNode, layout};
 use super::lock_under_test;
-use super::node::Node;
+use super::node::{self, persistent};
 use super::replication;
+use super::server_command::ask;
 use super::slot_move::SlotMove;
 use super::struck::{Struck, done};
 use crate::turmoil::tags;
 use quorlock_sim_plan::fault::{Handover, NodeFault};
-use quorlock_sim_plan::{Cluster, Coverage, Plan};
+use quorlock_sim_plan::{Cluster, Coverage, Persistence, Plan};
 
 /// The number of slots of a cluster.
 const SLOTS: u16 = 16_384;
@@ -28,21 +36,16 @@ const SETTLED: Duration = Duration::from_secs(30);
 /// The longest time that a promotion by order may take. A replica gives up after five seconds.
 const FAILED_OVER: Duration = Duration::from_secs(6);
 
-/// The time between two looks at the nodes of a cluster.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
-
-/// The number of looks after which nodes that do not know each other are introduced again.
-const LOOKS_PER_INTRODUCTION: u32 = 40;
-
 /// A Redis Cluster of real processes.
 #[derive(Debug)]
 pub(super) struct RedisCluster {
+    cluster: Arc<cluster::Cluster>,
     shards: u16,
-    /// The servers. The first ones are the primaries when the run begins. Server `i` belongs to the shard
-    /// `i % shards` in all roles. A fault locks the servers until the cluster has recovered, so faults strike one shard
-    /// at a time; other faults are skipped in that time.
-    servers: Mutex<Vec<Node>>,
     ports: Vec<u16>,
+    persistence: Persistence,
+    /// A fault locks the servers until the cluster has recovered, so faults strike one shard at a time; other faults are
+    /// skipped in that time.
+    servers: Mutex<()>,
     /// The tags under which the shards store names. Empty if clients see the cluster as one node.
     tags: Vec<String>,
     /// The lease of the clients. A move of a slot that lasts longer pauses.
@@ -60,22 +63,43 @@ impl RedisCluster {
         scale: u32,
         options: &[String],
     ) -> io::Result<RedisCluster> {
-        let options: Vec<String> = options.iter().cloned().chain(own(rules, scale)).collect();
-        let mut servers = Vec::new();
-        for _ in 0..plan.nodes.count * (1 + plan.nodes.replicas) {
-            servers.push(Node::start_in_cluster(plan.nodes.persistence, &options).await?);
+        let coverage = match rules.coverage {
+            Coverage::Full => "yes",
+            Coverage::Partial => "no",
+        };
+        let coverage = ["--cluster-require-full-coverage", coverage].map(str::to_owned);
+        let persistence = plan.nodes.persistence;
+        let tags = tags(plan);
+        let mut setup = ClusterSetup {
+            primaries: usize::from(plan.nodes.count),
+            replicas: usize::from(plan.nodes.replicas),
+            node_timeout: rules.node_timeout.as_duration() * scale,
+            options: [persistent(persistence), options.to_vec(), coverage.to_vec()].concat(),
+            ..ClusterSetup::new(&[])
+        };
+        if tags.is_empty() {
+            // Clients see the cluster as one node, so shard 0 owns the slots of all names.
+            setup.owners = (0..SLOTS).map(|slot| setup.part(slot)).collect();
+            for name in 0..lock_under_test::names(plan) {
+                let slot = slot_of_key(lock_under_test::name(name).as_bytes());
+                if let Some(owner) = setup.owners.get_mut(usize::from(slot)) {
+                    *owner = 0;
+                }
+            }
         }
-        let cluster = RedisCluster {
+        let start = move || cluster::Cluster::try_start(&setup, clock::START_BOUND);
+        let cluster = blocking(start).await?;
+        Ok(RedisCluster {
             shards: plan.nodes.count,
-            ports: servers.iter().map(Node::port).collect(),
-            servers: Mutex::new(servers),
-            tags: tags(plan),
+            ports: cluster.nodes().iter().map(Server::port).collect(),
+            cluster: Arc::new(cluster),
+            persistence,
+            servers: Mutex::default(),
+            tags,
             lease: plan.longest_lease().as_duration() * scale,
             lag: plan.nodes.replication_lag.as_duration() * scale,
             scale,
-        };
-        cluster.join(plan).await?;
-        Ok(cluster)
+        })
     }
 
     /// Returns the ports of all servers.
@@ -83,82 +107,13 @@ impl RedisCluster {
         &self.ports
     }
 
-    /// Divides the slots among the primaries, and connects the servers.
-    async fn join(&self, plan: &Plan) -> io::Result<()> {
-        let owners = self.owners(plan).await?;
-        for (shard, port) in (0u16..self.shards).zip(&self.ports) {
-            let epoch = (shard + 1).to_string();
-            order(*port, &["CLUSTER", "SET-CONFIG-EPOCH", &epoch]).await?;
-            let mut words = vec!["CLUSTER".to_owned(), "ADDSLOTS".to_owned()];
-            let slots = (0u16..).zip(&owners).filter(|(_, owner)| **owner == shard);
-            words.extend(slots.map(|(slot, _)| slot.to_string()));
-            let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            order(*port, &words).await?;
-        }
-        self.introduce().await?;
-        let first = usize::from(self.shards);
-        for (server, port) in self.ports.iter().enumerate().skip(first) {
-            let primary = self.ports.get(server % first).copied().unwrap_or_default();
-            let id: Option<String> = Node::ask(primary, &["CLUSTER", "MYID"]).await;
-            let id = id.unwrap_or_default();
-            order(*port, &["CLUSTER", "REPLICATE", &id]).await?;
-        }
-        self.agree(clock::START_BOUND).await
-    }
-
-    /// Returns the shard that owns each slot when the run begins: equal parts, but shard 0 owns the slots of all names
-    /// if clients see the cluster as one node.
-    async fn owners(&self, plan: &Plan) -> io::Result<Vec<u16>> {
-        let part = |slot: u16| {
-            let mut shards = 0..self.shards;
-            let ends =
-                |shard: u16| u32::from(SLOTS) * u32::from(shard + 1) / u32::from(self.shards);
-            shards.find(|shard| u32::from(slot) < ends(*shard))
-        };
-        let mut owners: Vec<u16> = (0..SLOTS).map(|slot| part(slot).unwrap_or(0)).collect();
-        if self.tags.is_empty() {
-            for name in 0..lock_under_test::names(plan) {
-                let slot = self.slot(0, name).await?;
-                if let Some(owner) = owners.get_mut(usize::from(slot)) {
-                    *owner = 0;
-                }
-            }
-        }
-        Ok(owners)
-    }
-
-    /// Makes all servers know all others.
-    async fn introduce(&self) -> io::Result<()> {
-        let mut looks = 0;
-        let all_known = async || {
-            let are_due = looks % LOOKS_PER_INTRODUCTION == 0;
-            looks += 1;
-            let mut views = Vec::new();
-            for port in &self.ports {
-                views.push(view(*port).await?);
-            }
-            let own: Vec<KnownNode> = views
-                .iter()
-                .filter_map(|view| cluster_view::reporter(view).cloned())
-                .collect();
-            let mut all_known = own.len() == self.ports.len();
-            for (port, view) in self.ports.iter().zip(&views) {
-                let knows = |other: &&KnownNode| {
-                    let mut known = view.iter();
-                    known.any(|node| node.id == other.id && node.is_linked)
-                };
-                let missing: Vec<&KnownNode> = own.iter().filter(|other| !knows(other)).collect();
-                all_known &= missing.is_empty() && view.len() == self.ports.len();
-                for other in missing.into_iter().filter(|_| are_due) {
-                    let (to, bus) = (other.port.to_string(), other.bus.to_string());
-                    let _ = order(*port, &["CLUSTER", "MEET", "127.0.0.1", &to, &bus]).await;
-                }
-            }
-            clock::sleep(BETWEEN_LOOKS).await;
-            all_known.then_some(())
-        };
-        let known = clock::wait_for(clock::START_BOUND, all_known).await;
-        known.ok_or_else(|| io::Error::other("the nodes of a cluster do not find each other"))
+    /// Runs work that waits for servers.
+    async fn on<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&cluster::Cluster) -> T + Send + 'static,
+    ) -> T {
+        let cluster = Arc::clone(&self.cluster);
+        blocking(move || work(&cluster)).await
     }
 
     /// Returns the key of a name on a shard.
@@ -170,17 +125,6 @@ impl RedisCluster {
         }
     }
 
-    /// Returns the slot of a name on a shard.
-    async fn slot(&self, shard: u16, name: u16) -> io::Result<u16> {
-        let key = self.key(shard, name);
-        for port in &self.ports {
-            if let Some(slot) = Node::ask(*port, &["CLUSTER", "KEYSLOT", &key]).await {
-                return Ok(slot);
-            }
-        }
-        Err(io::Error::other("no node of the cluster answers"))
-    }
-
     /// Injects a fault, and waits until the cluster has recovered. Calls `began` when the fault begins.
     pub(super) async fn strike(
         &self,
@@ -189,7 +133,7 @@ impl RedisCluster {
         lasts: Duration,
         began: impl FnOnce(),
     ) -> Struck {
-        let Ok(mut servers) = self.servers.try_lock() else {
+        let Ok(_locked) = self.servers.try_lock() else {
             return Struck::PassedOver;
         };
         let is_loss = match fault {
@@ -213,33 +157,69 @@ impl RedisCluster {
         let Some(primary) = self.primary_of(shard).await else {
             return Struck::PassedOver;
         };
-        let own = self.ports.iter().enumerate();
-        let own = own.filter(|(server, _)| server % usize::from(self.shards) == usize::from(shard));
-        let replicas: Vec<u16> = own
-            .map(|(_, port)| *port)
-            .filter(|port| *port != primary)
-            .collect();
+        let mut replicas = self.shard(shard).filter(|server| *server != primary);
+        let first = replicas.next();
         if is_loss {
-            replication::cut(&replicas).await;
+            let replicas = first.into_iter().chain(replicas);
+            let ports = replicas.filter_map(|server| self.ports.get(server).copied());
+            replication::cut(&ports.collect::<Vec<_>>()).await;
             clock::sleep(self.lag).await;
         }
-        let place = servers.iter_mut().find(|server| server.port() == primary);
-        let struck = match (fault, place) {
-            (NodeFault::Crash, Some(primary)) => {
+        let struck = match (fault, self.cluster.nodes().get(primary)) {
+            (NodeFault::Crash, _) => {
                 began();
-                primary.crash(lasts).await
+                self.crash(primary, lasts).await
             }
-            (NodeFault::Pause, Some(primary)) => {
+            (NodeFault::Pause, Some(server)) => {
                 began();
-                primary.pause();
+                server.signal(Signal::STOP);
                 clock::sleep(lasts).await;
-                primary.resume();
+                server.signal(Signal::CONT);
                 Ok(())
             }
-            (NodeFault::ClusterFailover { how }, _) => fail_over(&replicas, *how, began).await,
+            (NodeFault::ClusterFailover { how }, _) => self.fail_over(first, *how, began).await,
             _ => Ok(()),
         };
-        done(struck.and(self.recover(&mut servers).await))
+        done(struck.and(self.recover().await))
+    }
+
+    /// Kills a server for a while. What it restarts with is what its persistence kept.
+    async fn crash(&self, server: usize, lasts: Duration) -> io::Result<()> {
+        let dir = self.cluster.nodes().get(server).map(Server::dir);
+        self.on(move |cluster| cluster.nodes().get(server).map(Server::kill))
+            .await;
+        if let Some(dir) = dir.filter(|_| self.persistence == Persistence::EverySecond) {
+            // How long the file was a second ago is not known here. A power cut may lose more.
+            AppendLog::default().cut(&dir, 0)?;
+        }
+        clock::sleep(lasts).await;
+        Ok(())
+    }
+
+    /// Orders a replica to replace its primary, and waits until it is the primary. Calls `began` when the replica has
+    /// accepted.
+    async fn fail_over(
+        &self,
+        replica: Option<usize>,
+        how: Handover,
+        began: impl FnOnce(),
+    ) -> io::Result<()> {
+        let port = replica.and_then(|replica| self.ports.get(replica).copied());
+        let (Some(replica), Some(port)) = (replica, port) else {
+            return Err(io::Error::other("the shard has no replica"));
+        };
+        let words: &[&str] = match how {
+            Handover::Manual => &["CLUSTER", "FAILOVER"],
+            Handover::Takeover => &["CLUSTER", "FAILOVER", "TAKEOVER"],
+        };
+        let accepted: Option<redis::Value> = ask(port, words).await;
+        accepted.ok_or_else(|| io::Error::other("a replica of the cluster refused a failover"))?;
+        began();
+        let promoted = move |cluster: &cluster::Cluster| {
+            within(FAILED_OVER, || cluster.is_primary(replica).then_some(()))
+        };
+        let why = || io::Error::other("a replica of the cluster was not promoted");
+        self.on(promoted).await.ok_or_else(why)
     }
 
     /// Returns the move of a name's slot to another shard, unless that shard already owns the slot.
@@ -249,19 +229,16 @@ impl RedisCluster {
         to: u16,
         (lasts, gap): (Duration, Duration),
     ) -> Option<SlotMove> {
-        let slot = self.slot(shard, name).await.ok()?;
+        let key = self.key(shard, name);
+        let slot = slot_of_key(key.as_bytes());
         let to = self.primary_of(to).await?;
-        let mut from = None;
-        for port in &self.ports {
-            let nodes = view(*port).await.unwrap_or_default();
-            let is_owner = cluster_view::reporter(&nodes).is_some_and(|own| own.owns(slot));
-            from = from.or(is_owner.then_some(*port));
-        }
+        let from = self.on(move |cluster| cluster.owner_of_slot(slot)).await;
         let from = from.filter(|from| *from != to)?;
+        let port = |server: usize| self.ports.get(server).copied();
         Some(SlotMove {
             slot,
-            from,
-            to,
+            from: port(from)?,
+            to: port(to)?,
             all: self.ports.clone(),
             pauses: self.lease < lasts,
             lasts,
@@ -269,42 +246,45 @@ impl RedisCluster {
         })
     }
 
-    /// Returns the port of the primary of a shard, according to the primary itself.
-    async fn primary_of(&self, shard: u16) -> Option<u16> {
-        let own = self.ports.iter().enumerate();
-        for (_, port) in
-            own.filter(|(server, _)| server % usize::from(self.shards) == usize::from(shard))
-        {
-            let nodes = view(*port).await.unwrap_or_default();
-            if cluster_view::reporter(&nodes).is_some_and(KnownNode::is_primary) {
-                return Some(*port);
-            }
-        }
-        None
+    /// Returns the servers of a shard, in all roles.
+    fn shard(&self, shard: u16) -> impl Iterator<Item = usize> + use<> {
+        let (shards, shard) = (usize::from(self.shards), usize::from(shard));
+        (0..self.ports.len()).filter(move |server| server % shards == shard)
+    }
+
+    /// Returns the primary of a shard, according to the primary itself.
+    async fn primary_of(&self, shard: u16) -> Option<usize> {
+        let mut servers = self.shard(shard);
+        self.on(move |cluster| servers.find(|server| cluster.is_primary(*server)))
+            .await
     }
 
     /// Restarts and resumes servers, and waits until the cluster has recovered.
-    async fn recover(&self, servers: &mut [Node]) -> io::Result<()> {
-        for server in &mut *servers {
-            server.resume();
-            if !server.is_alive() {
-                server.restart().await?;
-            }
-        }
+    async fn recover(&self) -> io::Result<()> {
+        let restart = |cluster: &cluster::Cluster| {
+            cluster.nodes().iter().try_for_each(|server| {
+                server.signal(Signal::CONT);
+                match server.is_alive() {
+                    true => Ok(()),
+                    false => node::restart(server),
+                }
+            })
+        };
+        self.on(restart).await?;
         replication::mend(&self.ports).await;
         self.agree(SETTLED).await
     }
 
     /// Reverts all faults.
     pub(super) async fn heal(&self) -> io::Result<()> {
-        self.recover(&mut self.servers.lock().await).await
+        let _locked = self.servers.lock().await;
+        self.recover().await
     }
 
-    /// Ends all processes for good, and removes their folders.
+    /// Ends all processes for good.
     pub(super) async fn end(&self) {
-        for server in &mut *self.servers.lock().await {
-            server.end().await;
-        }
+        self.on(|cluster| cluster.nodes().iter().for_each(Server::kill))
+            .await;
     }
 
     /// Returns the claims that are left: the shard and the name of each. Only the owner of a slot answers.
@@ -314,7 +294,7 @@ impl RedisCluster {
             for name in 0..names {
                 let key = self.key(shard, name);
                 for port in &self.ports {
-                    let there: Option<u64> = Node::ask(*port, &["EXISTS", &key]).await;
+                    let there: Option<u64> = ask(*port, &["EXISTS", &key]).await;
                     if there.is_some_and(|there| 0 < there) {
                         claims.push((shard, name));
                     }
@@ -326,94 +306,6 @@ impl RedisCluster {
 
     /// Waits until all servers serve every slot and agree on the owners, and every replica follows its primary.
     pub(super) async fn agree(&self, bound: Duration) -> io::Result<()> {
-        let look = async || {
-            clock::sleep(BETWEEN_LOOKS).await;
-            let mut agreed = None;
-            for port in &self.ports {
-                let info: String = Node::ask(*port, &["CLUSTER", "INFO"]).await?;
-                let replication: String = Node::ask(*port, &["INFO", "replication"]).await?;
-                let words = ["state=online", "master_link_status:up"];
-                let is_linked = words.iter().any(|word| replication.contains(word));
-                if !info.contains("cluster_state:ok") || !is_linked {
-                    return None;
-                }
-                let seen = layout(&view(*port).await?);
-                if agreed.get_or_insert_with(|| seen.clone()) != &seen {
-                    return None;
-                }
-            }
-            let agreed = agreed?;
-            let primaries = agreed.iter().filter(|(_, _, _, follows)| follows.is_none());
-            let is_whole =
-                agreed.len() == self.ports.len() && primaries.count() == usize::from(self.shards);
-            is_whole.then_some(())
-        };
-        let settled = clock::wait_for(bound, look).await;
-        settled.ok_or_else(|| io::Error::other("the nodes of a cluster do not agree"))
+        self.on(move |cluster| cluster.try_settle(bound)).await
     }
-}
-
-/// Orders a replica to replace its primary, and waits until it is the primary. Calls `began` when the replica has
-/// accepted.
-async fn fail_over(replicas: &[u16], how: Handover, began: impl FnOnce()) -> io::Result<()> {
-    let Some(replica) = replicas.first().copied() else {
-        return Err(io::Error::other("the shard has no replica"));
-    };
-    let words: &[&str] = match how {
-        Handover::Manual => &["CLUSTER", "FAILOVER"],
-        Handover::Takeover => &["CLUSTER", "FAILOVER", "TAKEOVER"],
-    };
-    order(replica, words).await?;
-    began();
-    let promoted = clock::wait_for(FAILED_OVER, async || {
-        clock::sleep(BETWEEN_LOOKS).await;
-        let nodes = view(replica).await?;
-        let own = cluster_view::reporter(&nodes)?;
-        own.is_primary().then_some(())
-    });
-    let why = || io::Error::other("a replica of the cluster was not promoted");
-    promoted.await.ok_or_else(why)
-}
-
-/// Sends an order to a server.
-async fn order(port: u16, words: &[&str]) -> io::Result<()> {
-    let done: Option<redis::Value> = Node::ask(port, words).await;
-    let why = || {
-        let words: Vec<&str> = words.iter().copied().take(4).collect();
-        io::Error::other(format!("a node of the cluster refused {}", words.join(" ")))
-    };
-    done.map(|_| ()).ok_or_else(why)
-}
-
-/// Returns the nodes of the cluster as one of them knows them.
-async fn view(port: u16) -> Option<Vec<KnownNode>> {
-    let text: String = Node::ask(port, &["CLUSTER", "NODES"]).await?;
-    Some(cluster_view::parse(&text))
-}
-
-/// Returns the options of the servers of a cluster.
-fn own(rules: &Cluster, scale: u32) -> Vec<String> {
-    let timeout = (rules.node_timeout.as_duration() * scale).as_millis();
-    let timeout = timeout.to_string();
-    let coverage = match rules.coverage {
-        Coverage::Full => "yes",
-        Coverage::Partial => "no",
-    };
-    let options = [
-        "--cluster-node-timeout",
-        &timeout,
-        "--cluster-require-full-coverage",
-        coverage,
-        // A replica may be promoted although its data is old, as in the simulator.
-        "--cluster-replica-validity-factor",
-        "0",
-        // Replicas stay in their shards.
-        "--cluster-allow-replica-migration",
-        "no",
-        "--repl-ping-replica-period",
-        "1",
-        "--repl-timeout",
-        "60",
-    ];
-    options.into_iter().map(str::to_owned).collect()
 }

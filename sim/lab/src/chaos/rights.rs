@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::clock;
 use super::lock_under_test;
-use super::node::Node;
+use super::server_command::ask;
 
 /// The user of the clients, who does not log in.
 const USER: &str = "default";
@@ -31,7 +31,7 @@ fn rest(name: u16, many: u16) -> Vec<String> {
 
 async fn set(port: u16, rules: &[&str]) -> io::Result<()> {
     let words = [&["ACL", "SETUSER", USER], rules].concat();
-    let done: Option<redis::Value> = Node::ask(port, &words).await;
+    let done: Option<redis::Value> = ask(port, &words).await;
     let why = || io::Error::other("a server did not change the rights of a user");
     done.map(|_| ()).ok_or_else(why)
 }

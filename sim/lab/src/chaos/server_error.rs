@@ -4,8 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use super::clock;
-use super::node::Node;
-use super::server_command::{config, say, say_for};
+use super::server_command::{config, connect_for, say, say_for};
 use quorlock_sim_plan::fault::ServerError;
 
 /// How much longer than planned a command may take.
@@ -63,7 +62,7 @@ async fn load(port: u16, lasts: Duration) -> redis::RedisResult<()> {
         config("key-load-delay", "0"),
         delete,
     ];
-    let mut connection = Node::connect_for(port, lasts + SLACK).await?;
+    let mut connection = connect_for(port, lasts + SLACK).await?;
     for command in commands {
         let _: redis::Value = command.query_async(&mut connection).await?;
     }

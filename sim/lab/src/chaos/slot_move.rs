@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::bystanders::is_moved_first;
 use super::clock;
-use super::node::Node;
+use super::server_command::ask;
 
 /// The longest time that the end of a move may take.
 const BOUND: Duration = Duration::from_secs(10);
@@ -88,7 +88,7 @@ impl SlotMove {
     async fn set(&self, port: u16, state: &[&str]) -> io::Result<()> {
         let slot = self.slot.to_string();
         let words = [&["CLUSTER", "SETSLOT", &slot], state].concat();
-        let done: Option<redis::Value> = Node::ask(port, &words).await;
+        let done: Option<redis::Value> = ask(port, &words).await;
         let why = || io::Error::other(format!("a node refused SETSLOT {}", state.concat()));
         done.map(|_| ()).ok_or_else(why)
     }
@@ -97,7 +97,7 @@ impl SlotMove {
     async fn keys(&self) -> Vec<String> {
         let slot = self.slot.to_string();
         let words = ["CLUSTER", "GETKEYSINSLOT", &slot, "1000"];
-        Node::ask(self.from, &words).await.unwrap_or_default()
+        ask(self.from, &words).await.unwrap_or_default()
     }
 
     async fn move_keys(&self, keys: &[String]) {
@@ -108,11 +108,11 @@ impl SlotMove {
         let mut words = vec!["MIGRATE", "127.0.0.1", &to, "", "0", "5000", "KEYS"];
         words.extend(keys.iter().map(String::as_str));
         // A key that has ended in the meantime is no error.
-        let _: Option<redis::Value> = Node::ask(self.from, &words).await;
+        let _: Option<redis::Value> = ask(self.from, &words).await;
     }
 }
 
 async fn id(port: u16) -> io::Result<String> {
-    let id: Option<String> = Node::ask(port, &["CLUSTER", "MYID"]).await;
+    let id: Option<String> = ask(port, &["CLUSTER", "MYID"]).await;
     id.ok_or_else(|| io::Error::other("a node of the cluster does not answer"))
 }

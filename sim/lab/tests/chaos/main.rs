@@ -1,73 +1,31 @@
 //! `quorlock-sim chaos` on real servers. Without `redis-server`, these tests are listed as ignored.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "these processes live on the real machine"
-)]
-
 mod marked;
 
-use std::process::{Command, Output};
-use std::time::{Duration, Instant};
+use std::process::Output;
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use quorlock_testbed::trials;
+use quorlock_testbed::wait::patiently;
 
 use marked::Marked;
 
-fn main() {
-    let is_there = Command::new("redis-server")
-        .arg("--version")
-        .output()
-        .is_ok();
-    let is_required = std::env::var_os("QUORLOCK_REQUIRE_REDIS").is_some();
-    let is_ignored = !is_there && !is_required;
-    let trial = |name: &str, test: fn()| {
-        let run = move || -> Result<(), Failed> {
-            test();
-            Ok(())
-        };
-        Trial::test(name, run).with_ignored_flag(is_ignored)
+/// Returns a test. A storm runs on its own processes, so it does not matter that it blocks a thread.
+macro_rules! storms {
+    ($($test:ident),* $(,)?) => {
+        vec![$(trials::trial(stringify!($test), async || $test())),*]
     };
-    let trials = vec![
-        trial(
-            "a_killed_command_leaves_nothing_behind",
-            a_killed_command_leaves_nothing_behind,
-        ),
-        trial(
-            "a_plan_runs_on_real_servers_and_leaves_nothing_behind",
-            a_plan_runs_on_real_servers_and_leaves_nothing_behind,
-        ),
-        trial(
-            "servers_load_look_new_and_lose_replicas_and_clients_have_clocks_of_their_own",
-            servers_load_look_new_and_lose_replicas_and_clients_have_clocks_of_their_own,
-        ),
-        trial(
-            "a_fault_that_cannot_be_had_is_named_with_its_reason",
-            a_fault_that_cannot_be_had_is_named_with_its_reason,
-        ),
-        trial(
-            "a_server_without_memory_evicts_the_claim_that_the_plan_names",
-            a_server_without_memory_evicts_the_claim_that_the_plan_names,
-        ),
-        trial(
-            "names_on_different_nodes_are_locked_together",
-            names_on_different_nodes_are_locked_together,
-        ),
-        trial(
-            "sentinels_replace_a_killed_primary_and_clients_find_the_next_one",
-            sentinels_replace_a_killed_primary_and_clients_find_the_next_one,
-        ),
-    ];
-    libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
 
-/// Polls a condition until it holds.
-fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !condition() {
-        assert!(began.elapsed() < Duration::from_secs(30), "{what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+fn main() {
+    trials::run(storms![
+        a_killed_command_leaves_nothing_behind,
+        a_plan_runs_on_real_servers_and_leaves_nothing_behind,
+        servers_load_look_new_and_lose_replicas_and_clients_have_clocks_of_their_own,
+        a_fault_that_cannot_be_had_is_named_with_its_reason,
+        a_server_without_memory_evicts_the_claim_that_the_plan_names,
+        names_on_different_nodes_are_locked_together,
+        sentinels_replace_a_killed_primary_and_clients_find_the_next_one,
+    ])
 }
 
 fn text(output: &Output) -> String {
@@ -93,16 +51,18 @@ fn a_killed_command_leaves_nothing_behind() {
     ];
     let mut command = marked.command(&storm).spawn().expect("it starts");
     // There are eight clients and three servers, each with a guardian.
-    wait_until("a client is stopped", || {
-        22 <= marked.processes().len() && marked.has_stopped()
+    patiently("a client is stopped", || {
+        (22 <= marked.processes().len() && marked.has_stopped()).then_some(())
     });
     assert!(0 < marked.folders());
     command.kill().expect("it runs");
     command.wait().expect("it was killed");
-    wait_until("all of its processes are gone", || {
-        marked.processes().is_empty()
+    patiently("all of its processes are gone", || {
+        marked.processes().is_empty().then_some(())
     });
-    wait_until("all of its folders are gone", || marked.folders() == 0);
+    patiently("all of its folders are gone", || {
+        (marked.folders() == 0).then_some(())
+    });
 }
 
 const PLAN: &str = r#"

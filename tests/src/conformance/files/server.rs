@@ -16,7 +16,7 @@ use super::act::Put;
 use super::bench::Bench;
 use super::sequence::Sequence;
 use crate::conformance::raw::Replies;
-use crate::wait::BOUND;
+use quorlock_testbed::wait::BOUND;
 
 /// ARGV[1]: milliseconds. Ages every key and every waiter by this time; deletes keys that would have expired.
 const AGE: &str = "

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use quorlock::runtime::{Task, Time, Timer, TokioRuntime, WallMillis};
 use quorlock::{AcquireError, Locks, RetryPolicy};
-use quorlock_tests::wait::{BOUND, until};
+use quorlock_testbed::wait::{BOUND, until};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 

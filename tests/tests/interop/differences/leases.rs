@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use quorlock_testbed::wait::until;
 use quorlock_tests::clients::claim_of;
-use quorlock_tests::wait::until;
 
 use super::super::cases::outlive_a_lease;
 use super::super::mode::Mode;

@@ -1,8 +1,8 @@
 //! Differences if replies are lost.
 
 use quorlock::ReleaseError;
-use quorlock_tests::proxy::Proxy;
-use quorlock_tests::wait::until;
+use quorlock_testbed::proxy::Proxy;
+use quorlock_testbed::wait::until;
 
 use super::super::jvm::Jvm;
 use super::super::mode::Mode;

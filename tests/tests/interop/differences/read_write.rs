@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use quorlock_tests::wait::{BOUND, until};
+use quorlock_testbed::wait::{BOUND, until};
 use tokio::time::timeout;
 
 use super::super::cases::{SOON, wait_for_it};

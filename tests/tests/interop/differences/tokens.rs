@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quorlock::Locks;
-use quorlock_tests::wait::until;
+use quorlock_testbed::wait::until;
 
 use super::super::mode::Mode;
 use super::super::stage::{LONG, Stage, locks_at, servers};

@@ -289,7 +289,6 @@ const LAB: Floors = &[
         "chaos/rights.rs",
         "chaos/server_error.rs",
     ],
-    &["chaos/server_command.rs"],
     &[
         "chaos/clients.rs",
         "chaos/monitor.rs",
@@ -307,7 +306,6 @@ const LAB: Floors = &[
     &[
         "chaos/lock_under_test.rs",
         "chaos/preload.rs",
-        "chaos/proxy.rs",
         "chaos/records.rs",
         "chaos/verdict.rs",
     ],

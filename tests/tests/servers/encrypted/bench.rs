@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use quorlock::redis::{RedisConfig, Tls};
 use quorlock::{Locks, LocksBuilder};
-use quorlock_tests::certificates::{Authority, Files, Validity};
+use quorlock_testbed::certificates::{Authority, Files, Validity};
+use quorlock_testbed::server::Server;
 use quorlock_tests::clients::settings;
-use quorlock_tests::server::Server;
 use tempfile::TempDir;
 
 /// A password that is in the addresses, and must not be in any error.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use quorlock::ConnectError;
 use quorlock::redis::NodeConnectError;
-use quorlock_tests::certificates::{Authority, Validity};
-use quorlock_tests::server_tests;
+use quorlock_testbed::certificates::{Authority, Validity};
+use quorlock_testbed::server_tests;
 
 use super::bench::{Bench, Clients, take_and_release, with};
 
@@ -43,7 +43,7 @@ async fn certificates_are_read_again_and_a_half_written_one_is_not_used() {
         if error.to_string().contains("does not trust") {
             break;
         }
-        assert!(start.elapsed() < quorlock_tests::wait::BOUND, "{error}");
+        assert!(start.elapsed() < quorlock_testbed::wait::BOUND, "{error}");
     }
     let _ = new.write(bench.folder.path(), "client");
     until_extended(&guard).await;
@@ -55,7 +55,7 @@ async fn until_extended(guard: &quorlock::Guard) {
     let start = std::time::Instant::now();
     while let Err(error) = guard.extend(Duration::from_secs(30)).await {
         assert!(
-            guard.is_held() && start.elapsed() < quorlock_tests::wait::BOUND,
+            guard.is_held() && start.elapsed() < quorlock_testbed::wait::BOUND,
             "{error}"
         );
     }

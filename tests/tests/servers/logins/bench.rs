@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use quorlock::redis::{Credentials, PasswordFile, RedisConfig};
 use quorlock::{Locks, LocksBuilder};
+use quorlock_testbed::server::Server;
 use quorlock_tests::clients::settings;
-use quorlock_tests::server::Server;
 
 /// A server with a user whose password is in a file.
 pub(super) struct Bench {

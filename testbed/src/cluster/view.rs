@@ -2,26 +2,24 @@
 
 /// A node of a cluster, as another node or the node itself knows it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct KnownNode {
-    pub(super) id: String,
-    pub(super) port: u16,
-    /// The port for the other nodes of the cluster.
-    pub(super) bus: u16,
+pub(crate) struct KnownNode {
+    pub(crate) id: String,
+    pub(crate) port: u16,
     flags: Vec<String>,
     /// The id of the primary that the node follows.
-    pub(super) follows: Option<String>,
+    pub(crate) follows: Option<String>,
     epoch: u64,
-    pub(super) is_linked: bool,
+    pub(crate) is_linked: bool,
     /// Ranges of slots. A slot that is being moved is in brackets.
     slots: Vec<String>,
 }
 
 /// What all nodes of a cluster must agree on: for each primary and replica its port, its slots with their epoch, and
 /// the port of the primary that it follows.
-pub(super) type Layout = Vec<(u16, Vec<String>, u64, Option<u16>)>;
+pub(crate) type Layout = Vec<(u16, Vec<String>, u64, Option<u16>)>;
 
 /// Reads the answer to `CLUSTER NODES`. Lines of another form are left out.
-pub(super) fn parse(text: &str) -> Vec<KnownNode> {
+pub(crate) fn parse(text: &str) -> Vec<KnownNode> {
     text.lines().filter_map(parse_line).collect()
 }
 
@@ -31,11 +29,10 @@ fn parse_line(line: &str) -> Option<KnownNode> {
     let (_, _, epoch, link) = (words.next()?, words.next()?, words.next()?, words.next()?);
     // host:port@bus, and from Redis 7.0 on a comma with the name of the host.
     let place = place.split(',').next()?;
-    let (place, bus) = place.split_once('@')?;
+    let (place, _) = place.split_once('@')?;
     Some(KnownNode {
         id: id.to_owned(),
         port: place.rsplit(':').next()?.parse().ok()?,
-        bus: bus.parse().ok()?,
         flags: flags.split(',').map(str::to_owned).collect(),
         follows: Some(follows.to_owned()).filter(|id| id != "-"),
         epoch: epoch.parse().ok()?,
@@ -45,12 +42,12 @@ fn parse_line(line: &str) -> Option<KnownNode> {
 }
 
 /// Returns the node that has reported these nodes.
-pub(super) fn reporter(nodes: &[KnownNode]) -> Option<&KnownNode> {
+pub(crate) fn reporter(nodes: &[KnownNode]) -> Option<&KnownNode> {
     nodes.iter().find(|node| node.has("myself"))
 }
 
 /// Returns what all nodes of the cluster must agree on, as one of them sees it.
-pub(super) fn layout(nodes: &[KnownNode]) -> Layout {
+pub(crate) fn layout(nodes: &[KnownNode]) -> Layout {
     let port_of = |id: &String| {
         let node = nodes.iter().find(|node| node.id == *id);
         node.map(|node| node.port)
@@ -72,12 +69,17 @@ impl KnownNode {
     }
 
     /// Returns whether the node is the primary of a shard.
-    pub(super) fn is_primary(&self) -> bool {
+    pub(crate) fn is_primary(&self) -> bool {
         self.has("master") && !self.slots.is_empty()
     }
 
+    /// Returns the first slot of the node.
+    pub(crate) fn first_slot(&self) -> Option<u16> {
+        self.slots.first()?.split('-').next()?.parse().ok()
+    }
+
     /// Returns whether the node is the owner of a slot.
-    pub(super) fn owns(&self, slot: u16) -> bool {
+    pub(crate) fn owns(&self, slot: u16) -> bool {
         self.is_primary()
             && self.slots.iter().any(|range| {
                 let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -106,7 +108,7 @@ cc 127.0.0.1:7003@17003 slave,fail aa 0 5 9 disconnected
             panic!("{nodes:?}");
         };
         assert_eq!(reporter(&nodes), Some(aa));
-        assert_eq!((bb.port, bb.bus), (7002, 17002));
+        assert_eq!((bb.port, bb.first_slot()), (7002, Some(100)));
         assert!(aa.is_primary() && bb.is_primary() && !cc.is_primary());
         assert!(aa.owns(99) && aa.owns(107) && !aa.owns(100));
         assert!(bb.owns(106) && !bb.owns(107) && bb.owns(16_383));

@@ -1,17 +1,12 @@
 //! Certificates for the tests: an authority, and certificates that it signs.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use quorlock::redis::RustlsClientConfig;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
     date_time_ymd,
 };
-use tokio_rustls::rustls::RootCertStore;
-use tokio_rustls::rustls::pki_types::CertificateDer;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
 
 /// A certificate authority of one test.
 #[derive(Debug)]
@@ -132,17 +127,4 @@ impl Certificate {
         std::fs::write(&files.key, &self.key).expect("a folder to write to");
         files
     }
-}
-
-/// Returns a configuration of the `rustls` crate that trusts this authority.
-///
-/// # Panics
-/// Panics if the configuration cannot be created.
-#[must_use]
-pub fn rustls_config(authority: &Authority) -> Arc<RustlsClientConfig> {
-    let mut roots = RootCertStore::empty();
-    let authority = CertificateDer::from_pem_slice(authority.pem().as_bytes()).expect("PEM");
-    roots.add(authority).expect("an authority");
-    let config = RustlsClientConfig::builder().with_root_certificates(roots);
-    Arc::new(config.with_no_client_auth())
 }

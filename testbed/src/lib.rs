@@ -1,0 +1,30 @@
+//! Real servers for tests, storms and benchmarks: processes on free ports of the loopback interface, which end with the
+//! process that has started them, in whatever way that ends.
+//!
+//! Methods whose name begins with `try_` return an error where the others panic. All methods block the calling thread
+//! until what they wait for has happened; an async caller that does other work on the same thread runs them on another
+//! one.
+//!
+//! | to read | see |
+//! |---|---|
+//! | a process that ends with this one | [`guardian`] |
+//! | a `redis-server` | [`server`] |
+//! | a Sentinel group of such processes | [`sentinels`] |
+//! | a Redis Cluster of such processes | [`cluster`] |
+//! | a network that delays, loses and cuts | [`proxy`] |
+//! | a network whose messages take their time exactly, for benchmarks | [`relay`] |
+//! | waiting for a condition, within a bound | [`wait`] |
+//! | tests that are ignored, with a reason, where there is no server | `trials` |
+//! | certificates, and an authority that signs them | `certificates` |
+
+#[cfg(feature = "harness")]
+pub mod certificates;
+pub mod cluster;
+pub mod guardian;
+pub mod proxy;
+pub mod relay;
+pub mod sentinels;
+pub mod server;
+#[cfg(feature = "harness")]
+pub mod trials;
+pub mod wait;
