@@ -2,15 +2,19 @@
 
 #[cfg(test)]
 mod tests;
-mod written;
+
+use std::fmt::Display;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::row::Length;
+use super::trigger::MessageText;
 use super::{
     ClientFault, ClientTarget, Direction, Fault, FaultKind, Handover, InFlight, Kind, LinkFault,
-    NodeFault, Repeats, ServerError, Suspended, Trigger, trigger::MessageText,
+    NodeFault, NodesFault, Repeats, ServerError, Suspended, Trigger,
 };
-use crate::time::SimTime;
+use crate::time::{ClockStep, SimTime};
 
 macro_rules! fields {
     ($($name:ident: $type:ty,)*) => {
@@ -18,8 +22,28 @@ macro_rules! fields {
         #[derive(Clone, Serialize, Deserialize)]
         #[serde(deny_unknown_fields)]
         pub(super) struct FaultText {
-            kind: Kind,
-            $(#[serde(default, skip_serializing_if = "Option::is_none")] $name: Option<$type>,)*
+            pub(super) kind: Kind,
+            $(
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                pub(super) $name: Option<$type>,
+            )*
+        }
+
+        /// A field of faults.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        #[expect(missing_docs, non_camel_case_types, reason = "each has the name of a field in files")]
+        pub enum Field {
+            $($name,)*
+        }
+
+        impl Field {
+            /// Returns the name of the field in files.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Field::$name => stringify!($name),)*
+                }
+            }
         }
 
         impl FaultText {
@@ -82,58 +106,56 @@ macro_rules! need {
     };
 }
 
-/// The field that holds the length of a fault.
-enum Length {
-    /// No field, because the fault happens once or is permanent.
-    None,
-    Lasts,
-    RestartAfter,
-    RejoinAfter,
+/// The form of the value of a field in files.
+pub(super) trait InText<Text>: Sized {
+    /// Reads the value, if there is one.
+    fn read(text: Option<Text>) -> Result<Option<Self>, String>;
+
+    fn write(self) -> Option<Text>;
 }
 
-impl Length {
-    fn of(kind: Kind) -> Self {
-        match kind {
-            Kind::Reset
-            | Kind::Swallow
-            | Kind::Cancel
-            | Kind::ClientRate
-            | Kind::ClientStep
-            | Kind::Flush
-            | Kind::Evict
-            | Kind::ForgetScripts
-            | Kind::NodeRate
-            | Kind::NodeStep
-            | Kind::Backup
-            | Kind::FreeBacklog
-            | Kind::SentinelFailover
-            | Kind::ClusterFailover => Length::None,
-            Kind::CrashClient | Kind::CrashNode | Kind::PowerLoss | Kind::CrashSentinel => {
-                Length::RestartAfter
-            }
-            Kind::Failover => Length::RejoinAfter,
-            Kind::Cut
-            | Kind::Loss
-            | Kind::Delay
-            | Kind::HoldBack
-            | Kind::Duplicate
-            | Kind::Reorder
-            | Kind::PauseClient
-            | Kind::PauseInside
-            | Kind::SuspendClient
-            | Kind::PauseNode
-            | Kind::ServerError
-            | Kind::RevokeKeys
-            | Kind::SlowReplication
-            | Kind::IsolatePrimary
-            | Kind::PauseSentinel
-            | Kind::StaleSentinel
-            | Kind::StopInside
-            | Kind::StallNode
-            | Kind::Misroute
-            | Kind::MigrateSlot => Length::Lasts,
-        }
+impl<T> InText<T> for T {
+    fn read(text: Option<T>) -> Result<Option<T>, String> {
+        Ok(text)
     }
+
+    fn write(self) -> Option<T> {
+        Some(self)
+    }
+}
+
+impl InText<String> for SimTime {
+    fn read(text: Option<String>) -> Result<Option<Self>, String> {
+        text.map(|text| parsed(&text)).transpose()
+    }
+
+    fn write(self) -> Option<String> {
+        Some(self.to_string())
+    }
+}
+
+impl InText<String> for ClockStep {
+    fn read(text: Option<String>) -> Result<Option<Self>, String> {
+        text.map(|text| parsed(&text)).transpose()
+    }
+
+    fn write(self) -> Option<String> {
+        Some(self.to_string())
+    }
+}
+
+impl InText<Option<u16>> for u16 {
+    fn read(text: Option<Option<u16>>) -> Result<Option<Self>, String> {
+        Ok(text.flatten())
+    }
+
+    fn write(self) -> Option<Option<u16>> {
+        Some(Some(self))
+    }
+}
+
+fn parsed<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: T::Err| format!("by: {error}"))
 }
 
 impl TryFrom<FaultText> for Fault {
@@ -141,13 +163,13 @@ impl TryFrom<FaultText> for Fault {
 
     fn try_from(mut text: FaultText) -> Result<Self, String> {
         let when = text.when()?;
-        let lasts = match Length::of(text.kind) {
+        let lasts = match text.kind.row().length {
             Length::None => SimTime::ZERO,
             Length::Lasts => need!(text.lasts),
             Length::RestartAfter => need!(text.restart_after),
             Length::RejoinAfter => need!(text.rejoin_after),
         };
-        let what = text.what()?;
+        let what = text.take()?;
         match text.said() {
             None => Ok(Fault { when, lasts, what }),
             Some(field) => Err(text.lacks(field)),
@@ -155,8 +177,23 @@ impl TryFrom<FaultText> for Fault {
     }
 }
 
+impl From<Fault> for FaultText {
+    fn from(fault: Fault) -> Self {
+        let mut text = FaultText::new(fault.kind());
+        text.say_when(fault.when);
+        match text.kind.row().length {
+            Length::None => {}
+            Length::Lasts => text.lasts = Some(fault.lasts),
+            Length::RestartAfter => text.restart_after = Some(fault.lasts),
+            Length::RejoinAfter => text.rejoin_after = Some(fault.lasts),
+        }
+        text.say_what(fault.what);
+        text
+    }
+}
+
 impl FaultText {
-    fn needs(&self, field: &str) -> String {
+    pub(super) fn needs(&self, field: &str) -> String {
         let kind = self.kind.name();
         format!("a fault of kind `{kind}` needs the field `{field}`")
     }
@@ -211,195 +248,93 @@ impl FaultText {
         }
     }
 
-    fn what(&mut self) -> Result<FaultKind, String> {
-        let text = self;
-        Ok(match text.kind {
-            Kind::Cut => text.link(LinkFault::Cut)?,
-            Kind::Loss => {
-                let of_million = need!(text.of_million);
-                text.link(LinkFault::Loss { of_million })?
-            }
-            Kind::Delay => {
-                let (min, max) = (need!(text.min), need!(text.max));
-                text.link(LinkFault::Delay { min, max })?
-            }
-            Kind::HoldBack => text.link(LinkFault::HoldBack)?,
-            Kind::Duplicate => FaultKind::Link {
-                clients: some("client", text.clients.take())?,
-                nodes: some("node", text.nodes.take())?,
-                direction: Direction::ToNode,
-                fault: LinkFault::Duplicate {
-                    of_million: need!(text.of_million),
-                    max: need!(text.max),
-                },
-            },
-            Kind::Reorder => {
-                let max = need!(text.max);
-                text.link(LinkFault::Reorder { max })?
-            }
-            Kind::Reset => FaultKind::Link {
-                clients: some("client", text.clients.take())?,
-                nodes: some("node", text.nodes.take())?,
-                direction: Direction::Both,
-                fault: LinkFault::Reset {
-                    in_flight: text.in_flight.take().unwrap_or_default(),
-                },
-            },
-            Kind::Swallow => FaultKind::Link {
-                clients: some("client", text.clients.take())?,
-                nodes: some("node", text.nodes.take())?,
-                direction: Direction::Both,
-                fault: LinkFault::Swallow,
-            },
-            Kind::PauseClient => text.client(ClientFault::Pause)?,
-            Kind::PauseInside => {
-                let nth = need!(text.nth);
-                text.client(ClientFault::PauseInside { nth })?
-            }
-            Kind::StopInside => {
-                let nth = need!(text.nth);
-                text.client(ClientFault::StopInside { nth })?
-            }
-            Kind::CrashClient => text.client(ClientFault::Crash)?,
-            Kind::SuspendClient => {
-                let clock = need!(text.clock);
-                text.client(ClientFault::Suspend { clock })?
-            }
-            Kind::Cancel => {
-                let nth = need!(text.nth);
-                text.client(ClientFault::Cancel { nth })?
-            }
-            Kind::ClientRate => {
-                let rate_ppm = need!(text.rate_ppm);
-                text.client(ClientFault::Rate { rate_ppm })?
-            }
-            Kind::ClientStep => {
-                let by = parsed(&need!(text.by))?;
-                text.client(ClientFault::Step { by })?
-            }
-            Kind::Backup => FaultKind::Backup {
-                nodes: some("node", text.nodes.take())?,
-            },
-            Kind::PauseNode
-            | Kind::CrashNode
-            | Kind::Flush
-            | Kind::Evict
-            | Kind::ServerError
-            | Kind::ForgetScripts
-            | Kind::NodeRate
-            | Kind::NodeStep
-            | Kind::SlowReplication
-            | Kind::PowerLoss
-            | Kind::Failover
-            | Kind::IsolatePrimary
-            | Kind::SentinelFailover
-            | Kind::CrashSentinel
-            | Kind::PauseSentinel
-            | Kind::StaleSentinel
-            | Kind::StallNode
-            | Kind::FreeBacklog
-            | Kind::Misroute
-            | Kind::MigrateSlot
-            | Kind::ClusterFailover
-            | Kind::RevokeKeys => FaultKind::Node {
-                node: need!(text.node),
-                replica: match text.kind.strikes_replicas() {
-                    true => text.replica.take().flatten(),
-                    false => None,
-                },
-                fault: text.node_fault()?,
-            },
-        })
-    }
-
-    fn node_fault(&mut self) -> Result<NodeFault, String> {
-        let text = self;
-        Ok(match text.kind {
-            Kind::PauseNode => NodeFault::Pause,
-            Kind::CrashNode => NodeFault::Crash,
-            Kind::PowerLoss => NodeFault::PowerLoss {
-                loses: need!(text.loses),
-            },
-            Kind::Flush => NodeFault::Flush,
-            Kind::Evict => NodeFault::Evict {
-                name: need!(text.name),
-            },
-            Kind::RevokeKeys => NodeFault::RevokeKeys {
-                name: need!(text.name),
-            },
-            Kind::ServerError => NodeFault::Error {
-                error: need!(text.error),
-            },
-            Kind::ForgetScripts => NodeFault::ForgetScripts,
-            Kind::NodeRate => NodeFault::Rate {
-                rate_ppm: need!(text.rate_ppm),
-            },
-            Kind::NodeStep => NodeFault::Step {
-                by: parsed(&need!(text.by))?,
-            },
-            Kind::SlowReplication => NodeFault::SlowReplication {
-                by: parsed(&need!(text.by))?,
-                replica: text.replica.take().flatten(),
-            },
-            Kind::Failover => NodeFault::Failover {
-                replica: need!(text.replica).ok_or_else(|| text.needs("replica"))?,
-                left_behind: text.left_behind.take().unwrap_or_default(),
-            },
-            Kind::IsolatePrimary => NodeFault::IsolatePrimary {
-                clients: need!(text.clients),
-                sentinels: need!(text.sentinels),
-            },
-            Kind::SentinelFailover => NodeFault::SentinelFailover,
-            Kind::CrashSentinel => NodeFault::CrashSentinel {
-                sentinel: need!(text.sentinel),
-            },
-            Kind::PauseSentinel => NodeFault::PauseSentinel {
-                sentinel: need!(text.sentinel),
-            },
-            Kind::StaleSentinel => NodeFault::StaleSentinel {
-                sentinel: need!(text.sentinel),
-            },
-            Kind::StallNode => NodeFault::Stall {
-                nth: need!(text.nth),
-            },
-            Kind::FreeBacklog => NodeFault::FreeBacklog,
-            Kind::Misroute => NodeFault::Misroute {
-                clients: need!(text.clients),
-                to: need!(text.to),
-            },
-            Kind::MigrateSlot => NodeFault::MigrateSlot {
-                name: need!(text.name),
-                to: need!(text.to),
-                gap: text.gap.take().unwrap_or_default(),
-            },
-            Kind::ClusterFailover => NodeFault::ClusterFailover {
-                how: text.how.take().unwrap_or_default(),
-            },
-            kind => return Err(format!("`{}` is not a fault of a node", kind.name())),
-        })
-    }
-
-    fn link(&mut self, fault: LinkFault) -> Result<FaultKind, String> {
-        let text = self;
+    /// Returns the fault of links with this text's targets.
+    pub(super) fn link(&mut self, fault: LinkFault) -> Result<FaultKind, String> {
         Ok(FaultKind::Link {
-            clients: some("client", text.clients.take())?,
-            nodes: some("node", text.nodes.take())?,
-            direction: text.direction.take().unwrap_or_default(),
+            clients: some("client", self.clients.take())?,
+            nodes: some("node", self.nodes.take())?,
+            direction: match self.kind.direction() {
+                Some(direction) => direction,
+                None => self.direction.take().unwrap_or_default(),
+            },
             fault,
         })
     }
 
-    fn client(&mut self, fault: ClientFault) -> Result<FaultKind, String> {
+    /// Returns the fault of the client that this text names.
+    pub(super) fn client(&mut self, fault: ClientFault) -> Result<FaultKind, String> {
         let text = self;
-        Ok(FaultKind::Client {
-            client: need!(text.client),
+        let client = need!(text.client);
+        Ok(FaultKind::Client { client, fault })
+    }
+
+    /// Returns the fault of the node that this text names.
+    pub(super) fn node(&mut self, fault: NodeFault) -> Result<FaultKind, String> {
+        let text = self;
+        Ok(FaultKind::Node {
+            node: need!(text.node),
+            replica: match text.kind.strikes_replicas() {
+                true => text.replica.take().flatten(),
+                false => None,
+            },
             fault,
         })
     }
-}
 
-fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|error: T::Err| format!("by: {error}"))
+    /// Returns the fault of the nodes that this text names.
+    pub(super) fn nodes(&mut self, fault: NodesFault) -> Result<FaultKind, String> {
+        let nodes = some("node", self.nodes.take())?;
+        Ok(FaultKind::Nodes { nodes, fault })
+    }
+
+    fn say_when(&mut self, when: Trigger) {
+        self.at = Some(when.begins());
+        match when {
+            Trigger::At(_) => {}
+            Trigger::Every { every, repeats, .. } => {
+                self.every = Some(every);
+                match repeats {
+                    Repeats::Times(times) => self.times = Some(times),
+                    Repeats::Until(until) => self.until = Some(until),
+                }
+            }
+            Trigger::After(after) => self.after = Some(after.into()),
+        }
+    }
+
+    fn say_what(&mut self, what: FaultKind) {
+        match what {
+            FaultKind::Link {
+                clients,
+                nodes,
+                direction,
+                fault,
+            } => {
+                (self.clients, self.nodes) = (Some(clients), Some(nodes));
+                self.direction = self.kind.direction().is_none().then_some(direction);
+                fault.say(self);
+            }
+            FaultKind::Client { client, fault } => {
+                self.client = Some(client);
+                fault.say(self);
+            }
+            FaultKind::Node {
+                node,
+                replica,
+                fault,
+            } => {
+                self.node = Some(node);
+                self.replica = replica.map(Some);
+                fault.say(self);
+            }
+            FaultKind::Nodes { nodes, fault } => {
+                self.nodes = Some(nodes);
+                fault.say(self);
+            }
+        }
+        // A slot that is moved without a gap is written as before there were gaps.
+        self.gap = self.gap.filter(|gap| SimTime::ZERO < *gap);
+    }
 }
 
 /// Returns the numbers of a list. A list that is omitted stands for all numbers, and is empty until the plan is known.

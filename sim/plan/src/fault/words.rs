@@ -1,10 +1,9 @@
-//! Descriptions of faults for people.
+//! Descriptions of faults for people: what the sentences of the [table](super::table) are made of.
 
 use std::fmt;
 
 use super::{
-    ClientFault, ClientTarget, Direction, Fault, FaultKind, Handover, InFlight, LinkFault,
-    NodeFault, ServerError, Suspended,
+    ClientTarget, Direction, Fault, FaultKind, Handover, InFlight, ServerError, Suspended,
 };
 use crate::time::SimTime;
 
@@ -18,216 +17,97 @@ impl fmt::Display for Fault {
                 direction,
                 fault,
             } => {
-                fault.words(f, self.lasts)?;
+                fault.words(f, &self.lasts)?;
                 write!(f, " {}", Between(clients, nodes, *direction))
             }
-            FaultKind::Client { client, fault } => fault.words(f, ClientWords(*client), self.lasts),
+            FaultKind::Client { client, fault } => {
+                fault.words(f, &ClientWords(*client), &self.lasts)
+            }
             FaultKind::Node {
                 node,
                 replica,
                 fault,
-            } => fault.words(f, &ServerWords(*node, *replica), self.lasts),
-            FaultKind::Backup { nodes } => write!(f, "backup of {}", NumberList("node", nodes)),
-        }
-    }
-}
-
-impl LinkFault {
-    fn words(self, f: &mut fmt::Formatter<'_>, lasts: SimTime) -> fmt::Result {
-        let percent = |of_million: u32| f64::from(of_million) / 10_000.0;
-        match self {
-            LinkFault::Cut => write!(f, "no message gets through for {lasts}"),
-            LinkFault::Loss { of_million } => {
-                let share = percent(of_million);
-                write!(f, "{share} % of messages are lost for {lasts}")
-            }
-            LinkFault::Delay { min, max } if min == max => {
-                write!(f, "messages take {max} longer for {lasts}")
-            }
-            LinkFault::Delay { min, max } => {
-                write!(f, "messages take {min} to {max} longer for {lasts}")
-            }
-            LinkFault::HoldBack => write!(f, "messages are held back for {lasts}"),
-            LinkFault::Duplicate { of_million, max } => {
-                let share = percent(of_million);
-                write!(
-                    f,
-                    "{share} % of requests arrive twice, up to {max} later, for {lasts}"
-                )
-            }
-            LinkFault::Reorder { max } => {
-                write!(
-                    f,
-                    "messages overtake each other, by up to {max}, for {lasts}"
-                )
-            }
-            LinkFault::Reset { in_flight } => f.write_str(match in_flight {
-                InFlight::Lost => "connections are reset, requests in flight are lost,",
-                InFlight::Executed => "connections are reset, requests in flight still arrive,",
-            }),
-            LinkFault::Swallow => f.write_str("connections swallow everything from now on"),
-        }
-    }
-}
-
-impl ClientFault {
-    fn words(self, f: &mut fmt::Formatter<'_>, client: ClientWords, lasts: SimTime) -> fmt::Result {
-        match self {
-            ClientFault::Pause => write!(f, "{client} pauses for {lasts}"),
-            ClientFault::PauseInside { nth } => write!(
-                f,
-                "{client} pauses for {lasts} in the middle of its work (step {nth})"
-            ),
-            ClientFault::StopInside { nth } => write!(
-                f,
-                "{client} is stopped for {lasts} in the middle of a step (behind use {nth} of its clocks, \
-                 timers, randomness or network)"
-            ),
-            ClientFault::Crash => write!(f, "{client} crashes and is started again after {lasts}"),
-            ClientFault::Suspend { clock } => {
-                let counts = match clock {
-                    Suspended::Counts => "its clock counts the time",
-                    Suspended::Stops => "its clock stands still",
-                };
-                write!(
-                    f,
-                    "the machine of {client} is suspended for {lasts}; {counts}"
-                )
-            }
-            ClientFault::Cancel { nth } => {
-                write!(
-                    f,
-                    "{client} drops the future that it awaits (at poll {nth} from now)"
-                )
-            }
-            ClientFault::Rate { rate_ppm } => {
-                write!(f, "the clocks of {client} run {}", RatePercent(rate_ppm))
-            }
-            ClientFault::Step { by } => {
-                write!(f, "the wall clock of {client} is set by {by}")
+            } => fault.words(f, &ServerWords(*node, *replica), &self.lasts),
+            FaultKind::Nodes { nodes, fault } => {
+                fault.words(f, &NumberList("node", nodes), &self.lasts)
             }
         }
     }
 }
 
-impl NodeFault {
-    fn words(&self, f: &mut fmt::Formatter<'_>, node: &ServerWords, lasts: SimTime) -> fmt::Result {
+/// Returns a share as percent.
+pub(super) fn percent(of_million: u32) -> f64 {
+    f64::from(of_million) / 10_000.0
+}
+
+pub(super) fn requests(in_flight: InFlight) -> &'static str {
+    match in_flight {
+        InFlight::Lost => "are lost",
+        InFlight::Executed => "still arrive",
+    }
+}
+
+pub(super) fn clock_words(clock: Suspended) -> &'static str {
+    match clock {
+        Suspended::Counts => "its clock counts the time",
+        Suspended::Stops => "its clock stands still",
+    }
+}
+
+pub(super) fn reply(error: ServerError) -> &'static str {
+    match error {
+        ServerError::ReadOnly => "READONLY",
+        ServerError::Loading => "LOADING",
+        ServerError::OutOfMemory => "OOM",
+        ServerError::Busy => "BUSY",
+    }
+}
+
+pub(super) fn awaits(how: Handover) -> &'static str {
+    match how {
+        Handover::Manual => "once it has all data",
+        Handover::Takeover => "at once, whatever data it has",
+    }
+}
+
+pub(super) fn left_behind_words(clients: &[u16], lasts: &dyn fmt::Display) -> String {
+    match clients {
+        [] => String::new(),
+        clients => {
+            let who = NumberList("client", clients);
+            format!("; the old primary still serves {who} for {lasts}")
+        }
+    }
+}
+
+pub(super) fn apart_with(clients: &[u16], sentinels: &[u16]) -> String {
+    let (who, others) = (
+        NumberList("client", clients),
+        NumberList("sentinel", sentinels),
+    );
+    match (clients, sentinels) {
+        ([], []) => String::new(),
+        (_, []) => format!(", with {who},"),
+        ([], _) => format!(", with {others},"),
+        (_, _) => format!(", with {who} and {others},"),
+    }
+}
+
+pub(super) fn undecided(gap: SimTime) -> String {
+    match gap {
+        SimTime::ZERO => String::new(),
+        gap => format!(", at the end of which each names the other as its owner for {gap}"),
+    }
+}
+
+/// Formats a length that is drawn between two bounds.
+pub(super) struct Span(pub(super) SimTime, pub(super) SimTime);
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NodeFault::Pause => write!(f, "{node} pauses for {lasts}"),
-            NodeFault::Crash => {
-                write!(f, "{node} crashes and is started again after {lasts}")
-            }
-            NodeFault::PowerLoss { loses } => write!(
-                f,
-                "{node} loses power and what it wrote in the last {loses}, and is started again after {lasts}"
-            ),
-            NodeFault::Flush => write!(f, "{node} loses all its keys (FLUSHALL)"),
-            NodeFault::Evict { name } => write!(f, "{node} evicts lock {name}"),
-            NodeFault::RevokeKeys { name } => {
-                write!(
-                    f,
-                    "{node} permits no use of the keys of lock {name} for {lasts}"
-                )
-            }
-            NodeFault::Error { error } => {
-                let error = match error {
-                    ServerError::ReadOnly => "READONLY",
-                    ServerError::Loading => "LOADING",
-                    ServerError::OutOfMemory => "OOM",
-                    ServerError::Busy => "BUSY",
-                };
-                write!(f, "{node} answers {error} for {lasts}")
-            }
-            NodeFault::ForgetScripts => write!(f, "{node} forgets its scripts"),
-            NodeFault::Rate { rate_ppm } => {
-                write!(f, "the clock of {node} runs {}", RatePercent(*rate_ppm))
-            }
-            NodeFault::Step { by } => write!(f, "the clock of {node} is set by {by}"),
-            NodeFault::SlowReplication { by, .. } => {
-                write!(f, "replication from {node} takes {by} longer for {lasts}")
-            }
-            NodeFault::Failover {
-                replica,
-                left_behind,
-            } => {
-                write!(f, "replica {replica} of {node} is promoted")?;
-                if !left_behind.is_empty() {
-                    let who = NumberList("client", left_behind);
-                    write!(f, "; the old primary still serves {who} for {lasts}")?;
-                }
-                Ok(())
-            }
-            NodeFault::IsolatePrimary { clients, sentinels } => {
-                write!(f, "the primary of {node} is cut off")?;
-                match (clients.as_slice(), sentinels.as_slice()) {
-                    ([], []) => {}
-                    (clients, []) => write!(f, ", with {},", NumberList("client", clients))?,
-                    ([], sentinels) => write!(f, ", with {},", NumberList("sentinel", sentinels))?,
-                    (clients, sentinels) => {
-                        let (clients, sentinels) = (
-                            NumberList("client", clients),
-                            NumberList("sentinel", sentinels),
-                        );
-                        write!(f, ", with {clients} and {sentinels},")?;
-                    }
-                }
-                write!(f, " for {lasts}")
-            }
-            NodeFault::SentinelFailover => {
-                write!(
-                    f,
-                    "a sentinel of {node} receives the command to promote a replica"
-                )
-            }
-            NodeFault::CrashSentinel { sentinel } => write!(
-                f,
-                "sentinel {sentinel} of {node} crashes and is started again after {lasts}"
-            ),
-            NodeFault::PauseSentinel { sentinel } => {
-                write!(f, "sentinel {sentinel} of {node} pauses for {lasts}")
-            }
-            NodeFault::StaleSentinel { sentinel } => write!(
-                f,
-                "sentinel {sentinel} of {node} receives nothing from servers and other sentinels for {lasts}"
-            ),
-            NodeFault::Stall { nth } => write!(
-                f,
-                "{node} stalls for {lasts} after it has executed a request (number {nth} from now)"
-            ),
-            NodeFault::FreeBacklog => write!(
-                f,
-                "{node} frees its replication backlog and draws a new master_replid"
-            ),
-            NodeFault::Misroute { clients, to } => {
-                let who = NumberList("client", clients);
-                write!(
-                    f,
-                    "the address of {node} leads {who} to node {to} for {lasts}"
-                )
-            }
-            NodeFault::MigrateSlot { name, to, gap } => {
-                write!(
-                    f,
-                    "the slot of lock {name} is moved from {node} to node {to} in {lasts}"
-                )?;
-                if SimTime::ZERO < *gap {
-                    write!(
-                        f,
-                        ", at the end of which each names the other as its owner for {gap}"
-                    )?;
-                }
-                Ok(())
-            }
-            NodeFault::ClusterFailover { how } => {
-                let how = match how {
-                    Handover::Manual => "once it has all data",
-                    Handover::Takeover => "at once, whatever data it has",
-                };
-                write!(
-                    f,
-                    "a replica of {node} receives the command to replace its primary {how}"
-                )
-            }
+            Span(min, max) if min == max => max.fmt(f),
+            Span(min, max) => write!(f, "{min} to {max}"),
         }
     }
 }
@@ -272,7 +152,8 @@ impl fmt::Display for Between<'_> {
     }
 }
 
-struct NumberList<'a>(&'a str, &'a [u16]);
+/// Formats indices, as `clients 0, 2`.
+pub(super) struct NumberList<'a>(pub(super) &'a str, pub(super) &'a [u16]);
 
 impl fmt::Display for NumberList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -286,7 +167,8 @@ impl fmt::Display for NumberList<'_> {
     }
 }
 
-struct RatePercent(i32);
+/// Formats the rate of a clock, as `2.5 % slow`.
+pub(super) struct RatePercent(pub(super) i32);
 
 impl fmt::Display for RatePercent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
