@@ -26,6 +26,10 @@ pub(super) fn check(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
         ..
     } = fault.what
     {
+        if !fault.kind().strikes_replicas() {
+            let why = format!("{} strikes no replica", fault.kind().name());
+            return Err(("replica", why));
+        }
         below("replica", "replica", &[replica], plan.nodes.replicas)?;
     }
     for (field, value) in fault.fields() {

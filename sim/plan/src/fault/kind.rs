@@ -84,6 +84,16 @@ impl Kind {
         self.row().length != Length::None
     }
 
+    /// Returns the name of the field that holds the length of the fault in files.
+    #[must_use]
+    pub const fn length_field(self) -> &'static str {
+        match self.row().length {
+            Length::None | Length::Lasts => "lasts",
+            Length::RestartAfter => "restart_after",
+            Length::RejoinAfter => "rejoin_after",
+        }
+    }
+
     /// Returns whether clients that watch the node may take it for another process after the fault.
     pub(crate) const fn looks_new(self) -> bool {
         self.row().looks_new

@@ -25,17 +25,6 @@ pub(crate) enum Length {
     RejoinAfter,
 }
 
-impl Length {
-    /// Returns the name of the field.
-    pub(crate) const fn field(self) -> &'static str {
-        match self {
-            Length::None | Length::Lasts => "lasts",
-            Length::RestartAfter => "restart_after",
-            Length::RejoinAfter => "rejoin_after",
-        }
-    }
-}
-
 /// The deployment that a kind of fault needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Needs {

@@ -85,7 +85,7 @@ macro_rules! faults {
                 }
 
                 /// Returns the fields with mutable references to their values.
-                pub(super) fn fields_mut(&mut self) -> Vec<(super::Field, super::ValueMut<'_>)> {
+                pub fn fields_mut(&mut self) -> Vec<(super::Field, super::ValueMut<'_>)> {
                     match self {$(
                         $Faults::$Variant {$($($field),*)?} => vec![$($((super::Field::$field, super::field::FieldType::value_mut($field))),*)?],
                     )*}
