@@ -1,25 +1,18 @@
 //! Faults: an explicit list of everything that goes wrong in a run. Nothing else goes wrong.
 
 mod detail;
-mod field;
 mod kind;
-mod row;
-mod rows;
 mod table;
 mod target;
-mod text;
 mod trigger;
-mod words;
 
 use serde::{Deserialize, Serialize};
 
 pub use detail::{Direction, Handover, InFlight, ServerError, Suspended};
-pub use field::{Meaning, Value, ValueMut};
-pub use row::Needs;
+use table::FaultText;
 pub use table::{ClientFault, Kind, LinkFault, NodeFault, NodesFault};
+pub use table::{Field, Meaning, Needs, Value, ValueMut};
 pub use target::{ClientTarget, NotAClient};
-use text::FaultText;
-pub use text::Field;
 pub(crate) use trigger::MOST_TIMES;
 pub use trigger::{AfterMessage, MessageKind, Repeats, Towards, Trigger};
 

@@ -4,7 +4,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::detail::Direction;
-use super::row::{Length, Needs};
+use super::table::{Length, Needs};
 use super::{Fault, FaultKind, Kind};
 
 #[expect(

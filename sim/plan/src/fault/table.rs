@@ -9,14 +9,31 @@
 //!   cannot have it, and why not;
 //! - the sentence that describes it. It may name the fields, and the words in parentheses at the head of its group.
 
+mod field;
+mod row;
+mod rows;
+mod text;
+mod words;
+
+use std::fmt;
+
+use super::FaultKind;
 use super::detail::{Handover, InFlight, ServerError, Suspended};
-use super::row::{Needs, Row, lasting, once, until_rejoined, until_restarted};
-use super::rows::faults;
-use super::words::{
+use crate::time::{ClockStep, SimTime};
+
+use field::FieldType;
+pub use field::{Meaning, Value, ValueMut};
+pub use row::Needs;
+pub(super) use row::{Length, Row};
+use row::{lasting, once, until_rejoined, until_restarted};
+use rows::faults;
+pub(super) use text::FaultText;
+pub use text::Field;
+use text::InText;
+use words::{
     NumberList, RatePercent, Span, apart_with, awaits, clock_words, left_behind_words, percent,
     reply, requests, undecided,
 };
-use crate::time::{ClockStep, SimTime};
 
 const ONCE_AND_IN_ORDER: &str = "its TCP delivers every byte once and in order";
 const SENT_AGAIN: &str = "TCP sends again what is lost, and delivers everything once and in order";

@@ -9,11 +9,11 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::row::Length;
-use super::trigger::MessageText;
-use super::{
-    ClientFault, ClientTarget, Direction, Fault, FaultKind, Handover, InFlight, Kind, LinkFault,
-    NodeFault, NodesFault, Repeats, ServerError, Suspended, Trigger,
-};
+use super::{ClientFault, Kind, LinkFault, NodeFault, NodesFault};
+use crate::fault::detail::{Direction, Handover, InFlight, ServerError, Suspended};
+use crate::fault::target::ClientTarget;
+use crate::fault::trigger::{MessageText, Repeats, Trigger};
+use crate::fault::{Fault, FaultKind};
 use crate::time::{ClockStep, SimTime};
 
 macro_rules! fields {
@@ -21,7 +21,7 @@ macro_rules! fields {
         /// The kind of a fault, and the fields of faults of all kinds, in the order in which they are written.
         #[derive(Clone, Serialize, Deserialize)]
         #[serde(deny_unknown_fields)]
-        pub(super) struct FaultText {
+        pub(in crate::fault) struct FaultText {
             pub(super) kind: Kind,
             $(
                 #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::{
-    ClientTarget, Direction, Fault, FaultKind, Handover, InFlight, ServerError, Suspended,
-};
+use crate::fault::detail::{Direction, Handover, InFlight, ServerError, Suspended};
+use crate::fault::target::ClientTarget;
+use crate::fault::{Fault, FaultKind};
 use crate::time::SimTime;
 
 impl fmt::Display for Fault {

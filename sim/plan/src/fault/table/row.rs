@@ -1,23 +1,23 @@
 //! What holds for every fault of a kind: the part of its row in the table that is neither fields nor words.
 
-use super::detail::Direction;
+use crate::fault::detail::Direction;
 
 /// What holds for every fault of a kind. [`lasting`] and its neighbours begin a row, and the methods refine it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Row {
-    pub(crate) length: Length,
-    pub(crate) needs: Needs,
+pub(in crate::fault) struct Row {
+    pub(in crate::fault) length: Length,
+    pub(in crate::fault) needs: Needs,
     /// The direction of the affected messages, if it is the same for all faults of the kind. Files then omit it.
-    pub(crate) direction: Option<Direction>,
-    pub(crate) strikes_replicas: bool,
-    pub(crate) looks_new: bool,
-    pub(crate) not_over_sockets: Option<&'static str>,
-    pub(crate) not_on_real_servers: Option<&'static str>,
+    pub(in crate::fault) direction: Option<Direction>,
+    pub(in crate::fault) strikes_replicas: bool,
+    pub(in crate::fault) looks_new: bool,
+    pub(in crate::fault) not_over_sockets: Option<&'static str>,
+    pub(in crate::fault) not_on_real_servers: Option<&'static str>,
 }
 
 /// The field that holds the length of a fault in files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Length {
+pub(in crate::fault) enum Length {
     /// No field, because the fault happens once or is permanent.
     None,
     Lasts,

@@ -1,7 +1,8 @@
 //! The fields of faults, for what treats all faults alike: checks of plans, and smaller plans.
 
-use super::detail::{Handover, InFlight, ServerError, Suspended};
-use super::{Fault, FaultKind, Field};
+use super::text::Field;
+use crate::fault::detail::{Handover, InFlight, ServerError, Suspended};
+use crate::fault::{Fault, FaultKind};
 use crate::time::{ClockStep, SimTime};
 
 /// The value of a field.

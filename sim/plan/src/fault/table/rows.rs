@@ -31,28 +31,28 @@ macro_rules! faults {
             }
 
             /// Returns what holds for every fault of the kind.
-            pub(crate) const fn row(self) -> Row {
+            pub(super) const fn row(self) -> Row {
                 match self {$($(Kind::$Kind => $row,)*)*}
             }
 
             /// Returns a fault of the kind without targets, all of whose fields are zero, empty or the first choice.
-            pub(crate) fn blank(self) -> super::FaultKind {
+            pub(crate) fn blank(self) -> FaultKind {
                 match self {$($(
-                    Kind::$Kind => super::FaultKind::$target($Faults::$Variant {
-                        $($($field: super::field::FieldType::BLANK,)*)?
+                    Kind::$Kind => FaultKind::$target($Faults::$Variant {
+                        $($($field: FieldType::BLANK,)*)?
                     }),
                 )*)*}
             }
         }
 
-        impl super::text::FaultText {
+        impl FaultText {
             /// Takes the target and the fields of the fault.
-            pub(super) fn take(&mut self) -> Result<super::FaultKind, String> {
+            pub(super) fn take(&mut self) -> Result<FaultKind, String> {
                 let text = self;
                 match text.kind {$($(
                     Kind::$Kind => {
                         let fault = $Faults::$Variant {$($(
-                            $field: <$type as super::text::InText<_>>::read(text.$field.take())?
+                            $field: <$type as InText<_>>::read(text.$field.take())?
                                 $(.or(Some($default)))?
                                 .ok_or_else(|| text.needs(stringify!($field)))?,
                         )*)?};
@@ -78,25 +78,25 @@ macro_rules! faults {
                 }
 
                 /// Returns the fields with their values.
-                pub(super) fn fields(&self) -> Vec<(super::Field, super::Value<'_>)> {
+                pub(super) fn fields(&self) -> Vec<(Field, Value<'_>)> {
                     match self {$(
-                        $Faults::$Variant {$($($field),*)?} => vec![$($((super::Field::$field, super::field::FieldType::value($field))),*)?],
+                        $Faults::$Variant {$($($field),*)?} => vec![$($((Field::$field, FieldType::value($field))),*)?],
                     )*}
                 }
 
                 /// Returns the fields with mutable references to their values.
-                pub fn fields_mut(&mut self) -> Vec<(super::Field, super::ValueMut<'_>)> {
+                pub fn fields_mut(&mut self) -> Vec<(Field, ValueMut<'_>)> {
                     match self {$(
-                        $Faults::$Variant {$($($field),*)?} => vec![$($((super::Field::$field, super::field::FieldType::value_mut($field))),*)?],
+                        $Faults::$Variant {$($($field),*)?} => vec![$($((Field::$field, FieldType::value_mut($field))),*)?],
                     )*}
                 }
 
                 /// Writes the fields to the textual form.
                 #[allow(unused_variables, reason = "some faults have no fields")]
-                pub(super) fn say(self, text: &mut super::text::FaultText) {
+                pub(super) fn say(self, text: &mut FaultText) {
                     match self {$(
                         $Faults::$Variant {$($($field),*)?} => {
-                            $($(text.$field = super::text::InText::write($field);)*)?
+                            $($(text.$field = InText::write($field);)*)?
                         }
                     )*}
                 }
@@ -105,9 +105,9 @@ macro_rules! faults {
                 #[allow(unused_variables, reason = "not every sentence names all fields")]
                 pub(super) fn words(
                     &self,
-                    f: &mut std::fmt::Formatter<'_>,
-                    $($word: &dyn std::fmt::Display,)*
-                ) -> std::fmt::Result {
+                    f: &mut fmt::Formatter<'_>,
+                    $($word: &dyn fmt::Display,)*
+                ) -> fmt::Result {
                     match self {$(
                         $Faults::$Variant {$($($field),*)?} => write!(f, $sentence $(, $detail)*),
                     )*}
