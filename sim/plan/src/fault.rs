@@ -2,23 +2,21 @@
 
 mod detail;
 mod kind;
-mod node;
+mod table;
 mod target;
-mod text;
 mod trigger;
-mod words;
 
 use serde::{Deserialize, Serialize};
 
 pub use detail::{Direction, Handover, InFlight, ServerError, Suspended};
-pub use kind::Kind;
-pub use node::NodeFault;
+use table::FaultText;
+pub use table::{ClientFault, Kind, LinkFault, NodeFault, NodesFault};
+pub use table::{Field, Meaning, Needs, Value, ValueMut};
 pub use target::{ClientTarget, NotAClient};
-use text::FaultText;
 pub(crate) use trigger::MOST_TIMES;
 pub use trigger::{AfterMessage, MessageKind, Repeats, Towards, Trigger};
 
-use crate::time::{ClockStep, SimTime};
+use crate::time::SimTime;
 
 /// The rates at which clocks may run, in parts per million faster than true time. Even at the lowest rate, a clock
 /// moves forwards.
@@ -71,100 +69,46 @@ pub enum FaultKind {
         /// The kind of node fault, with its parameters.
         fault: NodeFault,
     },
-    /// Nodes are backed up by replication (`redis-cli --rdb`): a replica connects to each node and leaves when it has
-    /// all data. A node without other replicas then draws a new `master_replid`, as after a restart, but loses
-    /// nothing. A node with replicas keeps its replication backlog.
-    Backup {
-        /// The nodes that are backed up.
+    /// A fault of several nodes at once.
+    Nodes {
+        /// The nodes.
         nodes: Vec<u16>,
+        /// The kind of the fault.
+        fault: NodesFault,
     },
 }
 
-/// A fault of links.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LinkFault {
-    /// Messages sent during the fault are lost. If only one direction is affected, this is a one-way cut. If only some
-    /// pairs of clients and nodes are affected, it is a partition that is not transitive.
-    Cut,
-    /// Some messages are lost.
-    Loss {
-        /// The share of messages that are affected, in parts per million.
-        of_million: u32,
-    },
-    /// Messages take longer, by a time drawn between two bounds.
-    Delay {
-        /// The smallest delay.
-        min: SimTime,
-        /// The largest delay.
-        max: SimTime,
-    },
-    /// Messages sent during the fault arrive when the fault ends.
-    HoldBack,
-    /// Some requests arrive a second time, slightly later. Replies are not duplicated.
-    Duplicate {
-        /// The share of messages that are affected, in parts per million.
-        of_million: u32,
-        /// The largest delay of the second copy.
-        max: SimTime,
-    },
-    /// Messages may overtake each other.
-    Reorder {
-        /// The largest additional latency of a message.
-        max: SimTime,
-    },
-    /// The connections are closed once. Requests in flight are executed or lost, according to `in_flight`. Replies in
-    /// flight are lost.
-    Reset {
-        /// What happens to the requests in flight.
-        in_flight: InFlight,
-    },
-    /// Existing connections lose everything that is sent from now on, in both directions, as if a load balancer had
-    /// dropped its state. Neither end is notified. A client replaces its connection when a request on it gets no
-    /// answer within the call time-out.
-    Swallow,
-}
+impl FaultKind {
+    /// Creates a fault of links without ends.
+    pub(crate) fn link(fault: LinkFault) -> Self {
+        FaultKind::Link {
+            clients: Vec::new(),
+            nodes: Vec::new(),
+            direction: fault.kind().direction().unwrap_or_default(),
+            fault,
+        }
+    }
 
-/// A fault of a client.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ClientFault {
-    /// The process is paused. Its clocks continue.
-    Pause,
-    /// The process is paused in the middle of its work, at the n-th use of its clocks, timers, randomness or network
-    /// after the fault begins. What it sends after that use leaves when the pause ends.
-    PauseInside {
-        /// The number of the use, from 1.
-        nth: u32,
-    },
-    /// The process is stopped in the middle of a step, after the n-th use of its clocks, timers, randomness or network
-    /// since the fault began, while everything else continues. When it resumes, its readings are out of date, and it
-    /// receives in the same step what was sent to it. A stop that would outlast the stop of another process waits
-    /// until that other stop ends.
-    StopInside {
-        /// The number of the use, from 1.
-        nth: u32,
-    },
-    /// The process crashes. It is restarted as a new client when the fault ends.
-    Crash,
-    /// The machine of the process is suspended: the process and its timers are paused.
-    Suspend {
-        /// Whether the monotonic clock counts the time of the suspension.
-        clock: Suspended,
-    },
-    /// The future that the client awaits is dropped at the n-th poll after the fault begins.
-    Cancel {
-        /// The number of the poll, from 1.
-        nth: u32,
-    },
-    /// Both clocks of the client run at another rate from now on.
-    Rate {
-        /// How much faster than true time they run, in parts per million.
-        rate_ppm: i32,
-    },
-    /// The wall clock of the client is set.
-    Step {
-        /// The size of the step.
-        by: ClockStep,
-    },
+    /// Creates a fault of the first client.
+    pub(crate) fn client(fault: ClientFault) -> Self {
+        let client = ClientTarget::Client(0);
+        FaultKind::Client { client, fault }
+    }
+
+    /// Creates a fault of the first node.
+    pub(crate) fn node(fault: NodeFault) -> Self {
+        FaultKind::Node {
+            node: 0,
+            replica: None,
+            fault,
+        }
+    }
+
+    /// Creates a fault of no nodes.
+    pub(crate) fn nodes(fault: NodesFault) -> Self {
+        let nodes = Vec::new();
+        FaultKind::Nodes { nodes, fault }
+    }
 }
 
 impl Fault {
@@ -234,7 +178,7 @@ impl Fault {
             .map(|last| last.plus(self.lasts))
     }
 
-    /// Replaces each empty list by all clients or nodes: the two lists of a link fault, and the nodes of a backup.
+    /// Replaces each empty list by all clients or nodes: the two lists of a link fault, and the list of a fault of several nodes.
     pub fn strike_all(&mut self, clients: u16, nodes: u16) {
         let all = |list: &mut Vec<u16>, many: u16| {
             if list.is_empty() {
@@ -250,7 +194,7 @@ impl Fault {
                 all(at_one_end, clients);
                 all(at_the_other, nodes);
             }
-            FaultKind::Backup { nodes: backed_up } => all(backed_up, nodes),
+            FaultKind::Nodes { nodes: struck, .. } => all(struck, nodes),
             FaultKind::Client { .. } | FaultKind::Node { .. } => {}
         }
     }
@@ -270,8 +214,7 @@ impl Fault {
         }
     }
 
-    /// Returns the clients that the fault names: those of its links, its one client, those that a failover leaves
-    /// behind, those that are cut off with a primary, and those that are misrouted.
+    /// Returns the clients that the fault names: those of its links, its one client, or those in its fields.
     pub fn clients(&self) -> &[u16] {
         match &self.what {
             FaultKind::Link { clients, .. } => clients,
@@ -280,30 +223,20 @@ impl Fault {
                 ..
             } => std::slice::from_ref(client),
             FaultKind::Client { .. } => &[],
-            FaultKind::Node {
-                fault:
-                    NodeFault::Failover {
-                        left_behind: clients,
-                        ..
-                    }
-                    | NodeFault::IsolatePrimary { clients, .. }
-                    | NodeFault::Misroute { clients, .. },
-                ..
-            } => clients,
-            FaultKind::Node { .. } | FaultKind::Backup { .. } => &[],
+            FaultKind::Node { .. } | FaultKind::Nodes { .. } => self.numbers(Meaning::Clients),
         }
     }
 
     /// Returns the sentinels that the fault names.
     pub fn sentinels(&self) -> &[u16] {
-        match &self.what {
-            FaultKind::Node { fault, .. } => match fault {
-                NodeFault::IsolatePrimary { sentinels, .. } => sentinels,
-                NodeFault::CrashSentinel { sentinel }
-                | NodeFault::PauseSentinel { sentinel }
-                | NodeFault::StaleSentinel { sentinel } => std::slice::from_ref(sentinel),
-                _ => &[],
-            },
+        self.numbers(Meaning::Sentinels)
+    }
+
+    /// Returns the indices in the field with this meaning, if the fault has one.
+    fn numbers(&self, meaning: Meaning) -> &[u16] {
+        let mut fields = self.fields().into_iter();
+        match fields.find(|(field, _)| field.meaning() == meaning) {
+            Some((_, Value::Numbers(numbers))) => numbers,
             _ => &[],
         }
     }
@@ -311,7 +244,7 @@ impl Fault {
     /// Returns the nodes that the fault names.
     pub fn nodes(&self) -> &[u16] {
         match &self.what {
-            FaultKind::Link { nodes, .. } | FaultKind::Backup { nodes } => nodes,
+            FaultKind::Link { nodes, .. } | FaultKind::Nodes { nodes, .. } => nodes,
             FaultKind::Node { node, .. } => std::slice::from_ref(node),
             FaultKind::Client { .. } => &[],
         }

@@ -18,7 +18,7 @@ use std::str::FromStr;
 use quorlock::NodeTrust;
 
 use crate::draw::{Draw, Purpose};
-use crate::fault::{ClientFault, Fault, Kind, NodeFault};
+use crate::fault::{ClientFault, Fault, Kind, Needs, NodeFault};
 use crate::time::{ClockStep, SimTime};
 use crate::variant::Variant;
 use crate::{Lacks, Lane, LockKind, Persistence, Plan, Watchdog, WorkloadKind};
@@ -61,10 +61,7 @@ impl FromStr for FaultChoice {
             list => list
                 .split(',')
                 .map(|word| {
-                    let kind = Kind::ALL
-                        .into_iter()
-                        .find(|kind| kind.name() == word.trim());
-                    kind.ok_or_else(|| UnknownKind {
+                    Kind::named(word.trim()).ok_or_else(|| UnknownKind {
                         word: word.to_owned(),
                     })
                 })
@@ -91,20 +88,25 @@ impl fmt::Display for FaultChoice {
 impl FaultChoice {
     /// Returns whether faults of a kind may be drawn for a plan.
     fn allows(&self, kind: Kind, plan: &Plan) -> bool {
+        let nodes = &plan.nodes;
+        let is_had = match kind.needs() {
+            Needs::Nothing => true,
+            Needs::Replicas => 0 < nodes.replicas,
+            Needs::PlainServers { .. } => !nodes.are_groups(),
+            Needs::Elections => nodes.are_groups(),
+            Needs::Sentinels => nodes.sentinels.is_some(),
+            Needs::Cluster => nodes.cluster.is_some(),
+        };
         let is_possible = match kind {
-            Kind::SlowReplication => 0 < plan.nodes.replicas,
-            // If there are sentinels, they decide about failovers.
-            Kind::Failover => 0 < plan.nodes.replicas && !plan.nodes.are_groups(),
-            Kind::IsolatePrimary => plan.nodes.are_groups(),
-            _ if Kind::OF_CLUSTERS.contains(&kind) => plan.nodes.cluster.is_some(),
-            _ if Kind::OF_GROUPS.contains(&kind) => plan.nodes.sentinels.is_some(),
-            Kind::Backup | Kind::FreeBacklog => plan.nodes.replicas == 0,
+            Kind::Failover => 0 < nodes.replicas,
+            Kind::Backup | Kind::FreeBacklog => nodes.replicas == 0,
             // No checker of the simulator judges what it does to holds on other names; storms on real servers do.
             Kind::RevokeKeys => matches!(self, FaultChoice::Only(_)),
-            Kind::Misroute => 1 < plan.nodes.count && !plan.nodes.are_groups(),
+            Kind::Misroute => 1 < nodes.count,
             _ => true,
         };
-        is_possible
+        is_had
+            && is_possible
             && match self {
                 FaultChoice::None => false,
                 FaultChoice::Inside => is_inside(kind, plan) && plan.lane.has(kind),

@@ -8,7 +8,7 @@ use crate::{Lane, Plan};
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Lacks {
     /// A kind of fault.
-    #[error("the lane turmoil has no faults of kind {}: {}; use the lane fast", .0.name(), why(*.0))]
+    #[error("the lane turmoil has no faults of kind {}: {}; use the lane fast", .0.name(), .0.lacks_sockets().unwrap_or_default())]
     Kind(Kind),
     /// A fault of an unsupported kind in a plan.
     #[error("faults[{index}]: {}", Lacks::Kind(*kind))]
@@ -45,32 +45,11 @@ pub enum Lacks {
     Variant(Variant),
 }
 
-/// Returns why the lane over sockets does not support a kind of fault.
-fn why(kind: Kind) -> &'static str {
-    match kind {
-        Kind::StopInside => "its network only continues after every client has ended its step",
-        Kind::Swallow => "its connections lose what follows a message that was lost",
-        Kind::StallNode => "its servers read several requests at once",
-        Kind::Misroute => "its hosts have one address each",
-        Kind::RevokeKeys => "its servers have no users",
-        _ => "its TCP delivers every byte once and in order",
-    }
-}
-
 impl Lane {
     /// Returns whether the lane supports a kind of fault.
     #[must_use]
-    pub fn has(self, kind: Kind) -> bool {
-        let lacks = [
-            Kind::Duplicate,
-            Kind::Reorder,
-            Kind::StopInside,
-            Kind::Swallow,
-            Kind::StallNode,
-            Kind::Misroute,
-            Kind::RevokeKeys,
-        ];
-        self == Lane::Fast || !lacks.contains(&kind)
+    pub const fn has(self, kind: Kind) -> bool {
+        matches!(self, Lane::Fast) || kind.lacks_sockets().is_none()
     }
 }
 

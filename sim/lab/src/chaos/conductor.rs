@@ -27,7 +27,7 @@ use super::server_command::{say, say_for};
 use super::server_error;
 use super::struck::{Effects, Struck, done};
 use quorlock_sim_plan::fault::{
-    ClientFault, ClientTarget, Direction, Fault, FaultKind, LinkFault, NodeFault,
+    ClientFault, ClientTarget, Direction, Fault, FaultKind, LinkFault, NodeFault, NodesFault,
 };
 use quorlock_sim_plan::time::SimTime;
 
@@ -139,7 +139,10 @@ impl Testbed {
                     }
                 }
             },
-            FaultKind::Backup { nodes } => self.back_up(index, nodes).await,
+            FaultKind::Nodes {
+                nodes,
+                fault: NodesFault::Backup,
+            } => self.back_up(index, nodes).await,
         }
     }
 

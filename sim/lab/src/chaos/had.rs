@@ -1,62 +1,16 @@
 //! The faults that are possible on real machines, and the reasons why the others are not.
 
 use super::plain::Plain;
-use quorlock_sim_plan::fault::{Fault, FaultKind, Kind, Trigger};
+use quorlock_sim_plan::fault::{Fault, FaultKind, Trigger};
 use quorlock_sim_plan::variant::Variant;
 use quorlock_sim_plan::{LockKind, Plan, WorkloadKind};
-
-/// Returns the reason why a kind of fault is impossible on real servers, or `None` if it is possible.
-pub(crate) const fn lacks(kind: Kind) -> Option<&'static str> {
-    match kind {
-        Kind::Loss | Kind::Duplicate | Kind::Reorder => {
-            Some("TCP sends again what is lost, and delivers everything once and in order")
-        }
-        Kind::IsolatePrimary | Kind::StaleSentinel => {
-            Some("the members of a Sentinel group or a cluster reach each other directly")
-        }
-        Kind::Cut
-        | Kind::Delay
-        | Kind::HoldBack
-        | Kind::Reset
-        | Kind::PauseClient
-        | Kind::PauseInside
-        | Kind::CrashClient
-        | Kind::SuspendClient
-        | Kind::Cancel
-        | Kind::ClientRate
-        | Kind::ClientStep
-        | Kind::PauseNode
-        | Kind::CrashNode
-        | Kind::Flush
-        | Kind::Evict
-        | Kind::ServerError
-        | Kind::RevokeKeys
-        | Kind::ForgetScripts
-        | Kind::NodeRate
-        | Kind::NodeStep
-        | Kind::SlowReplication
-        | Kind::Failover
-        | Kind::Backup
-        | Kind::SentinelFailover
-        | Kind::CrashSentinel
-        | Kind::PauseSentinel
-        | Kind::StopInside
-        | Kind::PowerLoss
-        | Kind::Swallow
-        | Kind::StallNode
-        | Kind::FreeBacklog
-        | Kind::Misroute
-        | Kind::MigrateSlot
-        | Kind::ClusterFailover => None,
-    }
-}
 
 /// Returns the reason why a fault of a plan is impossible on real servers, or `None` if it is possible.
 pub(crate) fn lacks_fault(fault: &Fault) -> Option<&'static str> {
     if matches!(fault.when, Trigger::After(_)) {
         return Some("messages are not read in transit here");
     }
-    lacks(fault.kind())
+    fault.kind().lacks_real_servers()
 }
 
 /// Returns the reason why a plan cannot be run on real servers, or `None` if it can.
@@ -134,7 +88,7 @@ fn is_link(fault: &Fault) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quorlock_sim_plan::fault::{Direction, LinkFault};
+    use quorlock_sim_plan::fault::{Direction, Kind, LinkFault, Needs};
     use quorlock_sim_plan::time::SimTime;
     use quorlock_sim_plan::{Cluster, Sentinels};
 
@@ -233,9 +187,13 @@ mod tests {
 
     #[test]
     fn faults_of_a_cluster_are_possible_unless_they_cut_its_nodes_apart() {
-        for kind in Kind::OF_CLUSTERS {
-            assert_eq!(lacks(kind), None, "{kind:?}");
+        for kind in Kind::ALL {
+            let lacks = kind.lacks_real_servers();
+            match kind.needs() {
+                Needs::Cluster => assert_eq!(lacks, None, "{kind:?}"),
+                Needs::Elections => assert!(lacks.is_some(), "{kind:?}"),
+                _ => {}
+            }
         }
-        assert!(lacks(Kind::IsolatePrimary).is_some());
     }
 }

@@ -11,9 +11,9 @@ use tokio::time::Instant;
 use super::time;
 use crate::redis::{RedisServer, micros};
 use quorlock_sim_plan::Persistence;
-use quorlock_sim_plan::fault::{Fault, FaultKind, LinkFault, NodeFault, ServerError};
+use quorlock_sim_plan::fault::{Fault, FaultKind, LinkFault, NodeFault, NodesFault, ServerError};
 use quorlock_sim_world::world::clock::Clock;
-use quorlock_sim_world::world::server::{Server as _, Site, strike};
+use quorlock_sim_world::world::server::Server as _;
 use quorlock_sim_world::world::session::WallMicros;
 use redis_sim::{Server, SessionId};
 
@@ -33,6 +33,13 @@ pub(super) struct ServedNode {
     crashes: u32,
     listener: Option<AbortHandle>,
     connections: BTreeMap<SessionId, Connection>,
+}
+
+/// Whether a fault begins or ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    Begins,
+    Ends,
 }
 
 /// The node's side of a connection.
@@ -122,72 +129,104 @@ impl ServedNode {
     }
 
     pub(super) fn begin(&mut self, fault: &Fault) {
-        match &fault.what {
-            FaultKind::Link { fault, .. } => self.begin_link(*fault),
-            FaultKind::Node { fault, .. } => self.begin_node(fault),
-            FaultKind::Backup { .. } => self.redis.back_up(),
-            FaultKind::Client { .. } => {}
-        }
-    }
-
-    fn begin_link(&mut self, fault: LinkFault) {
-        match fault {
-            LinkFault::Reset { .. } => self.close_all(),
-            LinkFault::Delay { max, .. } => self.delays.push(max.as_duration()),
-            _ => {}
-        }
-    }
-
-    fn begin_node(&mut self, fault: &NodeFault) {
-        let passed = self.passed();
-        if *fault == NodeFault::Crash {
-            self.close_all();
-            // Time passes as in the real world, so a disk that is written every second has everything.
-            self.redis.save();
-        }
-        let site = Site {
-            disk: self.persistence,
-            now: self.now(),
-            names: &[],
-        };
-        strike(&mut self.redis, fault, &site);
-        match fault {
-            NodeFault::Pause => self.pauses.send_modify(|pauses| *pauses += 1),
-            NodeFault::Crash => {
-                self.crashes += 1;
-                if let Some(listener) = self.listener.take() {
-                    listener.abort();
-                }
-                self.tell_of_trouble();
-            }
-            NodeFault::Error { error } => self.troubles.push(*error),
-            NodeFault::Step { by } => self.clock.step(passed, by.as_nanos()),
-            NodeFault::Rate { rate_ppm } => self.clock.run_at(passed, *rate_ppm),
-            _ => {}
-        }
+        self.strike(fault, Phase::Begins);
     }
 
     pub(super) fn end(&mut self, fault: &Fault) {
+        self.strike(fault, Phase::Ends);
+    }
+
+    fn strike(&mut self, fault: &Fault, phase: Phase) {
         match &fault.what {
-            FaultKind::Link {
-                fault: LinkFault::Delay { max, .. },
+            FaultKind::Link { fault, .. } => self.strike_link(*fault, phase),
+            FaultKind::Node { fault, .. } => self.strike_node(fault, phase),
+            FaultKind::Nodes {
+                fault: NodesFault::Backup,
                 ..
-            } => remove_one(&mut self.delays, &max.as_duration()),
-            FaultKind::Node { fault, .. } => self.end_node(fault),
-            _ => {}
+            } if phase == Phase::Begins => self.redis.back_up(),
+            FaultKind::Client { .. } | FaultKind::Nodes { .. } => {}
         }
     }
 
-    fn end_node(&mut self, fault: &NodeFault) {
-        match fault {
-            NodeFault::Pause => self.pauses.send_modify(|pauses| *pauses -= 1),
-            NodeFault::Crash => self.crashes -= 1,
-            NodeFault::Error { error } => {
+    fn strike_link(&mut self, fault: LinkFault, phase: Phase) {
+        match (fault, phase) {
+            (LinkFault::Reset { .. }, Phase::Begins) => self.close_all(),
+            (LinkFault::Delay { max, .. }, Phase::Begins) => self.delays.push(max.as_duration()),
+            (LinkFault::Delay { max, .. }, Phase::Ends) => {
+                remove_one(&mut self.delays, &max.as_duration());
+            }
+            // The first happens once. The others are faults of simulations only.
+            (LinkFault::Reset { .. }, Phase::Ends)
+            | (
+                LinkFault::Cut
+                | LinkFault::Loss { .. }
+                | LinkFault::HoldBack
+                | LinkFault::Duplicate { .. }
+                | LinkFault::Reorder { .. }
+                | LinkFault::Swallow,
+                _,
+            ) => {}
+        }
+    }
+
+    fn strike_node(&mut self, fault: &NodeFault, phase: Phase) {
+        let (passed, now) = (self.passed(), self.now());
+        match (fault, phase) {
+            (NodeFault::Pause, Phase::Begins) => self.pauses.send_modify(|pauses| *pauses += 1),
+            (NodeFault::Pause, Phase::Ends) => self.pauses.send_modify(|pauses| *pauses -= 1),
+            (NodeFault::Crash, Phase::Begins) => self.crash(),
+            (NodeFault::Crash, Phase::Ends) => self.crashes -= 1,
+            (NodeFault::Error { error }, Phase::Begins) => {
+                self.troubles.push(*error);
+                self.tell_of_trouble();
+            }
+            (NodeFault::Error { error }, Phase::Ends) => {
                 remove_one(&mut self.troubles, error);
                 self.tell_of_trouble();
             }
-            _ => {}
+            (NodeFault::Flush, Phase::Begins) => _ = self.redis.flush(now, &[]),
+            (NodeFault::ForgetScripts, Phase::Begins) => self.redis.forget_scripts(),
+            (NodeFault::Step { by }, Phase::Begins) => self.clock.step(passed, by.as_nanos()),
+            (NodeFault::Rate { rate_ppm }, Phase::Begins) => self.clock.run_at(passed, *rate_ppm),
+            // The first four happen once. The others are faults of simulations only.
+            (
+                NodeFault::Flush
+                | NodeFault::ForgetScripts
+                | NodeFault::Step { .. }
+                | NodeFault::Rate { .. },
+                Phase::Ends,
+            )
+            | (
+                NodeFault::PowerLoss { .. }
+                | NodeFault::Evict { .. }
+                | NodeFault::RevokeKeys { .. }
+                | NodeFault::SlowReplication { .. }
+                | NodeFault::Failover { .. }
+                | NodeFault::IsolatePrimary { .. }
+                | NodeFault::SentinelFailover
+                | NodeFault::CrashSentinel { .. }
+                | NodeFault::PauseSentinel { .. }
+                | NodeFault::StaleSentinel { .. }
+                | NodeFault::Stall { .. }
+                | NodeFault::FreeBacklog
+                | NodeFault::Misroute { .. }
+                | NodeFault::MigrateSlot { .. }
+                | NodeFault::ClusterFailover { .. },
+                _,
+            ) => {}
         }
+    }
+
+    fn crash(&mut self) {
+        self.close_all();
+        // Time passes as in the real world, so a disk that is written every second has everything.
+        self.redis.save();
+        self.redis.crash(self.persistence);
+        self.crashes += 1;
+        if let Some(listener) = self.listener.take() {
+            listener.abort();
+        }
+        self.tell_of_trouble();
     }
 
     /// Makes the server refuse requests with the active error that began last. Without one, the server stops refusing.

@@ -3,8 +3,8 @@
 use std::str::FromStr;
 
 use quorlock_sim_plan::fault::{
-    Direction, Fault, FaultKind, InFlight, Kind, LinkFault, NodeFault, RATES_PPM, ServerError,
-    Trigger,
+    Direction, Fault, FaultKind, InFlight, Kind, LinkFault, NodeFault, NodesFault, RATES_PPM,
+    ServerError, Trigger,
 };
 use quorlock_sim_plan::time::{ClockStep, SimTime};
 
@@ -118,7 +118,10 @@ impl Words<'_> {
             Some(Kind::Backup) => Fault {
                 when: Trigger::At(self.once()?),
                 lasts: SimTime::ZERO,
-                what: FaultKind::Backup { nodes: Vec::new() },
+                what: FaultKind::Nodes {
+                    nodes: Vec::new(),
+                    fault: NodesFault::Backup,
+                },
             },
             Some(Kind::ServerError) => Fault::of_node(
                 at,
@@ -209,7 +212,7 @@ fn with_node(fault: &Fault, to: u16) -> Fault {
     let mut fault = fault.clone();
     match &mut fault.what {
         FaultKind::Node { node, .. } => *node = to,
-        FaultKind::Link { nodes, .. } | FaultKind::Backup { nodes } => *nodes = vec![to],
+        FaultKind::Link { nodes, .. } | FaultKind::Nodes { nodes, .. } => *nodes = vec![to],
         FaultKind::Client { .. } => {}
     }
     fault

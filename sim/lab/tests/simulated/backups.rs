@@ -8,7 +8,7 @@ use std::time::Duration;
 use quorlock_sim_check::run::Verdict;
 use quorlock_sim_lab::client::context::Context;
 use quorlock_sim_lab::simulation::Simulation;
-use quorlock_sim_plan::fault::{Fault, FaultKind, Trigger};
+use quorlock_sim_plan::fault::{Fault, FaultKind, NodesFault, Trigger};
 use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_plan::{Lane, Nodes, Plan, Watchdog, Workload};
 
@@ -69,7 +69,8 @@ fn wait_after_backup_of(nodes: &[u16], lane: Lane) -> u64 {
         faults: vec![Fault {
             when: Trigger::At(SimTime::secs(1)),
             lasts: SimTime::ZERO,
-            what: FaultKind::Backup {
+            what: FaultKind::Nodes {
+                fault: NodesFault::Backup,
                 nodes: nodes.to_vec(),
             },
         }],

@@ -17,8 +17,8 @@ use quorlock_sim_check::run::Verdict;
 use quorlock_sim_lab::plan_file;
 use quorlock_sim_lab::simulation::run;
 use quorlock_sim_plan::fault::{
-    ClientFault, Direction, Fault, FaultKind, InFlight, LinkFault, NodeFault, ServerError,
-    Suspended, Trigger,
+    ClientFault, Direction, Fault, FaultKind, InFlight, LinkFault, NodeFault, NodesFault,
+    ServerError, Suspended, Trigger,
 };
 use quorlock_sim_plan::time::{ClockStep, SimTime};
 use quorlock_sim_plan::variant::Variant;
@@ -232,7 +232,10 @@ fn node_fault(nodes: u16) -> impl Strategy<Value = Fault> {
         node().prop_map(|(at, _, node)| Fault {
             when: Trigger::At(at),
             lasts: SimTime::ZERO,
-            what: FaultKind::Backup { nodes: vec![node] }
+            what: FaultKind::Nodes {
+                nodes: vec![node],
+                fault: NodesFault::Backup,
+            }
         }),
         (node(), rate_ppm()).prop_map(|((at, _, node), rate_ppm)| Fault::of_node(
             at,

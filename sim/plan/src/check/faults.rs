@@ -2,8 +2,8 @@
 
 use crate::Plan;
 use crate::fault::{
-    AfterMessage, ClientFault, ClientTarget, Fault, FaultKind, Kind, LinkFault, MOST_TIMES,
-    NodeFault, RATES_PPM, Repeats, Trigger,
+    AfterMessage, ClientTarget, Fault, FaultKind, Field, Kind, MOST_TIMES, Meaning, Needs,
+    RATES_PPM, Repeats, Trigger, Value,
 };
 use crate::time::SimTime;
 
@@ -11,48 +11,91 @@ type Wrong = (&'static str, String);
 
 /// Checks that a fault is possible in a plan. The error states the wrong field and the reason.
 pub(super) fn check(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
-    let client = |client: u16| {
-        if client < plan.clients {
-            Ok(())
-        } else {
-            Err((
-                "client",
-                format!("there is no client {client}, only {}", plan.clients),
-            ))
-        }
-    };
-    let node = |node: u16| {
-        if node < plan.nodes.count {
-            Ok(())
-        } else {
-            Err((
-                "node",
-                format!("there is no node {node}, only {}", plan.nodes.count),
-            ))
-        }
-    };
     check_trigger(plan, fault)?;
-    fault.clients().iter().copied().try_for_each(client)?;
+    below("client", "client", fault.clients(), plan.clients)?;
     once("client", fault.clients())?;
     once("node", fault.nodes())?;
     once("sentinel", fault.sentinels())?;
     if let FaultKind::Client { client, .. } = fault.what {
         check_holder(plan, "client", client)?;
     }
-    fault.nodes().iter().copied().try_for_each(node)?;
-    check_group(plan, fault)?;
-    match &fault.what {
-        FaultKind::Link { fault, .. } => check_link(*fault),
-        FaultKind::Client { fault, .. } => check_client(*fault),
-        FaultKind::Node {
-            fault: what,
-            replica,
-            ..
-        } => {
-            check_node(plan, what, fault.lasts)?;
-            check_replica(plan, *replica)
+    below("node", "node", fault.nodes(), plan.nodes.count)?;
+    check_deployment(plan, fault)?;
+    if let FaultKind::Node {
+        replica: Some(replica),
+        ..
+    } = fault.what
+    {
+        if !fault.kind().strikes_replicas() {
+            let why = format!("{} strikes no replica", fault.kind().name());
+            return Err(("replica", why));
         }
-        FaultKind::Backup { .. } => Ok(()),
+        below("replica", "replica", &[replica], plan.nodes.replicas)?;
+    }
+    for (field, value) in fault.fields() {
+        check_field(plan, field, value)?;
+    }
+    check_spans(fault)
+}
+
+/// Checks the lengths that bound each other.
+fn check_spans(fault: &Fault) -> Result<(), Wrong> {
+    let span = |wanted: Field| {
+        let mut fields = fault.fields().into_iter();
+        fields.find_map(|(field, value)| match value {
+            Value::Span(span) if field == wanted => Some(span),
+            _ => None,
+        })
+    };
+    let lasts = fault.lasts;
+    match (span(Field::min), span(Field::max), span(Field::gap)) {
+        (Some(min), Some(max), _) if max < min => Err(("min", format!("{min} is more than {max}"))),
+        (_, _, Some(gap)) if lasts < gap => {
+            let why = format!("{gap} is more than {lasts}, the length of the whole fault");
+            Err(("gap", why))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks the value of one field by what it stands for.
+fn check_field(plan: &Plan, field: Field, value: Value<'_>) -> Result<(), Wrong> {
+    let (name, nodes) = (field.name(), &plan.nodes);
+    match (field.meaning(), value) {
+        (Meaning::Names, Value::Numbers(numbers)) => {
+            below(name, "name", numbers, plan.workload.names)
+        }
+        (Meaning::Nodes, Value::Numbers(numbers)) => below(name, "node", numbers, nodes.count),
+        (Meaning::Replicas, Value::Numbers(numbers)) => {
+            below(name, "replica", numbers, nodes.replicas)
+        }
+        (Meaning::Ordinal, Value::Count(0)) => Err((name, "it counts from 1".to_owned())),
+        (Meaning::Share, Value::Count(of_million)) if 1_000_000 < of_million => {
+            Err((name, format!("{of_million} is more than a million")))
+        }
+        (Meaning::Rate, Value::Rate(rate)) if !RATES_PPM.contains(&rate) => {
+            let (min, max) = (RATES_PPM.start(), RATES_PPM.end());
+            Err((name, format!("{rate} is not between {min} and {max}")))
+        }
+        // Clients and sentinels are checked together with the targets.
+        (Meaning::Clients | Meaning::Sentinels | Meaning::Anything, _)
+        | (
+            Meaning::Names
+            | Meaning::Nodes
+            | Meaning::Replicas
+            | Meaning::Ordinal
+            | Meaning::Share
+            | Meaning::Rate,
+            _,
+        ) => Ok(()),
+    }
+}
+
+/// Checks that indices are below a number.
+fn below(field: &'static str, what: &str, numbers: &[u16], many: u16) -> Result<(), Wrong> {
+    match numbers.iter().find(|number| many <= **number) {
+        Some(number) => Err((field, format!("there is no {what} {number}, only {many}"))),
+        None => Ok(()),
     }
 }
 
@@ -141,140 +184,34 @@ fn check_holder(plan: &Plan, field: &'static str, target: ClientTarget) -> Resul
     }
 }
 
-/// Checks that a fault of groups has a group as its target, and that a fault of nodes without sentinels does not.
-fn check_group(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
-    let kind = fault.kind();
-    if plan.nodes.cluster.is_some() {
-        return check_shard(fault);
-    }
-    if Kind::OF_CLUSTERS.contains(&kind) {
-        let why = "there is no cluster: add [nodes.cluster]".to_owned();
-        return Err(("kind", why));
-    }
-    let Some(sentinels) = &plan.nodes.sentinels else {
-        if Kind::OF_GROUPS.contains(&kind) {
-            let why = "there are no sentinels: add [nodes.sentinels]".to_owned();
-            return Err(("kind", why));
+/// Checks that the nodes are what the fault needs, and that the group has the sentinels that it names.
+fn check_deployment(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
+    let nodes = &plan.nodes;
+    let (is_cluster, is_group) = (nodes.cluster.is_some(), nodes.sentinels.is_some());
+    let why = match fault.kind().needs() {
+        Needs::PlainServers {
+            not_in_clusters, ..
+        } if is_cluster => not_in_clusters,
+        Needs::PlainServers { not_in_groups, .. } if is_group => not_in_groups,
+        Needs::Replicas if nodes.replicas == 0 => "there are no replicas",
+        Needs::Sentinels if is_cluster => "a cluster has no sentinels",
+        Needs::Sentinels | Needs::Elections if !is_cluster && !is_group => {
+            "there are no sentinels: add [nodes.sentinels]"
         }
-        return Ok(());
+        Needs::Cluster if !is_cluster => "there is no cluster: add [nodes.cluster]",
+        Needs::Nothing
+        | Needs::Replicas
+        | Needs::PlainServers { .. }
+        | Needs::Elections
+        | Needs::Sentinels
+        | Needs::Cluster => {
+            let named = fault.sentinels();
+            return match &nodes.sentinels {
+                Some(sentinels) => below("sentinel", "sentinel", named, sentinels.count),
+                None if named.is_empty() => Ok(()),
+                None => Err(("sentinels", "a cluster has no sentinels".to_owned())),
+            };
+        }
     };
-    if kind == Kind::Failover {
-        let why = "sentinels decide who is promoted: use sentinel-failover, isolate-primary, crash-node or pause-node";
-        return Err(("kind", why.to_owned()));
-    }
-    let count = sentinels.count;
-    let named = fault.sentinels().iter();
-    match named.copied().find(|sentinel| count <= *sentinel) {
-        Some(sentinel) => {
-            let why = format!("there is no sentinel {sentinel}, only {count}");
-            Err(("sentinel", why))
-        }
-        None => Ok(()),
-    }
-}
-
-/// Checks that a fault is possible for a shard of a cluster.
-fn check_shard(fault: &Fault) -> Result<(), Wrong> {
-    let kind = fault.kind();
-    if kind == Kind::Failover {
-        let why = "a cluster decides who is promoted: use cluster-failover, isolate-primary, crash-node or pause-node";
-        return Err(("kind", why.to_owned()));
-    }
-    if Kind::OF_GROUPS.contains(&kind) && kind != Kind::IsolatePrimary {
-        return Err(("kind", "a cluster has no sentinels".to_owned()));
-    }
-    match fault.sentinels() {
-        [] => Ok(()),
-        _ => Err(("sentinels", "a cluster has no sentinels".to_owned())),
-    }
-}
-
-fn check_replica(plan: &Plan, replica: Option<u16>) -> Result<(), Wrong> {
-    let replicas = plan.nodes.replicas;
-    match replica {
-        Some(replica) if replicas <= replica => {
-            let why = format!("there is no replica {replica}, only {replicas}");
-            Err(("replica", why))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn check_link(fault: LinkFault) -> Result<(), Wrong> {
-    match fault {
-        LinkFault::Loss { of_million } | LinkFault::Duplicate { of_million, .. }
-            if 1_000_000 < of_million =>
-        {
-            Err(("of_million", format!("{of_million} is more than a million")))
-        }
-        LinkFault::Delay { min, max } if max < min => {
-            Err(("min", format!("{min} is more than {max}")))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn check_client(fault: ClientFault) -> Result<(), Wrong> {
-    match fault {
-        ClientFault::PauseInside { nth: 0 }
-        | ClientFault::StopInside { nth: 0 }
-        | ClientFault::Cancel { nth: 0 } => Err(("nth", "it counts from 1".to_owned())),
-        ClientFault::Rate { rate_ppm } => check_rate(rate_ppm),
-        _ => Ok(()),
-    }
-}
-
-fn check_rate(rate_ppm: i32) -> Result<(), Wrong> {
-    if RATES_PPM.contains(&rate_ppm) {
-        return Ok(());
-    }
-    let (min, max) = (RATES_PPM.start(), RATES_PPM.end());
-    let why = format!("{rate_ppm} is not between {min} and {max}");
-    Err(("rate_ppm", why))
-}
-
-fn check_node(plan: &Plan, fault: &NodeFault, lasts: SimTime) -> Result<(), Wrong> {
-    let (names, replicas) = (plan.workload.names, plan.nodes.replicas);
-    match fault {
-        NodeFault::Evict { name } | NodeFault::RevokeKeys { name } if names <= *name => {
-            Err(("name", format!("there is no name {name}, only {names}")))
-        }
-        NodeFault::Rate { rate_ppm } => check_rate(*rate_ppm),
-        NodeFault::SlowReplication { .. } if replicas == 0 => {
-            Err(("kind", "there are no replicas".to_owned()))
-        }
-        NodeFault::Failover { replica, .. }
-        | NodeFault::SlowReplication {
-            replica: Some(replica),
-            ..
-        } if replicas <= *replica => {
-            let why = format!("there is no replica {replica}, only {replicas}");
-            Err(("replica", why))
-        }
-        NodeFault::Stall { nth: 0 } => Err(("nth", "it counts from 1".to_owned())),
-        NodeFault::Misroute { to, .. } if plan.nodes.count <= *to => {
-            let count = plan.nodes.count;
-            Err(("to", format!("there is no node {to}, only {count}")))
-        }
-        NodeFault::MigrateSlot { to, .. } if plan.nodes.count <= *to => {
-            let count = plan.nodes.count;
-            Err(("to", format!("there is no node {to}, only {count}")))
-        }
-        NodeFault::MigrateSlot { name, .. } if names <= *name => {
-            Err(("name", format!("there is no name {name}, only {names}")))
-        }
-        NodeFault::MigrateSlot { gap, .. } if lasts < *gap => {
-            let why = format!("{gap} is more than {lasts}, the length of the whole fault");
-            Err(("gap", why))
-        }
-        NodeFault::Misroute { .. } if plan.nodes.cluster.is_some() => {
-            let why = "a cluster itself announces where slots are: use migrate-slot";
-            Err(("kind", why.to_owned()))
-        }
-        NodeFault::Misroute { .. } if plan.nodes.sentinels.is_some() => {
-            let why = "sentinels announce where a group is: use isolate-primary or stale-sentinel";
-            Err(("kind", why.to_owned()))
-        }
-        _ => Ok(()),
-    }
+    Err(("kind", why.to_owned()))
 }

@@ -1,127 +1,44 @@
-//! Kinds of fault, by their names.
+//! Kinds of fault, by their names. The kinds themselves are the rows of the [table](super::table).
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{ClientFault, Fault, FaultKind, LinkFault, NodeFault};
+use super::detail::Direction;
+use super::table::{Length, Needs};
+use super::{Fault, FaultKind, Kind};
 
-/// A kind of fault, with its name on the command line. **Append only**: plans are drawn kind by kind.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "each variant has the name of its fault")]
-pub enum Kind {
-    Cut,
-    Loss,
-    Delay,
-    HoldBack,
-    Duplicate,
-    Reorder,
-    Reset,
-    PauseClient,
-    PauseInside,
-    CrashClient,
-    SuspendClient,
-    Cancel,
-    ClientRate,
-    ClientStep,
-    PauseNode,
-    CrashNode,
-    Flush,
-    Evict,
-    ServerError,
-    ForgetScripts,
-    NodeRate,
-    NodeStep,
-    SlowReplication,
-    Failover,
-    Backup,
-    IsolatePrimary,
-    SentinelFailover,
-    CrashSentinel,
-    PauseSentinel,
-    StaleSentinel,
-    StopInside,
-    PowerLoss,
-    Swallow,
-    StallNode,
-    FreeBacklog,
-    Misroute,
-    MigrateSlot,
-    ClusterFailover,
-    RevokeKeys,
-}
-
+#[expect(
+    clippy::indexing_slicing,
+    reason = "a constant function cannot use iterators"
+)]
 impl Kind {
-    /// Every kind.
-    pub const ALL: [Kind; 39] = [
-        Kind::Cut,
-        Kind::Loss,
-        Kind::Delay,
-        Kind::HoldBack,
-        Kind::Duplicate,
-        Kind::Reorder,
-        Kind::Reset,
-        Kind::PauseClient,
-        Kind::PauseInside,
-        Kind::CrashClient,
-        Kind::SuspendClient,
-        Kind::Cancel,
-        Kind::ClientRate,
-        Kind::ClientStep,
-        Kind::PauseNode,
-        Kind::CrashNode,
-        Kind::Flush,
-        Kind::Evict,
-        Kind::ServerError,
-        Kind::ForgetScripts,
-        Kind::NodeRate,
-        Kind::NodeStep,
-        Kind::SlowReplication,
-        Kind::Failover,
-        Kind::Backup,
-        Kind::IsolatePrimary,
-        Kind::SentinelFailover,
-        Kind::CrashSentinel,
-        Kind::PauseSentinel,
-        Kind::StaleSentinel,
-        Kind::StopInside,
-        Kind::PowerLoss,
-        Kind::Swallow,
-        Kind::StallNode,
-        Kind::FreeBacklog,
-        Kind::Misroute,
-        Kind::MigrateSlot,
-        Kind::ClusterFailover,
-        Kind::RevokeKeys,
-    ];
+    /// Every kind, in the order of its number.
+    pub const ALL: [Kind; Kind::ROWS.len()] = {
+        let mut all = [Kind::Cut; Kind::ROWS.len()];
+        let mut row = 0;
+        while row < all.len() {
+            let kind = Kind::ROWS[row];
+            // The numbers of the rows differ, so each place is filled if none of them is beyond the last place.
+            all[kind as usize] = kind;
+            row += 1;
+        }
+        all
+    };
 
-    /// The kinds that need groups with sentinels.
-    pub const OF_GROUPS: [Kind; 5] = [
-        Kind::IsolatePrimary,
-        Kind::SentinelFailover,
-        Kind::CrashSentinel,
-        Kind::PauseSentinel,
-        Kind::StaleSentinel,
-    ];
-
-    /// The kinds that need a cluster.
-    pub const OF_CLUSTERS: [Kind; 2] = [Kind::MigrateSlot, Kind::ClusterFailover];
-
-    /// Returns whether the fault may strike a replica instead of its primary.
-    pub const fn strikes_replicas(self) -> bool {
-        matches!(
-            self,
-            Kind::PauseNode | Kind::CrashNode | Kind::NodeRate | Kind::NodeStep
-        )
-    }
+    const NAMES: [&'static str; Kind::ALL.len()] = {
+        let mut names = [""; Kind::ALL.len()];
+        let mut number = 0;
+        while number < names.len() {
+            names[number] = Kind::ALL[number].name();
+            number += 1;
+        }
+        names
+    };
 
     /// Returns every kind except these, in the same order.
     ///
     /// # Panics
     /// Panics unless `N` is the number of kinds that are left.
-    #[expect(
-        clippy::indexing_slicing,
-        reason = "a constant function cannot use iterators"
-    )]
     pub const fn all_but<const N: usize>(left_out: &[Kind]) -> [Kind; N] {
         let mut rest = [Kind::Cut; N];
         let (mut from, mut to) = (0, 0);
@@ -140,51 +57,75 @@ impl Kind {
         assert!(to == N);
         rest
     }
+}
 
-    /// Returns the name of the kind.
+impl Kind {
+    /// Returns the kind with this name.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Kind::Cut => "cut",
-            Kind::Loss => "loss",
-            Kind::Delay => "delay",
-            Kind::HoldBack => "hold-back",
-            Kind::Duplicate => "duplicate",
-            Kind::Reorder => "reorder",
-            Kind::Reset => "reset",
-            Kind::PauseClient => "pause-client",
-            Kind::PauseInside => "pause-inside",
-            Kind::CrashClient => "crash-client",
-            Kind::SuspendClient => "suspend-client",
-            Kind::Cancel => "cancel",
-            Kind::ClientRate => "client-rate",
-            Kind::ClientStep => "client-step",
-            Kind::PauseNode => "pause-node",
-            Kind::CrashNode => "crash-node",
-            Kind::Flush => "flush",
-            Kind::Evict => "evict",
-            Kind::ServerError => "server-error",
-            Kind::ForgetScripts => "forget-scripts",
-            Kind::NodeRate => "node-rate",
-            Kind::NodeStep => "node-step",
-            Kind::SlowReplication => "slow-replication",
-            Kind::Failover => "failover",
-            Kind::Backup => "backup",
-            Kind::IsolatePrimary => "isolate-primary",
-            Kind::SentinelFailover => "sentinel-failover",
-            Kind::CrashSentinel => "crash-sentinel",
-            Kind::PauseSentinel => "pause-sentinel",
-            Kind::StaleSentinel => "stale-sentinel",
-            Kind::StopInside => "stop-inside",
-            Kind::PowerLoss => "power-loss",
-            Kind::Swallow => "swallow",
-            Kind::StallNode => "stall-node",
-            Kind::FreeBacklog => "free-backlog",
-            Kind::Misroute => "misroute",
-            Kind::MigrateSlot => "migrate-slot",
-            Kind::ClusterFailover => "cluster-failover",
-            Kind::RevokeKeys => "revoke-keys",
+    pub fn named(name: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Returns the deployment that the fault needs.
+    #[must_use]
+    pub const fn needs(self) -> Needs {
+        self.row().needs
+    }
+
+    /// Returns whether the fault may strike a replica instead of its primary.
+    #[must_use]
+    pub const fn strikes_replicas(self) -> bool {
+        self.row().strikes_replicas
+    }
+
+    /// Returns whether the fault ends. Otherwise it happens once, or is permanent.
+    #[must_use]
+    pub fn ends(self) -> bool {
+        self.row().length != Length::None
+    }
+
+    /// Returns the name of the field that holds the length of the fault in files.
+    #[must_use]
+    pub const fn length_field(self) -> &'static str {
+        match self.row().length {
+            Length::None | Length::Lasts => "lasts",
+            Length::RestartAfter => "restart_after",
+            Length::RejoinAfter => "rejoin_after",
         }
+    }
+
+    /// Returns whether clients that watch the node may take it for another process after the fault.
+    pub(crate) const fn looks_new(self) -> bool {
+        self.row().looks_new
+    }
+
+    /// Returns the reason why the lane over sockets lacks the fault, or `None` if it has it.
+    pub(crate) const fn lacks_sockets(self) -> Option<&'static str> {
+        self.row().not_over_sockets
+    }
+
+    /// Returns the reason why the fault is impossible on real servers, or `None` if it is possible.
+    #[must_use]
+    pub const fn lacks_real_servers(self) -> Option<&'static str> {
+        self.row().not_on_real_servers
+    }
+
+    /// Returns the direction of the affected messages, if it is the same for all faults of this kind.
+    pub(crate) const fn direction(self) -> Option<Direction> {
+        self.row().direction
+    }
+}
+
+impl Serialize for Kind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for Kind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Kind::named(&name).ok_or_else(|| D::Error::unknown_variant(&name, &Kind::NAMES))
     }
 }
 
@@ -196,66 +137,7 @@ impl Fault {
             FaultKind::Link { fault, .. } => fault.kind(),
             FaultKind::Client { fault, .. } => fault.kind(),
             FaultKind::Node { fault, .. } => fault.kind(),
-            FaultKind::Backup { .. } => Kind::Backup,
-        }
-    }
-}
-
-impl LinkFault {
-    fn kind(self) -> Kind {
-        match self {
-            LinkFault::Cut => Kind::Cut,
-            LinkFault::Loss { .. } => Kind::Loss,
-            LinkFault::Delay { .. } => Kind::Delay,
-            LinkFault::HoldBack => Kind::HoldBack,
-            LinkFault::Duplicate { .. } => Kind::Duplicate,
-            LinkFault::Reorder { .. } => Kind::Reorder,
-            LinkFault::Reset { .. } => Kind::Reset,
-            LinkFault::Swallow => Kind::Swallow,
-        }
-    }
-}
-
-impl ClientFault {
-    fn kind(self) -> Kind {
-        match self {
-            ClientFault::Pause => Kind::PauseClient,
-            ClientFault::PauseInside { .. } => Kind::PauseInside,
-            ClientFault::StopInside { .. } => Kind::StopInside,
-            ClientFault::Crash => Kind::CrashClient,
-            ClientFault::Suspend { .. } => Kind::SuspendClient,
-            ClientFault::Cancel { .. } => Kind::Cancel,
-            ClientFault::Rate { .. } => Kind::ClientRate,
-            ClientFault::Step { .. } => Kind::ClientStep,
-        }
-    }
-}
-
-impl NodeFault {
-    fn kind(&self) -> Kind {
-        match self {
-            NodeFault::Pause => Kind::PauseNode,
-            NodeFault::Crash => Kind::CrashNode,
-            NodeFault::PowerLoss { .. } => Kind::PowerLoss,
-            NodeFault::Flush => Kind::Flush,
-            NodeFault::Evict { .. } => Kind::Evict,
-            NodeFault::Error { .. } => Kind::ServerError,
-            NodeFault::ForgetScripts => Kind::ForgetScripts,
-            NodeFault::Rate { .. } => Kind::NodeRate,
-            NodeFault::Step { .. } => Kind::NodeStep,
-            NodeFault::SlowReplication { .. } => Kind::SlowReplication,
-            NodeFault::Failover { .. } => Kind::Failover,
-            NodeFault::IsolatePrimary { .. } => Kind::IsolatePrimary,
-            NodeFault::SentinelFailover => Kind::SentinelFailover,
-            NodeFault::CrashSentinel { .. } => Kind::CrashSentinel,
-            NodeFault::PauseSentinel { .. } => Kind::PauseSentinel,
-            NodeFault::StaleSentinel { .. } => Kind::StaleSentinel,
-            NodeFault::Stall { .. } => Kind::StallNode,
-            NodeFault::FreeBacklog => Kind::FreeBacklog,
-            NodeFault::Misroute { .. } => Kind::Misroute,
-            NodeFault::MigrateSlot { .. } => Kind::MigrateSlot,
-            NodeFault::ClusterFailover { .. } => Kind::ClusterFailover,
-            NodeFault::RevokeKeys { .. } => Kind::RevokeKeys,
+            FaultKind::Nodes { fault, .. } => fault.kind(),
         }
     }
 }

@@ -279,7 +279,7 @@ impl FromStr for MessageEnd {
 /// "1ms" }`.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct MessageText {
+pub(in crate::fault) struct MessageText {
     message: MessageKind,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     from: Option<String>,
@@ -309,7 +309,7 @@ impl From<AfterMessage> for MessageText {
 
 impl MessageText {
     /// Converts the text to a trigger that counts messages from this time on.
-    pub(super) fn since(self, since: SimTime) -> Result<AfterMessage, String> {
+    pub(in crate::fault) fn since(self, since: SimTime) -> Result<AfterMessage, String> {
         let role = |field: &str, text: Option<&str>| {
             let role = text.map(str::parse::<MessageEnd>).transpose();
             role.map_err(|why| format!("after.{field}: {why}"))

@@ -2,7 +2,7 @@
 
 use super::FaultChoice;
 use crate::draw::{Draw, Purpose};
-use crate::fault::{FaultKind, Handover, Kind, NodeFault};
+use crate::fault::{FaultKind, Kind};
 use crate::time::SimTime;
 use crate::{Cluster, Coverage, MinReplicas, Persistence, Plan, Wait};
 
@@ -56,26 +56,6 @@ pub(super) fn is_inside(kind: Kind, plan: &Plan) -> bool {
         Kind::MigrateSlot => !elects,
         Kind::PauseNode | Kind::CrashNode | Kind::IsolatePrimary | Kind::ClusterFailover => elects,
         _ => true,
-    }
-}
-
-/// Draws a fault of a cluster.
-pub(super) fn fault(kind: Kind, plan: &Plan, lasts: SimTime, draw: &mut Draw) -> NodeFault {
-    if kind == Kind::ClusterFailover {
-        return NodeFault::ClusterFailover {
-            how: match draw.chance(500_000) {
-                true => Handover::Manual,
-                false => Handover::Takeover,
-            },
-        };
-    }
-    NodeFault::MigrateSlot {
-        name: draw.index(usize::from(plan.workload.names)) as u16,
-        to: draw.index(usize::from(plan.nodes.count)) as u16,
-        gap: match draw.chance(300_000) {
-            true => SimTime::micros(draw.between(0, lasts.as_nanos() / 2_000)),
-            false => SimTime::ZERO,
-        },
     }
 }
 

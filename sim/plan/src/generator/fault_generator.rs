@@ -3,8 +3,8 @@
 use super::clusters;
 use crate::draw::Draw;
 use crate::fault::{
-    ClientFault, Direction, Fault, FaultKind, InFlight, Kind, LinkFault, NodeFault, ServerError,
-    Suspended, Trigger,
+    ClientFault, Direction, Fault, FaultKind, Handover, InFlight, Kind, LinkFault, NodeFault,
+    NodesFault, ServerError, Suspended, Trigger,
 };
 use crate::time::{ClockStep, SimTime};
 use crate::{Persistence, Plan};
@@ -97,124 +97,100 @@ impl FaultGenerator<'_> {
         i32::try_from(self.draw.signed(-max, max)).unwrap_or(0)
     }
 
-    /// Draws a fault of a kind.
+    /// Draws a fault of a kind: its times, its target, and then its fields.
     pub fn fault(&mut self, kind: Kind) -> Fault {
         let at = self.at();
         let lasts = self.lasts();
-        match kind {
-            Kind::Cut
-            | Kind::Loss
-            | Kind::Delay
-            | Kind::HoldBack
-            | Kind::Duplicate
-            | Kind::Reorder
-            | Kind::Swallow
-            | Kind::Reset => self.link_fault(kind, at, lasts),
-            Kind::PauseClient
-            | Kind::PauseInside
-            | Kind::StopInside
-            | Kind::CrashClient
-            | Kind::SuspendClient
-            | Kind::Cancel
-            | Kind::ClientRate
-            | Kind::ClientStep => self.client_fault(kind, at, lasts),
-            Kind::Backup => Fault {
-                when: Trigger::At(at),
-                lasts: SimTime::ZERO,
-                what: FaultKind::Backup {
-                    nodes: self.nodes(),
-                },
+        let mut fault = Fault {
+            when: Trigger::At(at),
+            lasts: match kind.ends() {
+                true => lasts,
+                false => SimTime::ZERO,
             },
-            _ => self.node_fault(kind, at, lasts),
+            what: kind.blank(),
+        };
+        match &mut fault.what {
+            FaultKind::Link {
+                clients,
+                nodes,
+                direction,
+                fault,
+            } => {
+                *clients = self.clients();
+                *nodes = self.nodes();
+                let drawn = self.direction();
+                *direction = kind.direction().unwrap_or(drawn);
+                self.draw_link(fault);
+            }
+            FaultKind::Client { client, fault } => {
+                *client = self.client().into();
+                self.draw_client(fault);
+            }
+            FaultKind::Node { node, fault, .. } => {
+                *node = self.node();
+                if self.plan.nodes.cluster.is_some() {
+                    *node = clusters::struck(*node, self.plan, self.inside, self.draw);
+                }
+                self.draw_node(node, fault, lasts);
+            }
+            FaultKind::Nodes { nodes, fault } => match fault {
+                NodesFault::Backup => *nodes = self.nodes(),
+            },
         }
+        if kind == Kind::StopInside {
+            self.stop_beside_late_requests(&mut fault);
+        }
+        fault
     }
 
-    fn link_fault(&mut self, kind: Kind, at: SimTime, lasts: SimTime) -> Fault {
-        let (clients, nodes) = (self.clients(), self.nodes());
-        let drawn = self.direction();
-        let fault = match kind {
-            Kind::Loss => LinkFault::Loss {
-                of_million: self.draw.between(10_000, 500_000) as u32,
-            },
-            Kind::Delay => {
-                let min = SimTime::micros(self.draw.between(0, 20_000));
-                let max = min.plus(SimTime::micros(self.draw.between(0, 200_000)));
-                LinkFault::Delay { min, max }
+    fn draw_link(&mut self, fault: &mut LinkFault) {
+        let draw = &mut *self.draw;
+        match fault {
+            LinkFault::Cut | LinkFault::HoldBack | LinkFault::Swallow => {}
+            LinkFault::Loss { of_million } => *of_million = draw.between(10_000, 500_000) as u32,
+            LinkFault::Delay { min, max } => {
+                *min = SimTime::micros(draw.between(0, 20_000));
+                *max = min.plus(SimTime::micros(draw.between(0, 200_000)));
             }
-            Kind::HoldBack => LinkFault::HoldBack,
-            Kind::Duplicate => LinkFault::Duplicate {
-                of_million: self.draw.between(10_000, 1_000_000) as u32,
-                max: SimTime::micros(self.draw.between(10, 500_000)),
-            },
-            Kind::Reorder => LinkFault::Reorder {
-                max: SimTime::micros(self.draw.between(100, 100_000)),
-            },
-            Kind::Reset => LinkFault::Reset {
-                in_flight: match self.draw.between(0, 1) {
+            LinkFault::Duplicate { of_million, max } => {
+                *of_million = draw.between(10_000, 1_000_000) as u32;
+                *max = SimTime::micros(draw.between(10, 500_000));
+            }
+            LinkFault::Reorder { max } => *max = SimTime::micros(draw.between(100, 100_000)),
+            LinkFault::Reset { in_flight } => {
+                *in_flight = match draw.between(0, 1) {
                     0 => InFlight::Lost,
                     _ => InFlight::Executed,
-                },
-            },
-            Kind::Swallow => LinkFault::Swallow,
-            _ => LinkFault::Cut,
-        };
-        let (direction, lasts) = match fault {
-            LinkFault::Reset { .. } | LinkFault::Swallow => (Direction::Both, SimTime::ZERO),
-            LinkFault::Duplicate { .. } => (Direction::ToNode, lasts),
-            _ => (drawn, lasts),
-        };
-        let what = FaultKind::Link {
-            clients,
-            nodes,
-            direction,
-            fault,
-        };
-        Fault {
-            when: Trigger::At(at),
-            lasts,
-            what,
+                };
+            }
         }
     }
 
-    fn client_fault(&mut self, kind: Kind, at: SimTime, lasts: SimTime) -> Fault {
-        let client = self.client();
-        match kind {
-            Kind::PauseInside => {
-                let nth = self.draw.between(1, 60) as u32;
-                Fault::of_client(at, client, ClientFault::PauseInside { nth }).lasting(lasts)
-            }
-            Kind::StopInside => self.stop(client, at, lasts),
-            Kind::CrashClient => Fault::of_client(at, client, ClientFault::Crash).lasting(lasts),
-            Kind::SuspendClient => {
-                let clock = match self.draw.between(0, 1) {
+    fn draw_client(&mut self, fault: &mut ClientFault) {
+        match fault {
+            ClientFault::Pause | ClientFault::Crash => {}
+            ClientFault::PauseInside { nth } => *nth = self.draw.between(1, 60) as u32,
+            ClientFault::StopInside { nth } => *nth = self.draw.between(1, 30) as u32,
+            ClientFault::Suspend { clock } => {
+                *clock = match self.draw.between(0, 1) {
                     // A clock that stops during a suspension breaks the stated assumptions.
                     _ if self.inside => Suspended::Counts,
                     0 => Suspended::Stops,
                     _ => Suspended::Counts,
                 };
-                Fault::of_client(at, client, ClientFault::Suspend { clock }).lasting(lasts)
             }
-            Kind::Cancel => {
-                let nth = self.draw.between(1, 20) as u32;
-                Fault::of_client(at, client, ClientFault::Cancel { nth })
+            ClientFault::Cancel { nth } => *nth = self.draw.between(1, 20) as u32,
+            ClientFault::Rate { rate_ppm } => *rate_ppm = self.rate(),
+            ClientFault::Step { by } => {
+                *by = ClockStep::millis(self.draw.signed(-3_600_000, 3_600_000));
             }
-            Kind::ClientRate => {
-                let rate_ppm = self.rate();
-                Fault::of_client(at, client, ClientFault::Rate { rate_ppm })
-            }
-            Kind::ClientStep => {
-                let by = ClockStep::millis(self.draw.signed(-3_600_000, 3_600_000));
-                Fault::of_client(at, client, ClientFault::Step { by })
-            }
-            _ => Fault::of_client(at, client, ClientFault::Pause).lasting(lasts),
         }
     }
 
-    /// Draws a stop in the middle of a step. The rest of that step can observe what changed during the stop only
-    /// through a request that was sent before the stop and is answered late. So if a fault delays requests, most stops
-    /// last until that fault ends.
-    fn stop(&mut self, client: u16, at: SimTime, lasts: SimTime) -> Fault {
-        let nth = self.draw.between(1, 30) as u32;
+    /// Moves a stop in the middle of a step to a fault that delays requests. The rest of that step can observe what
+    /// changed during the stop only through a request that was sent before the stop and is answered late. So if a fault
+    /// delays requests, most stops last until that fault ends.
+    fn stop_beside_late_requests(&mut self, stop: &mut Fault) {
         let delays = |fault: &&Fault| match fault.what {
             FaultKind::Link {
                 direction,
@@ -228,21 +204,19 @@ impl FaultGenerator<'_> {
             _ => false,
         };
         let late: Vec<&Fault> = self.plan.faults.iter().filter(delays).collect();
-        let stop = ClientFault::StopInside { nth };
         if late.is_empty() || self.draw.chance(250_000) {
-            return Fault::of_client(at, client, stop).lasting(lasts);
+            return;
         }
         let Some(late) = late.get(self.draw.index(late.len())) else {
-            return Fault::of_client(at, client, stop).lasting(lasts);
+            return;
         };
         let clients = late.clients();
-        let client = match clients.len() {
-            0 => client,
-            many => clients
-                .get(self.draw.index(many))
-                .copied()
-                .unwrap_or(client),
-        };
+        if !clients.is_empty()
+            && let Some(meant) = clients.get(self.draw.index(clients.len()))
+            && let FaultKind::Client { client, .. } = &mut stop.what
+        {
+            *client = (*meant).into();
+        }
         let half = late.lasts.as_nanos() / 2_000;
         let at = late
             .begins()
@@ -250,134 +224,111 @@ impl FaultGenerator<'_> {
         let more = SimTime::micros(self.draw.between(0, 20_000));
         let ends = late.ends().unwrap_or(self.plan.duration);
         let ends = ends.plus(more).min(self.plan.duration);
-        Fault::of_client(at, client, stop).lasting(ends.minus(at))
+        (stop.when, stop.lasts) = (Trigger::At(at), ends.minus(at));
     }
 
-    fn node_fault(&mut self, kind: Kind, at: SimTime, lasts: SimTime) -> Fault {
-        let node = match self.node() {
-            node if self.plan.nodes.cluster.is_some() => {
-                clusters::struck(node, self.plan, self.inside, self.draw)
+    fn draw_node(&mut self, node: &mut u16, fault: &mut NodeFault, lasts: SimTime) {
+        match fault {
+            NodeFault::Pause
+            | NodeFault::Flush
+            | NodeFault::ForgetScripts
+            | NodeFault::FreeBacklog => {}
+            NodeFault::Crash => *node = self.may_crash(*node),
+            NodeFault::PowerLoss { loses } => {
+                *loses = SimTime::micros(self.draw.between(100, 500_000));
+                *node = self.may_forget(*node);
             }
-            node => node,
-        };
-        match kind {
-            Kind::CrashNode => {
-                Fault::of_node(at, self.may_crash(node), NodeFault::Crash).lasting(lasts)
-            }
-            Kind::PowerLoss => {
-                let loses = SimTime::micros(self.draw.between(100, 500_000));
-                Fault::of_node(at, self.may_forget(node), NodeFault::PowerLoss { loses })
-                    .lasting(lasts)
-            }
-            Kind::Flush => Fault::of_node(at, node, NodeFault::Flush),
-            Kind::Evict => Fault::of_node(at, node, NodeFault::Evict { name: self.name() }),
-            Kind::RevokeKeys => {
-                let name = self.name();
-                Fault::of_node(at, node, NodeFault::RevokeKeys { name }).lasting(lasts)
-            }
-            Kind::ServerError => {
-                let errors = [
-                    ServerError::ReadOnly,
-                    ServerError::Loading,
-                    ServerError::OutOfMemory,
-                    ServerError::Busy,
-                ];
-                let error = errors.get(self.draw.index(errors.len()));
-                let error = error.copied().unwrap_or(ServerError::Busy);
-                Fault::of_node(at, node, NodeFault::Error { error }).lasting(lasts)
-            }
-            Kind::ForgetScripts => Fault::of_node(at, node, NodeFault::ForgetScripts),
-            Kind::StallNode => {
-                let nth = self.draw.between(1, 60) as u32;
-                Fault::of_node(at, node, NodeFault::Stall { nth }).lasting(lasts)
-            }
-            Kind::FreeBacklog => Fault::of_node(at, node, NodeFault::FreeBacklog),
-            Kind::Misroute => {
+            NodeFault::Evict { name } | NodeFault::RevokeKeys { name } => *name = self.name(),
+            NodeFault::Error { error } => *error = self.error(),
+            NodeFault::Stall { nth } => *nth = self.draw.between(1, 60) as u32,
+            NodeFault::Misroute { clients, to } => {
                 // Any node other than `node`.
                 let count = self.plan.nodes.count.max(2);
                 let steps = self.draw.between(1, u64::from(count) - 1) as u16;
-                let misroute = NodeFault::Misroute {
-                    clients: self.clients(),
-                    to: (node + steps) % count,
-                };
-                Fault::of_node(at, node, misroute).lasting(lasts)
+                *clients = self.clients();
+                *to = (*node + steps) % count;
             }
-            Kind::NodeRate => {
-                let rate_ppm = self.rate();
-                Fault::of_node(at, node, NodeFault::Rate { rate_ppm })
-            }
-            Kind::NodeStep => {
-                // Four steps on one node within one lease must stay within the margin together.
-                let margin = self.plan.clock_margin().as_nanos() / 4_000_000;
-                let max = match self.inside {
-                    true => i64::try_from(margin).unwrap_or(i64::MAX).saturating_sub(1),
-                    false => 1_000,
-                };
-                let by = ClockStep::millis(self.draw.signed(-1_000, max));
-                Fault::of_node(at, node, NodeFault::Step { by })
-            }
-            Kind::SlowReplication => {
-                let by = self.lasts();
-                Fault::of_node(at, node, NodeFault::SlowReplication { by, replica: None })
-                    .lasting(lasts)
-            }
-            Kind::Failover => {
+            NodeFault::Rate { rate_ppm } => *rate_ppm = self.rate(),
+            NodeFault::Step { by } => *by = self.node_step(),
+            NodeFault::SlowReplication { by, replica: _ } => *by = self.lasts(),
+            NodeFault::Failover {
+                replica,
+                left_behind,
+            } => {
                 let replicas = u64::from(self.plan.nodes.replicas).max(1);
-                let replica = self.draw.between(0, replicas - 1) as u16;
-                let left_behind = if self.draw.chance(500_000) {
-                    self.clients()
-                } else {
-                    Vec::new()
+                *replica = self.draw.between(0, replicas - 1) as u16;
+                if self.draw.chance(500_000) {
+                    *left_behind = self.clients();
+                }
+            }
+            NodeFault::IsolatePrimary { clients, sentinels } => {
+                (*clients, *sentinels) = self.side_of_the_primary();
+            }
+            // The sentinel that receives the command is not stated, but drawn like the others.
+            NodeFault::SentinelFailover => _ = self.sentinel(),
+            NodeFault::CrashSentinel { sentinel }
+            | NodeFault::PauseSentinel { sentinel }
+            | NodeFault::StaleSentinel { sentinel } => *sentinel = self.sentinel(),
+            NodeFault::MigrateSlot { name, to, gap } => {
+                *name = self.name();
+                *to = self.node();
+                if self.draw.chance(300_000) {
+                    *gap = SimTime::micros(self.draw.between(0, lasts.as_nanos() / 2_000));
+                }
+            }
+            NodeFault::ClusterFailover { how } => {
+                *how = match self.draw.chance(500_000) {
+                    true => Handover::Manual,
+                    false => Handover::Takeover,
                 };
-                Fault::of_node(
-                    at,
-                    node,
-                    NodeFault::Failover {
-                        replica,
-                        left_behind,
-                    },
-                )
-                .lasting(lasts)
             }
-            kind if Kind::OF_CLUSTERS.contains(&kind) => {
-                let fault = clusters::fault(kind, self.plan, lasts, self.draw);
-                Fault::of_node(at, node, fault).lasting(match kind {
-                    Kind::ClusterFailover => SimTime::ZERO,
-                    _ => lasts,
-                })
-            }
-            kind if Kind::OF_GROUPS.contains(&kind) => {
-                Fault::of_node(at, node, self.group_fault(kind)).lasting(match kind {
-                    Kind::SentinelFailover => SimTime::ZERO,
-                    _ => lasts,
-                })
-            }
-            _ => Fault::of_node(at, node, NodeFault::Pause).lasting(lasts),
         }
     }
 
-    fn group_fault(&mut self, kind: Kind) -> NodeFault {
+    fn error(&mut self) -> ServerError {
+        let errors = [
+            ServerError::ReadOnly,
+            ServerError::Loading,
+            ServerError::OutOfMemory,
+            ServerError::Busy,
+        ];
+        let error = errors.get(self.draw.index(errors.len()));
+        error.copied().unwrap_or(ServerError::Busy)
+    }
+
+    fn node_step(&mut self) -> ClockStep {
+        // Four steps on one node within one lease must stay within the margin together.
+        let margin = self.plan.clock_margin().as_nanos() / 4_000_000;
+        let max = match self.inside {
+            true => i64::try_from(margin).unwrap_or(i64::MAX).saturating_sub(1),
+            false => 1_000,
+        };
+        ClockStep::millis(self.draw.signed(-1_000, max))
+    }
+
+    fn sentinels(&self) -> u16 {
         let sentinels = self.plan.nodes.sentinels.as_ref();
-        let sentinels = sentinels.map_or(1, |sentinels| sentinels.count);
-        let sentinel = self.draw.index(sentinels.into()) as u16;
-        match kind {
-            Kind::IsolatePrimary => NodeFault::IsolatePrimary {
-                clients: match self.draw.chance(700_000) {
-                    true => self.clients(),
-                    false => Vec::new(),
-                },
-                // Usually a minority, so that the sentinels on the other side can elect.
-                sentinels: match self.draw.between(0, 9) {
-                    _ if self.plan.nodes.cluster.is_some() => Vec::new(),
-                    0..=3 => Vec::new(),
-                    4..=7 => vec![sentinel],
-                    _ => self.some(sentinels),
-                },
-            },
-            Kind::CrashSentinel => NodeFault::CrashSentinel { sentinel },
-            Kind::PauseSentinel => NodeFault::PauseSentinel { sentinel },
-            Kind::StaleSentinel => NodeFault::StaleSentinel { sentinel },
-            _ => NodeFault::SentinelFailover,
-        }
+        sentinels.map_or(1, |sentinels| sentinels.count)
+    }
+
+    fn sentinel(&mut self) -> u16 {
+        self.draw.index(self.sentinels().into()) as u16
+    }
+
+    /// Draws the clients and sentinels that still reach a primary that is cut off.
+    fn side_of_the_primary(&mut self) -> (Vec<u16>, Vec<u16>) {
+        let sentinel = self.sentinel();
+        let clients = match self.draw.chance(700_000) {
+            true => self.clients(),
+            false => Vec::new(),
+        };
+        // Usually a minority, so that the sentinels on the other side can elect.
+        let sentinels = match self.draw.between(0, 9) {
+            _ if self.plan.nodes.cluster.is_some() => Vec::new(),
+            0..=3 => Vec::new(),
+            4..=7 => vec![sentinel],
+            _ => self.some(self.sentinels()),
+        };
+        (clients, sentinels)
     }
 }

@@ -2,9 +2,7 @@
 //!
 //! Indices and choices are not amounts. The numbers of clients, nodes and names are shrunk separately.
 
-use quorlock_sim_plan::fault::{
-    AfterMessage, ClientFault, Fault, FaultKind, LinkFault, NodeFault, Repeats, Trigger,
-};
+use quorlock_sim_plan::fault::{AfterMessage, Fault, Field, Repeats, Trigger, ValueMut};
 use quorlock_sim_plan::time::{ClockStep, SimTime};
 use quorlock_sim_plan::{
     Cluster, MinReplicas, Network, Nodes, Outage, Plan, Remedies, Sentinels, Wait, Workload,
@@ -186,55 +184,30 @@ fn of_workload(workload: &mut Workload) -> [Amount<'_>; 8] {
     ]
 }
 
+/// Returns the amounts of a fault. Among its fields, the length stands where the name of its field does.
 fn of_fault(fault: &mut Fault) -> Vec<Amount<'_>> {
+    let length = fault.kind().length_field();
     let Fault { when, lasts, what } = fault;
     let mut all = of_trigger(when);
-    let lasts = Amount::Span(lasts);
-    match what {
-        FaultKind::Link { fault, .. } => {
-            all.push(lasts);
-            all.extend(of_link_fault(fault));
-        }
-        FaultKind::Client { fault, .. } => {
-            all.push(lasts);
-            all.extend(of_client_fault(fault));
-        }
-        FaultKind::Node { fault, .. } => match fault {
-            NodeFault::Rate { rate_ppm } => all.extend([lasts, Amount::Rate(rate_ppm)]),
-            NodeFault::Step { by } => all.extend([Amount::Step(by), lasts]),
-            NodeFault::SlowReplication { by, replica: _ } => {
-                all.extend([Amount::Span(by), lasts]);
-            }
-            NodeFault::PowerLoss { loses } => all.extend([Amount::Span(loses), lasts]),
-            NodeFault::MigrateSlot { gap, .. } => all.extend([Amount::Span(gap), lasts]),
-            NodeFault::Stall { nth } => all.extend([lasts, Amount::Large(nth)]),
-            // In files, the length of the failover is `rejoin_after`.
-            NodeFault::Failover {
-                left_behind,
-                replica: _,
-            } => {
-                all.extend(left_behind.iter_mut().map(Amount::Small));
-                all.push(lasts);
-            }
-            NodeFault::Pause
-            | NodeFault::Crash
-            | NodeFault::Flush
-            | NodeFault::Evict { name: _ }
-            | NodeFault::RevokeKeys { name: _ }
-            | NodeFault::Error { error: _ }
-            | NodeFault::ForgetScripts
-            | NodeFault::FreeBacklog
-            | NodeFault::Misroute { .. }
-            | NodeFault::IsolatePrimary { .. }
-            | NodeFault::SentinelFailover
-            | NodeFault::ClusterFailover { how: _ }
-            | NodeFault::CrashSentinel { sentinel: _ }
-            | NodeFault::PauseSentinel { sentinel: _ }
-            | NodeFault::StaleSentinel { sentinel: _ } => all.push(lasts),
-        },
-        FaultKind::Backup { nodes: _ } => all.push(lasts),
-    }
+    let fields = what.fields_mut().into_iter();
+    let (before, after): (Vec<_>, Vec<_>) = fields.partition(|(field, _)| field.name() < length);
+    all.extend(before.into_iter().flat_map(of_field));
+    all.push(Amount::Span(lasts));
+    all.extend(after.into_iter().flat_map(of_field));
     all
+}
+
+fn of_field((field, value): (Field, ValueMut<'_>)) -> Vec<Amount<'_>> {
+    match value {
+        ValueMut::Span(span) => vec![Amount::Span(span)],
+        ValueMut::Step(step) => vec![Amount::Step(step)],
+        ValueMut::Count(count) => vec![Amount::Large(count)],
+        ValueMut::Rate(rate) => vec![Amount::Rate(rate)],
+        ValueMut::Numbers(clients) if field == Field::left_behind => {
+            clients.iter_mut().map(Amount::Small).collect()
+        }
+        ValueMut::Number(_) | ValueMut::Numbers(_) | ValueMut::Choice => Vec::new(),
+    }
 }
 
 fn of_trigger(when: &mut Trigger) -> Vec<Amount<'_>> {
@@ -261,31 +234,5 @@ fn of_trigger(when: &mut Trigger) -> Vec<Amount<'_>> {
             client: _,
             node: _,
         }) => vec![Amount::Span(since), Amount::Span(delay), Amount::Large(nth)],
-    }
-}
-
-fn of_link_fault(fault: &mut LinkFault) -> Vec<Amount<'_>> {
-    match fault {
-        LinkFault::Loss { of_million } => vec![Amount::Large(of_million)],
-        LinkFault::Delay { min, max } => vec![Amount::Span(min), Amount::Span(max)],
-        LinkFault::Duplicate { of_million, max } => {
-            vec![Amount::Span(max), Amount::Large(of_million)]
-        }
-        LinkFault::Reorder { max } => vec![Amount::Span(max)],
-        LinkFault::Cut
-        | LinkFault::HoldBack
-        | LinkFault::Reset { in_flight: _ }
-        | LinkFault::Swallow => Vec::new(),
-    }
-}
-
-fn of_client_fault(fault: &mut ClientFault) -> Option<Amount<'_>> {
-    match fault {
-        ClientFault::PauseInside { nth }
-        | ClientFault::StopInside { nth }
-        | ClientFault::Cancel { nth } => Some(Amount::Large(nth)),
-        ClientFault::Rate { rate_ppm } => Some(Amount::Rate(rate_ppm)),
-        ClientFault::Step { by } => Some(Amount::Step(by)),
-        ClientFault::Pause | ClientFault::Crash | ClientFault::Suspend { clock: _ } => None,
     }
 }

@@ -1,6 +1,8 @@
 //! Candidates in which something is left out.
 
-use quorlock_sim_plan::fault::{ClientFault, ClientTarget, Fault, FaultKind, NodeFault, Trigger};
+use quorlock_sim_plan::fault::{
+    ClientFault, ClientTarget, Fault, FaultKind, Kind, Meaning, NodeFault, Trigger, ValueMut,
+};
 use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_plan::{Persistence, Plan, Watchdog, WorkloadKind};
 
@@ -116,40 +118,37 @@ enum FaultList {
     Sentinels,
 }
 
-/// Removes one entry from a list of a fault. The last entry of a link stays.
+/// Removes one entry from a list of a fault. The last entry of a target stays.
 fn shorten(plan: &mut Plan, index: usize, list: FaultList, place: usize) {
-    let what = plan.faults.get_mut(index).map(|fault| &mut fault.what);
+    let Some(what) = plan.faults.get_mut(index).map(|fault| &mut fault.what) else {
+        return;
+    };
     let numbers = match (what, list) {
-        (Some(FaultKind::Link { clients, .. }), FaultList::Clients) => clients,
-        (Some(FaultKind::Link { nodes, .. } | FaultKind::Backup { nodes }), FaultList::Nodes) => {
-            nodes
+        (FaultKind::Link { clients, .. }, FaultList::Clients) => Some(clients),
+        (FaultKind::Link { nodes, .. } | FaultKind::Nodes { nodes, .. }, FaultList::Nodes) => {
+            Some(nodes)
         }
-        (
-            Some(FaultKind::Node {
-                fault:
-                    NodeFault::Failover {
-                        left_behind: clients,
-                        ..
-                    }
-                    | NodeFault::IsolatePrimary { clients, .. }
-                    | NodeFault::Misroute { clients, .. },
-                ..
-            }),
-            FaultList::LeftBehind,
-        ) => clients,
-        (
-            Some(FaultKind::Node {
-                fault: NodeFault::IsolatePrimary { sentinels, .. },
-                ..
-            }),
-            FaultList::Sentinels,
-        ) => sentinels,
-        _ => return,
+        (what, FaultList::LeftBehind) => list_of(what, Meaning::Clients),
+        (what, FaultList::Sentinels) => list_of(what, Meaning::Sentinels),
+        (_, FaultList::Clients | FaultList::Nodes) => None,
     };
     let may_be_empty = matches!(list, FaultList::LeftBehind | FaultList::Sentinels);
-    if (1 < numbers.len() || may_be_empty) && place < numbers.len() {
+    if let Some(numbers) = numbers
+        && (1 < numbers.len() || may_be_empty)
+        && place < numbers.len()
+    {
         numbers.remove(place);
     }
+}
+
+/// Returns the field of a fault that lists indices with this meaning.
+fn list_of(what: &mut FaultKind, meaning: Meaning) -> Option<&mut Vec<u16>> {
+    let fields = what.fields_mut().into_iter();
+    let mut lists = fields.filter_map(|(field, value)| match value {
+        ValueMut::Numbers(numbers) if field.meaning() == meaning => Some(numbers),
+        _ => None,
+    });
+    lists.next()
 }
 
 /// Leaves out one client or node, together with its faults and those triggered by its messages. The numbers of all
@@ -173,30 +172,21 @@ fn leave_out_client(fault: &mut Fault, gone: u16) -> Remainder {
     {
         return Remainder::Nothing;
     }
+    let kind = fault.kind();
     match &mut fault.what {
-        FaultKind::Link { clients, .. }
-        | FaultKind::Node {
-            fault: NodeFault::Misroute { clients, .. },
-            ..
-        } => leave_out_of(clients, gone),
+        FaultKind::Link { clients, .. } => leave_out_of(clients, gone),
         FaultKind::Client { client, .. } => match client.number_mut() {
             Some(client) => leave_out_one(client, gone),
             None => Remainder::Something,
         },
-        FaultKind::Node {
-            fault:
-                NodeFault::Failover {
-                    left_behind: clients,
-                    ..
-                }
-                | NodeFault::IsolatePrimary { clients, .. },
-            ..
-        } => {
-            // A failover that every client notices is still a fault.
-            leave_out_of(clients, gone);
-            Remainder::Something
+        what @ (FaultKind::Node { .. } | FaultKind::Nodes { .. }) => {
+            let clients = list_of(what, Meaning::Clients);
+            match clients.map(|clients| leave_out_of(clients, gone)) {
+                Some(remainder) if kind == Kind::Misroute => remainder,
+                // A failover that every client notices is still a fault.
+                _ => Remainder::Something,
+            }
         }
-        FaultKind::Node { .. } | FaultKind::Backup { .. } => Remainder::Something,
     }
 }
 
@@ -207,19 +197,31 @@ fn leave_out_node(fault: &mut Fault, gone: u16) -> Remainder {
     {
         return Remainder::Nothing;
     }
-    match &mut fault.what {
-        FaultKind::Link { nodes, .. } | FaultKind::Backup { nodes } => leave_out_of(nodes, gone),
-        FaultKind::Node {
-            node,
-            fault: NodeFault::Misroute { to, .. } | NodeFault::MigrateSlot { to, .. },
-            ..
-        } => match (leave_out_one(node, gone), leave_out_one(to, gone)) {
-            (Remainder::Something, Remainder::Something) if node != to => Remainder::Something,
+    let (struck, to) = match &mut fault.what {
+        FaultKind::Link { nodes, .. } | FaultKind::Nodes { nodes, .. } => {
+            return leave_out_of(nodes, gone);
+        }
+        FaultKind::Client { .. } => return Remainder::Something,
+        FaultKind::Node { node, fault, .. } => (node, other_node(fault)),
+    };
+    match (leave_out_one(struck, gone), to) {
+        (Remainder::Something, None) => Remainder::Something,
+        (Remainder::Something, Some(to)) => match leave_out_one(to, gone) {
+            Remainder::Something if struck != to => Remainder::Something,
             _ => Remainder::Nothing,
         },
-        FaultKind::Node { node, .. } => leave_out_one(node, gone),
-        FaultKind::Client { .. } => Remainder::Something,
+        (Remainder::Nothing, _) => Remainder::Nothing,
     }
+}
+
+/// Returns the second node that a fault of a node names.
+fn other_node(fault: &mut NodeFault) -> Option<&mut u16> {
+    let fields = fault.fields_mut().into_iter();
+    let mut nodes = fields.filter_map(|(field, value)| match value {
+        ValueMut::Number(node) if field.meaning() == Meaning::Nodes => Some(node),
+        _ => None,
+    });
+    nodes.next()
 }
 
 /// Removes a number from a list. A list that was already empty is no reason to leave out the fault.

@@ -19,7 +19,7 @@ use crate::world::event::Event;
 use crate::world::id::{ClientId, FaultId, Id, NodeId, Seat, first};
 use crate::world::stop::Stop;
 use crate::world::task::Task;
-use quorlock_sim_plan::fault::{ClientFault, Fault, FaultKind, NodeFault, Trigger};
+use quorlock_sim_plan::fault::{ClientFault, Fault, FaultKind, NodeFault, NodesFault, Trigger};
 use quorlock_sim_plan::time::SimTime;
 
 /// Work that must be done while the world is not borrowed.
@@ -101,19 +101,19 @@ pub(crate) fn begin(world: &mut World, id: FaultId) -> Deferred {
             fault: what,
         } => {
             let seat = Seat::new(*node);
-            match replica.and_then(|replica| world.replicas_of(seat).nth(replica.into())) {
-                Some(replica) => replicas::begin(world, seat, replica, what, id, until),
-                None => begin_on_node(world, seat, what, id, until),
-            }
+            let replica = replica.and_then(|number| world.replicas_of(seat).nth(number.into()));
+            begin_on_node(world, (seat, replica), what, id, until);
         }
-        FaultKind::Backup { nodes } => {
-            for seat in nodes {
-                let node = world.failovers.primary(Seat::new(*seat));
-                if nodes::back_up(world, node) {
-                    world.blame(id);
+        FaultKind::Nodes { nodes, fault } => match fault {
+            NodesFault::Backup => {
+                for seat in nodes {
+                    let node = world.failovers.primary(Seat::new(*seat));
+                    if nodes::back_up(world, node) {
+                        world.blame(id);
+                    }
                 }
             }
-        }
+        },
     }
     Deferred::Nothing
 }
@@ -163,13 +163,31 @@ fn begin_on_client(
     Deferred::Nothing
 }
 
-fn begin_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, until: u64) {
-    let node = world.failovers.primary(seat);
+/// Begins a fault of a server of a node: of its primary, or of one of the servers that were replicas when the run began.
+/// If such a server has been promoted since, the fault strikes it as the primary.
+fn begin_on_node(
+    world: &mut World,
+    (seat, replica): (Seat, Option<NodeId>),
+    fault: &NodeFault,
+    id: FaultId,
+    until: u64,
+) {
+    let primary = world.failovers.primary(seat);
+    if replica == Some(primary) {
+        elections::strike(world, seat, id, primary);
+    }
+    let node = replica.unwrap_or(primary);
     let now = world.now();
     match fault {
+        NodeFault::Pause if replica.is_some() => replicas::pause(world, node, until),
         NodeFault::Pause => {
             elections::strike(world, seat, id, node);
             nodes::pause(world, node, until);
+        }
+        NodeFault::Crash if replica.is_some() => {
+            if !replicas::crash(world, seat, node, id, until) {
+                return;
+            }
         }
         NodeFault::Crash => {
             if !nodes::crash(world, node) {
@@ -187,11 +205,16 @@ fn begin_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, 
             elections::primary_ended(world, seat, node);
             world.push(until, Event::RestartNode(node));
         }
-        NodeFault::Flush | NodeFault::Evict { .. } => {
-            if *fault == NodeFault::Flush {
-                world.node(node).begin_life();
+        NodeFault::Flush => {
+            world.node(node).begin_life();
+            let had_any = nodes::flush(world, node);
+            keep(world, node);
+            if !had_any {
+                return;
             }
-            let had_any = nodes::strike(world, node, fault);
+        }
+        NodeFault::Evict { name } => {
+            let had_any = nodes::evict(world, node, *name);
             keep(world, node);
             if !had_any {
                 return;
@@ -201,7 +224,7 @@ fn begin_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, 
         NodeFault::Error { error } => {
             elections::strike(world, seat, id, node);
             world.node(node).begin_error(*error, id);
-            nodes::strike(world, node, fault);
+            world.servers.server(node).refuse(Some(*error));
             world.push(until, Event::Ends(id));
             return;
         }
@@ -212,14 +235,16 @@ fn begin_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, 
             return;
         }
         NodeFault::ForgetScripts => {
-            nodes::strike(world, node, fault);
+            world.servers.server(node).forget_scripts();
             for client in first(world.plan.clients) {
                 world.link(client, node).forget_scripts(id);
             }
             return;
         }
         NodeFault::Rate { rate_ppm } => world.node(node).clock_mut().run_at(now, *rate_ppm),
-        NodeFault::Step { by } if now == 0 => clocks::set_nodes(world, seat, by.as_nanos()),
+        NodeFault::Step { by } if now == 0 && replica.is_none() => {
+            clocks::set_nodes(world, seat, by.as_nanos())
+        }
         NodeFault::Step { by } => world.node(node).clock_mut().step(now, by.as_nanos()),
         NodeFault::SlowReplication { by, replica } => {
             elections::strike(world, seat, id, node);
@@ -257,12 +282,23 @@ fn begin_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, 
             world.push(until, Event::Ends(id));
             return;
         }
-        NodeFault::IsolatePrimary { .. }
-        | NodeFault::SentinelFailover
-        | NodeFault::CrashSentinel { .. }
-        | NodeFault::PauseSentinel { .. }
-        | NodeFault::StaleSentinel { .. } => {
-            groups::begin(world, seat, fault, id, until);
+        NodeFault::IsolatePrimary { clients, sentinels } => {
+            groups::isolate(world, seat, id, (clients, sentinels), until);
+        }
+        NodeFault::StaleSentinel { sentinel } => {
+            groups::make_stale(world, seat, id, *sentinel, until);
+        }
+        NodeFault::CrashSentinel { sentinel } => {
+            if !groups::crash_sentinel(world, seat, *sentinel, until) {
+                return;
+            }
+        }
+        NodeFault::PauseSentinel { sentinel } => {
+            groups::pause_sentinel(world, seat, *sentinel, until);
+        }
+        // This fault counts as effective if a failover begins.
+        NodeFault::SentinelFailover => {
+            elections::order(world, seat, id);
             return;
         }
         // These faults count as effective if they change anything.
@@ -335,7 +371,7 @@ pub(crate) fn end(world: &mut World, id: FaultId) {
         }
         FaultKind::Link { .. } => links::end(world, fault, id),
         // Their events of the end are those of the client and the node themselves.
-        FaultKind::Client { .. } | FaultKind::Backup { .. } => {}
+        FaultKind::Client { .. } | FaultKind::Nodes { .. } => {}
     }
 }
 

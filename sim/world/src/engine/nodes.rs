@@ -22,9 +22,7 @@ use crate::world::client::Counted;
 use crate::world::event::Event;
 use crate::world::id::{Id, NodeId, first};
 use crate::world::node::Role;
-use crate::world::server::{self, Site};
 use quorlock_sim_plan::Persistence;
-use quorlock_sim_plan::fault::NodeFault;
 
 /// Pauses a node until this time.
 pub fn pause(world: &mut World, id: NodeId, until: u64) {
@@ -73,10 +71,7 @@ fn end(world: &mut World, id: NodeId, disk: Persistence) -> bool {
     if let Some(shards) = &mut world.shards {
         shards.end_process(id);
     }
-    let names = &world.history.names;
-    let now = world.micros(id);
-    let site = Site { disk, now, names };
-    server::strike(world.servers.server(id), &NodeFault::Crash, &site);
+    world.servers.server(id).crash(disk);
     let replicas = world.node(id).replicas().len();
     world.servers.server(id).set_replicas(replicas);
     for client in first(world.plan.clients) {
@@ -104,14 +99,18 @@ pub(crate) fn restart(world: &mut World, id: NodeId) {
     world.servers.listen(id);
 }
 
-/// Applies a fault to a server. Returns whether the fault had an effect.
-pub fn strike(world: &mut World, id: NodeId, fault: &NodeFault) -> bool {
-    let site = Site {
-        disk: world.plan.nodes.persistence,
-        now: world.micros(id),
-        names: &world.history.names,
-    };
-    server::strike(world.servers.server(id), fault, &site)
+/// Deletes all keys of a node. Returns whether there was a claim.
+pub(crate) fn flush(world: &mut World, id: NodeId) -> bool {
+    let now = world.micros(id);
+    let names = &world.history.names;
+    world.servers.server(id).flush(now, names)
+}
+
+/// Evicts the keys of a name from a node. Returns whether there were any.
+pub(crate) fn evict(world: &mut World, id: NodeId, name: u16) -> bool {
+    let now = world.micros(id);
+    let name = world.history.names.get(usize::from(name));
+    name.is_some_and(|name| world.servers.server(id).evict(now, name))
 }
 
 /// Simulates a backup: a replica connects, reads everything and leaves. Returns whether the node's identity has

@@ -12,7 +12,7 @@ use quorlock_core::message::Ttl;
 use crate::world::id::{ClientId, NodeId, ProcessId, Seat};
 use crate::world::shards::KnownSlots;
 use quorlock_sim_plan::Persistence;
-use quorlock_sim_plan::fault::{InFlight, NodeFault, ServerError};
+use quorlock_sim_plan::fault::{InFlight, ServerError};
 
 /// One server under faults. Whether it is up, which server it follows and what its clock shows is stored in
 /// `NodeState`.
@@ -179,47 +179,4 @@ pub struct Hand {
     pub node: NodeId,
     /// The reading of its clock.
     pub now: WallMicros,
-}
-
-/// What a fault needs to know about the node that it strikes.
-#[derive(Debug)]
-pub struct Site<'a> {
-    /// What the node has on its disk after a restart.
-    pub disk: Persistence,
-    /// The reading of the node's clock.
-    pub now: WallMicros,
-    /// The names of all locks.
-    pub names: &'a [String],
-}
-
-/// Applies the beginning of a fault to a server. Returns whether the fault had an effect. Faults of clocks,
-/// connections and replication are not applied here.
-pub fn strike(server: &mut dyn Server, fault: &NodeFault, site: &Site<'_>) -> bool {
-    match fault {
-        NodeFault::Crash | NodeFault::PowerLoss { .. } => server.crash(site.disk),
-        NodeFault::Flush => return server.flush(site.now, site.names),
-        NodeFault::Evict { name } => {
-            let name = site.names.get(usize::from(*name));
-            return name.is_some_and(|name| server.evict(site.now, name));
-        }
-        NodeFault::Error { error } => server.refuse(Some(*error)),
-        NodeFault::ForgetScripts => server.forget_scripts(),
-        NodeFault::Pause
-        | NodeFault::Rate { .. }
-        | NodeFault::Step { .. }
-        | NodeFault::SlowReplication { .. }
-        | NodeFault::Stall { .. }
-        | NodeFault::FreeBacklog
-        | NodeFault::RevokeKeys { .. }
-        | NodeFault::Misroute { .. }
-        | NodeFault::Failover { .. }
-        | NodeFault::IsolatePrimary { .. }
-        | NodeFault::SentinelFailover
-        | NodeFault::CrashSentinel { .. }
-        | NodeFault::PauseSentinel { .. }
-        | NodeFault::StaleSentinel { .. }
-        | NodeFault::MigrateSlot { .. }
-        | NodeFault::ClusterFailover { .. } => return false,
-    }
-    true
 }

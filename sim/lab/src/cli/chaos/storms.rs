@@ -8,7 +8,6 @@ use super::asked::{Asked, classes, locks};
 use super::beside::{self, APART, Library};
 use super::control::{control_of, is_of_work, locks_of};
 use crate::chaos::cell::{self, Observed};
-use crate::chaos::had;
 use crate::study::matrix::{Candidate, Class, Storm, StormWork};
 use crate::study::predicted::Expected;
 use crate::study::progress::{self, Counting};
@@ -42,7 +41,7 @@ pub(super) fn minutes(text: &str) -> Result<f64, String> {
 
 /// Returns whether real machines support a kind of fault.
 fn has(kind: Kind) -> bool {
-    had::lacks(kind).is_none()
+    kind.lacks_real_servers().is_none()
 }
 
 impl Storms {
@@ -53,7 +52,10 @@ impl Storms {
         let mut asked = Vec::new();
         for class in named {
             if !class.is_had(has) {
-                let why = class.kinds().first().and_then(|kind| had::lacks(*kind));
+                let why = class
+                    .kinds()
+                    .first()
+                    .and_then(|kind| kind.lacks_real_servers());
                 let why = format!("{}: {}", class.id, why.unwrap_or_default());
                 return Err(CliError::Other(why));
             }
@@ -182,6 +184,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
+    use crate::chaos::had;
     use crate::study::predicted::Simulated;
     use quorlock_sim_plan::fault::{FaultKind, NodeFault};
 

@@ -5,42 +5,41 @@ use crate::engine::nodes::{self, elections};
 use crate::world::World;
 use crate::world::event::Event;
 use crate::world::id::{FaultId, Seat};
-use quorlock_sim_plan::fault::NodeFault;
 
-/// Begins a fault of a group. The fault counts as effective as soon as it changes something.
-pub(super) fn begin(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId, until: u64) {
-    match fault {
-        NodeFault::IsolatePrimary { clients, sentinels } => {
-            elections::isolate(world, seat, id, clients, sentinels);
-            set_links(world, seat);
-            world.push(until, Event::Ends(id));
-        }
-        NodeFault::StaleSentinel { sentinel } => {
-            elections::make_stale(world, seat, id, *sentinel);
-            world.push(until, Event::Ends(id));
-        }
-        NodeFault::CrashSentinel { sentinel } => {
-            let Some(node) = elections::sentinel(world, seat, *sentinel) else {
-                return;
-            };
-            if !nodes::crash(world, node) {
-                return;
-            }
-            world.push(until, Event::RestartNode(node));
-        }
-        NodeFault::PauseSentinel { sentinel } => {
-            if let Some(node) = elections::sentinel(world, seat, *sentinel) {
-                nodes::pause(world, node, until);
-            }
-        }
-        NodeFault::SentinelFailover => {
-            // This fault counts as effective if a failover begins.
-            elections::order(world, seat, id);
-            return;
-        }
-        _ => return,
+/// Cuts a primary off, together with some clients and sentinels.
+pub(super) fn isolate(
+    world: &mut World,
+    seat: Seat,
+    id: FaultId,
+    (clients, sentinels): (&[u16], &[u16]),
+    until: u64,
+) {
+    elections::isolate(world, seat, id, clients, sentinels);
+    set_links(world, seat);
+    world.push(until, Event::Ends(id));
+}
+
+/// Cuts a sentinel off from servers and other sentinels.
+pub(super) fn make_stale(world: &mut World, seat: Seat, id: FaultId, sentinel: u16, until: u64) {
+    elections::make_stale(world, seat, id, sentinel);
+    world.push(until, Event::Ends(id));
+}
+
+/// Crashes a sentinel. Returns whether it was up.
+pub(super) fn crash_sentinel(world: &mut World, seat: Seat, sentinel: u16, until: u64) -> bool {
+    let node = elections::sentinel(world, seat, sentinel);
+    let crashed = node.filter(|node| nodes::crash(world, *node));
+    if let Some(node) = crashed {
+        world.push(until, Event::RestartNode(node));
     }
-    world.blame(id);
+    crashed.is_some()
+}
+
+/// Pauses a sentinel.
+pub(super) fn pause_sentinel(world: &mut World, seat: Seat, sentinel: u16, until: u64) {
+    if let Some(node) = elections::sentinel(world, seat, sentinel) {
+        nodes::pause(world, node, until);
+    }
 }
 
 /// Ends the separation of the members of a group.
