@@ -63,7 +63,7 @@ enum Command {
     Scenarios(scenarios::Scenarios),
     /// Serve simulated Redis servers on real ports, for redis-cli or any other client.
     #[command(
-        after_help = "Examples:\n  quorlock-sim serve --port 7000 --nodes 3\n  quorlock-sim serve --fault pause-node@5s..8s/0 --fault flush@20s --json"
+        after_help = "Examples:\n  quorlock-sim serve --port 7000 --nodes 3\n  quorlock-sim serve --fault \"kind = 'flush', at = '20s', node = 0\" --json"
     )]
     Serve(serve::Serve),
     /// Shrink a failure to a smaller plan that fails in the same way.

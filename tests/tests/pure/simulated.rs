@@ -107,7 +107,11 @@ fn ask<T: redis::FromRedisValue>(port: u16, words: &[&str]) -> redis::RedisResul
 
 #[test]
 fn a_node_that_crashes_comes_back_on_its_port_as_another_process() {
-    let server = Simulated::start_with(2, None, &["crash-node@100ms..200ms/1"]);
+    let server = Simulated::start_with(
+        2,
+        None,
+        &["kind = 'crash-node', at = '100ms', restart_after = '100ms', node = 1"],
+    );
     let run_id = |node: usize| {
         let info: String = ask(server.ports()[node], &["INFO", "server"]).ok()?;
         info.lines()
@@ -123,7 +127,7 @@ fn a_node_that_crashes_comes_back_on_its_port_as_another_process() {
 
 #[test]
 fn the_clock_of_a_node_is_set() {
-    let server = Simulated::start_with(1, None, &["node-step=3600s@0s"]);
+    let server = Simulated::start_with(1, None, &["kind = 'node-step', at = '0s', by = '3600s'"]);
     wait_until("its clock is an hour ahead", || {
         let time: (u64, u64) = ask(server.ports()[0], &["TIME"]).unwrap();
         wall_clock().0 / 1_000 + 3_500 < time.0

@@ -22,10 +22,10 @@ pub(super) struct Serve {
     /// What a node keeps when it crashes: memory (nothing) or every-write (everything).
     #[arg(long, value_enum, default_value_t = Kept::Memory)]
     persistence: Kept,
-    /// A fault of one node, or of all nodes if /NODE is left out; may be given several times. Times count from the
-    /// start. Examples of all kinds: pause-node@5s..8s, crash-node@10s..12s/0, reset@3s, flush@3s, forget-scripts@3s,
-    /// backup@3s, server-error=loading@2s..4s, delay=20ms@1s..5s, node-step=30s@6s, node-rate=5000@6s (in ppm).
-    #[arg(long = "fault", value_name = "KIND[=VALUE]@FROM[..TO][/NODE]")]
+    /// A fault with the fields that it has in a plan, of all nodes if it names none; may be given several times. Times
+    /// count from the start. Example: "kind = 'pause-node', at = '5s', lasts = '3s', node = 0". The kinds are
+    /// pause-node, crash-node, reset, flush, forget-scripts, backup, server-error, delay, node-step and node-rate.
+    #[arg(long = "fault", value_name = "FIELDS")]
     faults: Vec<FaultWords>,
     #[command(flatten)]
     form: Form,

@@ -18,6 +18,7 @@ mod failovers;
 mod fair_order;
 mod fast_path;
 mod greedy;
+mod made_up;
 mod own_clients;
 mod plan_files;
 mod planted_faults;

@@ -69,7 +69,12 @@ fn it_prints_its_ports_answers_and_ends_when_it_is_interrupted() {
 
 #[test]
 fn it_tells_what_goes_wrong() {
-    let (_serving, mut said) = serve(&["--fault", "flush@1ms", "--password", "hunter2"]);
+    let (_serving, mut said) = serve(&[
+        "--fault",
+        "kind = 'flush', at = '1ms'",
+        "--password",
+        "hunter2",
+    ]);
     let node = line(&mut said);
     let address = node
         .trim()
@@ -90,8 +95,12 @@ fn it_tells_what_goes_wrong() {
 
 #[test]
 fn what_cannot_be_served_is_refused() {
-    assert!(refused(&["--fault", "earthquake@1s"]).contains("pause-node@5s..8s"));
-    assert!(refused(&["--fault", "flush@1s/1"]).contains("there is no node 1"));
+    assert!(
+        refused(&["--fault", "kind = 'earthquake', at = '1s'"]).contains("kind = 'pause-node'")
+    );
+    assert!(
+        refused(&["--fault", "kind = 'flush', at = '1s', node = 1"]).contains("there is no node 1")
+    );
     assert!(refused(&["--port", "65535", "--nodes", "2"]).contains("2 nodes need 2 ports"));
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();

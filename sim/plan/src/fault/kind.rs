@@ -84,6 +84,12 @@ impl Kind {
         self.row().length != Length::None
     }
 
+    /// Returns whether the fault strikes one node.
+    #[must_use]
+    pub fn is_of_node(self) -> bool {
+        matches!(self.blank(), FaultKind::Node { .. })
+    }
+
     /// Returns the name of the field that holds the length of the fault in files.
     #[must_use]
     pub const fn length_field(self) -> &'static str {
