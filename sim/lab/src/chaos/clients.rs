@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::beside::{OtherClients, is_other};
 use super::clock;
+use super::other_library::{OtherClients, is_other};
 use quorlock_testbed::guardian::{Guardian, state_of};
 use rustix::process::Signal;
 

@@ -10,14 +10,15 @@ use tokio::task::spawn_local;
 use quorlock_testbed::proxy::{Forwarding, Proxy};
 
 use super::backup;
-use super::beside::OtherClients;
 use super::clients::{ClientSlot, NO_LIBRARY};
 use super::clock;
 use super::eviction;
 use super::footprint::Footprints;
-use super::had;
 use super::message::ConductorReply;
 use super::node_servers::{NodeServers, Slowness};
+use super::other_library::OtherClients;
+use super::outcome::{Effects, Struck, done};
+use super::possible;
 use super::proxies::{Proxies, ends};
 use super::redis_cluster::RedisCluster;
 use super::report_server::ReportServer;
@@ -25,7 +26,6 @@ use super::rights;
 use super::sentinel_group::SentinelGroup;
 use super::server_command::{say, say_for};
 use super::server_error;
-use super::struck::{Effects, Struck, done};
 use quorlock_sim_plan::fault::{
     ClientFault, ClientTarget, Direction, Fault, FaultKind, LinkFault, NodeFault, NodesFault,
 };
@@ -66,7 +66,7 @@ impl Testbed {
     pub(super) async fn conduct(self: Rc<Self>, faults: Vec<Fault>, from: u64) {
         let mut under_way = Vec::new();
         for (index, fault) in faults.into_iter().enumerate() {
-            if let Some(why) = had::lacks_fault(&fault) {
+            if let Some(why) = possible::lacks_fault(&fault) {
                 self.note(Struck::Lacks(format!("{}: {why}", fault.kind().name())));
                 continue;
             }

@@ -10,8 +10,8 @@ use redis::{Cmd, Pipeline};
 
 use super::clock;
 use super::lock_under_test;
+use super::outcome::Struck;
 use super::server_command::{ask, config, connect};
-use super::struck::Struck;
 
 /// The longest time that the server may take to evict the claim.
 const BOUND: Duration = Duration::from_secs(1);

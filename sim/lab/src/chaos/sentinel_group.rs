@@ -16,8 +16,8 @@ use tokio::sync::Mutex;
 use super::blocking::blocking;
 use super::clock;
 use super::node::{self, persistent};
+use super::outcome::{Struck, done};
 use super::replication;
-use super::struck::{Struck, done};
 use quorlock_sim_plan::fault::NodeFault;
 use quorlock_sim_plan::{Plan, Sentinels};
 

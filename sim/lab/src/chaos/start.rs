@@ -1,8 +1,8 @@
 //! The start of a run: the nodes agree on their primaries, and every client can work.
 
-use super::beside::is_other;
 use super::clock::{self, START_BOUND};
 use super::conductor::Testbed;
+use super::other_library::is_other;
 use super::records::Records;
 
 /// Waits until every client is connected to the lock, a client of each library has held it, and the nodes agree on their

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::beside::SharedWith;
 use super::counts::{beside_each_other, during_holds, hand_overs};
 use super::network::Network;
+use super::other_library::SharedWith;
 use super::violation::Break;
 use super::waits::WaitCounts;
 use quorlock_sim_check::check_one;

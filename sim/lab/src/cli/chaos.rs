@@ -1,9 +1,9 @@
 //! The command `chaos`.
 
 mod asked;
-mod beside;
 mod compare;
 mod control;
+mod other_library;
 mod storms;
 mod table;
 
@@ -14,12 +14,12 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use self::asked::{Asked, classes, locks};
-use self::beside::{APART, Library};
+use self::other_library::{APART, Library};
 use self::storms::Storms;
 use self::table::{CellRow, table};
 use super::{CliError, Form, InLane, chosen, complain, say, say_json};
-use crate::chaos::cell::Observed;
-use crate::chaos::{had, worker};
+use crate::chaos::run::Observed;
+use crate::chaos::{possible, worker};
 use crate::plan_file;
 use crate::study::matrix::StormWork;
 use crate::study::predicted::Expected;
@@ -131,7 +131,7 @@ impl Chaos {
             }
             return Ok(0);
         }
-        beside::prepare(&asked)?;
+        other_library::prepare(&asked)?;
         let mut lines = Vec::new();
         let mut code = 0;
         // The locks of one class run side by side. The classes run one after another.
@@ -183,7 +183,7 @@ impl Chaos {
         let source = chosen::read(path, self.case.as_deref(), self.seed, InLane { lane: None })?;
         let plan = source.plan().clone();
         quorlock_sim_plan::check(&plan)?;
-        if let Some(why) = had::lacks_plan(&plan) {
+        if let Some(why) = possible::lacks_plan(&plan) {
             return Err(CliError::Other(why));
         }
         Ok(vec![Asked {

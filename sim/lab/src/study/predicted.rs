@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::chaos::cell::Observed;
+use crate::chaos::run::Observed;
 use crate::simulation::run;
 use crate::study::pool::share_out;
 pub(crate) use print::PrintedMatrix;
@@ -191,7 +191,7 @@ impl Expected {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chaos::cell::Break;
+    use crate::chaos::run::Break;
 
     fn compared(simulated: u64, has_broken: bool) -> Compared {
         let broke = Break {
@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn waits_that_are_too_few_show_nothing() {
         let mut cell = compared(0, false);
-        let counts = |judged, excused| crate::chaos::cell::WaitCounts {
+        let counts = |judged, excused| crate::chaos::run::WaitCounts {
             judged,
             excused,
             ..Default::default()

@@ -225,7 +225,7 @@ const PLAN: Floors = &[
     // Plans drawn from a seed.
     &["generator.rs", "generator/"],
     // What a plan must be, and what follows from it.
-    &["bounds.rs", "check.rs", "check/", "lacks.rs"],
+    &["bounds.rs", "check.rs", "check/", "lane_limits.rs"],
     // The parts of a plan.
     &[
         "cluster.rs",
@@ -280,7 +280,7 @@ const LAB: Floors = &[
     &["study.rs", "study/"],
     // The same on real servers: one run, its faults, and the processes that they affect.
     &["chaos.rs"],
-    &["chaos/cell.rs"],
+    &["chaos/run.rs"],
     &["chaos/start.rs"],
     &["chaos/conductor.rs"],
     &[

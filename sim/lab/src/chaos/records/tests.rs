@@ -1,7 +1,7 @@
 //! Tests with possible reports of clients, in which violations must be found.
 
 use super::*;
-use crate::chaos::beside::SharedWith;
+use crate::chaos::other_library::SharedWith;
 use crate::chaos::verdict::{Observed, Vacuous};
 use quorlock_sim_world::history::Access;
 

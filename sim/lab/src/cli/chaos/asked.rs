@@ -1,6 +1,6 @@
 //! A storm that a command line selects: a class of faults, and a lock.
 
-use crate::chaos::beside::NamesOfOthers;
+use crate::chaos::other_library::NamesOfOthers;
 use crate::study::matrix::{CLASSES, CONTENDERS, Candidate, Class, STORM_LOCKS, STORMS_ONLY};
 use crate::study::predicted::Expected;
 use quorlock_sim_plan::Plan;

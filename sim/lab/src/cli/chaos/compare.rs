@@ -9,8 +9,8 @@ use clap::{Args, ValueEnum};
 
 use super::super::{CliError, Threads, complain, say, write_file};
 use super::asked::{Asked, classes};
-use super::beside::{self, Library};
 use super::lock_ids;
+use super::other_library::{self, Library};
 use super::storms::Storms;
 use crate::study::matrix::StormWork;
 use crate::study::predicted::{Compared, PrintedMatrix, Results, Simulated};
@@ -187,7 +187,7 @@ impl Compare {
         let named = classes().filter(|class| self.has(class.id));
         let asked = named.filter_map(|class| self.storms(class.id).asked(&[]).ok());
         let asked: Vec<Asked> = asked.flatten().collect();
-        beside::prepare(&asked).map(drop)
+        other_library::prepare(&asked).map(drop)
     }
 
     fn is_there(&self, results: &Results, asked: &Asked) -> bool {
@@ -200,7 +200,7 @@ impl Compare {
         let mut labels = Vec::new();
         for beside in [None, Some(Library::Redisson)] {
             for work in StormWork::value_variants() {
-                labels.extend(classes().map(|class| beside::label(beside, *work, class.id)));
+                labels.extend(classes().map(|class| other_library::label(beside, *work, class.id)));
             }
         }
         let labels: Vec<&str> = labels.iter().map(String::as_str).collect();

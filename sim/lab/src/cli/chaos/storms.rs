@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::super::CliError;
 use super::asked::{Asked, classes, locks};
-use super::beside::{self, APART, Library};
 use super::control::{control_of, is_of_work, locks_of};
-use crate::chaos::cell::{self, Observed};
+use super::other_library::{self, APART, Library};
+use crate::chaos::run::{self as chaos_run, Observed};
 use crate::study::matrix::{Candidate, Class, Storm, StormWork};
 use crate::study::predicted::Expected;
 use crate::study::progress::{self, Counting};
@@ -60,7 +60,7 @@ impl Storms {
                 return Err(CliError::Other(why));
             }
             if let Some(library) = self.beside {
-                asked.extend(beside::asked(
+                asked.extend(other_library::asked(
                     library,
                     class,
                     self.storm(self.seed),
@@ -118,7 +118,7 @@ impl Storms {
 
     /// Returns the name of a class with this work in tables.
     pub(super) fn label(&self, class: &str) -> String {
-        beside::label(self.beside, self.work, class)
+        other_library::label(self.beside, self.work, class)
     }
 
     pub(super) fn storm(&self, seed: u64) -> Storm {
@@ -152,7 +152,7 @@ impl Storms {
 
 /// Runs plans on real servers, all at the same time, with a progress bar on the terminal.
 pub(super) fn side_by_side(cells: &[Asked], scale: u32) -> Result<Vec<Observed>, CliError> {
-    let command = beside::prepare(cells)?;
+    let command = other_library::prepare(cells)?;
     let seconds = |asked: &Asked| (asked.plan.duration.as_duration() * scale).as_secs();
     let bar = Arc::new(progress::bar(
         cells.iter().map(seconds).max().unwrap_or(0),
@@ -164,9 +164,9 @@ pub(super) fn side_by_side(cells: &[Asked], scale: u32) -> Result<Vec<Observed>,
     let observed = std::thread::scope(|scope| {
         let run = |asked: &Asked| {
             let (plan, bar) = (asked.plan.clone(), Arc::clone(&bar));
-            let others = beside::clients(asked, command.as_deref());
+            let others = other_library::clients(asked, command.as_deref());
             let tick = move |second| bar.set_position(second);
-            scope.spawn(move || cell::run(&plan, scale, others, tick))
+            scope.spawn(move || chaos_run::run(&plan, scale, others, tick))
         };
         let running: Vec<_> = cells.iter().map(run).collect();
         let ended = running.into_iter().map(|cell| {
@@ -184,7 +184,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
-    use crate::chaos::had;
+    use crate::chaos::possible;
     use crate::study::predicted::Simulated;
     use quorlock_sim_plan::fault::{FaultKind, NodeFault};
 
@@ -218,7 +218,7 @@ mod tests {
                         let place = format!("{}, {}", asked.class, lock.id);
                         let checked = quorlock_sim_plan::check(&asked.plan);
                         assert!(checked.is_ok(), "{place}: {checked:?}");
-                        assert_eq!(had::lacks_plan(&asked.plan), None, "{place}");
+                        assert_eq!(possible::lacks_plan(&asked.plan), None, "{place}");
                         *many.entry(work.to_string()).or_insert(0) += 1;
                     }
                 }

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::chaos::cell::Observed;
 use crate::chaos::network::Network;
+use crate::chaos::run::Observed;
 
 /// The observation of one lock under one class.
 pub(super) struct CellRow {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::{Agreement, Compared, Expected, Results, Simulated};
-use crate::chaos::cell::Observed;
+use crate::chaos::run::Observed;
 
 /// The shares of the matrix, as its tables print them, by class and lock.
 #[derive(Clone, Debug, Default)]

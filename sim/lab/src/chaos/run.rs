@@ -8,7 +8,6 @@ use futures_util::future::try_join_all;
 use tokio::sync::Mutex;
 use tokio::task::{LocalSet, spawn_local};
 
-use super::beside::{OtherClients, SharedWith};
 use super::bystanders;
 use super::clients::ClientSlot;
 use super::clock;
@@ -19,6 +18,8 @@ use super::message::{ConductorReply, WorkerSettings};
 use super::monitor;
 use super::network::Network;
 use super::node_servers::NodeServers;
+use super::other_library::{OtherClients, SharedWith};
+use super::outcome::Effects;
 use super::preload::Preload;
 use super::proxies::Proxies;
 use super::records::Records;
@@ -27,7 +28,6 @@ use super::report_server::ReportServer;
 use super::sentinel_group::SentinelGroup;
 use super::server_command::connect;
 use super::start;
-use super::struck::Effects;
 pub(crate) use super::verdict::Observed;
 use super::verdict::since;
 #[cfg(test)]

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use super::super::CliError;
 use super::asked::{Asked, locks};
-use crate::chaos::beside::{NamesOfOthers, OtherClients};
+use crate::chaos::other_library::{NamesOfOthers, OtherClients};
 use crate::chaos::redisson;
 use crate::study::matrix::{Candidate, Class, Storm, StormWork};
 use crate::study::predicted::Expected;
