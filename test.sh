@@ -82,7 +82,7 @@ cargo clippy --quiet --package quorlock --no-default-features -- -D warnings
 step "cargo doc"
 RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --all-features
 
-# Whatever follows is built with the same features and in the same profile, so that nothing is compiled twice.
+# Whatever follows uses the programs that this step builds, so that nothing is compiled twice.
 step "cargo test"
 cargo test --workspace --all-features --no-fail-fast
 
@@ -93,7 +93,7 @@ tests/threads/planted.sh --check
 
 # Runs all faults at once, with servers that forget, on three servers. Published Redlock must break in the same time.
 step "chaos on real servers, a minute"
-cargo build --quiet --workspace --all-features --profile test --bin quorlock-sim
+cargo test --quiet --workspace --all-features --no-run --test chaos
 "${CARGO_TARGET_DIR:-target}/debug/quorlock-sim" chaos --class "all at once, amnesia" --minutes 1 --seed 1
 
 # The benchmark sends the scripts' arguments without the adapter: one short case shows that they still fit.
@@ -102,7 +102,7 @@ cargo test --quiet --workspace --all-features --bench locks -- --quick uncontend
 
 step "the protocol, with a client in Python"
 if command -v python3 >/dev/null; then
-  tests/protocol/run.sh
+  BESIDE=$(realpath "${CARGO_TARGET_DIR:-target}/debug/examples/beside") tests/protocol/run.sh
 else
   echo "not run: python3 is missing"
 fi

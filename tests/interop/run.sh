@@ -44,6 +44,7 @@ QUORLOCK_REQUIRE_REDISSON=1 cargo test --workspace --all-features --test interop
 
 if [ $# = 0 ]; then
   step "a storm in which every second client is Redisson's, and its control"
-  cargo build --quiet --workspace --all-features --profile test --bin quorlock-sim
+  # Builds the command, unless ./test.sh has done so.
+  cargo test --quiet --workspace --all-features --no-run --test chaos
   "${CARGO_TARGET_DIR:-target}/debug/quorlock-sim" chaos --class "client pauses" --beside redisson --minutes 0.7 --seed 7
 fi

@@ -16,9 +16,12 @@ for program in python3 redis-server; do
 done
 export PYTHONDONTWRITEBYTECODE=1
 
-# As ./test.sh builds it, so that nothing is compiled twice.
-cargo build --quiet --workspace --all-features --profile test --example beside
-beside=${CARGO_TARGET_DIR:-$(cd ../.. && pwd)/target}/debug/examples/beside
+# The client of this project: BESIDE, if ./test.sh has built it already.
+beside=${BESIDE:-}
+if [ -z "$beside" ]; then
+  cargo build --quiet --profile test --package quorlock-tests --example beside
+  beside=${CARGO_TARGET_DIR:-$(cd ../.. && pwd)/target}/debug/examples/beside
+fi
 
 folder=$(mktemp -d)
 pids=()
