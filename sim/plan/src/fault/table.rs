@@ -1,4 +1,5 @@
-//! The table of all faults. This is the only list of kinds: everything that is known about a kind stands in its row.
+//! The table of all faults. Everything that a plan, a file and a story know about a kind stands in its row. How a kind is drawn,
+//! what it does in the world, and which kinds `serve` has are decided where that happens.
 //!
 //! A row has, in this order:
 //! - what the fault does, as documentation;
