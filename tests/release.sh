@@ -27,8 +27,7 @@ has() {
 }
 
 step "packages"
-# Each crate is compiled from its package, which detects a missing file.
-cargo package --quiet --workspace --allow-dirty --exclude quorlock-tests --exclude quorlock-testbed --exclude quorlock-sim-lab --exclude quorlock-explore --exclude quorlock-shop --exclude quorlock-threads
+tests/packages.sh
 for package in target/package/*.crate; do
   # The list is complete before it is searched: `grep -q` ends at the first match, and `tar` would fail at a closed pipe.
   files=$(tar -tzf "$package")
