@@ -104,3 +104,30 @@ fn each_decision_is_made_where_the_architecture_says() {
         }
     }
 }
+
+/// Each file that an acquire passes through, according to the architecture, exists.
+#[test]
+fn the_path_of_an_acquire_leads_through_files_that_exist() {
+    let page = include_str!("../../../docs/src/architecture.md");
+    let (_, path) = page
+        .split_once("### The path of one acquire")
+        .expect("the path");
+    let rows = path.lines().skip_while(|line| !line.starts_with("| 1 |"));
+    let rows = rows.take_while(|line| line.starts_with('|'));
+    let rows: Vec<&str> = rows.collect();
+    assert_eq!(rows.len(), 17);
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
+    for row in rows {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        let places = cells.last().expect("the last cell").split('`');
+        for place in places.filter(|place| place.ends_with(".rs") || place.ends_with(".lua")) {
+            let (package, file) = place.split_once('/').expect(place);
+            let file = match package {
+                "core" | "redis" => format!("quorlock-{package}/src/{file}"),
+                "quorlock" => format!("quorlock/src/{file}"),
+                _ => place.to_owned(),
+            };
+            assert!(crates.join(&file).is_file(), "{file}");
+        }
+    }
+}
