@@ -17,6 +17,7 @@ use crate::run::held::{self, GroupThen, Work};
 use crate::run::holding::HoldThen;
 use crate::run::notify::Notify;
 use crate::run::signals::{ENDING, Signals};
+use crate::run::stranger::refuse_strangers;
 use crate::run::tenure::Tenure as _;
 use crate::run::timing::Timing;
 use crate::run::{close, now, unless_told};
@@ -94,6 +95,11 @@ impl Leader {
             Ok(locks) => locks?,
             Err(signal) => return Ok(Code::of_signal(signal.as_raw())),
         };
+        let names = [&self.name].into_iter();
+        match unless_told(&mut signals, refuse_strangers(&locks, names)).await {
+            Ok(refused) => refused?,
+            Err(signal) => return Ok(Code::of_signal(signal.as_raw())),
+        }
         notify.tell("READY=1");
         let mut term = Terms {
             leader: self,

@@ -20,6 +20,7 @@ pub(crate) mod held;
 pub(crate) mod holding;
 pub(crate) mod notify;
 pub(crate) mod signals;
+pub(crate) mod stranger;
 pub(crate) mod tenure;
 pub(crate) mod timing;
 
@@ -28,7 +29,6 @@ mod clock;
 mod link;
 #[cfg(test)]
 mod simulated;
-mod stranger;
 mod terminal;
 
 use std::future::{Future, poll_fn};

@@ -343,4 +343,9 @@ async fn mistakes_of_usage_and_settings_end_it() {
     server.command::<()>(&["SET", "a", "text"]);
     let (code, _, said) = end_of(&mut leader(&server, &["a"], "true"));
     assert_eq!(code, 78, "{said}");
+    // A stranger's hash looks like the claim of another leader, which is not waited for.
+    server.command::<i64>(&["HSET", "session/1", "user", "bob"]);
+    let (code, _, said) = end_of(&mut leader(&server, &["session/1"], "true"));
+    assert_eq!(code, 78, "{said}");
+    assert!(said.contains("session/1: a key that is no lock"), "{said}");
 }

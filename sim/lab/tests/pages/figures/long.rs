@@ -149,9 +149,7 @@ fn exhaustive(name: &'static str) -> Results {
         "test",
         "-q",
         "-p",
-        "quorlock-tests",
-        "--test",
-        "exhaustive",
+        "quorlock-exhaustive",
         "--",
         "--nocapture",
         "--test-threads=1",
@@ -208,7 +206,7 @@ fn exhaustive(name: &'static str) -> Results {
     );
     Results {
         name,
-        command: "cargo test -p quorlock-tests --test exhaustive -- --nocapture --test-threads=1"
+        command: "cargo test -p quorlock-exhaustive -- --nocapture --test-threads=1"
             .to_owned(),
         figures,
     }

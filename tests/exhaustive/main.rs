@@ -29,7 +29,7 @@ fn ticks(variant: &Variant) -> u8 {
 fn assert_page_says(row: &str) {
     let is_written = std::env::var("QUORLOCK_FIGURES").is_ok();
     if !is_written && std::env::var("QUORLOCK_EXHAUSTIVE").is_err() {
-        let page = include_str!("../../../docs/src/exhaustive.md");
+        let page = include_str!("../../docs/src/exhaustive.md");
         assert!(page.contains(row), "docs/regenerate.sh exhaustive: {row}");
     }
 }
