@@ -33,6 +33,13 @@ impl Backoff {
         self
     }
 
+    /// Raises the longest pause to `least` if it is shorter.
+    #[must_use]
+    pub fn cap_at_least(mut self, least: Duration) -> Self {
+        self.cap = self.cap.max(least);
+        self
+    }
+
     /// Returns the next pause. `random` is any 64 random bits. `at_least_base` raises the base for this pause, for
     /// example to the length of the lost round.
     pub fn next(&mut self, random: u64, at_least_base: Duration) -> Duration {

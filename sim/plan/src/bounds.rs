@@ -154,8 +154,9 @@ impl Plan {
         // Counted twice: a waiter may ask just before the name becomes free, and its next attempt may split the votes.
         let waits = workload.poll_cap.plus(workload.backoff_cap);
         let lease = self.longest_lease();
-        // Two leases: nodes keep a claim that is left behind for its lease and for the clock margin, by default another lease.
-        let bound = lease.plus(lease).plus(self.longest_stay());
+        // Nodes keep a claim that is left behind for its lease and for the clock margin, by default another lease.
+        let kept = lease.plus(lease.max(self.clock_margin()));
+        let bound = kept.plus(self.longest_stay());
         let bound = bound.plus(self.longest_pauses());
         let bound = bound
             .plus(self.network.call_timeout)
@@ -194,6 +195,16 @@ mod tests {
         plan.lock = LockKind::Multi;
         plan.workload.names = 3;
         assert_eq!(plan.progress_bound(), without.plus(SimTime::millis(1_200)));
+    }
+
+    #[test]
+    fn a_claim_that_is_left_behind_stays_for_a_margin_that_is_longer_than_its_lease() {
+        let mut plan = Plan::default();
+        let lease = plan.longest_lease();
+        plan.remedies.margin = lease;
+        let without = plan.progress_bound();
+        plan.remedies.margin = lease.plus(SimTime::millis(300));
+        assert_eq!(plan.progress_bound(), without.plus(SimTime::millis(300)));
     }
 
     #[test]

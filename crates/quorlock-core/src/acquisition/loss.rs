@@ -53,7 +53,9 @@ impl Acquisition {
                         Refusal::Whole
                     };
                     self.contention.handle_vote(vote);
-                    if is_collision {
+                    if is_collision && 2 <= self.lost_places {
+                        Step::BackOff(self.pauses.after_lost_places(now, took))
+                    } else if is_collision {
                         Step::BackOff(self.pauses.after_loss(now, took))
                     } else {
                         if vote == Refusal::Whole && self.lost_places == 0 {

@@ -16,6 +16,10 @@ const ROUND_OF_OTHERS: u32 = 4;
 /// Upper bound, in rounds, of the first pause after the competitor that passed has given back its grants.
 const ROUNDS_OF_A_HINT: u32 = 8;
 
+/// How long, in rounds, the pause may be at least after places in queues were given up again and again, even if that is
+/// longer than the user's cap. If the cap is shorter than a round, no pause keeps the owners apart that collide there.
+const ROUNDS_OF_LOST_PLACES: u32 = 32;
+
 /// The shortest length of a round from which pauses are calculated: a fifth of a round on loopback.
 ///
 /// If the clock stands still, as in a test with nodes inside the process, a round takes no time. Suppose A and B
@@ -83,6 +87,15 @@ impl Pauses {
     /// Returns the end of the pause after a known collision.
     pub(super) fn after_collision(&mut self, now: Time, took: Duration) -> Time {
         now + self.collisions.next(self.random, took.saturating_mul(2))
+    }
+
+    /// Returns the end of the pause after a second place in a queue was given up, by a round that took this long.
+    pub(super) fn after_lost_places(&mut self, now: Time, took: Duration) -> Time {
+        let most = took.saturating_mul(ROUNDS_OF_LOST_PLACES);
+        let mut pauses = self.lost.clone().cap_at_least(most);
+        let at = now + pauses.next(self.random, took.saturating_mul(2));
+        self.lost.next(0, Duration::ZERO);
+        at
     }
 
     /// Returns the end of the pause after the first message of the competitor that passed. The competitor gives back

@@ -10,7 +10,8 @@ use crate::time::Time;
 pub struct RetryPolicy {
     /// Upper bound of the first random pause after a split vote or a failed round.
     pub backoff: Duration,
-    /// Upper bound of every random pause.
+    /// Upper bound of every random pause. If several fair locks are acquired together and other acquisitions of them
+    /// collide with this one, the bound is at least the time of 32 rounds.
     pub backoff_cap: Duration,
     /// How long an acquisition without its own time limit continues while no quorum answers, or none answers in time
     /// for the lease. Counts from the first failed round since a quorum last answered.

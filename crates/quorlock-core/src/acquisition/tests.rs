@@ -286,6 +286,35 @@ fn a_second_place_given_up_is_a_collision() {
     }
 }
 
+/// Queues keep owners in step that collide there, so a cap that is shorter than a round must not bound their pauses.
+#[test]
+fn pauses_after_lost_places_grow_to_rounds_whatever_the_cap_is() {
+    let policy = RetryPolicy::default().backoff_cap(ms(8).since(ms(0)));
+    let mut a = Acquisition::new(
+        policy,
+        Patience::Wait,
+        Duration::from_millis(100),
+        waiting(2).members,
+    );
+    a.queue_at(0);
+    let loss = |index| Loss::Refused {
+        free_after: None,
+        split: true,
+        refused: member(index),
+    };
+    let mut pauses = Vec::new();
+    for index in [1, 0, 1, 0, 1, 0, 1, 0] {
+        a.handle_lost_place(index);
+        a.handle_loss(ms(10), ms(0), loss(index), u64::MAX);
+        a.handle_live();
+        if let Step::BackOff(at) = *a.step() {
+            pauses.push(at.since(ms(10)).as_millis());
+        }
+        a.handle_timeout(Time::NEVER);
+    }
+    assert_eq!(pauses, [20, 40, 80, 160, 320, 320, 320]);
+}
+
 #[test]
 fn giving_back_one_lock_of_several_does_not_wake_ourselves() {
     let mut a = waiting(2);

@@ -206,8 +206,7 @@ fn exhaustive(name: &'static str) -> Results {
     );
     Results {
         name,
-        command: "cargo test -p quorlock-exhaustive -- --nocapture --test-threads=1"
-            .to_owned(),
+        command: "cargo test -p quorlock-exhaustive -- --nocapture --test-threads=1".to_owned(),
         figures,
     }
 }
