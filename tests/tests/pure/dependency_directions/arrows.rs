@@ -8,6 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+
 /// A module's place in its crate: `["link", "probe"]`; empty for `lib.rs`.
 type Module = Vec<String>;
 
@@ -15,8 +17,7 @@ type Module = Vec<String>;
 struct File {
     /// Path below the crate's `src`: `link/probe.rs`.
     path: String,
-    /// The text without comments, literals and tests, with its lines unchanged.
-    code: String,
+    words: Vec<Word>,
 }
 
 /// A crate's files, by their modules.
@@ -75,8 +76,8 @@ impl Tree {
             module => module.split('/').map(str::to_owned).collect(),
         };
         if !module.iter().any(|segment| segment == "tests") {
-            let (path, code) = (path.to_owned(), code_of(text));
-            self.0.insert(module, File { path, code });
+            let (path, words) = (path.to_owned(), words(text));
+            self.0.insert(module, File { path, words });
         }
     }
 
@@ -86,14 +87,17 @@ impl Tree {
 
     pub(crate) fn arrows(&self) -> BTreeSet<Arrow> {
         let mut arrows = BTreeSet::new();
+        let named = self.0.iter();
+        let named = named.map(|(module, file)| (module, self.named(module, file)));
+        let named: BTreeMap<&Module, Vec<Named>> = named.collect();
         for (module, file) in &self.0 {
-            for named in self.named(module, file) {
-                let target = self.target(module, &named.segments, 0);
+            for name in &named[module] {
+                let target = self.target(&named, module, &name.segments, 0);
                 let target = target.filter(|target| !module.starts_with(target));
                 if let Some(target) = target {
                     arrows.insert(Arrow {
                         from: file.path.clone(),
-                        line: named.line,
+                        line: name.line,
                         to: self.0[&target].path.clone(),
                     });
                 }
@@ -103,7 +107,13 @@ impl Tree {
     }
 
     /// Returns the module that defines the name of a path, if it is in the crate.
-    fn target(&self, from: &Module, segments: &[String], hops: usize) -> Option<Module> {
+    fn target(
+        &self,
+        named: &BTreeMap<&Module, Vec<Named>>,
+        from: &Module,
+        segments: &[String],
+        hops: usize,
+    ) -> Option<Module> {
         let mut at: Module = match segments.first()?.as_str() {
             "crate" => Vec::new(),
             "self" | "super" => from.clone(),
@@ -131,27 +141,16 @@ impl Tree {
         }
         // A cycle of re-exported names does not compile. The bound is for a text that does not compile.
         if let Some(name) = rest.next().filter(|_| hops < 8)
-            && let Some(handed_on) = self.handed_on(&at, name)
+            && let Some(handed_on) = named.get(&at).and_then(|named| handed_on(named, name))
         {
-            return self.target(&at, &handed_on, hops + 1).or(Some(at));
+            return self.target(named, &at, handed_on, hops + 1).or(Some(at));
         }
         Some(at)
     }
 
-    /// Returns where a module takes a re-exported name from.
-    fn handed_on(&self, module: &Module, name: &str) -> Option<Vec<String>> {
-        let named = self.named(module, self.0.get(module)?);
-        let mut handed_on = named.into_iter().filter(|named| named.is_handed_on);
-        let found = handed_on.find(|named| {
-            let last = named.alias.as_ref().or(named.segments.last());
-            last.is_some_and(|last| last == name)
-        })?;
-        Some(found.segments)
-    }
-
     fn named(&self, module: &Module, file: &File) -> Vec<Named> {
         let mut named = Vec::new();
-        let words = words(&file.code);
+        let words = &file.words;
         let mut at = 0;
         while let Some((line, word)) = words.get(at) {
             let is_first = at == 0 || words[at - 1].1 != "::";
@@ -161,7 +160,7 @@ impl Tree {
                 let is_handed_on = at
                     .checked_sub(1)
                     .is_some_and(|before| matches!(words[before].1.as_str(), "pub" | ")"));
-                at = read_use(&words, at + 1, &mut Vec::new(), is_handed_on, &mut named);
+                at = read_use(words, at + 1, &mut Vec::new(), is_handed_on, &mut named);
                 continue;
             }
             let child = [module.as_slice(), std::slice::from_ref(word)].concat();
@@ -191,9 +190,19 @@ impl Tree {
     }
 }
 
+/// Returns where a module takes a re-exported name from.
+fn handed_on<'a>(named: &'a [Named], name: &str) -> Option<&'a [String]> {
+    let mut handed_on = named.iter().filter(|named| named.is_handed_on);
+    let found = handed_on.find(|named| {
+        let last = named.alias.as_ref().or(named.segments.last());
+        last.is_some_and(|last| last == name)
+    })?;
+    Some(&found.segments)
+}
+
 /// Reads one tree of a `use`, from `at` to its end.
 fn read_use(
-    words: &[(usize, String)],
+    words: &[Word],
     mut at: usize,
     prefix: &mut Vec<String>,
     is_handed_on: bool,
@@ -252,122 +261,72 @@ fn is_name(word: &str) -> bool {
     word.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
-/// Removes comments, literals and code that is compiled only for tests. Line numbers do not change.
-pub(crate) fn code_of(text: &str) -> String {
-    without_tests(&without_words(text))
-}
+/// One word of a file with its line: a name, a number, `::`, or any other single mark.
+pub(crate) type Word = (usize, String);
 
-/// Returns the words of a text with their lines. Words are names, `::`, and any other single mark.
-pub(crate) fn words(code: &str) -> Vec<(usize, String)> {
+/// Returns the words of a file, without its comments, its literals, and the code that is compiled only for tests.
+pub(crate) fn words(text: &str) -> Vec<Word> {
     let mut words = Vec::new();
-    for (index, text) in code.lines().enumerate() {
-        let mut rest = text.trim_start();
-        while let Some(first) = rest.chars().next() {
-            let is_part = |c: char| c.is_alphanumeric() || c == '_';
-            let length = if is_part(first) {
-                rest.find(|c| !is_part(c)).unwrap_or(rest.len())
-            } else if rest.starts_with("::") {
-                2
-            } else {
-                first.len_utf8()
-            };
-            let (word, after) = rest.split_at(length);
-            words.push((index + 1, word.to_owned()));
-            rest = after.trim_start();
-        }
-    }
+    let tokens: TokenStream = text.parse().expect("Rust");
+    add_words(tokens, &mut words);
     words
 }
 
-/// Removes comments and literals. Line numbers do not change.
-fn without_words(text: &str) -> String {
-    let mut code = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let skipped = if rest.starts_with("//") {
-            rest.find('\n').unwrap_or(rest.len())
-        } else if rest.starts_with("/*") {
-            rest.find("*/").map_or(rest.len(), |end| end + 2)
-        } else if let Some(length) = raw_literal(rest) {
-            length
-        } else if first == '"' {
-            literal(rest)
-        } else if first == '\'' {
-            character(rest)
-        } else {
-            0
-        };
-        if skipped == 0 {
-            code.push(first);
-            rest = &rest[first.len_utf8()..];
-        } else {
-            code.extend(rest[..skipped].chars().filter(|c| *c == '\n'));
-            code.push(' ');
-            rest = &rest[skipped..];
-        }
-    }
-    code
-}
-
-/// Returns the length of a raw string that begins here.
-fn raw_literal(text: &str) -> Option<usize> {
-    let inner = text.strip_prefix("br").or(text.strip_prefix('r'))?;
-    let hashes = inner.len() - inner.trim_start_matches('#').len();
-    let body = inner[hashes..].strip_prefix('"')?;
-    let end = format!("\"{}", "#".repeat(hashes));
-    let length = body.find(&end)? + end.len();
-    Some(text.len() - body.len() + length)
-}
-
-/// Returns the length of a string that begins here.
-fn literal(text: &str) -> usize {
-    let mut is_escaped = false;
-    for (at, c) in text.char_indices().skip(1) {
-        match c {
-            _ if is_escaped => is_escaped = false,
-            '\\' => is_escaped = true,
-            '"' => return at + 1,
-            _ => {}
-        }
-    }
-    text.len()
-}
-
-/// Returns the length of a character literal that begins here. For a lifetime, returns the length of its quote.
-fn character(text: &str) -> usize {
-    let inner = &text[1..];
-    if let Some(escaped) = inner.strip_prefix('\\') {
-        let end = escaped.char_indices().skip(1).find(|(_, c)| *c == '\'');
-        return end.map_or(1, |(at, _)| at + 3);
-    }
-    let mut chars = inner.chars();
-    let (one, quote) = (chars.next(), chars.next());
-    match (one, quote) {
-        (Some(one), Some('\'')) => one.len_utf8() + 2,
-        _ => 1,
-    }
-}
-
-/// Removes code that is compiled only for tests. Line numbers do not change.
-fn without_tests(code: &str) -> String {
-    const MARK: &str = "#[cfg(test)]";
-    let mut kept = String::with_capacity(code.len());
-    let mut rest = code;
-    while let Some(at) = rest.find(MARK) {
-        kept.push_str(&rest[..at]);
-        let item = &rest[at..];
-        let mut depth = 0_usize;
-        let end = item.char_indices().skip(MARK.len()).find(|(_, c)| {
-            match c {
-                '{' => depth += 1,
-                '}' => depth = depth.saturating_sub(1),
-                _ => {}
+fn add_words(tokens: TokenStream, words: &mut Vec<Word>) {
+    let mut tokens = tokens.into_iter().peekable();
+    while let Some(token) = tokens.next() {
+        let line = token.span().start().line;
+        match token {
+            TokenTree::Punct(mark) if mark.as_char() == '#' => match tokens.peek().map(attribute) {
+                Some(Attribute::Doc) => drop(tokens.next()),
+                Some(Attribute::Test) => {
+                    while tokens.next().is_some_and(|token| !ends_item(&token)) {}
+                }
+                Some(Attribute::Other) | None => words.push((line, "#".to_owned())),
+            },
+            TokenTree::Punct(mark) => match words.last_mut() {
+                // The second half of `::`, which follows its first half without a space.
+                Some((_, before)) if before == ":" && mark.as_char() == ':' => before.push(':'),
+                _ => words.push((line, mark.to_string())),
+            },
+            TokenTree::Ident(name) => words.push((line, name.to_string())),
+            TokenTree::Literal(_) => {}
+            TokenTree::Group(group) => {
+                let (open, close) = match group.delimiter() {
+                    Delimiter::Parenthesis => ("(", ")"),
+                    Delimiter::Brace => ("{", "}"),
+                    Delimiter::Bracket => ("[", "]"),
+                    Delimiter::None => ("", ""),
+                };
+                words.push((line, open.to_owned()));
+                add_words(group.stream(), words);
+                words.push((group.span_close().start().line, close.to_owned()));
             }
-            depth == 0 && matches!(c, ';' | '}')
-        });
-        let end = end.map_or(item.len(), |(at, _)| at + 1);
-        kept.extend(item[..end].chars().filter(|c| *c == '\n'));
-        rest = &item[end..];
+        }
     }
-    kept + rest
+}
+
+enum Attribute {
+    Doc,
+    Test,
+    Other,
+}
+
+/// What the brackets after a `#` contain.
+fn attribute(brackets: &TokenTree) -> Attribute {
+    let text = brackets.to_string().replace(' ', "");
+    if text.starts_with("[doc=") {
+        Attribute::Doc
+    } else if text == "[cfg(test)]" {
+        Attribute::Test
+    } else {
+        Attribute::Other
+    }
+}
+
+fn ends_item(token: &TokenTree) -> bool {
+    match token {
+        TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
+        token => token.to_string() == ";",
+    }
 }

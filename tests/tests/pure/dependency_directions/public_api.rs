@@ -7,10 +7,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::dependency_directions::arrows::{code_of, words};
-
-/// One word of the code with its line.
-type Word = (usize, String);
+use crate::dependency_directions::arrows::{Word, words};
 
 /// A type of another crate in a public signature: the line, and the text from the signature's first word on.
 #[derive(PartialEq, Eq, Debug)]
@@ -21,7 +18,7 @@ struct Shown {
 
 /// Returns where a file's public signatures name a type of `krate`. `exported` are the crate's public types.
 fn shown(text: &str, krate: &str, exported: &BTreeSet<String>) -> Vec<Shown> {
-    let words = words(&code_of(text));
+    let words = words(text);
     let names = names_from(&words, krate);
     let mut shown = Vec::new();
     let mut at = 0;
@@ -138,7 +135,7 @@ fn of_impl(words: &[Word], at: usize) -> Vec<Word> {
 
 /// Returns the public types of a crate, which its `lib.rs` re-exports.
 fn exported(lib: &str) -> BTreeSet<String> {
-    let words = words(&code_of(lib));
+    let words = words(lib);
     let mut exported = BTreeSet::new();
     for at in 0..words.len() {
         if words[at].1 == "pub" && words.get(at + 1).is_some_and(|(_, word)| word == "use") {
@@ -194,7 +191,7 @@ fn a_type_of_the_redis_crate_is_public_only_where_a_name_says_so() {
 
 /// Returns public enums, and structs with public fields, without `#[non_exhaustive]`.
 fn complete_types(text: &str) -> BTreeSet<String> {
-    let words = words(&code_of(text));
+    let words = words(text);
     let mut complete = BTreeSet::new();
     let mut may_grow = false;
     for (at, (_, word)) in words.iter().enumerate() {
