@@ -201,9 +201,9 @@ mod tests {
     fn a_claim_that_is_left_behind_stays_for_a_margin_that_is_longer_than_its_lease() {
         let mut plan = Plan::default();
         let lease = plan.longest_lease();
-        plan.remedies.margin = lease;
+        plan.remedies.margin = Some(lease);
         let without = plan.progress_bound();
-        plan.remedies.margin = lease.plus(SimTime::millis(300));
+        plan.remedies.margin = Some(lease.plus(SimTime::millis(300)));
         assert_eq!(plan.progress_bound(), without.plus(SimTime::millis(300)));
     }
 
