@@ -1,12 +1,16 @@
 //! Certificates for the tests: an authority, and certificates that it signs.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
     date_time_ymd,
 };
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 /// A certificate authority of one test.
 #[derive(Debug)]
@@ -67,6 +71,19 @@ impl Authority {
     #[must_use]
     pub fn pem(&self) -> String {
         self.issuer.pem()
+    }
+
+    /// Returns a configuration of the `rustls` crate that trusts this authority.
+    ///
+    /// # Panics
+    /// Panics if the configuration cannot be created.
+    #[must_use]
+    pub fn client_config(&self) -> Arc<ClientConfig> {
+        let mut roots = RootCertStore::empty();
+        let own = CertificateDer::from_pem_slice(self.pem().as_bytes()).expect("PEM");
+        roots.add(own).expect("an authority");
+        let config = ClientConfig::builder().with_root_certificates(roots);
+        Arc::new(config.with_no_client_auth())
     }
 
     /// Writes the certificate of the authority to a file. Returns the path.

@@ -7,7 +7,7 @@ use std::io;
 use std::time::Duration;
 
 use self::view::{KnownNode, Layout, layout, parse, reporter};
-use crate::server::{Server, ServerSetup};
+use crate::server::{Door, Server, ServerSetup};
 use crate::wait::{ELECTED, patiently, within};
 
 /// The number of slots of a cluster.
@@ -40,6 +40,8 @@ pub struct ClusterSetup {
     pub node_timeout: Duration,
     /// Options of the nodes.
     pub options: Vec<String>,
+    /// The ports of the nodes.
+    pub door: Door,
     /// The primary that owns each slot. Without them, the primaries own equal parts.
     pub owners: Vec<usize>,
 }
@@ -53,7 +55,18 @@ impl ClusterSetup {
             replicas: 1,
             node_timeout: Duration::from_millis(1_500),
             options: options.iter().copied().map(String::from).collect(),
+            door: Door::Plain,
             owners: Vec::new(),
+        }
+    }
+
+    /// Returns the setup of one node, which owns every slot.
+    #[must_use]
+    pub fn alone(options: &[&str]) -> ClusterSetup {
+        ClusterSetup {
+            primaries: 1,
+            replicas: 0,
+            ..ClusterSetup::new(options)
         }
     }
 
@@ -83,6 +96,7 @@ impl ClusterSetup {
 pub struct Cluster {
     nodes: Vec<Server>,
     primaries: usize,
+    replicas: usize,
 }
 
 impl Cluster {
@@ -101,7 +115,25 @@ impl Cluster {
     /// Panics if the cluster does not come up.
     #[must_use]
     pub fn start_with(options: &[&str]) -> Cluster {
-        let started = Cluster::try_start(&ClusterSetup::new(options), ELECTED);
+        Cluster::start_by(&ClusterSetup::new(options))
+    }
+
+    /// Starts a cluster of one node, which owns every slot.
+    ///
+    /// # Panics
+    /// Panics if the cluster does not come up.
+    #[must_use]
+    pub fn alone(options: &[&str]) -> Cluster {
+        Cluster::start_by(&ClusterSetup::alone(options))
+    }
+
+    /// Starts a cluster, and waits until its nodes know each other and serve every slot.
+    ///
+    /// # Panics
+    /// Panics if the cluster does not come up.
+    #[must_use]
+    pub fn start_by(setup: &ClusterSetup) -> Cluster {
+        let started = Cluster::try_start(setup, ELECTED);
         started.unwrap_or_else(|error| panic!("{error}"))
     }
 
@@ -121,11 +153,15 @@ impl Cluster {
         let options: Vec<&str> = own.into_iter().chain(NODE).chain(more).collect();
         let mut nodes = Vec::new();
         for _ in 0..setup.primaries * (1 + setup.replicas) {
-            nodes.push(Server::try_start(&ServerSetup::new(&options))?);
+            nodes.push(Server::try_start(&ServerSetup {
+                door: setup.door,
+                ..ServerSetup::new(&options)
+            })?);
         }
         let cluster = Cluster {
             nodes,
             primaries: setup.primaries,
+            replicas: setup.replicas,
         };
         cluster.join(setup, bound)?;
         Ok(cluster)
@@ -209,11 +245,13 @@ impl Cluster {
     fn is_settled(&self) -> bool {
         let serves = |node: &Server| {
             let ask = |words: &[&str]| node.try_command::<String>(words).unwrap_or_default();
-            ask(&["CLUSTER", "INFO"]).contains("cluster_state:ok") && {
+            let is_linked = || {
                 let replication = ask(&["INFO", "replication"]);
-                let is_linked = ["state=online", "master_link_status:up"];
-                is_linked.iter().any(|word| replication.contains(word))
-            }
+                let words = ["state=online", "master_link_status:up"];
+                words.iter().any(|word| replication.contains(word))
+            };
+            ask(&["CLUSTER", "INFO"]).contains("cluster_state:ok")
+                && (self.replicas == 0 || is_linked())
         };
         if !self.nodes.iter().all(serves) {
             return false;
@@ -226,7 +264,7 @@ impl Cluster {
         let is_followed = |port: u16| first.iter().any(|(.., follows)| *follows == Some(port));
         first.len() == self.nodes.len()
             && primaries.clone().count() == self.primaries
-            && primaries.into_iter().all(|(port, ..)| is_followed(*port))
+            && (self.replicas == 0 || primaries.into_iter().all(|(port, ..)| is_followed(*port)))
             && layouts.all(|layout| layout == first)
     }
 

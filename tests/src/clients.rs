@@ -1,17 +1,12 @@
 //! Clients of the product on real servers, and the keys under a name.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use quorlock::redis::{RedisConfig, RustlsClientConfig};
+use quorlock::redis::RedisConfig;
 use quorlock::{Guard, Lock, Locks, LocksBuilder, RetryPolicy};
-use quorlock_testbed::certificates::Authority;
 use quorlock_testbed::server::Server;
 use quorlock_testbed::wait::{BOUND, until};
 use tokio::task::JoinHandle;
-use tokio_rustls::rustls::RootCertStore;
-use tokio_rustls::rustls::pki_types::CertificateDer;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
 
 /// The bound on a call. It is generous because the machine may be busy.
 const CALL: Duration = Duration::from_secs(1);
@@ -153,17 +148,4 @@ pub async fn until_renewed(guard: &Guard) {
     })
     .await;
     assert!(guard.is_held());
-}
-
-/// Returns a configuration of the `rustls` crate that trusts this authority.
-///
-/// # Panics
-/// Panics if the configuration cannot be created.
-#[must_use]
-pub fn rustls_config(authority: &Authority) -> Arc<RustlsClientConfig> {
-    let mut roots = RootCertStore::empty();
-    let authority = CertificateDer::from_pem_slice(authority.pem().as_bytes()).expect("PEM");
-    roots.add(authority).expect("an authority");
-    let config = RustlsClientConfig::builder().with_root_certificates(roots);
-    Arc::new(config.with_no_client_auth())
 }

@@ -6,10 +6,10 @@ use quorlock::redis::{RedisTransport, Tls};
 use quorlock::transport::{Cause, Execution, Request, Transport};
 use quorlock::{ConfigError, ConnectError, Locks, NodeTrust};
 use quorlock_testbed::certificates::{Authority, Validity};
-use quorlock_testbed::cluster::Cluster;
-use quorlock_testbed::server::Server;
+use quorlock_testbed::cluster::{Cluster, ClusterSetup};
+use quorlock_testbed::server::{Door, Server};
 use quorlock_testbed::server_tests;
-use quorlock_testbed::wait::{BOUND, until, wait_until};
+use quorlock_testbed::wait::{BOUND, until};
 use quorlock_tests::clients::{hasty, patient_client, settings};
 use quorlock_tests::requests;
 
@@ -91,25 +91,10 @@ async fn what_is_no_cluster_is_told_by_name() {
     }
 }
 
-/// Starts a cluster of one node, which owns every slot.
-fn alone(options: &[&str]) -> Server {
-    let node = Server::start_in_cluster(options);
-    own_all_slots(&node);
-    node
-}
-
-fn own_all_slots(node: &Server) {
-    node.command::<()>(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
-    wait_until("it serves all slots", || {
-        let info: String = node.command(&["CLUSTER", "INFO"]);
-        info.contains("cluster_state:ok")
-    });
-}
-
 async fn a_login_that_is_wrong_is_told_without_it() {
-    let node = alone(&[]);
-    node.command::<()>(&["CONFIG", "SET", "requirepass", "right"]);
-    let address = |login: &str| format!("redis+cluster://{login}127.0.0.1:{}", node.port());
+    let cluster = Cluster::alone(&[]);
+    cluster.nodes()[0].command::<()>(&["CONFIG", "SET", "requirepass", "right"]);
+    let address = |login: &str| cluster.address().replace("://", &format!("://{login}"));
     for login in ["", ":s3cret@", "bob:s3cret@"] {
         let error = settings().connect(address(login)).await.unwrap_err();
         let text = format!("{error} {error:?}");
@@ -127,11 +112,12 @@ const RIGHTS: &str = "~* &redisson_lock__channel:* +evalsha +eval +exists +pttl 
                       +publish +subscribe +unsubscribe +ping";
 
 async fn a_user_with_exact_rights_is_enough() {
-    let node = alone(&[]);
+    let cluster = Cluster::alone(&[]);
+    let node = &cluster.nodes()[0];
     let rights = ["ACL", "SETUSER", "bob", "on", ">pw"].into_iter();
     let rights: Vec<&str> = rights.chain(RIGHTS.split_whitespace()).collect();
     node.command::<()>(&rights);
-    let address = format!("redis+cluster://bob:pw@127.0.0.1:{}", node.port());
+    let address = cluster.address().replace("://", "://bob:pw@");
     let error = settings().connect(&address).await.unwrap_err();
     assert!(error.to_string().contains("+cluster|slots"), "{error}");
     node.command::<()>(&["ACL", "SETUSER", "bob", "+cluster|slots", "+asking"]);
@@ -149,8 +135,8 @@ async fn nodes_are_found_however_they_call_themselves() {
         &[kind, "unknown-endpoint"],
         &["--cluster-announce-ip", "127.0.0.1"],
     ] {
-        let node = alone(options);
-        let locks = patient_client(&format!("redis+cluster://127.0.0.1:{}", node.port())).await;
+        let cluster = Cluster::alone(options);
+        let locks = patient_client(&cluster.address()).await;
         let guard = locks.lock("n").acquire().await.unwrap();
         guard.release().await.unwrap();
     }
@@ -168,9 +154,9 @@ async fn a_wrong_port_that_a_node_announces_is_told_with_the_setting_to_correct(
     let silent = Server::start();
     silent.pause();
     for wrong in [unused_port(), silent.port().to_string()] {
-        let node = alone(&["--cluster-announce-port", &wrong]);
+        let cluster = Cluster::alone(&["--cluster-announce-port", &wrong]);
+        let address = cluster.address();
         let began = Instant::now();
-        let address = format!("redis+cluster://127.0.0.1:{}", node.port());
         let error = settings().connect(&address).await.unwrap_err();
         assert!(began.elapsed() < 2 * hasty().call_bound());
         assert!(matches!(error, ConnectError::Nodes { .. }), "{error:?}");
@@ -178,7 +164,7 @@ async fn a_wrong_port_that_a_node_announces_is_told_with_the_setting_to_correct(
         for says in [wrong.as_str(), "the cluster names", "cluster-announce-port"] {
             assert!(text.contains(says), "{text}");
         }
-        node.command::<()>(&["CONFIG", "SET", "cluster-announce-port", "0"]);
+        cluster.nodes()[0].command::<()>(&["CONFIG", "SET", "cluster-announce-port", "0"]);
         let locks = patient_client(&address).await;
         let guard = locks.lock("n").acquire().await.unwrap();
         guard.release().await.unwrap();
@@ -256,23 +242,24 @@ async fn a_cluster_is_spoken_to_under_tls() {
     let text = |path: &std::path::Path| path.display().to_string();
     let (certificate, key, believed) =
         (text(&files.certificate), text(&files.key), text(&believed));
-    let node = Server::start_encrypted(&[
-        "--cluster-enabled",
-        "yes",
-        "--tls-cert-file",
-        &certificate,
-        "--tls-key-file",
-        &key,
-        "--tls-ca-cert-file",
-        &believed,
-        "--tls-auth-clients",
-        "no",
-        // Without this option, nodes announce their other ports to clients that speak TLS.
-        "--tls-cluster",
-        "yes",
-    ]);
-    own_all_slots(&node);
-    let address = format!("rediss+cluster://127.0.0.1:{}", node.tls_port());
+    let cluster = Cluster::start_by(&ClusterSetup {
+        door: Door::Tls,
+        ..ClusterSetup::alone(&[
+            "--tls-cert-file",
+            &certificate,
+            "--tls-key-file",
+            &key,
+            "--tls-ca-cert-file",
+            &believed,
+            "--tls-auth-clients",
+            "no",
+            // Without this option, nodes announce their other ports to clients that speak TLS.
+            "--tls-cluster",
+            "yes",
+        ])
+    });
+    let port = cluster.nodes()[0].tls_port();
+    let address = format!("rediss+cluster://127.0.0.1:{port}");
     let tls = || hasty().tls(Tls::new().roots_pem(authority.pem()));
     let locks = settings().redis(tls()).connect(&address).await.unwrap();
     let guard = locks.lock("n").acquire().await.unwrap();

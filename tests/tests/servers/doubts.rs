@@ -170,7 +170,7 @@ async fn doubts_are_told_once_for_all_nodes() {
 }
 
 async fn a_node_of_a_cluster_is_named_at_connect() {
-    let server = Server::start_with(&["--cluster-enabled", "yes"]);
+    let server = Server::start_in_cluster(&[]);
     let error = settings().connect(server.address()).await.unwrap_err();
     let ConnectError::Nodes { problems, .. } = &error else {
         panic!("{error:?}")

@@ -249,7 +249,7 @@ async fn a_whole_configuration_of_rustls_is_used_as_it_is() {
         .await;
     let guard = credulous.lock("a").acquire().await.unwrap();
     guard.release().await.unwrap();
-    let config = quorlock_tests::clients::rustls_config(&bench.authority);
+    let config = bench.authority.client_config();
     let locks = bench.locks(Tls::from_rustls(config.clone())).await;
     take_and_release(&locks).await;
     let other = with(Tls::from_rustls(config).server_name("db.example"));

@@ -340,7 +340,7 @@ async fn a_server_without_its_replicas_is_named_as_such() {
 
 async fn a_cluster_that_is_down_is_named_as_such() {
     // The server serves no slot yet.
-    let server = Server::start_with(&["--cluster-enabled", "yes"]);
+    let server = Server::start_in_cluster(&[]);
     assert_eq!(definite(&open(&server)).await, Cause::Cluster);
 }
 

@@ -139,7 +139,7 @@ async fn story_28_a_busy_server_refuses_and_the_lock_stays() {
 
 /// A cluster without its slots counted the same lock up to 41. A refused request was not executed.
 async fn story_28_a_cluster_that_is_down_is_named() {
-    let server = Server::start_with(&["--cluster-enabled", "yes"]);
+    let server = Server::start_in_cluster(&[]);
     let client = redis::Client::open(server.address()).unwrap();
     let locks: Locks = settings().from_redis_client(&client).unwrap();
     let error = locks.lock("a").try_acquire().await.unwrap_err();

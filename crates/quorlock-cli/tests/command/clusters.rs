@@ -152,19 +152,9 @@ async fn list_says_which_part_of_a_cluster_is_down() {
     assert!(said.contains("check that the node runs"), "{said}");
 }
 
-/// Starts a cluster of one node.
-fn alone() -> Server {
-    let node = Server::start_in_cluster(&[]);
-    node.command::<()>(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
-    wait_until("it serves all slots", || {
-        let info: String = node.command(&["CLUSTER", "INFO"]);
-        info.contains("cluster_state:ok")
-    });
-    node
-}
-
 async fn list_logs_in_to_a_cluster_as_the_locks_do() {
-    let node = alone();
+    let cluster = Cluster::alone(&[]);
+    let node = &cluster.nodes()[0];
     let rights = [
         "ACL",
         "SETUSER",
@@ -178,7 +168,7 @@ async fn list_logs_in_to_a_cluster_as_the_locks_do() {
     node.command::<()>(&rights);
     let folder = Folder::new();
     let file = folder.file("password");
-    let address = format!("redis+cluster://bob@127.0.0.1:{}", node.port());
+    let address = cluster.address().replace("://", "://bob@");
     let with = |password: &str| {
         std::fs::write(&file, password).unwrap();
         let mut command = on(&address);
@@ -204,10 +194,14 @@ async fn list_logs_in_to_a_cluster_as_the_locks_do() {
 }
 
 async fn a_name_of_a_mixed_majority_is_listed_once() {
-    let (group, node, server) = (SentinelGroup::start_of(2, 1), alone(), Server::start());
+    let (group, cluster, server) = (
+        SentinelGroup::start_of(2, 1),
+        Cluster::alone(&[]),
+        Server::start(),
+    );
     let addresses = [
         group.address(),
-        format!("redis+cluster://127.0.0.1:{}", node.port()),
+        cluster.address(),
         format!("unix://{}", server.socket().display()),
     ];
     // A key of another program, which cannot be a name in a majority with a cluster.
