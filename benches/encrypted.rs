@@ -1,6 +1,6 @@
 //! Measures an acquisition with and without TLS, with one caller and one server on loopback. The clients take turns.
 //!
-//! `cargo bench -p quorlock-tests --bench encrypted`. The plain client takes part twice, to show the noise of the
+//! `cargo bench -p quorlock-bench --bench encrypted`. The plain client takes part twice, to show the noise of the
 //! machine. Two bare clients use the same libraries (tokio, `tokio-rustls`) without our code: a single task sends a
 //! script with as many bytes as an acquisition, and reads as many back. The additional time of the bare client under
 //! TLS is spent in the server, the cryptography and the kernel. Every client needs that time.
@@ -12,7 +12,6 @@ use quorlock::Locks;
 use quorlock::redis::{RedisConfig, Tls};
 use quorlock_testbed::certificates::{Authority, Validity};
 use quorlock_testbed::server::Server;
-use quorlock_tests::clients::rustls_config;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -130,7 +129,7 @@ async fn main() {
     let address = format!("rediss://localhost:{}/", server.tls_port());
     let encrypted = Locks::builder().redis(tls).connect(address).await;
     let name = ServerName::try_from("localhost").expect("a name");
-    let connector = TlsConnector::from(rustls_config(&authority));
+    let connector = TlsConnector::from(authority.client_config());
     let bare = connector.connect(name, socket(server.tls_port()).await);
     let mut clients = [
         ("plain", plain().await),

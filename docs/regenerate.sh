@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 began=$SECONDS
 # Built first, because nothing may be compiled while speed and locks are measured.
 cargo build --quiet --profile dist -p quorlock-sim-lab
-cargo bench --quiet --no-run -p quorlock-tests --bench locks
+cargo bench --quiet --no-run -p quorlock-bench --bench locks
 cargo test --quiet --no-run -p quorlock-exhaustive -p quorlock-tests --test exhaustive --test servers
 printf 'compiled in %s s\n' $((SECONDS - began))
 QUORLOCK_FIGURES="${1:-all}" cargo test --quiet -p quorlock-sim-lab --test pages pages_say -- --nocapture

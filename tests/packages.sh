@@ -14,5 +14,5 @@ deps=${CARGO_TARGET_DIR:-target}/debug/deps
   rm -f "$deps/$name".* "$deps/lib$name".*
 done
 
-unpublished=(quorlock-tests quorlock-testbed quorlock-sim-lab quorlock-explore quorlock-exhaustive quorlock-shop quorlock-threads)
+unpublished=(quorlock-bench quorlock-tests quorlock-testbed quorlock-sim-lab quorlock-explore quorlock-exhaustive quorlock-shop quorlock-threads)
 cargo package --quiet --workspace --allow-dirty "${unpublished[@]/#/--exclude=}"

@@ -1,164 +1,211 @@
-//! Compares Quorlock with other libraries, on the same machine. The libraries take turns.
+//! Measures the locks on real Redis servers, beside their bare scripts and other libraries: one list of cases, one report.
 //!
-//! Each measurement starts its own servers, and one program or several for one library. The libraries take turns in
-//! random order. Quorlock takes part twice: the difference between its two figures is the noise of the machine.
+//! All figures are ratios, counts or times of one run. The contestants of a case use the same servers and take turns in
+//! random order, so that other load of the machine affects all of them equally. Quorlock takes part twice: the
+//! difference between its two figures is the noise of the machine.
 
 mod bar;
+mod case;
+mod contestant;
 mod driver;
-mod peer;
+mod process;
 mod report;
 mod servers;
-mod work;
+mod turn;
 
-use std::collections::BTreeMap;
-use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
+use quorlock_testbed::server;
 use rand::seq::SliceRandom as _;
 
-use crate::bar::Results;
-use crate::peer::Peer;
-use crate::work::{Amount, Figures, Kind, Work};
+use crate::case::Case;
+use crate::contestant::Contestant;
+use crate::driver::program::{Failure, Work};
+use crate::report::Results;
+use crate::servers::Servers;
+use crate::turn::Team;
 
-type Failure = Box<dyn std::error::Error>;
-
-/// Measure Quorlock beside rslock, rlock, redsync, Redisson and node-redlock on real servers, in turn.
+/// Measure the locks on real Redis servers, beside their bare scripts and other libraries, in turn.
 #[derive(Debug, Parser)]
 #[command(
-    name = "tests/peers/run.sh",
+    name = "cargo bench -p quorlock-bench --bench locks --",
     after_help = "Examples:
-  tests/peers/run.sh                                   all measurements, in about half an hour
-  tests/peers/run.sh --quick callers                   those with \"callers\" in their names, in minutes
-  tests/peers/run.sh --peer quorlock --peer control --peer rslock callers
+  cargo bench -p quorlock-bench --bench locks -- --quick           all cases, in minutes
+  cargo bench -p quorlock-bench --bench locks -- acquire callers   those with one of these words in their names
+  cargo bench -p quorlock-bench --bench locks -- --peer quorlock --peer control --peer rslock callers
+  benches/peers/run.sh --quick callers                             with rlock, redsync, Redisson and node-redlock
 
-Exit codes: 0 measured, whether or not targets are met; 1 not measured; 2 wrong arguments."
+Each contestant has processes of its own. A bar is a target for a figure of Quorlock, alone or divided by that of another
+contestant; 'control' is the noise of the machine, and a difference that is not larger means nothing.
+
+Exit codes: 0 measured, whether or not targets are met; 1 not measured, or not all of it; 2 wrong arguments."
 )]
 struct Arguments {
-    /// Measure only the work whose name contains one of these words [default: all]
-    work: Vec<String>,
+    /// Measure only the cases whose names contain one of these words [default: all]
+    case: Vec<String>,
     /// Take fewer and shorter turns; the figures are noisier
     #[arg(long)]
     quick: bool,
-    /// Measure only this library; may be given several times [default: all]
+    /// Measure only this contestant; may be given several times [default: those that need no other program]
     #[arg(long = "peer")]
-    peers: Vec<Peer>,
-    /// List the work without measuring it
+    peers: Vec<Contestant>,
+    /// List the cases without measuring them
     #[arg(long)]
     list: bool,
-    /// Print one line of JSON for each target and each figure
+    /// Print one line of JSON for each bar and each figure
     #[arg(long)]
     json: bool,
+    /// Cargo passes this to every benchmark
+    #[arg(long, hide = true)]
+    bench: bool,
 }
 
 fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
+    if let Some(code) = driver::run_if_asked() {
+        return code;
     }
-}
-
-fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let arguments = Arguments::parse();
+    bar::check();
     if arguments.list {
-        for work in work::ALL {
-            println!("{:14} {}", work.name, work.about);
+        for case in case::ALL {
+            println!("{:16} {}", case.name, case.about);
         }
-        return Ok(());
+        return ExitCode::SUCCESS;
     }
-    let is_wanted = |work: &Work| {
-        let mut words = arguments.work.iter();
-        arguments.work.is_empty() || words.any(|word| work.name.contains(word.as_str()))
+    if !server::is_installed() {
+        eprintln!(
+            "redis-server is not on the PATH, but these benchmarks need real servers.\n\
+             Install it (apt-get install redis-server) and run again, \
+             or run `cargo bench -p quorlock-bench --bench core`, which needs no server."
+        );
+        return ExitCode::FAILURE;
+    }
+    let is_wanted = |case: &&Case| {
+        let mut words = arguments.case.iter();
+        arguments.case.is_empty() || words.any(|word| case.name.contains(word.as_str()))
     };
-    let chosen: Vec<_> = work::ALL.into_iter().filter(is_wanted).collect();
+    let chosen: Vec<_> = case::ALL.iter().filter(is_wanted).collect();
     if chosen.is_empty() {
-        return Err("no work has one of these words in its name: see --list".into());
+        eprintln!("No case has one of these words in its name. See --list.");
+        return ExitCode::from(2);
     }
-    let results = measure(&chosen, arguments)?;
-    report::print(&results, arguments.json);
-    Ok(())
+    let mut run = Run::new(arguments);
+    for case in &chosen {
+        let turns = case.amount(run.arguments.quick).turns;
+        let contestants = run.contestants(case).len() as u64;
+        run.bar.inc_length(turns * contestants);
+    }
+    for case in chosen {
+        run.measure(case);
+    }
+    run.bar.finish_and_clear();
+    run.results.print(run.arguments.json);
+    if run.is_whole {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
-fn measure(chosen: &[Work], arguments: &Arguments) -> Result<Results, Failure> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers");
-    let mut results = Results::new();
-    let bar = ProgressBar::new(0);
-    bar.set_style(ProgressStyle::with_template(
-        "{bar:30} {pos}/{len} {msg} {elapsed}",
-    )?);
-    for work in chosen {
-        let turns = turns(*work, arguments.quick);
-        let mut peers: Vec<_> = Peer::ALL
-            .into_iter()
-            .filter(|peer| arguments.peers.is_empty() || arguments.peers.contains(peer))
-            .filter(|peer| work.works_on(*peer))
-            .collect();
-        bar.inc_length(turns * peers.len() as u64);
-        let mut taken: BTreeMap<Peer, Vec<Figures>> = BTreeMap::new();
-        for _ in 0..turns {
-            let mut order = peers.clone();
-            order.shuffle(&mut rand::rng());
-            for peer in order {
-                bar.set_message(format!("{}, {peer}", work.name));
-                bar.inc(1);
-                match once(*work, peer, arguments.quick, &folder) {
-                    Ok(figures) => taken.entry(peer).or_default().push(figures),
-                    // The other libraries are still measured.
-                    Err(error) => {
-                        bar.suspend(|| eprintln!("left out of {}: {error}", work.name));
-                        peers.retain(|other| *other != peer);
-                        taken.remove(&peer);
-                    }
-                }
+/// The time between two lines of progress where there is no terminal for a bar.
+const BETWEEN_LINES: Duration = Duration::from_secs(15);
+
+struct Run {
+    arguments: Arguments,
+    bar: ProgressBar,
+    said: Instant,
+    results: Results,
+    /// Whether no contestant was left out of a case.
+    is_whole: bool,
+}
+
+impl Run {
+    fn new(arguments: Arguments) -> Self {
+        let bar = ProgressBar::new(0);
+        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} {elapsed}");
+        bar.set_style(style.expect("BUG: a template"));
+        Run {
+            arguments,
+            bar,
+            said: Instant::now(),
+            results: Results::default(),
+            is_whole: true,
+        }
+    }
+
+    fn contestants(&self, case: &Case) -> Vec<Contestant> {
+        let is_chosen = |contestant: &Contestant| match self.arguments.peers.as_slice() {
+            [] => contestant.is_built_in(),
+            peers => peers.contains(contestant),
+        };
+        let contestants = case.contestants.iter().copied();
+        contestants.filter(is_chosen).collect()
+    }
+
+    fn measure(&mut self, case: &Case) {
+        let contestants = self.contestants(case);
+        self.say(&format!("{}: {}", case.name, case.about));
+        // Kept locks stay at the servers when the work is over: each contestant has servers of its own.
+        let beside = match case.work {
+            Work::Keep => 1,
+            _ => contestants.len().max(1),
+        };
+        for contestants in contestants.chunks(beside) {
+            self.take_turns(case, contestants);
+        }
+    }
+
+    /// Lets contestants take turns on the same servers. One that fails is left out, and the others go on.
+    fn take_turns(&mut self, case: &Case, contestants: &[Contestant]) {
+        let amount = case.amount(self.arguments.quick);
+        let servers = Servers::start(case.nodes, case.way);
+        let mut teams = Vec::new();
+        for contestant in contestants {
+            self.progress(&format!("{}, {} starts", case.name, contestant.name()));
+            match Team::start(*contestant, case, amount, &servers) {
+                Ok(team) => teams.push((*contestant, team)),
+                Err(error) => self.leave_out(case, *contestant, &*error),
             }
         }
-        let medians = taken
-            .into_iter()
-            .map(|(peer, turns)| (peer, medians(&turns)));
-        results.insert(work.name, medians.collect());
-        bar.suspend(|| eprintln!("measured: {}", work.name));
-    }
-    bar.finish_and_clear();
-    Ok(results)
-}
-
-fn turns(work: Work, is_quick: bool) -> u64 {
-    match (work.kind, is_quick) {
-        (Kind::Keep, _) | (Kind::Holds, true) => 1,
-        (Kind::Holds, false) => 3,
-        (Kind::Pairs | Kind::Acquire, true) => 3,
-        (Kind::Pairs | Kind::Acquire, false) => 7,
-    }
-}
-
-fn once(work: Work, peer: Peer, is_quick: bool, folder: &Path) -> Result<Figures, Failure> {
-    let seconds = match (work.kind, is_quick) {
-        (Kind::Holds, true) => 5,
-        (Kind::Holds, false) => 10,
-        (_, true) => 1,
-        (_, false) => 2,
-    };
-    let (locks, kept) = if is_quick { (2_000, 20) } else { (10_000, 60) };
-    let amount = Amount {
-        millis: seconds * 1000,
-        locks,
-        kept: Duration::from_secs(kept),
-    };
-    work.measure(peer, amount, folder)
-}
-
-/// Returns the median of each figure over the turns.
-fn medians(turns: &[Figures]) -> Figures {
-    let mut all: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
-    for figures in turns {
-        for (name, value) in figures {
-            all.entry(name).or_default().push(*value);
+        for _ in 0..amount.turns {
+            teams.shuffle(&mut rand::rng());
+            teams.retain_mut(|(contestant, team)| {
+                self.bar.inc(1);
+                self.progress(&format!("{}, {}", case.name, contestant.name()));
+                let results = self.results.0.entry(case.name).or_default();
+                let turn = team.take_turn(results.entry(*contestant).or_default());
+                let Err(error) = turn else { return true };
+                self.leave_out(case, *contestant, &*error);
+                false
+            });
         }
     }
-    let median = |(name, mut values): (_, Vec<f64>)| (name, work::quantile(&mut values, 0.5));
-    all.into_iter().map(median).collect()
+
+    fn leave_out(&mut self, case: &Case, contestant: Contestant, error: &dyn std::error::Error) {
+        self.say(&format!(
+            "left out of {}: {}: {error}",
+            case.name,
+            contestant.name()
+        ));
+        self.is_whole = false;
+        if let Some(results) = self.results.0.get_mut(case.name) {
+            results.remove(&contestant);
+        }
+    }
+
+    fn progress(&mut self, what: &str) {
+        self.bar.set_message(what.to_owned());
+        if self.bar.is_hidden() && BETWEEN_LINES < self.said.elapsed() {
+            let (done, all) = (self.bar.position(), self.bar.length().unwrap_or(0));
+            self.say(&format!("  turn {done} of {all}: {what}"));
+        }
+    }
+
+    fn say(&mut self, line: &str) {
+        self.said = Instant::now();
+        self.bar.suspend(|| eprintln!("{line}"));
+    }
 }

@@ -48,15 +48,15 @@ impl Servers {
         self.servers.iter().map(of).sum()
     }
 
-    /// Starts to count the commands that clients send.
-    pub(crate) fn count_commands(&self) -> Result<Counting, Failure> {
-        let count = |server: &Server| Counter::start(server.port());
+    /// Starts to count the commands of clients with this name in them.
+    pub(crate) fn count_commands(&self, name: &str) -> Result<Counting, Failure> {
+        let count = |server: &Server| Counter::start(server.port(), name.to_owned());
         let counters: Result<_, Failure> = self.servers.iter().map(count).collect();
         Ok(Counting(counters?))
     }
 }
 
-/// Counts the commands of clients until it is read.
+/// Counts commands until it is read.
 pub(crate) struct Counting(Vec<Counter>);
 
 struct Counter {
@@ -76,14 +76,14 @@ impl Counting {
 }
 
 impl Counter {
-    fn start(port: u16) -> Result<Self, Failure> {
+    fn start(port: u16, name: String) -> Result<Self, Failure> {
         let mut stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.write_all(b"MONITOR\r\n")?;
         let mut lines = BufReader::new(stream.try_clone()?).lines();
         lines
             .next()
             .ok_or("the server does not say what it does")??;
-        let is_sent = |line: &String| line.starts_with('+') && !line.contains(" lua] ");
+        let is_sent = move |line: &String| !line.contains(" lua] ") && line.contains(&name);
         let counting =
             std::thread::spawn(move || lines.map_while(Result::ok).filter(is_sent).count());
         Ok(Counter { stream, counting })

@@ -1,94 +1,169 @@
-//! The libraries, each as in its documentation and with its defaults, except for leases and the number of tries.
+//! The libraries of this program, each as in its documentation and with its defaults, except for leases and the number
+//! of tries.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use quorlock::{Guard, Locks};
-use rlock::AcquireOptions;
-use rlock::async_lock::{RLock, RLockGuard};
+use futures_util::future::try_join_all;
+use quorlock::redis::{RedisConfig, RedisTransport};
+use quorlock::transport::{Intercept, Request, Transport as _};
+use quorlock::{Guard, Locks, NodeTrust};
+use redis::aio::MultiplexedConnection;
 use rslock::LockManager;
 
-use crate::bare::{Bare, BareClaim};
-use crate::job::Job;
-
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+use super::bare::{Bare, BareClaim};
+use super::program::{Client, Failure, Held, Job, Work};
 
 /// A client of one of the libraries.
 #[derive(Clone)]
-pub(crate) enum Peer {
-    Quorlock(Locks),
+pub(crate) enum Library {
+    Quorlock(Locks, Arc<Sent>),
+    Fair(Locks, Arc<Sent>),
+    /// Reads a name, which these guards have, too.
+    Reader(Locks, #[expect(dead_code, reason = "held")] Arc<Vec<Guard>>),
     Rslock(LockManager, Duration),
-    Rlock(RLock, AcquireOptions),
     Bare(Bare),
+    /// No lock: the time of a request and its reply.
+    Ping(MultiplexedConnection),
 }
 
 /// A lock that is held.
-pub(crate) enum Held {
+pub(crate) enum AnyHeld {
     Quorlock(Guard),
     Rslock(LockManager, rslock::Lock, Duration),
-    Rlock(RLockGuard),
     Bare(BareClaim),
+    Ping,
 }
 
-impl Peer {
-    pub(crate) async fn connect(job: &Job) -> Result<Peer, Failure> {
-        let lease = Duration::from_millis(job.lease_millis);
-        let addresses: Vec<_> = job
-            .ports
-            .iter()
+/// The number of requests that the client has sent to all nodes, by kind.
+#[derive(Default)]
+pub(crate) struct Sent {
+    acquires: AtomicU64,
+    releases: AtomicU64,
+    renewals: AtomicU64,
+    subscriptions: AtomicU64,
+}
+
+impl Sent {
+    /// Returns a transport whose requests are counted here.
+    fn counting(self: &Arc<Self>, inner: RedisTransport) -> Intercept<RedisTransport> {
+        let (calls, subscriptions) = (Arc::clone(self), Arc::clone(self));
+        Intercept::new(inner)
+            .on_call(move |inner, request| {
+                let kind = match &request {
+                    Request::Acquire(_) => &calls.acquires,
+                    Request::Release(_) => &calls.releases,
+                    _ => &calls.renewals,
+                };
+                kind.fetch_add(1, Ordering::Relaxed);
+                inner.call(request)
+            })
+            .on_subscribe(move |inner, channel, listener| {
+                // Twice, because it will also be ended.
+                subscriptions.subscriptions.fetch_add(2, Ordering::Relaxed);
+                inner.subscribe(channel, listener)
+            })
+    }
+}
+
+/// Connects to one node, or to a majority that has just been started and has no keys.
+async fn locks(job: &Job, addresses: &[String], sent: &Arc<Sent>) -> Result<Locks, Failure> {
+    let lease = Duration::from_millis(job.lease_millis);
+    let mut locks = Locks::builder().watchdog_lease(lease).trust_fresh_nodes();
+    if job.library == "quorlock without remedies" {
+        locks = locks.node_trust(NodeTrust::Unwatched);
+        locks = locks.clock_margin(Duration::ZERO);
+    }
+    if job.work != Work::Holds {
+        return Ok(locks.quorum(addresses).await?);
+    }
+    let open = |address: &String| RedisTransport::open(address, RedisConfig::default());
+    let nodes = addresses.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    Ok(locks.on_nodes(nodes.into_iter().map(|node| sent.counting(node)))?)
+}
+
+impl Client for Library {
+    type Held = AnyHeld;
+
+    async fn connect(job: &Job) -> Result<Self, Failure> {
+        let ports = job.ports.iter();
+        let addresses: Vec<_> = ports
             .map(|port| format!("redis://127.0.0.1:{port}/"))
             .collect();
-        match (job.peer.as_str(), addresses.as_slice()) {
-            ("quorlock", [only]) => {
-                let locks = Locks::builder().watchdog_lease(lease);
-                Ok(Peer::Quorlock(locks.connect(only).await?))
+        let sent = Arc::new(Sent::default());
+        Ok(match job.library.as_str() {
+            "quorlock" | "quorlock without remedies" => {
+                Library::Quorlock(locks(job, &addresses, &sent).await?, sent)
             }
-            ("quorlock", _) => {
-                // The servers have just been started, and have no keys.
-                let locks = Locks::builder().watchdog_lease(lease).trust_fresh_nodes();
-                Ok(Peer::Quorlock(locks.quorum(&addresses).await?))
+            "quorlock fair" => Library::Fair(locks(job, &addresses, &sent).await?, sent),
+            "quorlock reader" => {
+                let locks = locks(job, &addresses, &sent).await?;
+                let others = (0..job.locks).map(|_| locks.read(&job.names));
+                let others = others.map(|lock| async move { lock.acquire().await });
+                let others = Arc::new(try_join_all(others).await?);
+                Library::Reader(locks, others)
             }
-            ("rslock", _) => Ok(Peer::Rslock(LockManager::new(addresses), lease)),
-            ("rlock", [only]) => {
-                let options = AcquireOptions::builder().ttl(lease).build()?;
-                Ok(Peer::Rlock(RLock::new(only.as_str()).await?, options))
+            "rslock" => {
+                let lease = Duration::from_millis(job.lease_millis);
+                Library::Rslock(LockManager::new(addresses), lease)
             }
-            ("bare scripts", [only]) => {
-                Ok(Peer::Bare(Bare::connect(only, job.lease_millis).await?))
+            "bare scripts" => Library::Bare(Bare::connect(&addresses, job.lease_millis).await?),
+            "PING" => {
+                let first = addresses.first().ok_or("no server")?;
+                let client = redis::Client::open(first.as_str())?;
+                Library::Ping(client.get_multiplexed_async_connection().await?)
             }
-            (peer, _) => Err(format!("there is no {peer} on {} servers", addresses.len()).into()),
-        }
+            other => return Err(format!("no library {other}").into()),
+        })
     }
 
-    pub(crate) async fn acquire(&self, name: &str) -> Result<Held, Failure> {
+    async fn acquire(&self, name: &str) -> Result<AnyHeld, Failure> {
         Ok(match self {
-            Peer::Quorlock(locks) => Held::Quorlock(locks.lock(name).acquire().await?),
-            Peer::Rslock(manager, lease) => {
+            Library::Quorlock(locks, _) => AnyHeld::Quorlock(locks.lock(name).acquire().await?),
+            Library::Fair(locks, _) => AnyHeld::Quorlock(locks.fair(name).acquire().await?),
+            Library::Reader(locks, _) => AnyHeld::Quorlock(locks.read(name).acquire().await?),
+            Library::Rslock(manager, lease) => {
                 let lock = manager.acquire_no_guard(name.as_bytes(), *lease).await?;
-                Held::Rslock(manager.clone(), lock, *lease)
+                AnyHeld::Rslock(manager.clone(), lock, *lease)
             }
-            Peer::Rlock(rlock, options) => {
-                let guard = rlock.acquire_mutex_with_options(name, options.clone());
-                Held::Rlock(guard.await?)
+            Library::Bare(bare) => AnyHeld::Bare(bare.acquire(name).await?),
+            Library::Ping(connection) => {
+                let ping = redis::cmd("PING");
+                ping.exec_async(&mut connection.clone()).await?;
+                AnyHeld::Ping
             }
-            Peer::Bare(bare) => Held::Bare(bare.acquire(name).await?),
         })
+    }
+
+    fn requests(&self) -> Vec<(&'static str, u64)> {
+        let (Library::Quorlock(_, sent) | Library::Fair(_, sent)) = self else {
+            return Vec::new();
+        };
+        let count = |kind: &AtomicU64| kind.load(Ordering::Relaxed);
+        vec![
+            ("acquires", count(&sent.acquires)),
+            ("releases", count(&sent.releases)),
+            ("renewals", count(&sent.renewals)),
+            ("subscriptions", count(&sent.subscriptions)),
+        ]
     }
 }
 
-impl Held {
-    pub(crate) async fn release(self) -> Result<(), Failure> {
+impl Held for AnyHeld {
+    async fn release(self) -> Result<(), Failure> {
         match self {
-            Held::Quorlock(guard) => guard.release().await?,
-            Held::Rslock(manager, lock, _) => manager.unlock(&lock).await,
-            Held::Rlock(mut guard) => guard.release().await?,
-            Held::Bare(claim) => claim.release().await?,
+            AnyHeld::Quorlock(guard) => guard.release().await?,
+            AnyHeld::Rslock(manager, lock, _) => manager.unlock(&lock).await,
+            AnyHeld::Bare(claim) => claim.release().await?,
+            AnyHeld::Ping => {}
         }
         Ok(())
     }
 
-    /// Extends the lease every third of it, as a user would, if the library does not.
-    pub(crate) async fn keep(&mut self) {
-        let Held::Rslock(manager, lock, lease) = self else {
+    /// Extends the lease of `rslock` every third of it.
+    async fn keep(&mut self) {
+        let AnyHeld::Rslock(manager, lock, lease) = self else {
             return std::future::pending().await;
         };
         loop {
@@ -100,14 +175,11 @@ impl Held {
         }
     }
 
-    pub(crate) fn is_held(&self) -> bool {
+    fn is_held(&self) -> bool {
         match self {
-            Held::Quorlock(guard) => guard.is_held(),
-            // `keep` ends when the lock is lost.
-            Held::Rslock(..) => true,
-            // Its work ends before its lease does.
-            Held::Bare(_) => true,
-            Held::Rlock(guard) => guard.lease_state() == rlock::LeaseState::Active,
+            AnyHeld::Quorlock(guard) => guard.is_held(),
+            // `keep` ends when the lock is lost, and the other work ends before a lease does.
+            AnyHeld::Rslock(..) | AnyHeld::Bare(_) | AnyHeld::Ping => true,
         }
     }
 }

@@ -1,5 +1,4 @@
-// Executes a job of the runner with node-redlock, and prints the result as a line of JSON. For the format of jobs see
-// ../rust/src/job.rs.
+// Works with node-redlock as the harness requests: see ../../locks/driver/program.rs.
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createRequire } from "node:module";
@@ -15,9 +14,9 @@ const clients = job.ports.map((port) => new Redis({ host: "127.0.0.1", port }));
 const locks = new Redlock(clients, { retryCount: -1 });
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
-const hear = async () => {
-  if ((await lines.next()).done) throw new Error("the runner has gone");
-};
+// Waits for the next line of the harness. Returns false if there is none.
+const hear = async () => !(await lines.next()).done;
+const pause = () => job.pause_micros && sleep(job.pause_micros / 1000);
 const now = () => performance.timeOrigin + performance.now();
 const acquire = (name) => locks.acquire([name], job.lease_millis);
 
@@ -45,15 +44,22 @@ const works = {
   },
 
   async acquire() {
-    const acquires = [];
+    const [acquires, releases, pairs] = [[], [], []];
     await loop(async () => {
       const asked = now();
       const lock = await acquire(job.names);
       acquires.push((now() - asked) * 1000);
+      await pause();
+      const over = now();
       await lock.release();
-      if (job.pause_micros) await sleep(job.pause_micros / 1000);
+      releases.push((now() - over) * 1000);
+      await pause();
+      const again = now();
+      await (await acquire(job.names)).release();
+      pairs.push((now() - again) * 1000);
+      await pause();
     });
-    return { acquires };
+    return { acquires, releases, pairs };
   },
 
   async holds() {
@@ -64,7 +70,7 @@ const works = {
       await sleep(job.hold_micros / 1000);
       holds.push([from, Math.round(now() * 1000)]);
       await lock.release();
-      if (job.pause_micros) await sleep(job.pause_micros / 1000);
+      await pause();
     });
     return { holds };
   },
@@ -104,7 +110,6 @@ for (let i = 0; i < 200; i += 1) {
   await lock.release();
 }
 console.log("ready");
-await hear();
-const result = await works[job.work]();
-// Exits after the write: a pipe takes 64 KiB at once, and an earlier exit would truncate a longer result.
-process.stdout.write(`${JSON.stringify(result)}\n`, () => process.exit(0));
+while (await hear()) console.log(JSON.stringify(await works[job.work]()));
+// Connections would keep the process alive.
+process.exit(0);

@@ -1,4 +1,4 @@
-// Executes a job of the runner with redsync, and prints the result as a line of JSON.
+// Works with redsync as the harness requests: see ../../locks/driver/program.rs.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Job is a job of the runner: see ../rust/src/job.rs.
+// Job is a job of the harness.
 type Job struct {
 	Work        string `json:"work"`
 	Ports       []int  `json:"ports"`
@@ -57,25 +57,28 @@ func main() {
 		release(warm)
 	}
 	fmt.Println("ready")
-	worker.hear()
-	var result any
-	switch job.Work {
+	for worker.hear() {
+		line, err := json.Marshal(worker.turn())
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(string(line))
+	}
+}
+
+func (w *worker) turn() any {
+	switch w.job.Work {
 	case "pairs":
-		result = worker.pairs()
+		return w.pairs()
 	case "acquire":
-		result = worker.acquires()
+		return w.acquires()
 	case "holds":
-		result = worker.holds()
+		return w.holds()
 	case "keep":
-		result = worker.keep()
-	default:
-		log.Fatalf("no work is called %q", job.Work)
+		return w.keep()
 	}
-	line, err := json.Marshal(result)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(string(line))
+	log.Fatalf("no work is called %q", w.job.Work)
+	return nil
 }
 
 func (w *worker) mutex(name string) *redsync.Mutex {
@@ -83,10 +86,14 @@ func (w *worker) mutex(name string) *redsync.Mutex {
 	return w.redsync.NewMutex(name, redsync.WithExpiry(lease), redsync.WithTries(tries))
 }
 
-func (w *worker) hear() {
-	if _, err := w.input.ReadString('\n'); err != nil {
-		log.Fatal("the runner has gone")
-	}
+// hear waits for the next line of the harness. It returns false if there is none.
+func (w *worker) hear() bool {
+	_, err := w.input.ReadString('\n')
+	return err == nil
+}
+
+func (w *worker) pause() {
+	time.Sleep(time.Duration(w.job.PauseMicros) * time.Microsecond)
 }
 
 func acquire(mutex *redsync.Mutex) {
@@ -121,16 +128,25 @@ func (w *worker) pairs() any {
 
 func (w *worker) acquires() any {
 	began := time.Now()
-	micros := []float64{}
+	acquires, releases, pairs := []float64{}, []float64{}, []float64{}
+	micros := func(since time.Time) float64 { return float64(time.Since(since).Nanoseconds()) / 1e3 }
 	mutex := w.mutex(w.job.Names)
 	for time.Since(began) < time.Duration(w.job.Millis)*time.Millisecond {
 		asked := time.Now()
 		acquire(mutex)
-		micros = append(micros, float64(time.Since(asked).Nanoseconds())/1e3)
+		acquires = append(acquires, micros(asked))
+		w.pause()
+		asked = time.Now()
 		release(mutex)
-		time.Sleep(time.Duration(w.job.PauseMicros) * time.Microsecond)
+		releases = append(releases, micros(asked))
+		w.pause()
+		asked = time.Now()
+		acquire(mutex)
+		release(mutex)
+		pairs = append(pairs, micros(asked))
+		w.pause()
 	}
-	return map[string][]float64{"acquires": micros}
+	return map[string][]float64{"acquires": acquires, "releases": releases, "pairs": pairs}
 }
 
 func (w *worker) holds() any {
@@ -149,7 +165,7 @@ func (w *worker) holds() any {
 				holds = append(holds, [2]int64{from, time.Now().UnixMicro()})
 				lock.Unlock()
 				release(mutex)
-				time.Sleep(time.Duration(w.job.PauseMicros) * time.Microsecond)
+				w.pause()
 			}
 		})
 	}

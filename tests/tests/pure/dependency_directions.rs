@@ -26,6 +26,8 @@ struct Package {
     dependencies: Vec<Dependency>,
     default_features: Vec<String>,
     features: BTreeMap<String, Vec<String>>,
+    /// Whether it has benchmarks.
+    measures: bool,
 }
 
 impl Package {
@@ -58,6 +60,8 @@ fn workspace() -> BTreeMap<String, Package> {
 }
 
 fn package(package: &Value) -> Package {
+    let mut targets = package["targets"].as_array().expect("targets").iter();
+    let measures = targets.any(|target| texts(&target["kind"]).contains(&"bench".to_string()));
     let manifest = text(&package["manifest_path"]).replace('\\', "/");
     let folder = manifest.rsplit('/').nth(1).expect("a folder").to_string();
     let is_in_crates = manifest.rsplit('/').nth(2) == Some("crates");
@@ -83,6 +87,7 @@ fn package(package: &Value) -> Package {
             .collect(),
         default_features: features.get("default").cloned().unwrap_or_default(),
         features,
+        measures,
     }
 }
 
@@ -226,6 +231,7 @@ fn nothing_that_runs_in_production_knows_the_simulator_or_its_tools() {
             "quorlock-sim-world",
             "quorlock-sim-check",
             "quorlock-sim-lab",
+            "quorlock-bench",
             "quorlock-testbed",
             "quorlock-tests",
         ] {
@@ -245,6 +251,7 @@ fn only_the_adapter_chaos_and_the_tests_speak_to_redis() {
         speakers.collect::<Vec<_>>(),
         // Chaos breaks the data of servers, and the locks of other libraries.
         [
+            "quorlock-bench",
             "quorlock-redis",
             "quorlock-sim-lab",
             "quorlock-testbed",
@@ -261,16 +268,15 @@ fn the_test_bed_knows_no_lock_and_no_simulator() {
     );
 }
 
-/// A second test bed begins with a server that is started on a port elsewhere.
-#[test]
-fn only_the_test_bed_starts_servers() {
+/// Returns the top folders with a file that has all of these words as strings.
+fn folders_with(words: &[&str]) -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut folders: Vec<PathBuf> = ["benches", "crates", "fuzz", "sim", "testbed", "tests"]
         .map(|folder| root.join(folder))
         .into_iter()
         .filter(|folder| folder.is_dir())
         .collect();
-    let mut starters = BTreeSet::new();
+    let mut having = BTreeSet::new();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).expect("a folder") {
             let path = entry.expect("an entry").path();
@@ -278,8 +284,6 @@ fn only_the_test_bed_starts_servers() {
                 folders.push(path);
             } else if path.extension().is_some_and(|ending| ending == "rs") {
                 let text = std::fs::read_to_string(&path).expect("a file of text");
-                // The words are in parts, so that this file does not have them.
-                let words = [concat!("redis-", "server"), concat!("--", "port")];
                 if words
                     .iter()
                     .all(|word| text.contains(&format!("\"{word}\"")))
@@ -287,12 +291,34 @@ fn only_the_test_bed_starts_servers() {
                     let path = path.strip_prefix(&root).expect("below the root");
                     let mut parts = path.components();
                     let part = parts.next().expect("a folder");
-                    starters.insert(part.as_os_str().to_string_lossy().into_owned());
+                    having.insert(part.as_os_str().to_string_lossy().into_owned());
                 }
             }
         }
     }
-    assert_eq!(starters, BTreeSet::from(["testbed".to_owned()]));
+    having
+}
+
+/// A second test bed begins with a server that is started on a port elsewhere, or with a cluster that is formed elsewhere.
+#[test]
+fn only_the_test_bed_starts_servers_and_forms_clusters() {
+    let testbed = BTreeSet::from(["testbed".to_owned()]);
+    // The words are in parts, so that this file does not have them.
+    let server = [concat!("redis-", "server"), concat!("--", "port")];
+    assert_eq!(folders_with(&server), testbed);
+    let node = [concat!("--cluster-", "enabled")];
+    assert_eq!(folders_with(&node), testbed);
+    let all_slots = [concat!("ADDSLOTS", "RANGE")];
+    assert_eq!(folders_with(&all_slots), BTreeSet::new());
+}
+
+/// A second harness begins with a benchmark of another package.
+#[test]
+fn one_package_measures() {
+    let workspace = workspace();
+    let measuring = workspace.iter().filter(|(_, package)| package.measures);
+    let names: Vec<&str> = measuring.map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["quorlock-bench"]);
 }
 
 #[test]

@@ -1,40 +1,48 @@
-//! Runs the work of the runner with a Rust library, and prints the result as a line of JSON.
+//! A program that works with `rlock` as the harness requests.
 
-mod bare;
-mod job;
-mod peer;
-mod work;
+#[path = "../../../locks/driver/program.rs"]
+mod program;
 
-use std::io::BufRead as _;
+use std::time::Duration;
 
-use crate::job::{Job, Work};
-use crate::peer::Peer;
+use program::{Client, Failure, Held, Job};
+use rlock::async_lock::{RLock, RLockGuard};
+use rlock::{AcquireOptions, LeaseState};
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+#[derive(Clone)]
+struct Library(RLock, AcquireOptions);
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Failure> {
-    let job = std::env::args().nth(1).ok_or("the job is missing")?;
-    let job: Job = serde_json::from_str(&job)?;
-    let peer = Peer::connect(&job).await?;
-    work::warm_up(&peer).await?;
-    println!("ready");
-    hear().await?;
-    let result = match job.work {
-        Work::Pairs => work::pairs(&peer, &job).await?,
-        Work::Acquire => work::acquire(&peer, &job).await?,
-        Work::Holds => work::holds(&peer, &job).await?,
-        Work::Keep => work::keep(&peer, &job).await?,
-    };
-    println!("{result}");
-    Ok(())
+struct Kept(RLockGuard);
+
+impl Client for Library {
+    type Held = Kept;
+
+    async fn connect(job: &Job) -> Result<Self, Failure> {
+        let [port] = job.ports[..] else {
+            return Err("it works on one server".into());
+        };
+        let lease = Duration::from_millis(job.lease_millis);
+        let options = AcquireOptions::builder().ttl(lease).build()?;
+        let rlock = RLock::new(format!("redis://127.0.0.1:{port}/")).await?;
+        Ok(Library(rlock, options))
+    }
+
+    async fn acquire(&self, name: &str) -> Result<Kept, Failure> {
+        let guard = self.0.acquire_mutex_with_options(name, self.1.clone());
+        Ok(Kept(guard.await?))
+    }
 }
 
-/// Waits for the runner's next line.
-async fn hear() -> Result<(), Failure> {
-    let heard = tokio::task::spawn_blocking(|| std::io::stdin().lock().lines().next());
-    match heard.await? {
-        Some(line) => line.map(drop).map_err(Into::into),
-        None => Err("the runner has gone".into()),
+impl Held for Kept {
+    async fn release(mut self) -> Result<(), Failure> {
+        Ok(self.0.release().await?)
     }
+
+    fn is_held(&self) -> bool {
+        self.0.lease_state() == LeaseState::Active
+    }
+}
+
+fn main() -> Result<(), Failure> {
+    program::run::<Library>(&std::env::args().nth(1).ok_or("the job is missing")?)
 }

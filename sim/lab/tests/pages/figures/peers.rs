@@ -1,4 +1,4 @@
-//! The tables of the comparison with other libraries, from the rows that `tests/peers/run.sh --json` prints.
+//! The tables of the comparison with other libraries, from the rows that `benches/peers/run.sh --json` prints.
 
 use serde_json::Value;
 
@@ -20,20 +20,24 @@ const PEERS: [(&str, &str); 8] = [
 /// A column: the work, the figure of that work, and the title.
 type Column<'a> = (&'a str, &'a str, &'a str);
 
+/// Returns the rows of a report.
+pub(crate) fn rows(report: &str) -> Vec<Value> {
+    let rows = report.lines();
+    rows.map(|row| serde_json::from_str(row).expect("a row is JSON"))
+        .collect()
+}
+
 /// Returns one table for each group of works, and the table of bars.
-pub(crate) fn figures(rows: &str) -> Figures {
-    let rows: Vec<Value> = rows
-        .lines()
-        .map(|row| serde_json::from_str(row).expect("a row is JSON"))
-        .collect();
+pub(crate) fn figures(report: &str) -> Figures {
+    let rows = rows(report);
     let callers = [
         ("callers-1", "pairs a second", "pairs a second, 1 server"),
         ("callers-1", "servers, us a pair", "servers, µs a pair"),
         ("callers-5", "pairs a second", "pairs a second, 5 servers"),
         ("callers-5", "servers, us a pair", "servers, µs a pair"),
-        ("acquire-1", "median, us", "acquire, µs, 1 server"),
-        ("acquire-5", "median, us", "5 servers"),
-        ("acquire-5-1ms", "median, us", "5 servers, 1 ms away"),
+        ("acquire-1", "acquire, us", "acquire, µs, 1 server"),
+        ("acquire-5", "acquire, us", "5 servers"),
+        ("acquire-5-1ms", "acquire, us", "5 servers, 1 ms away"),
     ];
     let kept = [
         ("keep-1", "servers, % of a core", "server, % of a core"),
@@ -80,7 +84,8 @@ fn table(rows: &[Value], columns: &[Column]) -> String {
             .iter()
             .map(|(work, figure, _)| {
                 let format = if *figure == "lost" { thousands } else { short };
-                value(rows, peer, work, figure).map_or(String::new(), format)
+                let value = row(rows, peer, work, figure).and_then(|row| row["value"].as_f64());
+                value.map_or(String::new(), format)
             })
             .collect();
         if cells.iter().any(|cell| !cell.is_empty()) {
@@ -90,10 +95,16 @@ fn table(rows: &[Value], columns: &[Column]) -> String {
     text
 }
 
-fn value(rows: &[Value], peer: &str, work: &str, figure: &str) -> Option<f64> {
+/// Returns the row of a library's figure.
+pub(crate) fn row<'a>(
+    rows: &'a [Value],
+    peer: &str,
+    work: &str,
+    figure: &str,
+) -> Option<&'a Value> {
     let is_it =
         |row: &&Value| row["peer"] == peer && row["work"] == work && row["figure"] == figure;
-    rows.iter().find(is_it)?["value"].as_f64()
+    rows.iter().find(is_it)
 }
 
 fn bars(rows: &[Value]) -> String {
@@ -103,7 +114,7 @@ fn bars(rows: &[Value]) -> String {
             .as_str()
             .unwrap_or_default()
             .replace(", us", ", µs");
-        let number = |key: &str| short(row[key].as_f64().expect("a number"));
+        let number = |key: &str| row[key].as_f64().map_or(String::new(), short);
         let [value, bound, control] = ["value", "bound", "control"].map(number);
         let is_met = row["met"].as_bool().expect("met or not");
         let met = if is_met { "met" } else { "**missed**" };
@@ -114,7 +125,7 @@ fn bars(rows: &[Value]) -> String {
 
 #[test]
 fn rows_beside_other_libraries_become_tables() {
-    let rows = r#"{"bar":"acquire-1: median, us / bare scripts","value":1.1,"bound":1.05,"control":1.0,"met":false}
+    let rows = r#"{"bar":"acquire-1: acquire, us / bare scripts","value":1.1,"bound":1.05,"control":1.0,"met":false}
 {"peer":"rslock","work":"keep-1","figure":"servers, % of a core","value":0.59}
 {"peer":"quorlock","work":"keep-1","figure":"servers, % of a core","value":0.41}
 {"peer":"rslock","work":"keep-1","figure":"lost","value":5105.0}"#;
@@ -127,6 +138,6 @@ fn rows_beside_other_libraries_become_tables() {
     assert_eq!(
         figures["bars"],
         "| bar | value | bound | control | |\n|---|---:|---:|---:|---|\n\
-         | acquire-1: median, µs / bare scripts | 1.10 | 1.05 | 1.00 | **missed** |"
+         | acquire-1: acquire, µs / bare scripts | 1.10 | 1.05 | 1.00 | **missed** |"
     );
 }

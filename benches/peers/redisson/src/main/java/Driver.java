@@ -17,8 +17,7 @@ import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 
 /**
- * Executes a job of the runner with Redisson, and prints the result as a line of JSON. For the format of jobs see
- * ../rust/src/job.rs. The lock is an {@code RLock} on one server and a {@code RedissonRedLock} on several. Only the
+ * Works with Redisson as the harness requests: see locks/driver/program.rs. The lock is an {@code RLock} on one server and a {@code RedissonRedLock} on several. Only the
  * length of the lease differs from the defaults.
  */
 public final class Driver {
@@ -47,15 +46,19 @@ public final class Driver {
             lock.unlock();
         }
         System.out.println("ready");
-        driver.hear();
-        Object result = switch (driver.job.get("work").asText()) {
-            case "pairs" -> driver.pairs();
-            case "acquire" -> driver.acquires();
-            case "holds" -> driver.holds();
-            case "keep" -> driver.keep();
+        while (driver.hear()) {
+            System.out.println(json.writeValueAsString(driver.turn()));
+        }
+    }
+
+    private Object turn() throws Exception {
+        return switch (job.get("work").asText()) {
+            case "pairs" -> pairs();
+            case "acquire" -> acquires();
+            case "holds" -> holds();
+            case "keep" -> keep();
             default -> throw new IllegalArgumentException("no work of that name");
         };
-        System.out.println(json.writeValueAsString(result));
     }
 
     private Driver(JsonNode job) {
@@ -84,10 +87,9 @@ public final class Driver {
         return new RedissonRedLock(clients.stream().map(client -> client.getLock(name)).toArray(RLock[]::new));
     }
 
-    private void hear() throws IOException {
-        if (input.readLine() == null) {
-            throw new IOException("the runner has gone");
-        }
+    /** Waits for the next line of the harness. Returns false if there is none. */
+    private boolean hear() throws IOException {
+        return input.readLine() != null;
     }
 
     private interface Body<T> {
@@ -117,6 +119,10 @@ public final class Driver {
         return all;
     }
 
+    private void pause() throws InterruptedException {
+        sleep(number("pause_micros"));
+    }
+
     private void sleep(int micros) throws InterruptedException {
         if (micros != 0) {
             Thread.sleep(micros / 1000, micros % 1000 * 1000);
@@ -135,15 +141,27 @@ public final class Driver {
     }
 
     private Object acquires() throws Exception {
-        var acquires = callers(1, (caller, results) -> {
+        var releases = new ArrayList<Double>();
+        var pairs = new ArrayList<Double>();
+        var acquires = callers(1, (Body<Double>) (caller, results) -> {
             var lock = lock(names());
-            var asked = System.nanoTime();
-            lock.lock();
-            results.add((System.nanoTime() - asked) / 1e3);
-            lock.unlock();
-            sleep(number("pause_micros"));
+            results.add(micros(lock::lock));
+            pause();
+            releases.add(micros(lock::unlock));
+            pause();
+            pairs.add(micros(() -> {
+                lock.lock();
+                lock.unlock();
+            }));
+            pause();
         });
-        return Map.of("acquires", acquires);
+        return Map.of("acquires", acquires, "releases", releases, "pairs", pairs);
+    }
+
+    private static double micros(Runnable work) {
+        var asked = System.nanoTime();
+        work.run();
+        return (System.nanoTime() - asked) / 1e3;
     }
 
     private Object holds() throws Exception {
@@ -154,7 +172,7 @@ public final class Driver {
             sleep(number("hold_micros"));
             results.add(new long[] {from, date()});
             lock.unlock();
-            sleep(number("pause_micros"));
+            pause();
         });
         return Map.of("holds", holds);
     }
