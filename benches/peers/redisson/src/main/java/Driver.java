@@ -116,6 +116,7 @@ public final class Driver {
         for (var results : pool.invokeAll(tasks)) {
             all.addAll(results.get());
         }
+        pool.shutdown();
         return all;
     }
 
