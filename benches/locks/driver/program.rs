@@ -6,10 +6,11 @@
 //! languages (`benches/peers`).
 
 use std::io::BufRead as _;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use futures_util::future::{join_all, try_join_all};
+use futures_util::future::{Either, join_all, select, try_join_all};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::{Barrier, watch};
@@ -270,12 +271,11 @@ async fn keep<C: Client>(client: &C, job: &Job) -> Result<Value, Failure> {
         kept.extend(try_join_all(acquires).await?);
     }
     let kept = kept.into_iter().map(|mut held| {
-        let (stop, mut stopped) = tokio::sync::oneshot::channel::<()>();
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let task = tokio::spawn(async move {
-            let is_kept = tokio::select! {
-                biased;
-                _ = &mut stopped => true,
-                () = held.keep() => false,
+            let is_kept = {
+                let lost = pin!(held.keep());
+                matches!(select(stopped, lost).await, Either::Left(_))
             };
             is_kept && held.is_held()
         });
