@@ -16,7 +16,6 @@ const SILENCE: Duration = Duration::from_secs(180);
 
 /// A running process. It is killed when this value is dropped.
 pub(crate) struct Process {
-    contestant: Contestant,
     child: Child,
     input: ChildStdin,
     /// The lines that the process prints, which a separate thread reads.
@@ -48,7 +47,6 @@ impl Process {
             }
         });
         Ok(Process {
-            contestant,
             child,
             input,
             output,
@@ -78,8 +76,8 @@ impl Process {
 
     fn line(&mut self) -> Result<String, Failure> {
         self.output.recv_timeout(SILENCE).map_err(|error| {
-            let ended = "its program ended before its time, or printed nothing for three minutes";
-            format!("{}: {ended} ({error})", self.contestant.name()).into()
+            format!("it ended before its time, or printed nothing for three minutes ({error})")
+                .into()
         })
     }
 
