@@ -21,9 +21,8 @@ impl Plan {
     /// Returns how long nodes may still be quarantined after the last fault.
     fn quarantine(&self) -> SimTime {
         let looks_new = |fault: &Fault| {
-            let is_elected = [Kind::PauseNode, Kind::IsolatePrimary];
-            let leads = self.nodes.cluster.is_some() && is_elected.contains(&fault.kind());
-            leads || fault.kind().looks_new()
+            let kind = fault.kind();
+            (self.nodes.cluster.is_some() && kind.leads_to_election()) || kind.looks_new()
         };
         match self.node_trust() != NodeTrust::Unwatched && self.faults.iter().any(looks_new) {
             // Two leases, not one: a client that begins to watch later must not wait for the whole quarantine again.

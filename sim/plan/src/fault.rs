@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 pub use detail::{Direction, Handover, InFlight, ServerError, Suspended};
 use table::FaultText;
+pub(crate) use table::{Allowed, Drawn, Forgets};
 pub use table::{ClientFault, Kind, LinkFault, NodeFault, NodesFault};
 pub use table::{Field, Meaning, Needs, Value, ValueMut};
 pub use target::{ClientTarget, NotAClient};

@@ -18,7 +18,7 @@ use std::str::FromStr;
 use quorlock::NodeTrust;
 
 use crate::draw::{Draw, Purpose};
-use crate::fault::{ClientFault, Fault, Kind, Needs, NodeFault};
+use crate::fault::{Allowed, ClientFault, Drawn, Fault, Kind, Needs, NodeFault};
 use crate::time::{ClockStep, SimTime};
 use crate::variant::Variant;
 use crate::{Lacks, Lane, LockKind, Persistence, Plan, Watchdog, WorkloadKind};
@@ -97,16 +97,15 @@ impl FaultChoice {
             Needs::Sentinels => nodes.sentinels.is_some(),
             Needs::Cluster => nodes.cluster.is_some(),
         };
-        let is_possible = match kind {
-            Kind::Failover => 0 < nodes.replicas,
-            Kind::Backup | Kind::FreeBacklog => nodes.replicas == 0,
-            // No checker of the simulator judges what it does to holds on other names; storms on real servers do.
-            Kind::RevokeKeys => matches!(self, FaultChoice::Only(_)),
-            Kind::Misroute => 1 < nodes.count,
-            _ => true,
+        let is_drawn = match kind.drawn() {
+            Drawn::Always => true,
+            Drawn::WithReplicas => 0 < nodes.replicas,
+            Drawn::WithoutReplicas => nodes.replicas == 0,
+            Drawn::AmongNodes => 1 < nodes.count,
+            Drawn::ByName => matches!(self, FaultChoice::Only(_)),
         };
         is_had
-            && is_possible
+            && is_drawn
             && match self {
                 FaultChoice::None => false,
                 FaultChoice::Inside => is_inside(kind, plan) && plan.lane.has(kind),
@@ -116,31 +115,21 @@ impl FaultChoice {
     }
 }
 
-/// Returns whether the stated assumptions of a lock allow a kind of fault: only a minority of nodes loses data, only
-/// by restarts, and these nodes are watched; no clock of a node is stepped by more than the margin; and the clock of a
-/// machine counts the time of its suspension.
+/// Returns whether the stated assumptions of a lock allow a kind of fault in a plan.
 fn is_inside(kind: Kind, plan: &Plan) -> bool {
     let is_group = plan.nodes.are_groups();
-    if plan.nodes.cluster.is_some() && !clusters::is_inside(kind, plan) {
-        return false;
-    }
-    match kind {
-        // A claim counts only when all replicas have it, so no election loses one. A promoted replica expires it by
-        // its own clock, so the clocks of a group must agree.
-        Kind::SlowReplication if is_group => true,
-        Kind::NodeRate | Kind::NodeStep if is_group => false,
-        Kind::NodeStep => SimTime::ZERO < plan.clock_margin(),
-        // Watched nodes may lose data if a majority of the token counters survives.
-        Kind::PowerLoss => {
+    let is_allowed = match kind.allowed() {
+        Allowed::Always => true,
+        Allowed::Never => false,
+        Allowed::WithElections => is_group,
+        Allowed::WithoutElections => !is_group,
+        Allowed::WithinMargin => !is_group && SimTime::ZERO < plan.clock_margin(),
+        Allowed::OfMinority => {
             let is_majority = plan.lock == LockKind::Redlock && 3 <= plan.nodes.count;
             plan.node_trust() == NodeTrust::Watched && is_majority && !is_group
         }
-        Kind::Flush | Kind::Evict | Kind::Failover | Kind::SlowReplication => false,
-        // A renewal does not check which server it reaches. If the addresses of two members lead to one server, both
-        // are confirmed.
-        Kind::Misroute => false,
-        _ => true,
-    }
+    };
+    is_allowed && (plan.nodes.cluster.is_none() || clusters::is_inside(kind, plan))
 }
 
 /// The kind of deployment that forms each node of a plan.
@@ -154,15 +143,6 @@ pub enum Deployment {
     /// Each node is a shard of one cluster. Elections, faults that lead to them, and moves of slots are drawn, too.
     /// For the lock on one node, the whole cluster is that node.
     Clusters,
-}
-
-/// Returns the largest number of faults of a kind.
-fn most_of(kind: Kind) -> u64 {
-    match kind {
-        // A stop has an effect in few steps: in most of them nothing arrives during the stop.
-        Kind::StopInside => 16,
-        _ => 4,
-    }
 }
 
 /// The choices that the user makes. Everything else is drawn from the seed.
@@ -257,7 +237,7 @@ impl PlanGenerator {
             // Each kind has its own stream, so that a new kind does not change the faults of the others.
             let mut draw = Draw::new(seed, Purpose::Plan, 1 + kind as u64);
             if self.faults.allows(kind, &plan) && draw.chance(400_000) {
-                let times = draw.between(1, most_of(kind));
+                let times = draw.between(1, kind.most());
                 for _ in 0..times {
                     let inside = self.faults == FaultChoice::Inside;
                     let fault = FaultGenerator {

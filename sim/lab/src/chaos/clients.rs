@@ -122,11 +122,7 @@ impl ClientSlot {
 
     /// Returns the reason why a fault cannot strike the client, if it cannot: the fault sets clocks.
     pub(super) fn lacks(&self, fault: ClientFault) -> Option<&'static str> {
-        let sets_clocks = matches!(
-            fault,
-            ClientFault::Suspend { .. } | ClientFault::Rate { .. } | ClientFault::Step { .. }
-        );
-        (sets_clocks && self.clocks.is_none()).then(|| self.lacks_clocks())
+        (fault.kind().sets_clock() && self.clocks.is_none()).then(|| self.lacks_clocks())
     }
 
     /// Suspends the client's machine: stops the process, and lets its clocks stand still meanwhile. Returns `None` if

@@ -1,5 +1,7 @@
 //! The conductor: injects the faults of a plan into real processes, at their times.
 
+mod client_faults;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -14,11 +16,12 @@ use super::clients::{ClientSlot, NO_LIBRARY};
 use super::clock;
 use super::eviction;
 use super::footprint::Footprints;
-use super::message::ConductorReply;
+use super::node::Node;
 use super::node_servers::{NodeServers, Slowness};
 use super::other_library::OtherClients;
 use super::outcome::{Effects, Struck, done};
 use super::possible;
+use super::preload::ProcessClocks;
 use super::proxies::{Proxies, ends};
 use super::redis_cluster::RedisCluster;
 use super::report_server::ReportServer;
@@ -26,8 +29,9 @@ use super::rights;
 use super::sentinel_group::SentinelGroup;
 use super::server_command::{say, say_for};
 use super::server_error;
+use quorlock_sim_plan::Plan;
 use quorlock_sim_plan::fault::{
-    ClientFault, ClientTarget, Direction, Fault, FaultKind, LinkFault, NodeFault, NodesFault,
+    ClientTarget, Direction, Fault, FaultKind, LinkFault, NodeFault, NodesFault,
 };
 use quorlock_sim_plan::time::SimTime;
 
@@ -63,10 +67,10 @@ impl Testbed {
     }
 
     /// Begins the faults of a plan at their times, counted from `from`. Returns when all of them are over.
-    pub(super) async fn conduct(self: Rc<Self>, faults: Vec<Fault>, from: u64) {
+    pub(super) async fn conduct(self: Rc<Self>, plan: Plan, from: u64) {
         let mut under_way = Vec::new();
-        for (index, fault) in faults.into_iter().enumerate() {
-            if let Some(why) = possible::lacks_fault(&fault) {
+        for (index, fault) in plan.faults.into_iter().enumerate() {
+            if let Some(why) = possible::lacks_fault(&fault, &plan.nodes) {
                 self.note(Struck::Lacks(format!("{}: {why}", fault.kind().name())));
                 continue;
             }
@@ -117,28 +121,17 @@ impl Testbed {
                 node,
                 replica,
                 fault,
-            } => match fault {
-                NodeFault::Misroute { clients, to } => {
-                    self.began(index, None);
-                    self.misroute(clients, *node, *to, lasts).await;
-                    Struck::Yes
-                }
-                fault => {
-                    let group = self.groups.get(usize::from(*node));
-                    let began = || self.began(index, None);
-                    match (group, &self.cluster) {
-                        (None, None) => {
-                            self.strike_node(index, (*node, *replica), fault, lasts)
-                                .await
-                        }
-                        _ if replica.is_some() => Struck::Lacks(
-                            "faults of groups and shards strike their primaries".to_owned(),
-                        ),
-                        (Some(group), _) => group.strike(fault, lasts, began).await,
-                        (None, Some(cluster)) => cluster.strike(*node, fault, lasts, began).await,
+            } => {
+                let began = || self.began(index, None);
+                match (self.groups.get(usize::from(*node)), &self.cluster) {
+                    (Some(group), _) => group.strike(fault, lasts, began).await,
+                    (None, Some(cluster)) => cluster.strike(*node, fault, lasts, began).await,
+                    (None, None) => {
+                        self.strike_node((*node, *replica), fault, lasts, began)
+                            .await
                     }
                 }
-            },
+            }
             FaultKind::Nodes {
                 nodes,
                 fault: NodesFault::Backup,
@@ -196,18 +189,19 @@ impl Testbed {
         }
     }
 
+    /// Leads clients to another node. The processes of both nodes are left alone.
     async fn misroute(&self, clients: &[u16], node: u16, to: u16, lasts: Duration) {
         let (Some(own), Some(other)) = (self.port(node), self.port(to)) else {
             return;
         };
-        let led = [node];
-        self.links
-            .between(clients, &led)
-            .for_each(|proxy| proxy.lead_to(other));
+        let lead_to = |port| {
+            let nodes = [node];
+            let links = self.links.between(clients, &nodes);
+            links.for_each(|proxy| proxy.lead_to(port));
+        };
+        lead_to(other);
         clock::sleep(lasts).await;
-        self.links
-            .between(clients, &led)
-            .for_each(|proxy| proxy.lead_to(own));
+        lead_to(own);
     }
 
     /// Returns the port of a node's primary.
@@ -262,122 +256,79 @@ impl Testbed {
         done(ended.into_iter().collect())
     }
 
-    async fn strike_client(
-        &self,
-        index: usize,
-        client: u16,
-        fault: ClientFault,
-        lasts: Duration,
-    ) -> Struck {
-        if let ClientFault::Cancel { .. } = fault {
-            if !self.reports.tell(client, ConductorReply::Cancel) {
-                return Struck::PassedOver;
-            }
-            self.began(index, Some(client));
-            return Struck::Yes;
-        }
-        let seat = self.seats.get(usize::from(client));
-        let Some(mut seat) = seat.and_then(|seat| seat.try_lock().ok()) else {
-            return Struck::PassedOver;
-        };
-        // A fault without an effect may neither count as a fault during a hold nor excuse a wait.
-        if let Some(why) = seat.lacks(fault) {
-            return Struck::Lacks(why.to_owned());
-        }
-        self.began(index, Some(client));
-        if fault == ClientFault::Crash {
-            seat.kill().await;
-            clock::sleep(lasts).await;
-            return done(seat.restart().await);
-        }
-        let from = clock::now();
-        let struck = self.disturb(&mut seat, fault, lasts).await;
-        let until = match fault {
-            // The rate stays as it is, and so the client measures its waits by it from now on.
-            ClientFault::Rate { .. } => u64::MAX,
-            _ => clock::now(),
-        };
-        self.reports.records().disturbed(client, from, until);
-        struck
-    }
-
-    /// Stops the process of a client for a while, or sets its clock.
-    async fn disturb(&self, seat: &mut ClientSlot, fault: ClientFault, lasts: Duration) -> Struck {
-        let lacks = seat.lacks_clocks();
-        match fault {
-            ClientFault::Suspend { clock } => return set(seat.suspend(lasts, clock).await, lacks),
-            ClientFault::Rate { rate_ppm } => {
-                let clocks = seat.clocks();
-                return set(clocks.map(|clocks| clocks.run_at(rate_ppm)), lacks);
-            }
-            ClientFault::Step { by } => {
-                let by = by.as_nanos().saturating_mul(i64::from(self.scale));
-                return set(seat.clocks().map(|clocks| clocks.step(by)), lacks);
-            }
-            ClientFault::Pause
-            | ClientFault::PauseInside { .. }
-            | ClientFault::StopInside { .. }
-            | ClientFault::Crash
-            | ClientFault::Cancel { .. } => {}
-        }
-        seat.pause();
-        clock::sleep(lasts).await;
-        seat.resume();
-        Struck::Yes
-    }
-
     async fn strike_node(
         &self,
-        index: usize,
         (number, replica): (u16, Option<u16>),
         fault: &NodeFault,
         lasts: Duration,
+        began: impl FnOnce(),
     ) -> Struck {
+        // Other faults of the node go on.
+        if let NodeFault::Misroute { clients, to } = fault {
+            began();
+            self.misroute(clients, number, *to, lasts).await;
+            return Struck::Yes;
+        }
         let place = self.nodes.get(usize::from(number));
         let Some(mut member) = place.and_then(|node| node.try_lock().ok()) else {
             return Struck::PassedOver;
         };
-        if let NodeFault::Evict { name } = fault {
-            let port = member.server(replica).port();
-            return eviction::evict(port, *name, || self.began(index, None)).await;
-        }
-        let needs_clock = matches!(fault, NodeFault::Rate { .. } | NodeFault::Step { .. });
-        if needs_clock && member.server(replica).clock().is_none() {
-            return Struck::Lacks(NO_LIBRARY.to_owned());
-        }
-        self.began(index, None);
-        if let NodeFault::Failover {
-            replica,
-            left_behind,
-        } = fault
-        {
-            let what = (*replica, left_behind.as_slice());
-            return self.fail_over(number, &mut member, what, lasts).await;
-        }
-        if let NodeFault::SlowReplication { by, replica } = fault {
-            self.slow_down(&member, (*replica, *by), lasts).await;
-            return Struck::Yes;
-        }
-        let node = member.server(replica);
-        let port = node.port();
         match fault {
+            NodeFault::Evict { name } => {
+                eviction::evict(member.server(replica).port(), *name, began).await
+            }
+            NodeFault::Rate { rate_ppm } => {
+                let clock = member.server(replica).clock();
+                set(clock, began, |clock| clock.run_wall_at(*rate_ppm))
+            }
+            NodeFault::Step { by } => {
+                let by = by.as_nanos().saturating_mul(i64::from(self.scale));
+                set(member.server(replica).clock(), began, |clock| {
+                    clock.step(by)
+                })
+            }
+            NodeFault::Failover {
+                replica,
+                left_behind,
+            } => {
+                began();
+                let what = (*replica, left_behind.as_slice());
+                self.fail_over(number, &mut member, what, lasts).await
+            }
+            NodeFault::SlowReplication { by, replica } => {
+                began();
+                self.slow_down(&member, (*replica, *by), lasts).await;
+                Struck::Yes
+            }
+            fault => {
+                began();
+                self.strike_server(member.server(replica), fault, lasts)
+                    .await
+            }
+        }
+    }
+
+    /// Injects a fault of one server that needs nothing but its process and its commands.
+    async fn strike_server(&self, server: &mut Node, fault: &NodeFault, lasts: Duration) -> Struck {
+        let port = server.port();
+        let said = match fault {
             NodeFault::Pause => {
-                node.pause();
+                server.pause();
                 clock::sleep(lasts).await;
-                node.resume();
+                server.resume();
+                return Struck::Yes;
             }
-            NodeFault::Crash => return done(node.crash(lasts).await),
+            NodeFault::Crash => return done(server.crash(lasts).await),
             NodeFault::PowerLoss { loses } => {
-                return done(node.lose_power_for(self.longer(*loses), lasts).await);
+                return done(server.lose_power_for(self.longer(*loses), lasts).await);
             }
-            NodeFault::Flush => say(port, &[redis::cmd("FLUSHALL")]).await,
-            NodeFault::ForgetScripts => {
-                say(port, &[redis::cmd("SCRIPT").arg("FLUSH").clone()]).await;
-            }
+            NodeFault::Flush => redis::cmd("FLUSHALL"),
+            NodeFault::ForgetScripts => redis::cmd("SCRIPT").arg("FLUSH").clone(),
             NodeFault::Stall { .. } => {
                 let mut sleep = redis::cmd("DEBUG");
                 let sleep = sleep.arg("SLEEP").arg(lasts.as_secs_f64()).clone();
                 say_for(port, lasts + Duration::from_secs(5), &[sleep]).await;
+                return Struck::Yes;
             }
             NodeFault::Error { error } => {
                 return done(server_error::refuse(port, *error, lasts).await);
@@ -386,16 +337,10 @@ impl Testbed {
                 return done(rights::revoke(port, *name, self.names, lasts).await);
             }
             NodeFault::FreeBacklog => return done(backup::free_backlog(port).await),
-            NodeFault::Rate { rate_ppm } => {
-                let clock = node.clock();
-                return set(clock.map(|clock| clock.run_wall_at(*rate_ppm)), NO_LIBRARY);
-            }
-            NodeFault::Step { by } => {
-                let by = by.as_nanos().saturating_mul(i64::from(self.scale));
-                return set(node.clock().map(|clock| clock.step(by)), NO_LIBRARY);
-            }
-            // These faults have been handled by now, or strike groups and clusters.
+            // These faults need more than one server, or have no effect on real ones.
             NodeFault::Evict { .. }
+            | NodeFault::Rate { .. }
+            | NodeFault::Step { .. }
             | NodeFault::SlowReplication { .. }
             | NodeFault::Failover { .. }
             | NodeFault::IsolatePrimary { .. }
@@ -406,9 +351,10 @@ impl Testbed {
             | NodeFault::Misroute { .. }
             | NodeFault::MigrateSlot { .. }
             | NodeFault::ClusterFailover { .. } => {
-                return Struck::Lacks("a fault of nodes".to_owned());
+                return Struck::Lacks("a fault of one server".to_owned());
             }
-        }
+        };
+        say(port, &[said]).await;
         Struck::Yes
     }
 
@@ -468,10 +414,15 @@ impl Testbed {
     }
 }
 
-/// Returns whether a clock was set, or why the clock cannot be set.
-fn set(set: Option<std::io::Result<()>>, lacks: &str) -> Struck {
-    match set {
-        Some(result) => done(result),
-        None => Struck::Lacks(lacks.to_owned()),
-    }
+/// Sets the clock of a server, if it has one that can be set.
+fn set(
+    clock: Option<&mut ProcessClocks>,
+    began: impl FnOnce(),
+    set: impl FnOnce(&mut ProcessClocks) -> std::io::Result<()>,
+) -> Struck {
+    let Some(clock) = clock else {
+        return Struck::Lacks(NO_LIBRARY.to_owned());
+    };
+    began();
+    done(set(clock))
 }

@@ -1,16 +1,59 @@
 //! The faults that are possible on real machines, and the reasons why the others are not.
 
 use super::plain::Plain;
-use quorlock_sim_plan::fault::{Fault, FaultKind, Trigger};
+use quorlock_sim_plan::fault::{Fault, FaultKind, Kind, Needs, Trigger};
 use quorlock_sim_plan::variant::Variant;
-use quorlock_sim_plan::{LockKind, Plan, WorkloadKind};
+use quorlock_sim_plan::{LockKind, Nodes, Plan, WorkloadKind};
 
-/// Returns the reason why a fault of a plan is impossible on real servers, or `None` if it is possible.
-pub(crate) fn lacks_fault(fault: &Fault) -> Option<&'static str> {
+/// Returns the reason why a fault is impossible on real servers with these nodes, or `None` if it is possible.
+pub(crate) fn lacks_fault(fault: &Fault, nodes: &Nodes) -> Option<&'static str> {
     if matches!(fault.when, Trigger::After(_)) {
         return Some("messages are not read in transit here");
     }
-    fault.kind().lacks_real_servers()
+    let kind = fault.kind();
+    kind.lacks_real_servers().or(match &fault.what {
+        FaultKind::Node { .. } | FaultKind::Nodes { .. } if !nodes.are_groups() => None,
+        FaultKind::Node { replica, .. } if replica.is_some() => {
+            Some("faults of groups and shards strike their primaries")
+        }
+        FaultKind::Node { .. } | FaultKind::Nodes { .. } if !is_of_elected(kind) => Some(
+            "a Sentinel group or a cluster has only faults that lead to elections, and moved slots",
+        ),
+        FaultKind::Node { .. }
+        | FaultKind::Nodes { .. }
+        | FaultKind::Link { .. }
+        | FaultKind::Client { .. } => None,
+    })
+}
+
+/// Returns whether real nodes that elect their primaries have a kind of fault, unless the other deployment needs it.
+fn is_of_elected(kind: Kind) -> bool {
+    kind.leads_to_election() || matches!(kind.needs(), Needs::Sentinels | Needs::Cluster)
+}
+
+/// Returns a fault of one node of each kind that needs what `is_met` accepts, and whether the fault is possible.
+#[cfg(test)]
+pub(super) fn drawn_where(
+    nodes: &Nodes,
+    is_met: impl Fn(Needs) -> bool,
+) -> Vec<(quorlock_sim_plan::fault::NodeFault, bool)> {
+    use quorlock_sim_plan::draw::{Draw, Purpose};
+    let plan = Plan::default();
+    let kinds = Kind::ALL.into_iter().filter(|kind| is_met(kind.needs()));
+    let drawn = kinds.filter_map(|kind| {
+        let mut generator = quorlock_sim_plan::generator::FaultGenerator {
+            draw: &mut Draw::new(1, Purpose::Plan, 0),
+            plan: &plan,
+            inside: false,
+        };
+        let drawn = generator.fault(kind);
+        let is_possible = lacks_fault(&drawn, nodes).is_none();
+        match drawn.what {
+            FaultKind::Node { fault, .. } => Some((fault, is_possible)),
+            _ => None,
+        }
+    });
+    drawn.collect()
 }
 
 /// Returns the reason why a plan cannot be run on real servers, or `None` if it can.
@@ -88,7 +131,7 @@ fn is_link(fault: &Fault) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quorlock_sim_plan::fault::{Direction, Kind, LinkFault, Needs};
+    use quorlock_sim_plan::fault::{Direction, LinkFault};
     use quorlock_sim_plan::time::SimTime;
     use quorlock_sim_plan::{Cluster, Sentinels};
 

@@ -25,6 +25,7 @@ use super::server_command::ask;
 use super::slot_move::SlotMove;
 use crate::turmoil::tags;
 use quorlock_sim_plan::fault::{Handover, NodeFault};
+use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_plan::{Cluster, Coverage, Persistence, Plan};
 
 /// The number of slots of a cluster.
@@ -35,6 +36,29 @@ const SETTLED: Duration = Duration::from_secs(30);
 
 /// The longest time that a promotion by order may take. A replica gives up after five seconds.
 const FAILED_OVER: Duration = Duration::from_secs(6);
+
+/// A fault that real clusters have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum ClusterFault {
+    Crash,
+    Pause,
+    FailOver(Handover),
+    Move { name: u16, to: u16, gap: SimTime },
+}
+
+impl ClusterFault {
+    /// Returns the fault, unless real clusters lack it.
+    fn of(fault: &NodeFault) -> Option<ClusterFault> {
+        match *fault {
+            NodeFault::Crash => Some(ClusterFault::Crash),
+            NodeFault::Pause => Some(ClusterFault::Pause),
+            NodeFault::ClusterFailover { how } => Some(ClusterFault::FailOver(how)),
+            NodeFault::MigrateSlot { name, to, gap } => Some(ClusterFault::Move { name, to, gap }),
+            // The row of its kind says the same, and `conduct` reports it (`possible`).
+            _ => None,
+        }
+    }
+}
 
 /// A Redis Cluster of real processes.
 #[derive(Debug)]
@@ -136,49 +160,44 @@ impl RedisCluster {
         let Ok(_locked) = self.servers.try_lock() else {
             return Struck::PassedOver;
         };
-        let is_loss = match fault {
-            NodeFault::Crash | NodeFault::Pause => true,
-            // The replica of a manual failover waits until it has all data.
-            NodeFault::ClusterFailover { how } => *how == Handover::Takeover,
-            NodeFault::MigrateSlot { name, to, gap } => {
-                let gap = gap.as_duration() * self.scale;
-                let planned = self.planned_move((shard, *name), *to, (lasts, gap)).await;
-                let Some(planned) = planned else {
-                    return Struck::PassedOver;
-                };
-                began();
-                return done(planned.run().await.and(self.agree(SETTLED).await));
-            }
-            _ => {
-                let why = "a cluster has only faults that lead to failovers, and moved slots";
-                return Struck::Lacks(why.to_owned());
-            }
+        let Some(fault) = ClusterFault::of(fault) else {
+            return Struck::Lacks("a fault of clusters".to_owned());
         };
+        if let ClusterFault::Move { name, to, gap } = fault {
+            let gap = gap.as_duration() * self.scale;
+            let planned = self.planned_move((shard, name), to, (lasts, gap)).await;
+            let Some(planned) = planned else {
+                return Struck::PassedOver;
+            };
+            began();
+            return done(planned.run().await.and(self.agree(SETTLED).await));
+        }
         let Some(primary) = self.primary_of(shard).await else {
             return Struck::PassedOver;
         };
         let mut replicas = self.shard(shard).filter(|server| *server != primary);
         let first = replicas.next();
-        if is_loss {
+        // The replica of a manual failover waits until it has all data.
+        if fault != ClusterFault::FailOver(Handover::Manual) {
             let replicas = first.into_iter().chain(replicas);
             let ports = replicas.filter_map(|server| self.ports.get(server).copied());
             replication::cut(&ports.collect::<Vec<_>>()).await;
             clock::sleep(self.lag).await;
         }
         let struck = match (fault, self.cluster.nodes().get(primary)) {
-            (NodeFault::Crash, _) => {
+            (ClusterFault::Crash, _) => {
                 began();
                 self.crash(primary, lasts).await
             }
-            (NodeFault::Pause, Some(server)) => {
+            (ClusterFault::Pause, Some(server)) => {
                 began();
                 server.signal(Signal::STOP);
                 clock::sleep(lasts).await;
                 server.signal(Signal::CONT);
                 Ok(())
             }
-            (NodeFault::ClusterFailover { how }, _) => self.fail_over(first, *how, began).await,
-            _ => Ok(()),
+            (ClusterFault::FailOver(how), _) => self.fail_over(first, how, began).await,
+            (ClusterFault::Pause, None) | (ClusterFault::Move { .. }, _) => Ok(()),
         };
         done(struck.and(self.recover().await))
     }
@@ -307,5 +326,25 @@ impl RedisCluster {
     /// Waits until all servers serve every slot and agree on the owners, and every replica follows its primary.
     pub(super) async fn agree(&self, bound: Duration) -> io::Result<()> {
         self.on(move |cluster| cluster.try_settle(bound)).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chaos::possible::drawn_where;
+    use quorlock_sim_plan::Nodes;
+    use quorlock_sim_plan::fault::Needs;
+
+    #[test]
+    fn clusters_have_the_faults_that_the_table_says() {
+        let nodes = Nodes {
+            cluster: Some(Cluster::default()),
+            ..Nodes::default()
+        };
+        let refused = |needs| matches!(needs, Needs::Sentinels | Needs::PlainServers { .. });
+        for (fault, is_possible) in drawn_where(&nodes, |needs| !refused(needs)) {
+            assert_eq!(ClusterFault::of(&fault).is_some(), is_possible, "{fault:?}");
+        }
     }
 }

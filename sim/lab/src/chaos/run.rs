@@ -34,7 +34,7 @@ use super::verdict::since;
 pub(crate) use super::violation::Break;
 #[cfg(test)]
 pub(crate) use super::waits::WaitCounts;
-use quorlock_sim_plan::fault::Kind;
+use quorlock_sim_plan::fault::{FaultKind, Kind};
 use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_plan::{LockKind, Plan, WorkloadKind};
 
@@ -73,11 +73,17 @@ fn many(plan: &Plan) -> u16 {
     }
 }
 
-/// The faults that need clocks of servers.
-const CLOCKS_OF_NODES: [Kind; 2] = [Kind::NodeRate, Kind::NodeStep];
+/// Returns whether a fault of the plan sets the clock of a server.
+fn sets_clocks_of_nodes(plan: &Plan) -> bool {
+    let mut faults = plan.faults.iter();
+    faults.any(|fault| fault.kind().sets_clock() && matches!(fault.what, FaultKind::Node { .. }))
+}
 
-/// The faults that need clocks of clients.
-const CLOCKS_OF_CLIENTS: [Kind; 3] = [Kind::ClientRate, Kind::ClientStep, Kind::SuspendClient];
+/// Returns whether a fault of the plan sets the clocks of a client.
+fn sets_clocks_of_clients(plan: &Plan) -> bool {
+    let mut faults = plan.faults.iter();
+    faults.any(|fault| fault.kind().sets_clock() && matches!(fault.what, FaultKind::Client { .. }))
+}
 
 /// Returns whether the servers report the queues of fair locks.
 ///
@@ -86,17 +92,14 @@ const CLOCKS_OF_CLIENTS: [Kind; 3] = [Kind::ClientRate, Kind::ClientStep, Kind::
 /// may delete a whole queue, which it does not report.
 fn are_queues_followed(plan: &Plan) -> bool {
     let unreported = [Kind::Failover, Kind::Evict, Kind::NodeStep];
-    plan.workload.kind == WorkloadKind::Fair && !has_any(plan, &unreported)
-}
-
-fn has_any(plan: &Plan, kinds: &[Kind]) -> bool {
     let mut faults = plan.faults.iter();
-    faults.any(|fault| kinds.contains(&fault.kind()))
+    plan.workload.kind == WorkloadKind::Fair
+        && !faults.any(|fault| unreported.contains(&fault.kind()))
 }
 
 /// Compiles the library of clocks if the plan needs it. Returns the reason if that is not possible.
 fn preload(plan: &Plan) -> (Option<Preload>, Option<String>) {
-    let is_needed = has_any(plan, &CLOCKS_OF_NODES) || has_any(plan, &CLOCKS_OF_CLIENTS);
+    let is_needed = sets_clocks_of_nodes(plan) || sets_clocks_of_clients(plan);
     match is_needed.then(Preload::compile).transpose() {
         Ok(preload) => (preload, None),
         Err(why) => (None, Some(why)),
@@ -140,7 +143,7 @@ async fn start_nodes(
     scale: u32,
     preload: Option<&Preload>,
 ) -> Result<Vec<NodeServers>, String> {
-    let preload = preload.filter(|_| has_any(plan, &CLOCKS_OF_NODES));
+    let preload = preload.filter(|_| sets_clocks_of_nodes(plan));
     let mut nodes = Vec::new();
     let servers = if plan.nodes.are_groups() {
         0
@@ -205,7 +208,7 @@ async fn set_up(
             followed.map_err(|error| error.to_string())?;
         }
     }
-    let preload = preload.filter(|_| has_any(plan, &CLOCKS_OF_CLIENTS));
+    let preload = preload.filter(|_| sets_clocks_of_clients(plan));
     let seats: std::io::Result<Vec<ClientSlot>> = (0..plan.clients)
         .map(|client| ClientSlot::start(client, reports.port(), preload.as_ref(), beside.as_ref()))
         .collect();
@@ -239,7 +242,7 @@ async fn observe(
     stage.reports.records().begin_run(began);
     spawn_local(look_at_lengths(Rc::clone(&stage)));
     spawn_local(look_at_footprints(Rc::clone(&stage)));
-    let conducting = spawn_local(Rc::clone(&stage).conduct(plan.faults.clone(), began));
+    let conducting = spawn_local(Rc::clone(&stage).conduct(plan.clone(), began));
     let lasts = plan.duration.as_duration() * scale;
     for second in 0..lasts.as_secs() {
         clock::sleep_until(began + second * 1_000_000_000).await;
@@ -353,11 +356,7 @@ async fn end(plan: &Plan, stage: &Testbed) -> Result<Observed, String> {
 async fn look_for_leftovers(plan: &Plan, stage: &Testbed) {
     let longer = |span: SimTime| span.as_duration() * stage.scale;
     // After a backward step of the clock, claims last longer.
-    let slack = if has_any(plan, &CLOCKS_OF_NODES) {
-        8
-    } else {
-        1
-    };
+    let slack = if sets_clocks_of_nodes(plan) { 8 } else { 1 };
     let bound = (longer(plan.longest_lease()) + longer(plan.clock_margin())) * slack
         + Duration::from_secs(2);
     let none = clock::wait_for(bound, async || {

@@ -29,6 +29,35 @@ const SETTLED: Duration = Duration::from_secs(30);
 const ORDERS: usize = 2;
 const FAILED_OVER: Duration = Duration::from_secs(3);
 
+/// A fault that real groups have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum GroupFault {
+    CrashSentinel(usize),
+    PauseSentinel(usize),
+    CrashPrimary,
+    PausePrimary,
+    FailOver,
+}
+
+impl GroupFault {
+    /// Returns the fault, unless real groups lack it.
+    fn of(fault: &NodeFault) -> Option<GroupFault> {
+        match fault {
+            NodeFault::CrashSentinel { sentinel } => {
+                Some(GroupFault::CrashSentinel(usize::from(*sentinel)))
+            }
+            NodeFault::PauseSentinel { sentinel } => {
+                Some(GroupFault::PauseSentinel(usize::from(*sentinel)))
+            }
+            NodeFault::Crash => Some(GroupFault::CrashPrimary),
+            NodeFault::Pause => Some(GroupFault::PausePrimary),
+            NodeFault::SentinelFailover => Some(GroupFault::FailOver),
+            // The row of its kind says the same, and `conduct` reports it (`possible`).
+            _ => None,
+        }
+    }
+}
+
 /// A Sentinel group of real processes.
 #[derive(Debug)]
 pub(super) struct SentinelGroup {
@@ -112,44 +141,39 @@ impl SentinelGroup {
         lasts: Duration,
         began: impl FnOnce(),
     ) -> Struck {
-        match fault {
-            NodeFault::CrashSentinel { sentinel } | NodeFault::PauseSentinel { sentinel } => {
-                let place = usize::from(*sentinel);
-                let locked = self.sentinels.get(place);
-                let Some(_locked) = locked.and_then(|place| place.try_lock().ok()) else {
-                    return Struck::PassedOver;
-                };
-                began();
-                done(self.strike_sentinel(place, fault, lasts).await)
-            }
-            NodeFault::Crash | NodeFault::Pause | NodeFault::SentinelFailover => {
-                let Ok(_locked) = self.servers.try_lock() else {
-                    return Struck::PassedOver;
-                };
-                let Some(primary) = self.on(sentinels::SentinelGroup::primary).await else {
-                    return Struck::PassedOver;
-                };
-                replication::cut(&self.ports()).await;
-                clock::sleep(self.lag).await;
-                let struck = self.strike_primary(primary, fault, lasts, began).await;
-                done(struck.and(self.recover().await.map(|_| ())))
-            }
-            _ => {
-                Struck::Lacks("a Sentinel group has only faults that lead to elections".to_owned())
-            }
+        let Some(fault) = GroupFault::of(fault) else {
+            return Struck::Lacks("a fault of groups".to_owned());
+        };
+        if let GroupFault::CrashSentinel(place) | GroupFault::PauseSentinel(place) = fault {
+            let locked = self.sentinels.get(place);
+            let Some(_locked) = locked.and_then(|place| place.try_lock().ok()) else {
+                return Struck::PassedOver;
+            };
+            began();
+            return done(self.strike_sentinel(place, fault, lasts).await);
         }
+        let Ok(_locked) = self.servers.try_lock() else {
+            return Struck::PassedOver;
+        };
+        let Some(primary) = self.on(sentinels::SentinelGroup::primary).await else {
+            return Struck::PassedOver;
+        };
+        replication::cut(&self.ports()).await;
+        clock::sleep(self.lag).await;
+        let struck = self.strike_primary(primary, fault, lasts, began).await;
+        done(struck.and(self.recover().await.map(|_| ())))
     }
 
     async fn strike_sentinel(
         &self,
         place: usize,
-        fault: &NodeFault,
+        fault: GroupFault,
         lasts: Duration,
     ) -> io::Result<()> {
         let Some(sentinel) = self.group.sentinels().get(place) else {
             return Ok(());
         };
-        if matches!(fault, NodeFault::PauseSentinel { .. }) {
+        if matches!(fault, GroupFault::PauseSentinel(_)) {
             sentinel.signal(Signal::STOP);
             clock::sleep(lasts).await;
             sentinel.signal(Signal::CONT);
@@ -166,7 +190,7 @@ impl SentinelGroup {
     async fn strike_primary(
         &self,
         primary: usize,
-        fault: &NodeFault,
+        fault: GroupFault,
         lasts: Duration,
         began: impl FnOnce(),
     ) -> io::Result<()> {
@@ -174,7 +198,7 @@ impl SentinelGroup {
             return Ok(());
         };
         match fault {
-            NodeFault::Crash => {
+            GroupFault::CrashPrimary => {
                 began();
                 let kill = move |group: &sentinels::SentinelGroup| {
                     group.servers().get(primary).map(Server::kill);
@@ -184,14 +208,15 @@ impl SentinelGroup {
                 clock::sleep(lasts).await;
                 Ok(())
             }
-            NodeFault::Pause => {
+            GroupFault::PausePrimary => {
                 began();
                 server.signal(Signal::STOP);
                 clock::sleep(lasts).await;
                 server.signal(Signal::CONT);
                 Ok(())
             }
-            _ => self.fail_over(primary, began).await,
+            GroupFault::FailOver => self.fail_over(primary, began).await,
+            GroupFault::CrashSentinel(_) | GroupFault::PauseSentinel(_) => Ok(()),
         }
     }
 
@@ -264,4 +289,24 @@ fn restart_sentinels(group: &sentinels::SentinelGroup) -> io::Result<()> {
             false => group.restart_sentinel(sentinel),
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chaos::possible::drawn_where;
+    use quorlock_sim_plan::Nodes;
+    use quorlock_sim_plan::fault::Needs;
+
+    #[test]
+    fn groups_have_the_faults_that_the_table_says() {
+        let nodes = Nodes {
+            sentinels: Some(Sentinels::default()),
+            ..Nodes::default()
+        };
+        let refused = |needs| matches!(needs, Needs::Cluster | Needs::PlainServers { .. });
+        for (fault, is_possible) in drawn_where(&nodes, |needs| !refused(needs)) {
+            assert_eq!(GroupFault::of(&fault).is_some(), is_possible, "{fault:?}");
+        }
+    }
 }

@@ -11,7 +11,9 @@ use tokio::time::Instant;
 use super::time;
 use crate::redis::{RedisServer, micros};
 use quorlock_sim_plan::Persistence;
-use quorlock_sim_plan::fault::{Fault, FaultKind, LinkFault, NodeFault, NodesFault, ServerError};
+use quorlock_sim_plan::fault::{
+    Fault, FaultKind, Kind, LinkFault, NodeFault, NodesFault, ServerError,
+};
 use quorlock_sim_world::world::clock::Clock;
 use quorlock_sim_world::world::server::Server as _;
 use quorlock_sim_world::world::session::WallMicros;
@@ -144,7 +146,11 @@ impl ServedNode {
                 fault: NodesFault::Backup,
                 ..
             } if phase == Phase::Begins => self.redis.back_up(),
-            FaultKind::Client { .. } | FaultKind::Nodes { .. } => {}
+            FaultKind::Nodes {
+                fault: NodesFault::Backup,
+                ..
+            } => {}
+            FaultKind::Client { fault, .. } => refused(fault.kind()),
         }
     }
 
@@ -155,9 +161,9 @@ impl ServedNode {
             (LinkFault::Delay { max, .. }, Phase::Ends) => {
                 remove_one(&mut self.delays, &max.as_duration());
             }
-            // The first happens once. The others are faults of simulations only.
-            (LinkFault::Reset { .. }, Phase::Ends)
-            | (
+            // It happens once.
+            (LinkFault::Reset { .. }, Phase::Ends) => {}
+            (
                 LinkFault::Cut
                 | LinkFault::Loss { .. }
                 | LinkFault::HoldBack
@@ -165,7 +171,7 @@ impl ServedNode {
                 | LinkFault::Reorder { .. }
                 | LinkFault::Swallow,
                 _,
-            ) => {}
+            ) => refused(fault.kind()),
         }
     }
 
@@ -188,15 +194,15 @@ impl ServedNode {
             (NodeFault::ForgetScripts, Phase::Begins) => self.redis.forget_scripts(),
             (NodeFault::Step { by }, Phase::Begins) => self.clock.step(passed, by.as_nanos()),
             (NodeFault::Rate { rate_ppm }, Phase::Begins) => self.clock.run_at(passed, *rate_ppm),
-            // The first four happen once. The others are faults of simulations only.
+            // They happen once.
             (
                 NodeFault::Flush
                 | NodeFault::ForgetScripts
                 | NodeFault::Step { .. }
                 | NodeFault::Rate { .. },
                 Phase::Ends,
-            )
-            | (
+            ) => {}
+            (
                 NodeFault::PowerLoss { .. }
                 | NodeFault::Evict { .. }
                 | NodeFault::RevokeKeys { .. }
@@ -213,7 +219,7 @@ impl ServedNode {
                 | NodeFault::MigrateSlot { .. }
                 | NodeFault::ClusterFailover { .. },
                 _,
-            ) => {}
+            ) => refused(fault.kind()),
         }
     }
 
@@ -235,9 +241,41 @@ impl ServedNode {
     }
 }
 
+/// Called for kinds that the table says no served node has. The command refuses them.
+fn refused(kind: Kind) {
+    debug_assert!(kind.lacks_served().is_some(), "BUG: {kind:?} has no effect");
+}
+
 /// Removes one of several equal faults. Which one does not matter.
 fn remove_one<T: PartialEq>(all: &mut Vec<T>, one: &T) {
     if let Some(at) = all.iter().position(|known| known == one) {
         all.remove(at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quorlock_sim_plan::Plan;
+    use quorlock_sim_plan::draw::{Draw, Purpose};
+    use quorlock_sim_plan::generator::FaultGenerator;
+
+    #[tokio::test]
+    async fn every_fault_that_the_table_says_has_an_effect() {
+        let plan = Plan::default();
+        for kind in Kind::ALL
+            .into_iter()
+            .filter(|kind| kind.lacks_served().is_none())
+        {
+            let mut generator = FaultGenerator {
+                draw: &mut Draw::new(1, Purpose::Plan, 0),
+                plan: &plan,
+                inside: false,
+            };
+            let fault = generator.fault(kind);
+            let mut node = ServedNode::new(1, None, Persistence::Memory);
+            node.begin(&fault);
+            node.end(&fault);
+        }
     }
 }

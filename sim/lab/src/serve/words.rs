@@ -7,20 +7,6 @@ use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_plan::{Nodes, Plan};
 use toml::{Table, Value};
 
-/// The kinds that served nodes have.
-const SERVED: [Kind; 10] = [
-    Kind::PauseNode,
-    Kind::CrashNode,
-    Kind::Reset,
-    Kind::Flush,
-    Kind::ForgetScripts,
-    Kind::Backup,
-    Kind::ServerError,
-    Kind::Delay,
-    Kind::NodeStep,
-    Kind::NodeRate,
-];
-
 const EXAMPLE: &str = "kind = 'pause-node', at = '5s', lasts = '3s', node = 0";
 
 /// The longest time after the start at which a fault may end.
@@ -77,9 +63,8 @@ impl FromStr for FaultWords {
         };
         let kind = fields.get("kind").and_then(Value::as_str);
         let kind = kind.and_then(Kind::named);
-        if let Some(kind) = kind.filter(|kind| !SERVED.contains(kind)) {
-            let why = format!("{} is a fault of simulations only", kind.name());
-            return Err(wrong(&why));
+        if let Some((kind, why)) = kind.and_then(|kind| Some((kind, kind.lacks_served()?))) {
+            return Err(wrong(&format!("serve has no {}: {why}", kind.name())));
         }
         let strikes_all = kind.is_some_and(Kind::is_of_node) && !fields.contains_key("node");
         if strikes_all {

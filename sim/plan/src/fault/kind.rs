@@ -4,7 +4,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::detail::Direction;
-use super::table::{Length, Needs};
+use super::table::{Allowed, Drawn, Forgets, Length, Needs};
 use super::{Fault, FaultKind, Kind};
 
 #[expect(
@@ -105,6 +105,38 @@ impl Kind {
         self.row().looks_new
     }
 
+    /// Returns whether nodes that elect their primaries elect another one because of the fault.
+    #[must_use]
+    pub const fn leads_to_election(self) -> bool {
+        self.row().leads_to_election
+    }
+
+    /// Returns whether the fault sets a clock of its client or node, or makes it run differently.
+    #[must_use]
+    pub const fn sets_clock(self) -> bool {
+        self.row().sets_clock
+    }
+
+    /// Returns what a node forgets by the fault.
+    pub(crate) const fn forgets(self) -> Forgets {
+        self.row().forgets
+    }
+
+    /// Returns the plans for which faults of the kind are drawn.
+    pub(crate) const fn drawn(self) -> Drawn {
+        self.row().drawn
+    }
+
+    /// Returns the largest number of faults of the kind that are drawn for a plan.
+    pub(crate) const fn most(self) -> u64 {
+        self.row().most
+    }
+
+    /// Returns when the stated assumptions of a lock allow the fault.
+    pub(crate) const fn allowed(self) -> Allowed {
+        self.row().allowed
+    }
+
     /// Returns the reason why the lane over sockets lacks the fault, or `None` if it has it.
     pub(crate) const fn lacks_sockets(self) -> Option<&'static str> {
         self.row().not_over_sockets
@@ -114,6 +146,12 @@ impl Kind {
     #[must_use]
     pub const fn lacks_real_servers(self) -> Option<&'static str> {
         self.row().not_on_real_servers
+    }
+
+    /// Returns the reason why nodes that are served on ports lack the fault, or `None` if they have it.
+    #[must_use]
+    pub const fn lacks_served(self) -> Option<&'static str> {
+        self.row().not_served
     }
 
     /// Returns the direction of the affected messages, if it is the same for all faults of this kind.

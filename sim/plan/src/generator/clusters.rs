@@ -54,8 +54,7 @@ pub(super) fn is_inside(kind: Kind, plan: &Plan) -> bool {
     let elects = Draw::new(plan.seed, Purpose::Clusters, 1).chance(500_000);
     match kind {
         Kind::MigrateSlot => !elects,
-        Kind::PauseNode | Kind::CrashNode | Kind::IsolatePrimary | Kind::ClusterFailover => elects,
-        _ => true,
+        kind => elects || !kind.leads_to_election(),
     }
 }
 

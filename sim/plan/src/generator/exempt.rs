@@ -1,6 +1,6 @@
 //! Exempts plans from properties that they break although the lock does all that it states.
 
-use crate::fault::{Fault, Kind};
+use crate::fault::{Fault, Forgets, Kind};
 use crate::property::Property;
 use crate::{Persistence, Plan, WorkloadKind};
 
@@ -18,9 +18,10 @@ pub(super) fn add(plan: &mut Plan) {
             not_demanded.push(property);
         }
     };
-    let forgets = |fault: &Fault| match fault.kind() {
-        Kind::CrashNode => nodes.persistence != Persistence::EveryWrite,
-        kind => matches!(kind, Kind::PowerLoss | Kind::Flush),
+    let forgets = |fault: &Fault| match fault.kind().forgets() {
+        Forgets::Nothing => false,
+        Forgets::Unsaved => nodes.persistence != Persistence::EveryWrite,
+        Forgets::Saved => true,
     };
     let is_set = |fault: &Fault| fault.kind() == Kind::NodeStep;
     if faults.iter().any(forgets) && faults.iter().any(is_set) {

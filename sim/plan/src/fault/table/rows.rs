@@ -73,7 +73,9 @@ macro_rules! faults {
             )*}
 
             impl $Faults {
-                pub(super) fn kind(&self) -> Kind {
+                /// Returns the kind of the fault.
+                #[must_use]
+                pub fn kind(&self) -> Kind {
                     match self {$($Faults::$Variant { .. } => Kind::$Kind,)*}
                 }
 
