@@ -51,114 +51,9 @@ const LONGEST: SimTime = SimTime::secs(24 * 3600);
 /// # Errors
 /// Returns [`PlanError::Impossible`] or [`PlanError::Lacks`], which name the field.
 pub fn check(plan: &Plan) -> Result<(), PlanError> {
-    let between = |place: &str, value: u16, min: u16, max: u16| {
-        if (min..=max).contains(&value) {
-            Ok(())
-        } else {
-            Err(wrong(
-                place,
-                format!("{value} is not between {min} and {max}"),
-            ))
-        }
-    };
-    between("clients", plan.clients, 1, 60)?;
-    between("nodes.count", plan.nodes.count, 1, 15)?;
-    let replicas = plan.nodes.replicas;
-    between("nodes.replicas", replicas, 0, 5)?;
-    if let Some(wait) = &plan.nodes.wait {
-        between("nodes.wait.replicas", wait.replicas, 1, replicas)?;
-    }
-    if let Some(demanded) = &plan.nodes.min_replicas {
-        between("nodes.min_replicas.count", demanded.count, 1, replicas)?;
-    }
-    check_sentinels(plan)?;
-    check_cluster(plan)?;
-    between("workload.names", plan.workload.names, 1, 60)?;
-    let ordered = |place: &str, min: SimTime, max: SimTime| {
-        if min <= max {
-            Ok(())
-        } else {
-            Err(wrong(place, format!("{min} is more than {max}")))
-        }
-    };
-    let shortest = |place: &str, min: SimTime, value: SimTime| {
-        if min <= value {
-            Ok(())
-        } else {
-            Err(wrong(
-                place,
-                format!("{value} is too short: it must be at least {min}"),
-            ))
-        }
-    };
-    // Without a minimum, a client could loop forever while no time passes.
-    shortest("network.min", SimTime::micros(1), plan.network.min)?;
-    let wait = SimTime::millis(1);
-    shortest("workload.poll_cap", wait, plan.workload.poll_cap)?;
-    shortest("workload.backoff_cap", wait, plan.workload.backoff_cap)?;
-    ordered("network.min", plan.network.min, plan.network.max)?;
-    ordered(
-        "workload.hold_min",
-        plan.workload.hold_min,
-        plan.workload.hold_max,
-    )?;
-    ordered(
-        "workload.think_min",
-        plan.workload.think_min,
-        plan.workload.think_max,
-    )?;
-    let longest = |place: &str, value: SimTime, max: SimTime| {
-        if value <= max {
-            Ok(())
-        } else {
-            let why = format!("{value} is too long: it must be at most {max}");
-            Err(wrong(place, why))
-        }
-    };
-    shortest("workload.lease", SHORTEST_LEASE, plan.workload.lease)?;
-    longest("workload.lease", plan.workload.lease, LONGEST_LEASE)?;
-    shortest("duration", SimTime::millis(1), plan.duration)?;
-    longest("duration", plan.duration, LONGEST)?;
-    shortest("network.call_timeout", wait, plan.network.call_timeout)?;
-    shortest(
-        "network.connect_timeout",
-        wait,
-        plan.network.connect_timeout,
-    )?;
-    if plan.workload.kind == WorkloadKind::Reentrant && plan.lock == LockKind::Multi {
-        let why =
-            "a lock that acquires one name from each node has no owner that could re-enter it";
-        return Err(wrong("workload.kind", why));
-    }
-    if plan.workload.kind == WorkloadKind::Leading && plan.lock == LockKind::Multi {
-        let why = "a leader holds one name: set lock = \"single\" or \"redlock\"";
-        return Err(wrong("workload.kind", why));
-    }
-    let is_of_the_product = matches!(
-        plan.workload.kind,
-        WorkloadKind::Fair
-            | WorkloadKind::ReadWrite
-            | WorkloadKind::CompetingTasks
-            | WorkloadKind::Together
-            | WorkloadKind::Sides
-    );
-    if plan.workload.kind == WorkloadKind::Together && plan.lock != LockKind::Multi {
-        let why = "there is only one client whose locks could be combined: set lock = \"multi\"";
-        return Err(wrong("workload.kind", why));
-    }
-    if plan.workload.kind == WorkloadKind::Sides && plan.lock == LockKind::Multi {
-        let why = "an owner belongs to one client: set lock = \"single\" or \"redlock\"";
-        return Err(wrong("workload.kind", why));
-    }
-    if plan.workload.kind == WorkloadKind::Fair && plan.lock == LockKind::Redlock {
-        let why = "queues on several nodes have no common order: a fair lock needs lock = \"single\" or \"multi\"";
-        return Err(wrong("workload.kind", why));
-    }
-    if is_of_the_product && !plan.variant.has_product_clients() {
-        let why = "the simulator's own lock has neither queues nor readers nor owners: this work needs variant = \"product\", \
-                   or one that is wrong about them";
-        return Err(wrong("workload.kind", why));
-    }
+    check_counts(plan)?;
+    check_times(plan)?;
+    check_work(plan)?;
     let mut demands = plan.not_demanded.iter().enumerate();
     if let Some((_, twice)) =
         demands.find(|(n, p)| plan.not_demanded.iter().take(*n).any(|q| q == *p))
@@ -171,6 +66,111 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     }
     Lacks::check(plan)?;
     Ok(())
+}
+
+fn check_counts(plan: &Plan) -> Result<(), PlanError> {
+    between("clients", plan.clients, 1, 60)?;
+    between("nodes.count", plan.nodes.count, 1, 15)?;
+    let replicas = plan.nodes.replicas;
+    between("nodes.replicas", replicas, 0, 5)?;
+    if let Some(wait) = &plan.nodes.wait {
+        between("nodes.wait.replicas", wait.replicas, 1, replicas)?;
+    }
+    if let Some(demanded) = &plan.nodes.min_replicas {
+        between("nodes.min_replicas.count", demanded.count, 1, replicas)?;
+    }
+    check_sentinels(plan)?;
+    check_cluster(plan)?;
+    between("workload.names", plan.workload.names, 1, 60)
+}
+
+fn check_times(plan: &Plan) -> Result<(), PlanError> {
+    let (network, workload) = (&plan.network, &plan.workload);
+    // Without a minimum, a client could loop forever while no time passes.
+    shortest("network.min", SimTime::micros(1), network.min)?;
+    let wait = SimTime::millis(1);
+    shortest("workload.poll_cap", wait, workload.poll_cap)?;
+    shortest("workload.backoff_cap", wait, workload.backoff_cap)?;
+    ordered("network.min", network.min, network.max)?;
+    ordered("workload.hold_min", workload.hold_min, workload.hold_max)?;
+    ordered("workload.think_min", workload.think_min, workload.think_max)?;
+    shortest("workload.lease", SHORTEST_LEASE, workload.lease)?;
+    longest("workload.lease", workload.lease, LONGEST_LEASE)?;
+    shortest("duration", SimTime::millis(1), plan.duration)?;
+    longest("duration", plan.duration, LONGEST)?;
+    shortest("network.call_timeout", wait, network.call_timeout)?;
+    shortest("network.connect_timeout", wait, network.connect_timeout)
+}
+
+/// Checks that the lock and the variant of the plan have its kind of work.
+fn check_work(plan: &Plan) -> Result<(), PlanError> {
+    let why = match (plan.workload.kind, plan.lock) {
+        (WorkloadKind::Reentrant, LockKind::Multi) => {
+            "a lock that acquires one name from each node has no owner that could re-enter it"
+        }
+        (WorkloadKind::Leading, LockKind::Multi) => {
+            "a leader holds one name: set lock = \"single\" or \"redlock\""
+        }
+        (WorkloadKind::Together, LockKind::Single | LockKind::Redlock) => {
+            "there is only one client whose locks could be combined: set lock = \"multi\""
+        }
+        (WorkloadKind::Sides, LockKind::Multi) => {
+            "an owner belongs to one client: set lock = \"single\" or \"redlock\""
+        }
+        (WorkloadKind::Fair, LockKind::Redlock) => {
+            "queues on several nodes have no common order: a fair lock needs lock = \"single\" or \"multi\""
+        }
+        (
+            WorkloadKind::Fair
+            | WorkloadKind::ReadWrite
+            | WorkloadKind::CompetingTasks
+            | WorkloadKind::Together
+            | WorkloadKind::Sides,
+            _,
+        ) if !plan.variant.has_product_clients() => {
+            "the simulator's own lock has neither queues nor readers nor owners: this work needs variant = \"product\", \
+             or one that is wrong about them"
+        }
+        _ => return Ok(()),
+    };
+    Err(wrong("workload.kind", why))
+}
+
+fn between(place: &str, value: u16, min: u16, max: u16) -> Result<(), PlanError> {
+    match (min..=max).contains(&value) {
+        true => Ok(()),
+        false => Err(wrong(
+            place,
+            format!("{value} is not between {min} and {max}"),
+        )),
+    }
+}
+
+fn ordered(place: &str, min: SimTime, max: SimTime) -> Result<(), PlanError> {
+    match min <= max {
+        true => Ok(()),
+        false => Err(wrong(place, format!("{min} is more than {max}"))),
+    }
+}
+
+fn shortest(place: &str, min: SimTime, value: SimTime) -> Result<(), PlanError> {
+    match min <= value {
+        true => Ok(()),
+        false => Err(wrong(
+            place,
+            format!("{value} is too short: it must be at least {min}"),
+        )),
+    }
+}
+
+fn longest(place: &str, value: SimTime, max: SimTime) -> Result<(), PlanError> {
+    match value <= max {
+        true => Ok(()),
+        false => Err(wrong(
+            place,
+            format!("{value} is too long: it must be at most {max}"),
+        )),
+    }
 }
 
 /// The longest time of any step of an election.

@@ -5,18 +5,17 @@ mod groups;
 mod links;
 mod replicas;
 mod routes;
+mod servers;
 
 use std::rc::Rc;
 
-use crate::engine::nodes::failover::{self, Promotion};
-use crate::engine::nodes::replicas::keep;
-use crate::engine::nodes::{dead_claims, elections, handover, migration};
+use crate::engine::nodes::dead_claims;
 use crate::engine::{clients, nodes};
 use crate::history::{Began, Process};
 use crate::world::World;
 use crate::world::client::Counted;
 use crate::world::event::Event;
-use crate::world::id::{ClientId, FaultId, Id, NodeId, Seat, first};
+use crate::world::id::{ClientId, FaultId, Id, Seat};
 use crate::world::stop::Stop;
 use crate::world::task::Task;
 use quorlock_sim_plan::fault::{ClientFault, Fault, FaultKind, NodeFault, NodesFault, Trigger};
@@ -102,7 +101,7 @@ pub(crate) fn begin(world: &mut World, id: FaultId) -> Deferred {
         } => {
             let seat = Seat::new(*node);
             let replica = replica.and_then(|number| world.replicas_of(seat).nth(number.into()));
-            begin_on_node(world, (seat, replica), what, id, until);
+            servers::begin(world, (seat, replica), what, id, until);
         }
         FaultKind::Nodes { nodes, fault } => match fault {
             NodesFault::Backup => {
@@ -163,157 +162,6 @@ fn begin_on_client(
     Deferred::Nothing
 }
 
-/// Begins a fault of a server of a node: of its primary, or of one of the servers that were replicas when the run began.
-/// If such a server has been promoted since, the fault strikes it as the primary.
-fn begin_on_node(
-    world: &mut World,
-    (seat, replica): (Seat, Option<NodeId>),
-    fault: &NodeFault,
-    id: FaultId,
-    until: u64,
-) {
-    let primary = world.failovers.primary(seat);
-    if replica == Some(primary) {
-        elections::strike(world, seat, id, primary);
-    }
-    let node = replica.unwrap_or(primary);
-    let now = world.now();
-    match fault {
-        NodeFault::Pause if replica.is_some() => replicas::pause(world, node, until),
-        NodeFault::Pause => {
-            elections::strike(world, seat, id, node);
-            nodes::pause(world, node, until);
-        }
-        NodeFault::Crash if replica.is_some() => {
-            if !replicas::crash(world, seat, node, id, until) {
-                return;
-            }
-        }
-        NodeFault::Crash => {
-            if !nodes::crash(world, node) {
-                return;
-            }
-            elections::strike(world, seat, id, node);
-            elections::primary_ended(world, seat, node);
-            world.push(until, Event::RestartNode(node));
-        }
-        NodeFault::PowerLoss { .. } => {
-            if !nodes::lose_power(world, node) {
-                return;
-            }
-            elections::strike(world, seat, id, node);
-            elections::primary_ended(world, seat, node);
-            world.push(until, Event::RestartNode(node));
-        }
-        NodeFault::Flush => {
-            world.node(node).begin_life();
-            let had_any = nodes::flush(world, node);
-            keep(world, node);
-            if !had_any {
-                return;
-            }
-        }
-        NodeFault::Evict { name } => {
-            let had_any = nodes::evict(world, node, *name);
-            keep(world, node);
-            if !had_any {
-                return;
-            }
-        }
-        // These faults count as effective when a request encounters them.
-        NodeFault::Error { error } => {
-            elections::strike(world, seat, id, node);
-            world.node(node).begin_error(*error, id);
-            world.servers.server(node).refuse(Some(*error));
-            world.push(until, Event::Ends(id));
-            return;
-        }
-        NodeFault::RevokeKeys { name } => {
-            elections::strike(world, seat, id, node);
-            world.node(node).revoke(*name, id);
-            world.push(until, Event::Ends(id));
-            return;
-        }
-        NodeFault::ForgetScripts => {
-            world.servers.server(node).forget_scripts();
-            for client in first(world.plan.clients) {
-                world.link(client, node).forget_scripts(id);
-            }
-            return;
-        }
-        NodeFault::Rate { rate_ppm } => world.node(node).clock_mut().run_at(now, *rate_ppm),
-        NodeFault::Step { by } if now == 0 && replica.is_none() => {
-            clocks::set_nodes(world, seat, by.as_nanos())
-        }
-        NodeFault::Step { by } => world.node(node).clock_mut().step(now, by.as_nanos()),
-        NodeFault::SlowReplication { by, replica } => {
-            elections::strike(world, seat, id, node);
-            let slow = slow_end(world, seat, node, *replica);
-            world.node(slow).begin_replication_delay(by.as_nanos());
-            world.push(until, Event::Ends(id));
-        }
-        NodeFault::Failover {
-            replica,
-            left_behind,
-        } => {
-            let promotion = Promotion {
-                by: id,
-                seat,
-                replica: *replica,
-                left_behind,
-                rejoins: until,
-            };
-            failover::promote(world, promotion);
-            world.push(until, Event::Ends(id));
-        }
-        // This fault counts as effective when a request encounters it.
-        NodeFault::Stall { nth } => {
-            let counted = Counted::new(*nth, until - now, id);
-            world.node(node).stall(counted);
-            return;
-        }
-        NodeFault::FreeBacklog => {
-            if !nodes::free_backlog(world, node) {
-                return;
-            }
-        }
-        NodeFault::Misroute { clients, .. } => {
-            routes::begin(world, seat, clients, id, until);
-            world.push(until, Event::Ends(id));
-            return;
-        }
-        NodeFault::IsolatePrimary { clients, sentinels } => {
-            groups::isolate(world, seat, id, (clients, sentinels), until);
-        }
-        NodeFault::StaleSentinel { sentinel } => {
-            groups::make_stale(world, seat, id, *sentinel, until);
-        }
-        NodeFault::CrashSentinel { sentinel } => {
-            if !groups::crash_sentinel(world, seat, *sentinel, until) {
-                return;
-            }
-        }
-        NodeFault::PauseSentinel { sentinel } => {
-            groups::pause_sentinel(world, seat, *sentinel, until);
-        }
-        // This fault counts as effective if a failover begins.
-        NodeFault::SentinelFailover => {
-            elections::order(world, seat, id);
-            return;
-        }
-        // These faults count as effective if they change anything.
-        NodeFault::MigrateSlot { name, to, .. } => {
-            migration::begin(world, seat, (*name, Seat::new(*to)), id, until);
-            return;
-        }
-        NodeFault::ClusterFailover { how } => {
-            handover::hand_over(world, seat, id, *how);
-            return;
-        }
-    }
-    world.blame(id);
-}
-
 /// Returns how often each fault of the plan had an effect that a client can notice.
 ///
 /// A fault of a node that no client uses is not noticeable. Neither is a fault of a replica that confirms nothing and
@@ -346,12 +194,6 @@ pub(crate) fn effects(world: &mut World) -> Vec<u32> {
         .collect()
 }
 
-/// Returns the node whose replication is slow: the primary, or a replica of a node of the plan.
-fn slow_end(world: &World, seat: Seat, primary: NodeId, replica: Option<u16>) -> NodeId {
-    let slow = replica.and_then(|replica| world.replicas_of(seat).nth(replica.into()));
-    slow.unwrap_or(primary)
-}
-
 pub(crate) fn end(world: &mut World, id: FaultId) {
     let plan = Rc::clone(&world.plan);
     let Some(fault) = plan.faults.get(id.index()) else {
@@ -366,49 +208,11 @@ pub(crate) fn end(world: &mut World, id: FaultId) {
             let seat = Seat::new(*node);
             match replica.and_then(|replica| world.replicas_of(seat).nth(replica.into())) {
                 Some(replica) => replicas::end(world, seat, replica, what),
-                None => end_on_node(world, seat, what, id),
+                None => servers::end(world, seat, what, id),
             }
         }
         FaultKind::Link { .. } => links::end(world, fault, id),
         // Their events of the end are those of the client and the node themselves.
         FaultKind::Client { .. } | FaultKind::Nodes { .. } => {}
-    }
-}
-
-fn end_on_node(world: &mut World, seat: Seat, fault: &NodeFault, id: FaultId) {
-    let node = elections::struck(world, seat, id);
-    match fault {
-        NodeFault::Error { .. } => {
-            let was_its_own = world.node(node).end_error(id);
-            if was_its_own {
-                world.servers.server(node).refuse(None);
-            }
-        }
-        NodeFault::RevokeKeys { .. } => world.node(node).grant_again(id),
-        NodeFault::SlowReplication { by, replica } => {
-            let slow = slow_end(world, seat, node, *replica);
-            world.node(slow).end_replication_delay(by.as_nanos());
-        }
-        NodeFault::Failover { .. } => failover::rejoin(world, id),
-        NodeFault::Misroute { clients, .. } => routes::end(world, seat, clients, id),
-        NodeFault::IsolatePrimary { .. } | NodeFault::StaleSentinel { .. } => {
-            groups::end(world, seat, id);
-        }
-        // These faults happen once, or end by an event of their own.
-        NodeFault::Pause
-        | NodeFault::Crash
-        | NodeFault::PowerLoss { .. }
-        | NodeFault::Flush
-        | NodeFault::Evict { .. }
-        | NodeFault::ForgetScripts
-        | NodeFault::Rate { .. }
-        | NodeFault::Step { .. }
-        | NodeFault::SentinelFailover
-        | NodeFault::CrashSentinel { .. }
-        | NodeFault::PauseSentinel { .. }
-        | NodeFault::Stall { .. }
-        | NodeFault::FreeBacklog
-        | NodeFault::MigrateSlot { .. }
-        | NodeFault::ClusterFailover { .. } => {}
     }
 }

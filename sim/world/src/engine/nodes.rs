@@ -11,6 +11,7 @@ pub mod handover;
 pub mod migration;
 pub mod replicas;
 mod statements;
+mod thefts;
 mod view;
 pub mod wait;
 

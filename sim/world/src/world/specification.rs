@@ -28,58 +28,60 @@ pub(crate) fn apply(
         return modes::apply(keys, now, request, variant);
     }
     match request {
-        Request::Acquire(ask) => {
-            let Some((Held::Plain { owner, count }, ttl)) = keys.held(now, &ask.name) else {
-                return keys.apply(now, request);
-            };
-            if owner == ask.owner && variant.has(Flaw::SetNx) {
-                return Applied {
-                    reply: Ok(Reply::Acquire(AcquireReply::Refused { ttl, version: None })),
-                    published: None,
-                };
-            }
-            let mut ask = ask.clone();
-            if owner == ask.owner && variant.has(Flaw::Increments) {
-                ask.count = count.saturating_add(1);
-            }
-            keys.apply(now, &Request::Acquire(ask))
-        }
-        Request::Renew(ask)
-            if variant.has(Flaw::ExpireUnchecked) && ask.claims.iter().all(|c| c.count == 0) =>
-        {
-            expire(keys, now, ask)
-        }
-        Request::Renew(ask) if variant.has(Flaw::RenewalAdds) => {
-            let mut ask = ask.clone();
-            for claim in &mut ask.claims {
-                if let Some((_, Ttl::Millis(left))) = keys.held(now, &claim.name) {
-                    let longer = claim.lease.millis().saturating_add(left);
-                    let longer = Lease::new(Duration::from_millis(longer));
-                    claim.lease = longer.unwrap_or(claim.lease);
-                }
-            }
-            keys.apply(now, &Request::Renew(ask))
-        }
-        Request::Release(ask) => {
-            let Some((Held::Plain { owner, count }, _)) = keys.held(now, &ask.name) else {
-                return keys.apply(now, request);
-            };
-            let mut ask = ask.clone();
-            if variant.has(Flaw::DeleteUnchecked) {
-                (ask.owner, ask.count) = (owner, 0);
-            }
-            if variant.has(Flaw::Increments) {
-                ask.count = count.saturating_sub(1);
-            }
-            keys.apply(now, &Request::Release(ask))
-        }
+        Request::Acquire(ask) => acquire(keys, now, ask.clone(), variant),
+        Request::Renew(ask) => renew(keys, now, ask.clone(), variant),
+        Request::Release(ask) => release(keys, now, ask.clone(), variant),
         _ => keys.apply(now, request),
     }
 }
 
+fn acquire(keys: &mut Node, now: WallMillis, mut ask: Acquire, variant: Variant) -> Applied {
+    if let Some((Held::Plain { owner, count }, ttl)) = keys.held(now, &ask.name)
+        && owner == ask.owner
+    {
+        if variant.has(Flaw::SetNx) {
+            return Applied {
+                reply: Ok(Reply::Acquire(AcquireReply::Refused { ttl, version: None })),
+                published: None,
+            };
+        }
+        if variant.has(Flaw::Increments) {
+            ask.count = count.saturating_add(1);
+        }
+    }
+    keys.apply(now, &Request::Acquire(ask))
+}
+
+fn renew(keys: &mut Node, now: WallMillis, mut ask: Renew, variant: Variant) -> Applied {
+    if variant.has(Flaw::ExpireUnchecked) && ask.claims.iter().all(|c| c.count == 0) {
+        return expire(keys, now, ask);
+    }
+    if variant.has(Flaw::RenewalAdds) {
+        for claim in &mut ask.claims {
+            if let Some((_, Ttl::Millis(left))) = keys.held(now, &claim.name) {
+                let longer = claim.lease.millis().saturating_add(left);
+                let longer = Lease::new(Duration::from_millis(longer));
+                claim.lease = longer.unwrap_or(claim.lease);
+            }
+        }
+    }
+    keys.apply(now, &Request::Renew(ask))
+}
+
+fn release(keys: &mut Node, now: WallMillis, mut ask: Release, variant: Variant) -> Applied {
+    if let Some((Held::Plain { owner, count }, _)) = keys.held(now, &ask.name) {
+        if variant.has(Flaw::DeleteUnchecked) {
+            (ask.owner, ask.count) = (owner, 0);
+        }
+        if variant.has(Flaw::Increments) {
+            ask.count = count.saturating_sub(1);
+        }
+    }
+    keys.apply(now, &Request::Release(ask))
+}
+
 /// Sets the TTL of keys that exist, as `PEXPIRE` does. A claim cannot be shortened, so each is made again.
-fn expire(keys: &mut Node, now: WallMillis, ask: &Renew) -> Applied {
-    let mut ask = ask.clone();
+fn expire(keys: &mut Node, now: WallMillis, mut ask: Renew) -> Applied {
     for claim in &mut ask.claims {
         let Some((Held::Plain { owner, count }, _)) = keys.held(now, &claim.name) else {
             continue;

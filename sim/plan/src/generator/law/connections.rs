@@ -13,29 +13,45 @@ const LATE: u64 = 23;
 
 pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
     if fixed.is_none() {
-        let kinds = [
-            WorkloadKind::MutualExclusion,
-            WorkloadKind::MutualExclusion,
-            WorkloadKind::LongWork,
-            WorkloadKind::Extending,
-            match plan.lock {
-                LockKind::Single => WorkloadKind::FencedWrites,
-                LockKind::Multi | LockKind::Redlock => WorkloadKind::Overlapping,
-            },
-            match plan.lock {
-                LockKind::Multi => WorkloadKind::MutualExclusion,
-                LockKind::Single | LockKind::Redlock => WorkloadKind::Reentrant,
-            },
-        ];
-        let kind = kinds.get(draw.index(kinds.len())).copied();
-        plan.workload.kind = kind.unwrap_or_default();
+        plan.workload.kind = work(plan.lock, draw);
     }
+    let lease = draw.between(60, 200);
+    set_times(plan, lease, draw);
+    margin(plan, draw);
+    if draw.chance(250_000) {
+        overtaken(plan, draw);
+    }
+    for client in 0..plan.clients {
+        disturb(plan, client, lease, draw);
+    }
+}
+
+fn work(lock: LockKind, draw: &mut Draw) -> WorkloadKind {
+    let kinds = [
+        WorkloadKind::MutualExclusion,
+        WorkloadKind::MutualExclusion,
+        WorkloadKind::LongWork,
+        WorkloadKind::Extending,
+        match lock {
+            LockKind::Single => WorkloadKind::FencedWrites,
+            LockKind::Multi | LockKind::Redlock => WorkloadKind::Overlapping,
+        },
+        match lock {
+            LockKind::Multi => WorkloadKind::MutualExclusion,
+            LockKind::Single | LockKind::Redlock => WorkloadKind::Reentrant,
+        },
+    ];
+    let kind = kinds.get(draw.index(kinds.len())).copied();
+    kind.unwrap_or_default()
+}
+
+/// Sets the times of the work and of the network.
+fn set_times(plan: &mut Plan, lease: u64, draw: &mut Draw) {
     let workload = &mut plan.workload;
     workload.names = match workload.kind {
         WorkloadKind::Overlapping => 3,
         _ => 1,
     };
-    let lease = draw.between(60, 200);
     workload.lease = SimTime::millis(lease);
     workload.watchdog = match draw.chance(800_000) {
         true => Watchdog::On,
@@ -66,40 +82,38 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
         .plus(SimTime::micros(draw.between(0, 1_500)));
     plan.network.call_timeout = SimTime::millis(draw.between(lease / 4, lease * 2));
     plan.network.connect_timeout = SimTime::millis(draw.between(lease / 4, lease));
-    margin(plan, draw);
-    if draw.chance(250_000) {
-        overtaken(plan, draw);
+}
+
+/// Makes the connections of a client slow, or cuts them, one after another.
+fn disturb(plan: &mut Plan, client: u16, lease: u64, draw: &mut Draw) {
+    let worst = draw.index(usize::from(plan.nodes.count)) as u16;
+    if plan.lock == LockKind::Redlock && 2 < plan.nodes.count && draw.chance(400_000) {
+        asked_again(plan, draw, client, worst);
+        return;
     }
-    for client in 0..plan.clients {
-        let worst = draw.index(usize::from(plan.nodes.count)) as u16;
-        if plan.lock == LockKind::Redlock && 2 < plan.nodes.count && draw.chance(400_000) {
-            asked_again(plan, draw, client, worst);
-            continue;
-        }
-        if draw.chance(600_000) {
-            let fault = LinkFault::Delay {
-                min: SimTime::millis(2),
-                max: SimTime::millis(draw.between(5, LATE)),
-            };
-            let late = link(client, vec![worst], Direction::ToClient, fault);
-            plan.faults.push(late.lasting(plan.duration));
-        }
-        for _ in 0..draw.between(1, 5) {
-            let fault = cut(plan, draw, client, worst);
-            plan.faults.push(fault);
-        }
-        if draw.chance(300_000) {
-            let at = SimTime::micros(draw.between(0, plan.duration.as_nanos() / 1_000));
-            let lasts = SimTime::millis(draw.between(lease / 3, lease * 3 / 2));
-            let stop = match draw.between(0, 1) {
-                0 => ClientFault::Pause,
-                _ => ClientFault::StopInside {
-                    nth: draw.between(1, 30) as u32,
-                },
-            };
-            plan.faults
-                .push(Fault::of_client(at, client, stop).lasting(lasts));
-        }
+    if draw.chance(600_000) {
+        let fault = LinkFault::Delay {
+            min: SimTime::millis(2),
+            max: SimTime::millis(draw.between(5, LATE)),
+        };
+        let late = link(client, vec![worst], Direction::ToClient, fault);
+        plan.faults.push(late.lasting(plan.duration));
+    }
+    for _ in 0..draw.between(1, 5) {
+        let fault = cut(plan, draw, client, worst);
+        plan.faults.push(fault);
+    }
+    if draw.chance(300_000) {
+        let at = SimTime::micros(draw.between(0, plan.duration.as_nanos() / 1_000));
+        let lasts = SimTime::millis(draw.between(lease / 3, lease * 3 / 2));
+        let stop = match draw.between(0, 1) {
+            0 => ClientFault::Pause,
+            _ => ClientFault::StopInside {
+                nth: draw.between(1, 30) as u32,
+            },
+        };
+        plan.faults
+            .push(Fault::of_client(at, client, stop).lasting(lasts));
     }
 }
 

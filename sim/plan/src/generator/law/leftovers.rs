@@ -20,43 +20,9 @@ const GONE: SimTime = SimTime::millis(2_600);
 
 pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
     if fixed.is_none() {
-        let kinds = [
-            WorkloadKind::MutualExclusion,
-            // A place in a queue is left behind like a claim.
-            match plan.lock {
-                LockKind::Redlock => WorkloadKind::MutualExclusion,
-                _ => WorkloadKind::Fair,
-            },
-            WorkloadKind::TryStorm,
-            WorkloadKind::CompetingTasks,
-            WorkloadKind::ReadWrite,
-            match plan.lock {
-                LockKind::Multi => WorkloadKind::CompetingTasks,
-                _ => WorkloadKind::Reentrant,
-            },
-        ];
-        let kind = kinds.get(draw.index(kinds.len())).copied();
-        plan.workload.kind = kind.unwrap_or_default();
+        plan.workload.kind = work(plan.lock, draw);
     }
-    let workload = &mut plan.workload;
-    workload.names = 1;
-    workload.lease = SimTime::millis(draw.between(10_000, 20_000));
-    workload.hold_min = SimTime::millis(draw.between(5, 40));
-    workload.hold_max = workload.hold_min.plus(SimTime::millis(draw.between(0, 40)));
-    workload.think_min = SimTime::millis(draw.between(5, 50));
-    workload.think_max = workload
-        .think_min
-        .plus(SimTime::millis(draw.between(1, 50)));
-    workload.poll_cap = SimTime::millis(draw.between(100, 400));
-    workload.backoff_cap = SimTime::millis(draw.between(20, 100));
-    plan.remedies.margin = (plan.lock == LockKind::Redlock).then_some(SimTime::ZERO);
-    plan.network.min = SimTime::micros(draw.between(50, 500));
-    plan.network.max = plan
-        .network
-        .min
-        .plus(SimTime::micros(draw.between(0, 2_000)));
-    plan.network.call_timeout = SimTime::millis(draw.between(20, 150));
-    plan.network.connect_timeout = SimTime::millis(draw.between(20, 80));
+    set_times(plan, draw);
     let is_brief = !matches!(
         plan.workload.kind,
         WorkloadKind::Leading | WorkloadKind::LongWork | WorkloadKind::Extending
@@ -88,6 +54,49 @@ pub(super) fn apply(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Dra
         lose_a_minority(plan, draw);
     }
     keep_in_order(plan);
+}
+
+fn work(lock: LockKind, draw: &mut Draw) -> WorkloadKind {
+    let kinds = [
+        WorkloadKind::MutualExclusion,
+        // A place in a queue is left behind like a claim.
+        match lock {
+            LockKind::Redlock => WorkloadKind::MutualExclusion,
+            _ => WorkloadKind::Fair,
+        },
+        WorkloadKind::TryStorm,
+        WorkloadKind::CompetingTasks,
+        WorkloadKind::ReadWrite,
+        match lock {
+            LockKind::Multi => WorkloadKind::CompetingTasks,
+            _ => WorkloadKind::Reentrant,
+        },
+    ];
+    let kind = kinds.get(draw.index(kinds.len())).copied();
+    kind.unwrap_or_default()
+}
+
+/// Sets the times of the work and of the network.
+fn set_times(plan: &mut Plan, draw: &mut Draw) {
+    let workload = &mut plan.workload;
+    workload.names = 1;
+    workload.lease = SimTime::millis(draw.between(10_000, 20_000));
+    workload.hold_min = SimTime::millis(draw.between(5, 40));
+    workload.hold_max = workload.hold_min.plus(SimTime::millis(draw.between(0, 40)));
+    workload.think_min = SimTime::millis(draw.between(5, 50));
+    workload.think_max = workload
+        .think_min
+        .plus(SimTime::millis(draw.between(1, 50)));
+    workload.poll_cap = SimTime::millis(draw.between(100, 400));
+    workload.backoff_cap = SimTime::millis(draw.between(20, 100));
+    plan.remedies.margin = (plan.lock == LockKind::Redlock).then_some(SimTime::ZERO);
+    plan.network.min = SimTime::micros(draw.between(50, 500));
+    plan.network.max = plan
+        .network
+        .min
+        .plus(SimTime::micros(draw.between(0, 2_000)));
+    plan.network.call_timeout = SimTime::millis(draw.between(20, 150));
+    plan.network.connect_timeout = SimTime::millis(draw.between(20, 80));
 }
 
 /// Limits the delay of messages that overtake each other to a third of the call time-out.
