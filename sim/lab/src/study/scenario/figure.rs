@@ -175,66 +175,7 @@ fn lost_grants(history: &History) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quorlock_sim_world::history::{
-        Accepted, Access, Grant, HoldId, NameId, Process, Section, Written,
-    };
-
-    fn process(client: u16) -> Process {
-        Process {
-            client,
-            restarts: 0,
-        }
-    }
-
-    fn history(sections: Vec<Section>) -> History {
-        History {
-            names: vec!["a".into()],
-            sections,
-            ..History::default()
-        }
-    }
-
-    fn believed(client: u16, hold: u32, entered: u64, until: u64) -> Section {
-        Section {
-            process: process(client),
-            hold: HoldId(hold),
-            name: NameId(0),
-            won: entered,
-            entered,
-            believed: Some(until),
-            left: until,
-            access: Access::Alone,
-            under: HoldId::NONE,
-        }
-    }
-
-    fn granted(hold: u32, invoked: u64, won: u64, token: u64) -> Grant {
-        Grant {
-            hold: HoldId(hold),
-            process: process(0),
-            owner: quorlock::OwnerId {
-                client: quorlock_core::owner::ClientId::from_random(0),
-                number: 1,
-            },
-            name: NameId(0),
-            invoked,
-            won,
-            token,
-            access: Access::Alone,
-        }
-    }
-
-    fn written(hold: u32, at: u64) -> Written {
-        Written {
-            process: process(0),
-            hold: HoldId(hold),
-            name: NameId(0),
-            at,
-            token: None,
-            read_at: None,
-            accepted: Accepted::Yes,
-        }
-    }
+    use quorlock_sim_check::samples::{believed, granted, history, written};
 
     #[test]
     fn intervals_are_those_of_wilson() {
@@ -255,7 +196,11 @@ mod tests {
             believed(1, 1, 10, 20),
             believed(2, 2, 40, 50),
         ]);
-        history.writes = vec![written(1, 20), written(0, 30), written(2, 50)];
+        history.writes = vec![
+            written(1, 20, None),
+            written(0, 30, None),
+            written(2, 50, None),
+        ];
         assert_eq!(lost_updates(&history), (1, 3));
         // If they do not overlap, nothing is lost.
         history.sections[0].entered = 25;
