@@ -66,8 +66,6 @@ variants! {
     LeaseFromReply = "lease-from-reply", [GrantCountsFromReply];
     /// An extension is counted from the reply that confirmed it.
     ExtensionFromReply = "extension-from-reply", [ExtensionCountsFromReply];
-    /// A lost round releases only the members that granted.
-    GrantedReleasedOnly = "granted-released-only", [SilenceIsRefusal];
     /// The release deletes the key without a check of its owner.
     PlainDelete = "plain-delete", [DeleteUnchecked];
     /// Nodes add to the hold count and subtract from it.
@@ -80,8 +78,6 @@ variants! {
     LastPassCredited = "last-pass-credited", [LatestPassCredited];
     /// A renewal creates a missing claim again (extend or set), and the hold continues.
     ExtendOrSet = "extend-or-set", [FreshGrantRenews];
-    /// The token is the largest of the counters of the nodes that granted.
-    MaximumToken = "maximum-token", [MaximumIsToken];
     /// Published Redlock whose token is the largest of plain counters, which start at 1.
     CounterTokens = "counter-tokens", [MaximumIsToken, CountersFromOne];
     /// A waiter that receives a wake-up treats it as a grant.

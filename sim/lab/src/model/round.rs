@@ -282,19 +282,6 @@ impl Round {
             }
         }
     }
-
-    /// Returns whether the member may have recorded the claim. Silence is not a refusal.
-    fn may_hold(&self, vote: Vote) -> bool {
-        match vote {
-            Vote::Granted(..) => true,
-            // The request may still be executed. If A did not release the claim, it would keep B out for a lease
-            // although no client holds it.
-            Vote::Pending | Vote::Failed(Execution::Indeterminate) => {
-                !self.client.has(Flaw::SilenceIsRefusal)
-            }
-            _ => false,
-        }
-    }
 }
 
 impl Drop for Round {
@@ -306,7 +293,7 @@ impl Drop for Round {
             return self.keep_parts();
         }
         let votes = self.votes.iter().zip(0..);
-        let stays = votes.filter(|(vote, _)| self.may_hold(**vote));
+        let stays = votes.filter(|(vote, _)| may_hold(**vote));
         let stays: Vec<usize> = stays.map(|(_, member)| member).collect();
         if stays.is_empty() {
             return;
@@ -321,4 +308,14 @@ impl Drop for Round {
             release.tell(stays).await;
         });
     }
+}
+
+/// Returns whether the member may have recorded the claim. Silence is not a refusal.
+fn may_hold(vote: Vote) -> bool {
+    matches!(
+        vote,
+        // The request may still be executed. If A did not release the claim, it would keep B out for a lease although
+        // no client holds it.
+        Vote::Granted(..) | Vote::Pending | Vote::Failed(Execution::Indeterminate)
+    )
 }

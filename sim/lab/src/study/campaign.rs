@@ -15,7 +15,6 @@ use crate::study::pool::share_out;
 use crate::study::progress::{self, Counting};
 use crate::study::time_limit::TimeLimit;
 use quorlock_sim_check::run::{Run, Verdict};
-use quorlock_sim_plan::fault::Kind;
 use quorlock_sim_plan::generator::PlanGenerator;
 
 /// The configuration of a campaign.
@@ -296,13 +295,6 @@ impl Campaign {
     fn seed(&self, nth: u64) -> u64 {
         self.seeds.start + self.shard.index + nth * self.shard.of.max(1)
     }
-}
-
-/// Returns the kinds of fault that a summary does not contain because none was drawn.
-#[must_use]
-pub fn not_drawn(summary: &Summary) -> Vec<Kind> {
-    let is_missing = |kind: &Kind| !summary.faults.contains_key(kind.name());
-    Kind::ALL.into_iter().filter(is_missing).collect()
 }
 
 #[cfg(test)]

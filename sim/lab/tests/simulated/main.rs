@@ -23,7 +23,6 @@ mod own_clients;
 mod plan_files;
 mod planted_faults;
 mod product_faults;
-mod properties;
 mod property_tests;
 mod returns;
 mod scenarios;

@@ -177,14 +177,12 @@ planted! {
     a_holder_ignores_its_deadline: ValidityIgnored, Redlock, MutualExclusion, "none", at_the_deadline => Exclusion within 10;
     a_lease_counts_from_the_reply: LeaseFromReply, Single, MutualExclusion, "none", slow_replies => Exclusion within 30;
     an_extension_counts_from_the_reply: ExtensionFromReply, Single, LongWork, "none", slow_replies_then_none => Exclusion within 20;
-    only_what_was_granted_is_released: GrantedReleasedOnly, Redlock, MutualExclusion, "inside", as_drawn => Progress within 50;
     a_claim_is_deleted_unchecked: PlainDelete, Single, MutualExclusion, "inside", as_drawn => Ownership within 20;
     nodes_count_up_and_down: Increments, Single, Reentrant, "none", everything_twice => Exclusion within 20;
     renewals_add_up: AddingRenewals, Single, MutualExclusion, "none", renewed_and_killed => Expiry within 20;
     one_number_serves_all_rounds: ReusedNumber, Redlock, MutualExclusion, "none", everything_twice => Exclusion within 10;
     confirmations_count_for_the_last_pass: LastPassCredited, Single, LongWork, "none", slow_replies_then_none => Exclusion within 20;
     a_fresh_grant_counts_as_renewal: ExtendOrSet, Redlock, MutualExclusion, "none", unattended => Exclusion within 60;
-    the_maximum_is_the_token: MaximumToken, Redlock, FencedWrites, "inside", as_drawn => Fencing within 20;
     plain_counters_are_tokens: CounterTokens, Redlock, FencedWrites, "inside", as_drawn => Fencing within 10;
     a_message_is_taken_for_a_grant: WakeIsGrant, Single, MutualExclusion, "none", as_drawn => Exclusion within 10;
     waiters_wait_for_messages_only: MessagesOnly, Single, MutualExclusion, "crash-client", one_name => Progress within 100;
@@ -218,6 +216,5 @@ planted! {
     leaders_ignore_their_deadline: ValidityIgnored, Redlock, Leading, "none", led_and_cut_off => Leadership within 20;
     terms_count_elections: CountedTerms, Redlock, Leading, "none", one_name => Terms within 5;
     terms_go_by_the_clocks_of_leaders: ClockTerms, Redlock, Leading, "inside", one_name => Terms within 20;
-    the_maximum_is_the_term: MaximumToken, Redlock, Leading, "inside", one_name => Terms within 60;
     del_comes_after_get: GetThenDel, Single, MutualExclusion, "inside", as_drawn => Ownership within 30;
 }

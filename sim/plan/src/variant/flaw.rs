@@ -13,8 +13,6 @@ pub enum Flaw {
     GrantCountsFromReply,
     /// The lease of a renewal counts from its answer, not from before it was sent.
     ExtensionCountsFromReply,
-    /// Only members that are known to have granted are released. A request without an answer counts as refused.
-    SilenceIsRefusal,
     /// The node deletes the claim at the request of any client.
     DeleteUnchecked,
     /// The client reads the owner of the claim and then deletes it, in two requests.
