@@ -43,8 +43,8 @@ asks_for() {
 add fault/table.rs
 asks_for quorlock-sim-plan generator/fault_generator.rs
 add generator/fault_generator.rs
-asks_for quorlock-sim-world engine/faults.rs
-add engine/faults.rs
+asks_for quorlock-sim-world engine/faults/servers.rs
+add engine/faults/servers.rs
 asks_for quorlock-sim-lab chaos/conductor.rs serve/node.rs
 add chaos/conductor.rs serve/node.rs docs/src/plans.md
 (cd "$copy" && cargo test --quiet --package quorlock-sim-plan --lib fault::)
