@@ -51,53 +51,64 @@ fn error_of(name: &str, source: &str) -> String {
     String::from_utf8(ran.stderr).expect("a step of the test")
 }
 
+/// A name, the arguments of the attribute, the function, what is said, and what is underlined.
+type Wrong = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+);
+
+const WRONG: [Wrong; 7] = [
+    (
+        "unknown",
+        "seed = 3",
+        "async fn sells(ctx: Context) {}",
+        "unknown argument `seed`",
+        "seed",
+    ),
+    (
+        "range",
+        "seeds = 5, clients = 61",
+        "async fn sells(ctx: Context) {}",
+        "61 is not between 1 and 60",
+        "61",
+    ),
+    (
+        "twice",
+        "seeds = 1, seeds = 2",
+        "async fn sells(ctx: Context) {}",
+        "`seeds` is there twice",
+        "seeds",
+    ),
+    (
+        "text",
+        "faults = inside",
+        "async fn sells(ctx: Context) {}",
+        "\"inside\"",
+        "inside",
+    ),
+    ("waits", "", "fn sells(ctx: Context) {}", "`async fn`", "fn"),
+    (
+        "returns",
+        "",
+        "async fn sells(ctx: Context) -> u8 { 3 }",
+        "a client returns nothing",
+        "u8",
+    ),
+    (
+        "world",
+        "world = Shop::open",
+        "async fn sells(ctx: Context) {}",
+        "world",
+        "Shop::open",
+    ),
+];
+
 #[test]
 fn a_wrong_part_is_underlined_with_what_to_write() {
-    for (name, attribute, item, says, underlined) in [
-        (
-            "unknown",
-            "seed = 3",
-            "async fn sells(ctx: Context) {}",
-            "unknown argument `seed`",
-            "seed",
-        ),
-        (
-            "range",
-            "seeds = 5, clients = 61",
-            "async fn sells(ctx: Context) {}",
-            "61 is not between 1 and 60",
-            "61",
-        ),
-        (
-            "twice",
-            "seeds = 1, seeds = 2",
-            "async fn sells(ctx: Context) {}",
-            "`seeds` is there twice",
-            "seeds",
-        ),
-        (
-            "text",
-            "faults = inside",
-            "async fn sells(ctx: Context) {}",
-            "\"inside\"",
-            "inside",
-        ),
-        ("waits", "", "fn sells(ctx: Context) {}", "`async fn`", "fn"),
-        (
-            "returns",
-            "",
-            "async fn sells(ctx: Context) -> u8 { 3 }",
-            "a client returns nothing",
-            "u8",
-        ),
-        (
-            "world",
-            "world = Shop::open",
-            "async fn sells(ctx: Context) {}",
-            "world",
-            "Shop::open",
-        ),
-    ] {
+    for (name, attribute, item, says, underlined) in WRONG {
         let source = format!("#[quorlock_sim::test({attribute})]\n{item}\n");
         let error = error_of(name, &source);
         let first = error.lines().next().unwrap_or_default();

@@ -48,7 +48,7 @@ const BUILD: [&str; 6] = [
     "--profile",
     "test",
     "--package",
-    "quorlock-sim",
+    "quorlock-sim-lab",
 ];
 
 impl Tree {

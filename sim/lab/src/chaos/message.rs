@@ -33,18 +33,7 @@ pub(super) enum ClientReport {
     /// The client is connected to the lock, and begins to work.
     Ready,
     /// A hold was won.
-    Won {
-        /// The number of the hold, counted by the client.
-        hold: u32,
-        kind: HoldKind,
-        /// The names that were won together.
-        names: Vec<WonName>,
-        owner: String,
-        invoked: u64,
-        won: u64,
-        access: Access,
-        believed: Option<u64>,
-    },
+    Won(WonHold),
     /// A check found that the lock is held. `at` was read before the check.
     Believed { hold: u32, at: u64 },
     /// The client has finished its work under the hold.
@@ -78,6 +67,21 @@ pub(super) enum HoldKind {
     Lock,
     /// The leadership of a name.
     Leadership,
+}
+
+/// A hold that was won.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct WonHold {
+    /// The number of the hold, counted by the client.
+    pub(super) hold: u32,
+    pub(super) kind: HoldKind,
+    /// The names that were won together.
+    pub(super) names: Vec<WonName>,
+    pub(super) owner: String,
+    pub(super) invoked: u64,
+    pub(super) won: u64,
+    pub(super) access: Access,
+    pub(super) believed: Option<u64>,
 }
 
 /// One name of a hold.

@@ -56,24 +56,26 @@ pub(super) fn drawn_where(
     drawn.collect()
 }
 
+/// The kinds of work that clients of storms do.
+const WORK: [WorkloadKind; 10] = [
+    WorkloadKind::MutualExclusion,
+    WorkloadKind::UnfencedWrites,
+    WorkloadKind::FencedWrites,
+    WorkloadKind::FencedUpdates,
+    WorkloadKind::RaisedUpdates,
+    WorkloadKind::LongWork,
+    WorkloadKind::Fair,
+    WorkloadKind::ReadWrite,
+    WorkloadKind::Overlapping,
+    WorkloadKind::Leading,
+];
+
 /// Returns the reason why a plan cannot be run on real servers, or `None` if it can.
 pub(crate) fn lacks_plan(plan: &Plan) -> Option<String> {
-    let is_had = [
-        WorkloadKind::MutualExclusion,
-        WorkloadKind::UnfencedWrites,
-        WorkloadKind::FencedWrites,
-        WorkloadKind::FencedUpdates,
-        WorkloadKind::RaisedUpdates,
-        WorkloadKind::LongWork,
-        WorkloadKind::Fair,
-        WorkloadKind::ReadWrite,
-        WorkloadKind::Overlapping,
-        WorkloadKind::Leading,
-    ];
     let kind = plan.workload.kind;
     match plan.lock {
-        _ if !is_had.contains(&kind) => {
-            let kinds: Vec<&str> = is_had.iter().map(|kind| kind.name()).collect();
+        _ if !WORK.contains(&kind) => {
+            let kinds: Vec<&str> = WORK.iter().map(|kind| kind.name()).collect();
             let (kind, kinds) = (kind.name(), kinds.join(", "));
             Some(format!(
                 "workload.kind: chaos has no work of kind {kind}, only {kinds}"
@@ -135,14 +137,16 @@ mod tests {
     use quorlock_sim_plan::time::SimTime;
     use quorlock_sim_plan::{Cluster, Sentinels};
 
+    /// Returns the field that a changed plan lacks, or nothing.
+    fn said(change: impl FnOnce(&mut Plan)) -> String {
+        let mut plan = Plan::default();
+        change(&mut plan);
+        let why = lacks_plan(&plan).unwrap_or_default();
+        why.split(':').next().unwrap_or_default().to_owned()
+    }
+
     #[test]
     fn a_plan_that_cannot_be_run_says_which_field_it_is() {
-        let said = |change: fn(&mut Plan)| {
-            let mut plan = Plan::default();
-            change(&mut plan);
-            lacks_plan(&plan).map(|why| why.split(':').next().unwrap_or_default().to_owned())
-        };
-        let said = |change| said(change).unwrap_or_default();
         assert_eq!(said(|_| {}), "");
         assert_eq!(said(|plan| plan.variant = Variant::SetNx), "");
         assert_eq!(said(|plan| plan.variant = Variant::HalfQuorum), "variant");
@@ -169,10 +173,12 @@ mod tests {
         };
         assert_eq!(said(without_modes), "variant");
         for kind in [WorkloadKind::Leading, WorkloadKind::Overlapping] {
-            let mut plan = Plan::default();
-            plan.workload.kind = kind;
-            assert_eq!(lacks_plan(&plan), None, "{kind:?}");
+            assert_eq!(said(|plan| plan.workload.kind = kind), "", "{kind:?}");
         }
+    }
+
+    #[test]
+    fn groups_and_clusters_have_no_faults_of_links() {
         assert_eq!(
             said(|plan| plan.nodes.sentinels = Some(Sentinels::default())),
             ""
@@ -186,29 +192,27 @@ mod tests {
             plan.variant = Variant::SetNx;
         };
         assert_eq!(said(without_product), "variant");
-        let add_cut = |plan: &mut Plan| {
-            plan.faults.push(Fault {
-                when: Trigger::At(SimTime::ZERO),
-                lasts: SimTime::millis(1),
-                what: FaultKind::Link {
-                    clients: vec![0],
-                    nodes: vec![0],
-                    direction: Direction::Both,
-                    fault: LinkFault::Cut,
-                },
-            });
+        let cut = Fault {
+            when: Trigger::At(SimTime::ZERO),
+            lasts: SimTime::millis(1),
+            what: FaultKind::Link {
+                clients: vec![0],
+                nodes: vec![0],
+                direction: Direction::Both,
+                fault: LinkFault::Cut,
+            },
         };
-        let said = |change: &dyn Fn(&mut Plan)| {
-            let mut plan = Plan::default();
-            add_cut(&mut plan);
-            change(&mut plan);
-            lacks_plan(&plan).map(|why| why.split(':').next().unwrap_or_default().to_owned())
-        };
-        let of_groups = said(&|plan| plan.nodes.sentinels = Some(Sentinels::default()));
-        assert_eq!(of_groups.as_deref(), Some("nodes.sentinels"));
-        let of_cluster = said(&|plan| plan.nodes.cluster = Some(Cluster::default()));
-        assert_eq!(of_cluster.as_deref(), Some("nodes.cluster"));
-        assert_eq!(said(&|_| {}), None);
+        let of_group = said(|plan| {
+            plan.nodes.sentinels = Some(Sentinels::default());
+            plan.faults.push(cut.clone());
+        });
+        assert_eq!(of_group, "nodes.sentinels");
+        let of_cluster = said(|plan| {
+            plan.nodes.cluster = Some(Cluster::default());
+            plan.faults.push(cut.clone());
+        });
+        assert_eq!(of_cluster, "nodes.cluster");
+        assert_eq!(said(|plan| plan.faults.push(cut)), "");
     }
 
     #[test]

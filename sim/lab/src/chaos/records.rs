@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quorlock_core::owner::{ClientId, OwnerId};
 
-use super::message::{ClientReport, ConductorReply, HoldKind, WonName};
+use super::message::{ClientReport, ConductorReply, HoldKind, WonHold, WonName};
 use super::queue_log::QueueLog;
 use super::violation::Break;
 use super::waits::{WaitCounts, Waits};
@@ -87,6 +87,14 @@ impl Records {
         at.saturating_sub(self.began)
     }
 
+    /// Records that a client has lost a bystander. The first one counts.
+    fn lost_bystander(&mut self, client: u16, name: &str, at: u64) {
+        self.bereft.get_or_insert_with(|| Break {
+            after: Duration::from_nanos(at).as_secs_f64(),
+            story: format!("client {client} has lost {name}, which no fault concerns"),
+        });
+    }
+
     /// Handles a message of a process that arrived at `now`. Returns the answer, if the message has one.
     pub(super) fn hear(
         &mut self,
@@ -97,26 +105,17 @@ impl Records {
         let asked = now;
         let now = self.moment(now);
         match said {
-            ClientReport::Hello(_) => None,
+            ClientReport::Hello(_) => {}
             ClientReport::Ready => {
                 self.ready.insert(process.client);
-                None
             }
-            ClientReport::Won { .. } => {
-                self.won(process, &said);
-                None
-            }
-            ClientReport::Believed { hold, at } => {
-                let at = self.moment(at);
-                self.believed(process, hold, at);
-                None
-            }
+            ClientReport::Won(hold) => self.won(process, &hold),
+            ClientReport::Believed { hold, at } => self.believed(process, hold, self.moment(at)),
             ClientReport::Left { hold, at } => {
                 let at = self.moment(at);
                 self.left((process, hold), |_| at);
-                None
             }
-            ClientReport::Read { name, token, .. } => Some(self.read(name, token, now)),
+            ClientReport::Read { name, token, .. } => return Some(self.read(name, token, now)),
             ClientReport::Write {
                 hold,
                 name,
@@ -124,66 +123,44 @@ impl Records {
                 read_at,
                 count,
             } => {
-                let hold = self.hold_of(process, hold);
                 let accepted = self.write(name, token, count);
+                let is_known = token != 0;
                 self.history.writes.push(Written {
                     process,
-                    hold,
+                    hold: self.hold_of(process, hold),
                     name: NameId(name),
                     at: now,
-                    token: (token != 0).then_some(token),
-                    read_at: (token != 0).then_some(read_at),
+                    token: is_known.then_some(token),
+                    read_at: is_known.then_some(read_at),
                     accepted,
                 });
-                Some(match accepted {
+                return Some(match accepted {
                     Accepted::Yes => ConductorReply::Taken,
                     Accepted::No => ConductorReply::Refused,
-                })
-            }
-            ClientReport::Waited(wait) => {
-                self.waits.add(process, wait);
-                None
-            }
-            ClientReport::Bereft(name) => {
-                let client = process.client;
-                self.bereft.get_or_insert_with(|| Break {
-                    after: Duration::from_nanos(now).as_secs_f64(),
-                    story: format!("client {client} has lost {name}, which no fault concerns"),
                 });
-                None
             }
-            ClientReport::Now => Some(ConductorReply::Now { at: asked }),
+            ClientReport::Waited(wait) => self.waits.add(process, wait),
+            ClientReport::Bereft(name) => self.lost_bystander(process.client, &name, now),
+            ClientReport::Now => return Some(ConductorReply::Now { at: asked }),
             ClientReport::Failed(what) => {
                 self.last_failures.insert(process.client, what.clone());
                 *self.failures.entry(what).or_default() += 1;
-                None
             }
         }
+        None
     }
 
-    fn won(&mut self, process: Process, said: &ClientReport) {
-        let ClientReport::Won {
-            hold,
-            kind,
-            names,
-            owner,
-            invoked,
-            won,
-            access,
-            believed,
-        } = said
-        else {
-            return;
-        };
-        let (invoked, won) = (self.moment(*invoked), self.moment(*won));
-        let believed = believed.map(|at| self.moment(at));
+    fn won(&mut self, process: Process, said: &WonHold) {
+        let (invoked, won) = (self.moment(said.invoked), self.moment(said.won));
+        let believed = said.believed.map(|at| self.moment(at));
+        let access = said.access;
         let number = HoldId(self.history.holds);
         self.history.holds += 1;
         let mut entries = OpenHold::default();
-        for WonName { name, token } in names.iter().copied() {
+        for WonName { name, token } in said.names.iter().copied() {
             let name = NameId(name);
             // A lock without tokens has no terms, so its leaders are judged as holders of a lock.
-            if *kind == HoldKind::Leadership && token != 0 {
+            if said.kind == HoldKind::Leadership && token != 0 {
                 entries.reigns.push(self.history.reigns.len());
                 self.history.reigns.push(Reign {
                     hold: number,
@@ -205,11 +182,11 @@ impl Records {
                 entered: won,
                 believed,
                 left: u64::MAX,
-                access: *access,
+                access,
                 under: HoldId::NONE,
             });
             // A lock without tokens makes no promise about them.
-            if let Ok(owner) = owner.parse()
+            if let Ok(owner) = said.owner.parse()
                 && token != 0
             {
                 self.history.grants.push(Grant {
@@ -220,11 +197,11 @@ impl Records {
                     invoked,
                     won,
                     token,
-                    access: *access,
+                    access,
                 });
             }
         }
-        self.open.insert((process, *hold), entries);
+        self.open.insert((process, said.hold), entries);
     }
 
     /// Records a check that found a hold held.

@@ -176,11 +176,8 @@ async fn set_up(
         .chain(groups.iter().map(SentinelGroup::first_port))
         .collect();
     let sentinels: Vec<Vec<u16>> = groups.iter().map(SentinelGroup::sentinel_ports).collect();
-    let of_cluster = cluster
-        .as_ref()
-        .map(RedisCluster::ports)
-        .unwrap_or_default();
-    let of_cluster = of_cluster.to_vec();
+    let of_cluster = cluster.as_ref().map(RedisCluster::ports);
+    let of_cluster = of_cluster.unwrap_or_default().to_vec();
     let names = (0..lock_under_test::names(plan))
         .map(lock_under_test::name)
         .collect();
@@ -202,12 +199,7 @@ async fn set_up(
     };
     let reports = ReportServer::open(Records::new(clock::now(), names), introduction).await;
     let reports = Rc::new(reports.map_err(|error| error.to_string())?);
-    if are_queues_followed(plan) {
-        for (node, port) in (0u16..).zip(&servers) {
-            let followed = monitor::follow(node, *port, Rc::clone(&reports)).await;
-            followed.map_err(|error| error.to_string())?;
-        }
-    }
+    follow_queues(plan, &servers, &reports).await?;
     let preload = preload.filter(|_| sets_clocks_of_clients(plan));
     let seats: std::io::Result<Vec<ClientSlot>> = (0..plan.clients)
         .map(|client| ClientSlot::start(client, reports.port(), preload.as_ref(), beside.as_ref()))
@@ -227,6 +219,21 @@ async fn set_up(
         effects: RefCell::new(Effects::default()),
         footprints: RefCell::default(),
     })
+}
+
+/// Follows the queues of fair locks on the servers, if the servers report them.
+async fn follow_queues(
+    plan: &Plan,
+    servers: &[u16],
+    reports: &Rc<ReportServer>,
+) -> Result<(), String> {
+    if are_queues_followed(plan) {
+        for (node, port) in (0u16..).zip(servers) {
+            let followed = monitor::follow(node, *port, Rc::clone(reports)).await;
+            followed.map_err(|error| error.to_string())?;
+        }
+    }
+    Ok(())
 }
 
 async fn observe(
@@ -290,24 +297,7 @@ async fn end(plan: &Plan, stage: &Testbed) -> Result<Observed, String> {
     stage.heal().await?;
     let mut complaints = stage.footprints.borrow().grown();
     let most = stage.footprints.borrow().most();
-    // Sent repeatedly, because a process that was started last may not be connected yet.
-    let has_ended = async || {
-        for client in 0..plan.clients {
-            stage.reports.tell(client, ConductorReply::Stop);
-        }
-        (stage.reports.present() == 0).then_some(())
-    };
-    if clock::wait_for(BOUND, has_ended).await.is_none() {
-        complaints.push(format!("{} clients did not end", stage.reports.present()));
-    }
-    for seat in &stage.seats {
-        let mut seat = seat.lock().await;
-        let output = seat.output();
-        if !output.is_empty() {
-            complaints.push(output.chars().take(300).collect());
-        }
-        seat.kill().await;
-    }
+    end_clients(plan, stage, &mut complaints).await;
     look_for_leftovers(plan, stage).await;
     for node in &stage.nodes {
         node.lock().await.end().await;
@@ -349,6 +339,28 @@ async fn end(plan: &Plan, stage: &Testbed) -> Result<Observed, String> {
         most_descriptors: most.descriptors,
         ..Observed::of(&history, run_began)
     })
+}
+
+/// Ends all clients. Adds what they printed, and whether some did not end by themselves.
+async fn end_clients(plan: &Plan, stage: &Testbed, complaints: &mut Vec<String>) {
+    // Sent repeatedly, because a process that was started last may not be connected yet.
+    let has_ended = async || {
+        for client in 0..plan.clients {
+            stage.reports.tell(client, ConductorReply::Stop);
+        }
+        (stage.reports.present() == 0).then_some(())
+    };
+    if clock::wait_for(BOUND, has_ended).await.is_none() {
+        complaints.push(format!("{} clients did not end", stage.reports.present()));
+    }
+    for seat in &stage.seats {
+        let mut seat = seat.lock().await;
+        let output = seat.output();
+        if !output.is_empty() {
+            complaints.push(output.chars().take(300).collect());
+        }
+        seat.kill().await;
+    }
 }
 
 /// Checks that no claim is left one lease after the last client has ended, plus the margin by which nodes keep claims

@@ -16,7 +16,7 @@ use super::bystanders::Bystanders;
 use super::clock;
 use super::lateness::Lateness;
 use super::lock_under_test::{self, Guard, LockRequest, LockUnderTest, NotAcquired, QueueOrder};
-use super::message::{ClientReport, ConductorReply, HoldKind, WonName, WorkerSettings};
+use super::message::{ClientReport, ConductorReply, HoldKind, WonHold, WonName, WorkerSettings};
 use super::waits::{BoundedWait, WaitEnd};
 use quorlock_sim_plan::draw::{Draw, Purpose};
 use quorlock_sim_plan::time::SimTime;
@@ -261,7 +261,7 @@ impl Worker {
         let asked = clock::now();
         let believed = guard.is_held().then_some(asked);
         let names = guard.tokens(&wanted);
-        let said = ClientReport::Won {
+        let said = ClientReport::Won(WonHold {
             hold,
             kind: wanted.kind,
             names: names.clone(),
@@ -273,7 +273,7 @@ impl Worker {
             won,
             access: wanted.access,
             believed,
-        };
+        });
         self.counter.say(&said).await.ok()?;
         let won = Won { guard, hold, names };
         if believed.is_some() {

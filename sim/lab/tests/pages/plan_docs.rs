@@ -52,6 +52,24 @@ fn fault_fields(plan: &Table, found: &mut BTreeMap<String, BTreeSet<String>>) {
     }
 }
 
+fn every_field_of_work() -> Workload {
+    Workload {
+        kind: WorkloadKind::TryStorm,
+        names: 1,
+        lease: SimTime::secs(1),
+        watchdog: Watchdog::On,
+        max_hold: Some(SimTime::ZERO),
+        longer: 1,
+        hold_min: SimTime::ZERO,
+        hold_max: SimTime::ZERO,
+        think_min: SimTime::ZERO,
+        think_max: SimTime::ZERO,
+        poll_cap: SimTime::secs(1),
+        backoff_cap: SimTime::secs(1),
+        checks: 1,
+    }
+}
+
 /// Returns a plan in which every field is set. All fields are written out, so that a new field must be added here and
 /// on the page.
 fn every_field() -> Plan {
@@ -92,21 +110,7 @@ fn every_field() -> Plan {
             restarts: AssertedRestarts::KeepEverything,
             margin: Some(SimTime::ZERO),
         },
-        workload: Workload {
-            kind: WorkloadKind::TryStorm,
-            names: 1,
-            lease: SimTime::secs(1),
-            watchdog: Watchdog::On,
-            max_hold: Some(SimTime::ZERO),
-            longer: 1,
-            hold_min: SimTime::ZERO,
-            hold_max: SimTime::ZERO,
-            think_min: SimTime::ZERO,
-            think_max: SimTime::ZERO,
-            poll_cap: SimTime::secs(1),
-            backoff_cap: SimTime::secs(1),
-            checks: 1,
-        },
+        workload: every_field_of_work(),
         faults: Vec::new(),
         // Outages exist only in property tests of users. They are drawn, not written by hand.
         outages: Vec::new(),

@@ -157,68 +157,78 @@ fn another_process_tells_the_same_story_of_a_cluster() {
     assert_eq!(told["trace"], format!("{:016x}", here.trace));
 }
 
+const CLUSTER: &str = "nodes = { count = 3, replicas = 1, cluster = {} }";
+
+/// Checks that each plan is refused, with what is said first.
+fn are_refused(plans: &[(&str, &str)]) {
+    for (text, place) in plans {
+        let plan: Plan = toml::from_str(&format!("lane = 'turmoil'\n{text}")).expect("a plan");
+        let error = quorlock_sim_plan::check(&plan).expect_err(text).to_string();
+        assert!(error.starts_with(place), "{text}: {error}");
+    }
+}
+
 #[test]
 fn what_no_cluster_can_be_is_refused_with_its_place() {
-    let cluster = "nodes = { count = 3, replicas = 1, cluster = {} }";
-    let fault = |fault: &str| {
-        format!("lock = 'single'\n{cluster}\nfaults = [{{ at = '1s', node = 0, {fault} }}]")
-    };
-    for (text, place) in [
+    are_refused(&[
         (
-            "nodes = { count = 3, cluster = {} }".to_owned(),
+            "nodes = { count = 3, cluster = {} }",
             "nodes.cluster: a cluster has no replica",
         ),
         (
-            "nodes = { count = 2, replicas = 1, cluster = {} }".to_owned(),
+            "nodes = { count = 2, replicas = 1, cluster = {} }",
             "nodes.count: 2 is not enough",
         ),
         (
-            format!("lock = 'multi'\n{cluster}"),
+            &format!("lock = 'multi'\n{CLUSTER}"),
             "lock: a cluster is one node",
         ),
         (
-            "nodes = { count = 3, replicas = 1, cluster = { node_timeout = '1ms' } }".to_owned(),
+            "nodes = { count = 3, replicas = 1, cluster = { node_timeout = '1ms' } }",
             "nodes.cluster.node_timeout: 1ms is too short",
         ),
         (
-            "nodes = { count = 3, replicas = 1, cluster = {}, sentinels = {} }".to_owned(),
+            "nodes = { count = 3, replicas = 1, cluster = {}, sentinels = {} }",
             "nodes.cluster: a cluster elects its primaries by itself",
         ),
         (
-            fault("kind = 'migrate-slot', name = 0, to = 3, lasts = '1ms'"),
+            "variant = 'unheard-moved'",
+            "variant: unheard-moved has a flaw in the way to a cluster",
+        ),
+    ]);
+}
+
+#[test]
+fn faults_that_no_cluster_has_are_refused_with_their_place() {
+    let fault = |fault: &str| {
+        format!("lock = 'single'\n{CLUSTER}\nfaults = [{{ at = '1s', node = 0, {fault} }}]")
+    };
+    are_refused(&[
+        (
+            &fault("kind = 'migrate-slot', name = 0, to = 3, lasts = '1ms'"),
             "faults[0].to: there is no node 3",
         ),
         (
-            fault("kind = 'migrate-slot', name = 9, to = 1, lasts = '1ms'"),
+            &fault("kind = 'migrate-slot', name = 9, to = 1, lasts = '1ms'"),
             "faults[0].name: there is no name 9",
         ),
         (
-            fault("kind = 'migrate-slot', name = 0, to = 1, lasts = '1ms', gap = '2ms'"),
+            &fault("kind = 'migrate-slot', name = 0, to = 1, lasts = '1ms', gap = '2ms'"),
             "faults[0].gap: 2ms is more than 1ms",
         ),
         (
-            fault("kind = 'sentinel-failover'"),
+            &fault("kind = 'sentinel-failover'"),
             "faults[0].kind: a cluster has no sentinels",
         ),
         (
-            fault("kind = 'isolate-primary', clients = [], sentinels = [0], lasts = '1ms'"),
+            &fault("kind = 'isolate-primary', clients = [], sentinels = [0], lasts = '1ms'"),
             "faults[0].sentinels: a cluster has no sentinels",
         ),
         (
-            "faults = [{ at = '1s', node = 0, kind = 'cluster-failover' }]".to_owned(),
+            "faults = [{ at = '1s', node = 0, kind = 'cluster-failover' }]",
             "faults[0].kind: there is no cluster",
         ),
-        (
-            "variant = 'unheard-moved'".to_owned(),
-            "variant: unheard-moved has a flaw in the way to a cluster",
-        ),
-    ] {
-        let plan: Plan = toml::from_str(&format!("lane = 'turmoil'\n{text}")).expect("a plan");
-        let error = quorlock_sim_plan::check(&plan)
-            .expect_err(&text)
-            .to_string();
-        assert!(error.starts_with(place), "{text}: {error}");
-    }
+    ]);
 }
 
 #[test]

@@ -42,6 +42,35 @@ fn near() -> Network {
     }
 }
 
+/// A plan in which clients compete without a pause.
+fn greedy(
+    network: &Network,
+    (nodes, clients): (u16, u16),
+    of_million: u32,
+    free_within: SimTime,
+) -> Plan {
+    let duration = SimTime::secs(5);
+    Plan {
+        clients,
+        duration,
+        network: network.clone(),
+        lock: LockKind::Redlock,
+        nodes: Nodes {
+            count: nodes,
+            ..Nodes::default()
+        },
+        workload: Workload {
+            kind: WorkloadKind::Greedy,
+            hold_min: SimTime::millis(5),
+            hold_max: SimTime::millis(5),
+            ..Workload::default()
+        },
+        faults: lossy(clients, nodes, of_million, duration),
+        free_within: Some(free_within),
+        ..Plan::default()
+    }
+}
+
 fn measure(
     network: &Network,
     (nodes, clients): (u16, u16),
@@ -51,26 +80,9 @@ fn measure(
     let (mut idle, mut holds, mut commands) = (Vec::new(), 0, 0);
     let mut least_share = f64::INFINITY;
     for seed in 0..6 {
-        let duration = SimTime::secs(5);
         let plan = Plan {
             seed,
-            clients,
-            duration,
-            network: network.clone(),
-            lock: LockKind::Redlock,
-            nodes: Nodes {
-                count: nodes,
-                ..Nodes::default()
-            },
-            workload: Workload {
-                kind: WorkloadKind::Greedy,
-                hold_min: SimTime::millis(5),
-                hold_max: SimTime::millis(5),
-                ..Workload::default()
-            },
-            faults: lossy(clients, nodes, of_million, duration),
-            free_within: Some(free_within),
-            ..Plan::default()
+            ..greedy(network, (nodes, clients), of_million, free_within)
         };
         let run = run(&Rc::new(plan));
         assert!(

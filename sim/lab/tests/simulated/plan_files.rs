@@ -9,11 +9,21 @@ fn read(text: &str) -> Result<Plan, String> {
     parse(Path::new("x.toml"), text).map_err(|error| error.to_string())
 }
 
+const FLUSH: &str = "[[faults]]\nkind = \"flush\"\nat = \"1s\"\n";
+
+/// Checks what is told of each text, with its line and column.
+fn are_told(wrong: &[(&str, &str)]) {
+    let other = wrong.iter().filter_map(|(text, told)| {
+        let error = read(text).err().unwrap_or_default();
+        (error != format!("x.toml:{told}")).then(|| (text.to_string(), error))
+    });
+    let other: Vec<_> = other.collect();
+    assert!(other.is_empty(), "{other:#?}");
+}
+
 #[test]
 fn what_is_wrong_with_a_plan_is_told_with_its_line_and_column_and_what_to_do() {
-    let flush = "[[faults]]\nkind = \"flush\"\nat = \"1s\"\n";
-    let mut wrong = Vec::new();
-    for (text, told) in [
+    are_told(&[
         (
             "clients = \n",
             "1:11: string values must be quoted, expected literal string",
@@ -35,28 +45,38 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line_and_column_and_what_to_do() {
         ),
         ("\nclients = 0", "2:1: clients: 0 is not between 1 and 60"),
         (
-            &format!("{flush}node = 9"),
+            "not_demanded = [\"fencing\", \"fencing\"]",
+            "1:1: not_demanded: fencing is named twice",
+        ),
+    ]);
+}
+
+#[test]
+fn what_is_wrong_with_a_fault_is_told_with_its_field() {
+    are_told(&[
+        (
+            &format!("{FLUSH}node = 9"),
             "4:1: faults[0].node: there is no node 9, only 5",
         ),
-        (flush, "1:1: a fault of kind `flush` needs the field `node`"),
+        (FLUSH, "1:1: a fault of kind `flush` needs the field `node`"),
         (
-            &format!("{flush}node = 0\nevery = \"190ms\""),
+            &format!("{FLUSH}node = 0\nevery = \"190ms\""),
             "1:1: a fault that repeats needs the field `times` or `until`",
         ),
         (
-            &format!("{flush}node = 0\nevery = \"10us\"\ntimes = 3"),
+            &format!("{FLUSH}node = 0\nevery = \"10us\"\ntimes = 3"),
             "5:1: faults[0].every: 10us is too short: it must be at least 1ms",
         ),
         (
-            &format!("{flush}node = 0\nevery = \"10ms\"\ntimes = 0"),
+            &format!("{FLUSH}node = 0\nevery = \"10ms\"\ntimes = 0"),
             "6:1: faults[0].times: 0 is not between 1 and 10000",
         ),
         (
-            &format!("{flush}node = 0\nevery = \"10ms\"\nuntil = \"1s\""),
+            &format!("{FLUSH}node = 0\nevery = \"10ms\"\nuntil = \"1s\""),
             "6:1: faults[0].until: 1s is not after 1s, the first time",
         ),
         (
-            &format!("{flush}node = 0\nevery = \"300ms\"\ntimes = 5"),
+            &format!("{FLUSH}node = 0\nevery = \"300ms\"\ntimes = 5"),
             "3:1: faults[0].at: it ends at 2.2s, beyond the run (2s)",
         ),
         (
@@ -67,6 +87,24 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line_and_column_and_what_to_do() {
             "[[faults]]\nkind = \"pause-client\"\nclient = \"holder\"\nat = \"1s\"\nlasts = \"1.1s\"",
             "4:1: faults[0].at: it would last beyond the run (2s), whenever it begins",
         ),
+        (
+            "[[faults]]\nkind = \"node-step\"\nat = \"1s\"\nnode = 0\nreplica = 0\nby = \"1s\"",
+            "5:1: faults[0].replica: there is no replica 0, only 0",
+        ),
+        (
+            "[[faults]]\nkind = \"cut\"\nat = \"1s\"\nlasts = \"1s\"\nclients = [0, 0]",
+            "1:1: faults[0].client: client 0 is named twice",
+        ),
+        (
+            "[[faults]]\nkind = \"cut\"\nat = \"1s\"\nlasts = \"1s\"\nnodes = []",
+            "1:1: nodes: the list is empty: leave `nodes` out to name all nodes",
+        ),
+    ]);
+}
+
+#[test]
+fn what_is_wrong_with_a_trigger_or_a_lane_is_told_with_what_to_do() {
+    are_told(&[
         (
             "[[faults]]\nkind = \"flush\"\nnode = 0\nafter = { message = \"renew\", to = \"node 7\" }",
             "4:1: faults[0].after: there is no node 7, only 5",
@@ -85,18 +123,6 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line_and_column_and_what_to_do() {
             "6:1: faults[0].after: what is lost is written before it, so its time must be known: set only at, or at and every",
         ),
         (
-            "[[faults]]\nkind = \"node-step\"\nat = \"1s\"\nnode = 0\nreplica = 0\nby = \"1s\"",
-            "5:1: faults[0].replica: there is no replica 0, only 0",
-        ),
-        (
-            "[[faults]]\nkind = \"cut\"\nat = \"1s\"\nlasts = \"1s\"\nclients = [0, 0]",
-            "1:1: faults[0].client: client 0 is named twice",
-        ),
-        (
-            "[[faults]]\nkind = \"cut\"\nat = \"1s\"\nlasts = \"1s\"\nnodes = []",
-            "1:1: nodes: the list is empty: leave `nodes` out to name all nodes",
-        ),
-        (
             "lane = \"turmoil\"\n[[faults]]\nkind = \"stop-inside\"\nat = \"1s\"\nlasts = \"1ms\"\nclient = 0\nnth = 1",
             "2:1: faults[0]: the lane turmoil has no faults of kind stop-inside: its network only continues after every \
              client has ended its step; use the lane fast",
@@ -106,12 +132,14 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line_and_column_and_what_to_do() {
             "2:1: faults[0]: the lane turmoil does not read what nodes answer; set from = \"client\" in after, or use \
              the lane fast",
         ),
+    ]);
+}
+
+#[test]
+fn what_is_wrong_with_defaults_and_names_of_faults_is_told() {
+    are_told(&[
         (
-            "not_demanded = [\"fencing\", \"fencing\"]",
-            "1:1: not_demanded: fencing is named twice",
-        ),
-        (
-            &format!("{flush}node = 0\nid = \"a\"\n{flush}node = 1\nid = \"a\""),
+            &format!("{FLUSH}node = 0\nid = \"a\"\n{FLUSH}node = 1\nid = \"a\""),
             "10:1: another fault has the `id` \"a\": give each its own",
         ),
         (
@@ -123,16 +151,10 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line_and_column_and_what_to_do() {
             "2:1: the defaults of a kind are a table: write [defaults.flush]",
         ),
         (
-            &format!("[defaults.flush]\nlasts = \"1s\"\n{flush}node = 0"),
+            &format!("[defaults.flush]\nlasts = \"1s\"\n{FLUSH}node = 0"),
             "3:1: a fault of kind `flush` has no field `lasts`",
         ),
-    ] {
-        let error = read(text).err().unwrap_or_default();
-        if error != format!("x.toml:{told}") {
-            wrong.push((text.to_owned(), error));
-        }
-    }
-    assert!(wrong.is_empty(), "{wrong:#?}");
+    ]);
 }
 
 #[test]

@@ -81,6 +81,41 @@ fn the_bar_of_a_stop_stands_where_the_pause_is_drawn() {
     }
 }
 
+fn says_how_to_repeat_it(message: &str, (file, page): (&Path, &Path), seed: u64) {
+    let lines: Vec<&str> = message.lines().rev().take(3).collect();
+    assert_eq!(
+        lines[2],
+        format!(
+            "repeat it:     QUORLOCK_REPLAY={} cargo test -p shop -- --exact counter::raises",
+            file.display()
+        )
+    );
+    assert_eq!(lines[1], format!("look at it:    {}", page.display()));
+    assert_eq!(
+        lines[0],
+        format!(
+            "the whole run: QUORLOCK_SEED={seed} cargo test -p shop -- --exact counter::raises"
+        )
+    );
+    assert!(message.contains("reads, with token"), "{message}");
+}
+
+/// Checks the page of the failure.
+fn shows_what_was_stated(page: &Path, seed: u64) {
+    let page = fs::read_to_string(page).unwrap();
+    for shown in [
+        "no raise is lost",
+        "reads, with token",
+        "The property &quot;no raise is lost&quot; is broken",
+        // No client has called `ctx.name`.
+        "nodes have counter locked for client",
+        &format!("<dt>seed</dt><dd>{seed}</dd>"),
+        "QUORLOCK_REPLAY=",
+    ] {
+        assert!(page.contains(shown), "{shown}");
+    }
+}
+
 #[test]
 fn a_broken_property_is_shrunk_written_drawn_and_repeated() {
     let folder = folder("raises");
@@ -102,35 +137,8 @@ fn a_broken_property_is_shrunk_written_drawn_and_repeated() {
 
     let (file, page) = (violated.file().unwrap(), violated.page().unwrap());
     let seed = violated.seed();
-    let message = found.to_string();
-    let lines: Vec<&str> = message.lines().rev().take(3).collect();
-    assert_eq!(
-        lines[2],
-        format!(
-            "repeat it:     QUORLOCK_REPLAY={} cargo test -p shop -- --exact counter::raises",
-            file.display()
-        )
-    );
-    assert_eq!(lines[1], format!("look at it:    {}", page.display()));
-    assert_eq!(
-        lines[0],
-        format!(
-            "the whole run: QUORLOCK_SEED={seed} cargo test -p shop -- --exact counter::raises"
-        )
-    );
-    assert!(message.contains("reads, with token"), "{message}");
-    let page = fs::read_to_string(page).unwrap();
-    for shown in [
-        "no raise is lost",
-        "reads, with token",
-        "The property &quot;no raise is lost&quot; is broken",
-        // No client has called `ctx.name`.
-        "nodes have counter locked for client",
-        &format!("<dt>seed</dt><dd>{seed}</dd>"),
-        "QUORLOCK_REPLAY=",
-    ] {
-        assert!(page.contains(shown), "{shown}");
-    }
+    says_how_to_repeat_it(&found.to_string(), (file, page), seed);
+    shows_what_was_stated(page, seed);
 
     let again = test.replay(file, raise).unwrap_err();
     let again = again.violated().unwrap();

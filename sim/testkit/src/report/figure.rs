@@ -166,6 +166,13 @@ fn axis(out: &mut String, scene: &Scene) {
     out.push_str("</g>\n");
 }
 
+fn title(item: &Item) -> String {
+    match item.title.as_str() {
+        "" => String::new(),
+        text => format!("<title>{}</title>", escaped(text)),
+    }
+}
+
 struct Canvas<'a> {
     scene: &'a Scene,
     used: Use,
@@ -185,11 +192,7 @@ impl Canvas<'_> {
     }
 
     fn item(&self, out: &mut String, labels: &mut String, item: &Item) {
-        let class = &item.class;
-        let title = match item.title.as_str() {
-            "" => String::new(),
-            text => format!("<title>{}</title>", escaped(text)),
-        };
+        let (class, title) = (&item.class, title(item));
         match &item.shape {
             Shape::Bar {
                 from,
@@ -197,10 +200,7 @@ impl Canvas<'_> {
                 top,
                 height,
                 label,
-            } => {
-                if self.is_left_out(*from, *until) {
-                    return;
-                }
+            } if !self.is_left_out(*from, *until) => {
                 let x = self.x(*from);
                 let width = (self.x(*until) - x).max(1.5);
                 put!(
@@ -219,22 +219,16 @@ impl Canvas<'_> {
                 top,
                 bottom,
                 is_lost,
-            } => {
-                if self.is_left_out(*from, *until) {
-                    return;
-                }
-                let bottom = if *is_lost {
-                    (top + bottom) / 2.0
-                } else {
-                    *bottom
+            } if !self.is_left_out(*from, *until) => {
+                let (lost, bottom) = match is_lost {
+                    true => (" lost", (top + bottom) / 2.0),
+                    false => ("", *bottom),
                 };
-                let lost = if *is_lost { " lost" } else { "" };
+                let (x1, x2) = (self.x(*from), self.x(*until));
                 put!(
                     out,
                     "<line class=\"{class}{lost}\" data-a=\"{from}\" data-b=\"{until}\" \
-                     x1=\"{:.1}\" y1=\"{top}\" x2=\"{:.1}\" y2=\"{bottom}\">{title}</line>\n",
-                    self.x(*from),
-                    self.x(*until)
+                     x1=\"{x1:.1}\" y1=\"{top}\" x2=\"{x2:.1}\" y2=\"{bottom}\">{title}</line>\n"
                 );
             }
             Shape::Moment { at, top, bottom } => {
@@ -245,19 +239,17 @@ impl Canvas<'_> {
                      y1=\"{top}\" x2=\"{x:.1}\" y2=\"{bottom}\">{title}</line>\n"
                 );
             }
-            Shape::Mark { at, y, glyph } => {
-                if self.is_left_out(*at, *at) {
-                    return;
-                }
-                let x = self.x(*at);
+            Shape::Mark { at, y, glyph } if !self.is_left_out(*at, *at) => {
+                let (x, y) = (self.x(*at), y + 4.0);
                 put!(
                     out,
-                    "<text class=\"mark {class}\" data-a=\"{at}\" x=\"{x:.1}\" y=\"{}\">{glyph}\
-                     {title}</text>\n",
-                    y + 4.0
+                    "<text class=\"mark {class}\" data-a=\"{at}\" x=\"{x:.1}\" y=\"{y}\">{glyph}\
+                     {title}</text>\n"
                 );
             }
             Shape::Steps { points } => self.steps(out, class, points, &title),
+            // Outside of the view.
+            Shape::Bar { .. } | Shape::Arrow { .. } | Shape::Mark { .. } => {}
         }
     }
 

@@ -20,7 +20,7 @@ fn records() -> Records {
 
 /// Records a hold of the first name, from when it was won to the last check that found it held.
 fn hold(records: &mut Records, client: u16, token: u64, (won, believed, left): (u64, u64, u64)) {
-    let said = ClientReport::Won {
+    let said = ClientReport::Won(WonHold {
         hold: 1,
         kind: HoldKind::Lock,
         names: vec![WonName { name: 0, token }],
@@ -29,7 +29,7 @@ fn hold(records: &mut Records, client: u16, token: u64, (won, believed, left): (
         won: BEGAN + won,
         access: Access::Alone,
         believed: Some(BEGAN + won),
-    };
+    });
     records.hear(process(client), said, BEGAN + won);
     let believed = ClientReport::Believed {
         hold: 1,
@@ -107,15 +107,17 @@ fn tokens_that_repeat_or_go_back_are_noticed() {
 #[test]
 fn a_write_that_replaces_what_was_not_read_is_noticed_and_counted() {
     let mut records = records();
-    let won = |client: u16, token: u64| ClientReport::Won {
-        hold: 1,
-        kind: HoldKind::Lock,
-        names: vec![WonName { name: 0, token }],
-        owner: format!("00000000-0000-4000-8000-0000000000{client:02}:1"),
-        invoked: BEGAN,
-        won: BEGAN + token,
-        access: Access::Alone,
-        believed: None,
+    let won = |client: u16, token: u64| {
+        ClientReport::Won(WonHold {
+            hold: 1,
+            kind: HoldKind::Lock,
+            names: vec![WonName { name: 0, token }],
+            owner: format!("00000000-0000-4000-8000-0000000000{client:02}:1"),
+            invoked: BEGAN,
+            won: BEGAN + token,
+            access: Access::Alone,
+            believed: None,
+        })
     };
     for client in [0, 1] {
         records.hear(process(client), won(client, 5), BEGAN + 10);
@@ -162,7 +164,7 @@ fn the_store_refuses_a_token_smaller_than_it_has_seen() {
 #[test]
 fn a_process_that_is_gone_is_inside_no_more_and_a_fault_counts_while_one_is() {
     let mut records = records();
-    let won = ClientReport::Won {
+    let won = ClientReport::Won(WonHold {
         hold: 1,
         kind: HoldKind::Lock,
         names: vec![WonName { name: 1, token: 0 }],
@@ -171,7 +173,7 @@ fn a_process_that_is_gone_is_inside_no_more_and_a_fault_counts_while_one_is() {
         won: BEGAN + 10,
         access: Access::Alone,
         believed: Some(BEGAN + 10),
-    };
+    });
     records.hear(process(3), won, BEGAN + 10);
     assert_eq!(
         (records.holder(None), records.holder(Some(0))),
@@ -200,7 +202,7 @@ fn held(
     (won, left): (u64, u64),
 ) {
     let names = names.iter();
-    let said = ClientReport::Won {
+    let said = ClientReport::Won(WonHold {
         hold: 1,
         kind,
         names: names
@@ -214,7 +216,7 @@ fn held(
         won: BEGAN + won,
         access,
         believed: Some(BEGAN + won),
-    };
+    });
     records.hear(process(client), said, BEGAN + won);
     let at = BEGAN + left;
     records.hear(process(client), ClientReport::Believed { hold: 1, at }, at);
@@ -268,7 +270,7 @@ fn a_leader_without_terms_is_judged_by_exclusion_alone() {
 #[test]
 fn a_fault_strikes_a_leader_until_its_process_is_gone() {
     let mut records = records();
-    let said = ClientReport::Won {
+    let said = ClientReport::Won(WonHold {
         hold: 1,
         kind: HoldKind::Leadership,
         names: vec![WonName { name: 1, token: 7 }],
@@ -277,7 +279,7 @@ fn a_fault_strikes_a_leader_until_its_process_is_gone() {
         won: BEGAN + 10,
         access: Access::Alone,
         believed: Some(BEGAN + 10),
-    };
+    });
     records.hear(process(3), said, BEGAN + 10);
     assert_eq!(records.holder(Some(1)), Some(3));
     records.began(0, None, BEGAN + 20);

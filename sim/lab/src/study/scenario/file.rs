@@ -97,6 +97,20 @@ struct CaseHeader {
     figure: Option<Figure>,
 }
 
+impl CaseHeader {
+    /// Returns what is expected of the case, or why its property does not fit.
+    fn expectation(&self) -> Result<Expect, &'static str> {
+        match (self.expect, self.property) {
+            (Word::Holds, None) if self.beside.is_empty() => Ok(Expect::Holds),
+            (Word::Holds, _) => Err("a case that holds breaks no property: leave it out"),
+            (Word::Breaks, Some(property)) => Ok(Expect::Breaks(property, self.beside.clone())),
+            (Word::Breaks, None) => {
+                Err("which property breaks? For example property = \"exclusion\"")
+            }
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Word {
@@ -198,27 +212,21 @@ impl<'a> Reading<'a> {
         let changes = part.remove("plan").map(Spanned::into_inner);
         let name = part.get("name").and_then(|name| word_of(name.get_ref()));
         let name = name.map(str::to_owned);
-        let told = |plan: &DocumentPart<'_>| {
-            let variant = plan
-                .get("variant")
-                .and_then(|variant| word_of(variant.get_ref()));
-            let name = name.as_deref().or(variant).unwrap_or("product");
-            format!("case {name:?}: ")
-        };
+        let name = name.as_deref();
         let places = part.clone();
-        let case = match changes {
+        match changes {
             Some(DeValue::Table(changes)) => {
-                let before = told(&plan);
+                let before = told(name, &plan);
                 let merged = document::merge(&mut plan, changes);
                 merged.map_err(|misfit| self.misfit(&before, misfit))?;
-                told(&plan)
             }
             Some(_) => {
                 let why = "`plan` is a table of what is different";
-                return Err(self.misfit(&told(&plan), Misfit::new(span, why)));
+                return Err(self.misfit(&told(name, &plan), Misfit::new(span, why)));
             }
-            None => told(&plan),
-        };
+            None => {}
+        }
+        let case = told(name, &plan);
         let own: CaseHeader =
             document::read(self.text, part).map_err(|error| self.wrong(&case, error))?;
         let (plan, table) =
@@ -236,22 +244,7 @@ impl<'a> Reading<'a> {
             let why = format!("{field}: {why}");
             self.misfit(&case, Misfit::new(key.unwrap_or(span.clone()), why))
         };
-        let expect = match (own.expect, own.property) {
-            (Word::Holds, None) if own.beside.is_empty() => Expect::Holds,
-            (Word::Holds, _) => {
-                return Err(refused(
-                    "property",
-                    "a case that holds breaks no property: leave it out",
-                ));
-            }
-            (Word::Breaks, Some(property)) => Expect::Breaks(property, own.beside.clone()),
-            (Word::Breaks, None) => {
-                return Err(refused(
-                    "property",
-                    "which property breaks? For example property = \"exclusion\"",
-                ));
-            }
-        };
+        let expect = own.expectation().map_err(|why| refused("property", why))?;
         let seeds = own.seeds.or(header.seeds).unwrap_or(SEEDS);
         if seeds == 0 {
             return Err(refused("seeds", "at least one is run"));
@@ -267,6 +260,14 @@ impl<'a> Reading<'a> {
             plan,
         })
     }
+}
+
+/// Returns how errors name a case: by its own name, or by its variant.
+fn told(name: Option<&str>, plan: &DocumentPart<'_>) -> String {
+    let variant = plan.get("variant");
+    let variant = variant.and_then(|variant| word_of(variant.get_ref()));
+    let name = name.or(variant).unwrap_or("product");
+    format!("case {name:?}: ")
 }
 
 #[cfg(test)]
@@ -322,76 +323,84 @@ mod tests {
         assert_eq!(case.plan.not_demanded, [Property::Fencing]);
     }
 
+    const FAULTS: &str = "[[faults]]\nid = \"a\"\nkind = \"flush\"\nat = \"1s\"\nnode = 0\n";
+
+    /// Checks what is said of each text of cases.
+    fn are_said(wrong: &[(&str, &str)]) {
+        let other = wrong.iter().filter_map(|(cases, told)| {
+            let error = text(cases).unwrap_err().to_string();
+            (error != format!("x.toml:{told}")).then(|| (cases.to_string(), error))
+        });
+        let other: Vec<_> = other.collect();
+        assert!(other.is_empty(), "{other:#?}");
+    }
+
     #[test]
     fn what_is_wrong_is_said_with_its_line_its_column_and_its_case() {
-        let faults = "[[faults]]\nid = \"a\"\nkind = \"flush\"\nat = \"1s\"\nnode = 0\n";
-        let of_list = |change: &str| {
-            format!("{faults}[[case]]\nexpect = \"holds\"\n[case.plan.faults]\n{change}")
-        };
-        let mut wrong = Vec::new();
-        for (cases, told) in [
+        are_said(&[
             (
-                String::new(),
+                "",
                 "1:1: a scenario has at least one case: add [[case]] with expect = \"holds\"",
             ),
             (
-                "[[case]]\nname = \"x\"\n".into(),
+                "[[case]]\nname = \"x\"\n",
                 "7:1: case \"x\": missing field `expect`",
             ),
             (
-                "[[case]]\nexpect = \"hold\"".into(),
+                "[[case]]\nexpect = \"hold\"",
                 "7:10: case \"product\": expect: unknown variant `hold`, expected `holds` or `breaks`; did you mean `holds`?",
             ),
             (
-                "[[case]]\nexpect = \"breaks\"".into(),
+                "[[case]]\nexpect = \"breaks\"",
                 "6:1: case \"product\": property: which property breaks? For example property = \"exclusion\"",
             ),
             (
-                "[[case]]\nexpect = \"holds\"\nproperty = \"usage\"".into(),
+                "[[case]]\nexpect = \"holds\"\nproperty = \"usage\"",
                 "8:1: case \"product\": property: a case that holds breaks no property: leave it out",
             ),
             (
-                "[[case]]\nexpect = \"holds\"\nseeds = 0".into(),
+                "[[case]]\nexpect = \"holds\"\nseeds = 0",
                 "8:1: case \"product\": seeds: at least one is run",
             ),
             (
-                "[[case]]\nexpect = \"holds\"\nplan = { variant = \"published\", clients = 0 }"
-                    .into(),
+                "[[case]]\nexpect = \"holds\"\nplan = { variant = \"published\", clients = 0 }",
                 "8:33: case \"published\": clients: 0 is not between 1 and 60",
             ),
             (
-                "[[case]]\nname = \"grey\"\nexpect = \"holds\"\nplan = { nodes = { cuont = 3 } }"
-                    .into(),
+                "[[case]]\nname = \"grey\"\nexpect = \"holds\"\nplan = { nodes = { cuont = 3 } }",
                 "9:20: case \"grey\": unknown field `cuont`, expected one of `count`, `persistence`, `replicas`, \
                  `replication_lag`, `wait`, `min_replicas`, `sentinels`, `cluster`; did you mean `count`?",
             ),
             (
-                "[[case]]\nexpect = \"holds\"\n[[case]]\nexpect = \"holds\"\n".into(),
+                "[[case]]\nexpect = \"holds\"\n[[case]]\nexpect = \"holds\"\n",
                 "8:1: another case is called \"product\": give each a `name` of its own",
             ),
+        ]);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_changed_list_is_said_with_its_place() {
+        let of_list = |change: &str| {
+            format!("{FAULTS}[[case]]\nexpect = \"holds\"\n[case.plan.faults]\n{change}")
+        };
+        are_said(&[
             (
-                of_list("remove = [\"b\"]"),
+                &of_list("remove = [\"b\"]"),
                 "14:11: case \"product\": there is no \"b\" in the list: use \"a\", or a number below 1",
             ),
             (
-                of_list("change = { 7 = { at = \"2s\" } }"),
+                &of_list("change = { 7 = { at = \"2s\" } }"),
                 "14:12: case \"product\": there is no \"7\" in the list: use \"a\", or a number below 1",
             ),
             (
-                of_list("drop = [\"a\"]"),
+                &of_list("drop = [\"a\"]"),
                 "14:1: case \"product\": a list has no `drop`: it is changed by `change`, `remove` and `add`, or \
                  replaced by a list",
             ),
             (
-                of_list("change.a.node = 7"),
+                &of_list("change.a.node = 7"),
                 "14:10: case \"product\": faults[0].node: there is no node 7, only 3",
             ),
-        ] {
-            let error = text(&cases).unwrap_err().to_string();
-            if error != format!("x.toml:{told}") {
-                wrong.push((cases, error));
-            }
-        }
-        assert!(wrong.is_empty(), "{wrong:#?}");
+        ]);
     }
 }

@@ -9,6 +9,7 @@ use super::figure::{Interval, Measured};
 use super::{Case, Expect};
 use crate::simulation::run;
 use quorlock_sim_check::check_one;
+use quorlock_sim_check::run::Run;
 use quorlock_sim_plan::fault::Fault;
 use quorlock_sim_plan::property::Property;
 use quorlock_sim_plan::{Lacks, Lane};
@@ -127,27 +128,17 @@ impl Case {
             let mut plan = self.plan.clone();
             plan.seed = seed;
             let run = run(&Rc::new(plan));
-            judged.runs += 1;
-            judged.grants += u64::from(run.history.holds);
-            judged.refusals += run.counters.refused;
             for (all, effects) in effects.iter_mut().zip(&run.effects) {
                 *all += u64::from(*effects);
             }
-            if let Some((figure, measured)) = self.figure.as_ref().zip(judged.measured.as_mut()) {
-                figure.of.count(&run, measured);
-            }
-            let mut is_found = false;
-            for property in Property::ALL {
-                if check_one(property, &run.history).is_none() {
-                    continue;
-                }
-                *judged.broken.entry(property).or_default() += 1;
-                let is_expected = self.expect.property() == Some(property);
-                is_found |= is_expected;
-                if !is_expected && !self.expect.allows(property) {
-                    unexpected = unexpected.or(Some((property, seed)));
-                }
-            }
+            let broken = self.count(&run, &mut judged);
+            let expected = self.expect.property();
+            let is_found = broken.iter().any(|property| expected == Some(*property));
+            let mut others = broken
+                .iter()
+                .filter(|property| expected != Some(**property));
+            let other = others.find(|property| !self.expect.allows(**property));
+            unexpected = unexpected.or(other.map(|property| (*property, seed)));
             if is_found {
                 judged.first = judged.first.or(Some(seed));
             }
@@ -162,6 +153,22 @@ impl Case {
         let effects: Vec<(Fault, u64)> = faults.into_iter().zip(effects).collect();
         judged.verdict = self.verdict(&judged, unexpected.map(|(property, _)| property), &effects);
         judged
+    }
+
+    /// Adds a run, and returns the properties that it broke.
+    fn count(&self, run: &Run, judged: &mut Judged) -> Vec<Property> {
+        judged.runs += 1;
+        judged.grants += u64::from(run.history.holds);
+        judged.refusals += run.counters.refused;
+        if let Some((figure, measured)) = self.figure.as_ref().zip(judged.measured.as_mut()) {
+            figure.of.count(run, measured);
+        }
+        let is_broken = |property: &Property| check_one(*property, &run.history).is_some();
+        let broken: Vec<Property> = Property::ALL.into_iter().filter(is_broken).collect();
+        for property in &broken {
+            *judged.broken.entry(*property).or_default() += 1;
+        }
+        broken
     }
 
     fn verdict(

@@ -76,7 +76,15 @@ fn matrix(name: &'static str) -> Results {
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("matrix");
     let _ = std::fs::remove_dir_all(&out);
     let folder = out.to_str().expect("a path");
-    let measured = ["run", "-q", "--profile", "dist", "-p", "quorlock-sim", "--"];
+    let measured = [
+        "run",
+        "-q",
+        "--profile",
+        "dist",
+        "-p",
+        "quorlock-sim-lab",
+        "--",
+    ];
     let arguments = ["matrix", "--runs", &runs, "--examples", "--out", folder];
     printed("cargo", &[&measured[..], &arguments].concat(), &[]);
     let text = std::fs::read_to_string(out.join("matrix.json")).expect("it was written");
@@ -144,6 +152,33 @@ fn short_table(table: &MatrixTable) -> String {
     text
 }
 
+/// Returns the variant that a line is about, and its row of the table.
+fn row_of(line: &str) -> Option<(String, String)> {
+    // A line is "V-A (a title), 4 ticks: holds in all of 7 states" or "...: breaks after 7 actions, 9 states".
+    let (id, rest) = line
+        .split_once(" (")
+        .filter(|(id, _)| id.ends_with(char::is_alphanumeric) || id.ends_with('+'))?;
+    let id = id
+        .rsplit(' ')
+        .next()
+        .unwrap_or(id)
+        .trim_start_matches('.')
+        .to_owned();
+    let (title, verdict) = rest.split_once("), ").filter(|_| id.starts_with("V-"))?;
+    let (ticks, verdict) = verdict.split_once(" ticks: ").expect("ticks");
+    let (verdict, states) = match verdict.strip_prefix("holds in all of ") {
+        Some(states) => ("holds".to_owned(), states.trim_end_matches(" states")),
+        None => {
+            let steps = verdict
+                .strip_prefix("breaks after ")
+                .and_then(|v| v.split_once(' '));
+            (format!("breaks, {} steps", steps.expect("steps").0), "")
+        }
+    };
+    let row = format!("| {id} | {title} | {ticks} | {verdict} | {states} |");
+    Some((id, row))
+}
+
 fn exhaustive(name: &'static str) -> Results {
     let arguments = [
         "test",
@@ -155,39 +190,7 @@ fn exhaustive(name: &'static str) -> Results {
         "--test-threads=1",
     ];
     let text = printed("cargo", &arguments, &[("QUORLOCK_FIGURES", "exhaustive")]);
-    let mut rows: Vec<(String, String)> = Vec::new();
-    for line in text.lines() {
-        // A line is "V-A (a title), 4 ticks: holds in all of 7 states" or "...: breaks after 7 actions, 9 states".
-        let Some((id, rest)) = line
-            .split_once(" (")
-            .filter(|(id, _)| id.ends_with(char::is_alphanumeric) || id.ends_with('+'))
-        else {
-            continue;
-        };
-        let id = id
-            .rsplit(' ')
-            .next()
-            .unwrap_or(id)
-            .trim_start_matches('.')
-            .to_owned();
-        let Some((title, verdict)) = rest.split_once("), ").filter(|_| id.starts_with("V-")) else {
-            continue;
-        };
-        let (ticks, verdict) = verdict.split_once(" ticks: ").expect("ticks");
-        let (verdict, states) = match verdict.strip_prefix("holds in all of ") {
-            Some(states) => ("holds".to_owned(), states.trim_end_matches(" states")),
-            None => {
-                let steps = verdict
-                    .strip_prefix("breaks after ")
-                    .and_then(|v| v.split_once(' '));
-                (format!("breaks, {} steps", steps.expect("steps").0), "")
-            }
-        };
-        rows.push((
-            id.clone(),
-            format!("| {id} | {title} | {ticks} | {verdict} | {states} |"),
-        ));
-    }
+    let mut rows: Vec<(String, String)> = text.lines().filter_map(row_of).collect();
     assert!(!rows.is_empty(), "{text}");
     rows.sort();
     let lines: Vec<String> = rows.iter().map(|(_, row)| row.clone()).collect();
@@ -260,7 +263,7 @@ fn speed(name: &'static str) -> Results {
         "--profile",
         "dist",
         "-p",
-        "quorlock-sim",
+        "quorlock-sim-lab",
         "--",
         "bench",
         "--seconds",
@@ -269,23 +272,9 @@ fn speed(name: &'static str) -> Results {
     ];
     let text = printed("cargo", &arguments, &[]);
     let value: Value = serde_json::from_str(text.trim()).expect("JSON");
-    let rate = |place: &str| {
-        thousands(
-            value
-                .pointer(place)
-                .and_then(Value::as_f64)
-                .unwrap_or(f64::NAN),
-        )
-    };
-    let share = |place: &str| {
-        format!(
-            "{:.2}",
-            value
-                .pointer(place)
-                .and_then(Value::as_f64)
-                .unwrap_or(f64::NAN)
-        )
-    };
+    let number = |place: &str| value.pointer(place).and_then(Value::as_f64);
+    let rate = |place: &str| thousands(number(place).unwrap_or(f64::NAN));
+    let share = |place: &str| format!("{:.2}", number(place).unwrap_or(f64::NAN));
     let rows = [
         (
             "node commands, reference workload (5 nodes, 3 clients, no faults, checkers on)",

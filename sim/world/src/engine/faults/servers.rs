@@ -33,56 +33,7 @@ pub(super) fn begin(
         id,
         until,
     };
-    let has_effect = match fault {
-        NodeFault::Pause => target.pause(world),
-        NodeFault::Crash if target.is_replica => replicas::crash(world, seat, node, id, until),
-        NodeFault::Crash => nodes::crash(world, node) && target.goes_down(world),
-        NodeFault::PowerLoss { .. } => nodes::lose_power(world, node) && target.goes_down(world),
-        NodeFault::Flush => target.flush(world),
-        NodeFault::Evict { name } => target.evict(world, *name),
-        NodeFault::Error { error } => target.refuse(world, *error),
-        NodeFault::RevokeKeys { name } => target.revoke(world, *name),
-        NodeFault::ForgetScripts => target.forget_scripts(world),
-        NodeFault::Rate { rate_ppm } => target.run_clock_at(world, *rate_ppm),
-        NodeFault::Step { by } => target.step_clock(world, *by),
-        NodeFault::SlowReplication { by, replica } => target.slow_down(world, *by, *replica),
-        NodeFault::Failover {
-            replica,
-            left_behind,
-        } => target.fail_over(world, *replica, left_behind),
-        NodeFault::Stall { nth } => target.stall(world, *nth),
-        NodeFault::FreeBacklog => nodes::free_backlog(world, node),
-        NodeFault::Misroute { clients, .. } => target.misroute(world, clients),
-        NodeFault::IsolatePrimary { clients, sentinels } => {
-            groups::isolate(world, seat, id, (clients, sentinels), until);
-            true
-        }
-        NodeFault::StaleSentinel { sentinel } => {
-            groups::make_stale(world, seat, id, *sentinel, until);
-            true
-        }
-        NodeFault::CrashSentinel { sentinel } => {
-            groups::crash_sentinel(world, seat, *sentinel, until)
-        }
-        NodeFault::PauseSentinel { sentinel } => {
-            groups::pause_sentinel(world, seat, *sentinel, until);
-            true
-        }
-        // The last three count as effective if a failover begins, or if they change anything.
-        NodeFault::SentinelFailover => {
-            elections::order(world, seat, id);
-            false
-        }
-        NodeFault::MigrateSlot { name, to, .. } => {
-            migration::begin(world, seat, (*name, Seat::new(*to)), id, until);
-            false
-        }
-        NodeFault::ClusterFailover { how } => {
-            handover::hand_over(world, seat, id, *how);
-            false
-        }
-    };
-    if has_effect {
+    if target.begin(world, fault) {
         world.blame(id);
     }
 }
@@ -98,6 +49,68 @@ struct Target {
 }
 
 impl Target {
+    fn begin(self, world: &mut World, fault: &NodeFault) -> bool {
+        match fault {
+            NodeFault::Pause => self.pause(world),
+            NodeFault::Crash if self.is_replica => {
+                replicas::crash(world, self.seat, self.node, self.id, self.until)
+            }
+            NodeFault::Crash => nodes::crash(world, self.node) && self.goes_down(world),
+            NodeFault::PowerLoss { .. } => {
+                nodes::lose_power(world, self.node) && self.goes_down(world)
+            }
+            NodeFault::Flush => self.flush(world),
+            NodeFault::Evict { name } => self.evict(world, *name),
+            NodeFault::Error { error } => self.refuse(world, *error),
+            NodeFault::RevokeKeys { name } => self.revoke(world, *name),
+            NodeFault::ForgetScripts => self.forget_scripts(world),
+            NodeFault::Rate { rate_ppm } => self.run_clock_at(world, *rate_ppm),
+            NodeFault::Step { by } => self.step_clock(world, *by),
+            NodeFault::SlowReplication { by, replica } => self.slow_down(world, *by, *replica),
+            NodeFault::Failover {
+                replica,
+                left_behind,
+            } => self.fail_over(world, *replica, left_behind),
+            NodeFault::Stall { nth } => self.stall(world, *nth),
+            NodeFault::FreeBacklog => nodes::free_backlog(world, self.node),
+            NodeFault::Misroute { clients, .. } => self.misroute(world, clients),
+            NodeFault::IsolatePrimary { clients, sentinels } => {
+                groups::isolate(world, self.seat, self.id, (clients, sentinels), self.until);
+                true
+            }
+            NodeFault::StaleSentinel { sentinel } => {
+                groups::make_stale(world, self.seat, self.id, *sentinel, self.until);
+                true
+            }
+            NodeFault::CrashSentinel { sentinel } => {
+                groups::crash_sentinel(world, self.seat, *sentinel, self.until)
+            }
+            NodeFault::PauseSentinel { sentinel } => {
+                groups::pause_sentinel(world, self.seat, *sentinel, self.until);
+                true
+            }
+            // The last three count as effective if a failover begins, or if they change anything.
+            NodeFault::SentinelFailover => {
+                elections::order(world, self.seat, self.id);
+                false
+            }
+            NodeFault::MigrateSlot { name, to, .. } => {
+                migration::begin(
+                    world,
+                    self.seat,
+                    (*name, Seat::new(*to)),
+                    self.id,
+                    self.until,
+                );
+                false
+            }
+            NodeFault::ClusterFailover { how } => {
+                handover::hand_over(world, self.seat, self.id, *how);
+                false
+            }
+        }
+    }
+
     fn pause(self, world: &mut World) -> bool {
         if self.is_replica {
             replicas::pause(world, self.node, self.until);
