@@ -5,14 +5,14 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
-#[cfg(not(unix))]
-use crate::elsewhere::Elsewhere;
 use crate::failure::Code;
 #[cfg(unix)]
 use crate::leader;
+#[cfg(not(unix))]
+use crate::not_unix::Elsewhere;
 #[cfg(unix)]
 use crate::run;
-use crate::{operate, pages};
+use crate::{manual, operate};
 
 /// Distributed locks on Redis for scripts, jobs and operators.
 ///
@@ -76,10 +76,10 @@ enum Command {
     Watch(operate::watch::Watch),
     #[command(after_help = "Example:
   quorlock completions bash >/etc/bash_completion.d/quorlock")]
-    Completions(pages::Completions),
+    Completions(manual::Completions),
     #[command(after_help = "Example:
   quorlock man --out /usr/local/share/man/man1")]
-    Man(pages::Man),
+    Man(manual::Man),
     /// Runs between `run` and the command, and ends the command in time.
     #[cfg(unix)]
     #[command(hide = true)]

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use quorlock::Locks;
 
 use crate::failure::{Failure, may_pass};
+use crate::messages::Voice;
 use crate::settings::Settings;
-use crate::voice::Voice;
 
 /// The pause before the second attempt. It doubles, up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(50);

@@ -12,6 +12,7 @@ use rustix::process::{Signal, getpid, kill_process};
 
 use crate::connect::{Patience, connect};
 use crate::failure::{Code, Failure};
+use crate::messages::Voice;
 use crate::run::guarded::{self, Guarded};
 use crate::run::held::{self, GroupThen, Work};
 use crate::run::holding::HoldThen;
@@ -23,7 +24,6 @@ use crate::run::timing::Timing;
 use crate::run::{close, now, unless_told};
 use crate::settings::{Reach, Settings};
 use crate::span::Span;
-use crate::voice::Voice;
 
 /// Run a command whenever this process leads, until this process is ended.
 ///

@@ -13,21 +13,21 @@
 
 mod cli;
 mod connect;
-#[cfg(any(not(unix), test))]
-mod elsewhere;
 mod failure;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzed;
 #[cfg(unix)]
 mod leader;
+mod manual;
+mod messages;
+#[cfg(any(not(unix), test))]
+mod not_unix;
 mod operate;
-mod pages;
 #[cfg(unix)]
 mod run;
 mod settings;
 mod span;
-mod voice;
 
 /// Runs the command line of this process.
 #[must_use]

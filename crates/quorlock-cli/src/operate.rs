@@ -14,8 +14,8 @@ use quorlock::Locks;
 
 use crate::connect::{Patience, connect};
 use crate::failure::{Code, Failure};
+use crate::messages::Voice;
 use crate::settings::{Reach, Settings};
-use crate::voice::Voice;
 
 /// Runs an operation with a client of the servers, and reports the reason if it fails.
 fn with_locks<F: Future<Output = Result<Code, Failure>>>(

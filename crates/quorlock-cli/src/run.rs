@@ -50,9 +50,9 @@ use self::tenure::Tenure as _;
 use self::timing::Timing;
 use crate::connect::{Patience, connect};
 use crate::failure::{Code, Failure};
+use crate::messages::Voice;
 use crate::settings::{Reach, Settings};
 use crate::span::Span;
-use crate::voice::Voice;
 
 /// Run a command while a lock is held, and end it in time if the lock is lost.
 ///

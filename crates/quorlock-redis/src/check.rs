@@ -10,7 +10,7 @@ use redis::Value;
 
 pub use self::connect_error::ConnectError;
 use crate::config::RedisConfig;
-use crate::doubt::{self, Doubt};
+use crate::doubtful_settings::{self, Doubt};
 use crate::info::Info;
 use crate::link::Connection;
 use crate::server::Server;
@@ -230,11 +230,13 @@ async fn look(
     for section in ["memory", "persistence", "replication", "cluster"] {
         info.add(&link.ask(target, redis::cmd("INFO").arg(section)).await?);
     }
-    let mut doubts = doubt::of_info(&info);
+    let mut doubts = doubtful_settings::of_info(&info);
     if info.field("cluster_enabled") == Some("1") {
         let mut coverage = redis::cmd("CONFIG");
         coverage.arg("GET").arg("cluster-require-full-coverage");
-        doubts.extend(doubt::of_coverage(&link.ask(target, &coverage).await?));
+        doubts.extend(doubtful_settings::of_coverage(
+            &link.ask(target, &coverage).await?,
+        ));
     }
     let channel = [prefix, b"quorlock"].concat();
     let channel = key::channel(&channel).to_bytes();

@@ -9,7 +9,7 @@ use redis::RedisConnectionInfo;
 use crate::address::{Scheme, hosts};
 use crate::connect::{Connect, Network};
 use crate::credentials::Credentials;
-use crate::doubt::Doubt;
+use crate::doubtful_settings::Doubt;
 use crate::security::Security;
 use crate::timer::LONGEST_SPAN;
 #[cfg(feature = "tls")]

@@ -4,7 +4,7 @@ use crc::{CRC_16_XMODEM, Crc};
 use quorlock_core::name::Name;
 use quorlock_core::slot::{Slot, UnfitName};
 
-use crate::{reserved, unfit};
+use crate::{reserved, unfit_names};
 
 /// Number of slots of a cluster.
 pub(crate) const SLOTS: u16 = 16_384;
@@ -53,7 +53,7 @@ pub(crate) fn of_name(name: &Name) -> Result<Slot, UnfitName> {
     } else {
         tag
     };
-    Err(unfit::scattered(name, instead))
+    Err(unfit_names::scattered(name, instead))
 }
 
 /// Returns the parts of a name that are valid text. The suggested replacement can therefore be typed, and is no longer

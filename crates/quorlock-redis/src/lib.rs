@@ -45,7 +45,7 @@ mod config;
 mod connect;
 mod connection;
 mod credentials;
-mod doubt;
+mod doubtful_settings;
 mod error;
 mod failure;
 #[cfg(any(test, fuzzing))]
@@ -74,7 +74,7 @@ mod timer;
 #[cfg(feature = "tls")]
 mod tls;
 mod transport;
-mod unfit;
+mod unfit_names;
 mod wait;
 
 pub use address::{AddressError, AddressProblem};
@@ -84,7 +84,7 @@ pub use connect::{ByteStream, Connect, Connecting, Endpoint, Network};
 pub use credentials::{Changing, Credentials, LoggingIn, Login, PasswordFile};
 #[cfg(feature = "redis-credentials")]
 pub use credentials::{RedisCredentialsProvider, StreamedCredentials};
-pub use doubt::Doubt;
+pub use doubtful_settings::Doubt;
 pub use failure::advice;
 /// The client of the `redis` crate that [`RedisTransport::from_redis_client`] takes. A new major version of that
 /// crate changes this type; nothing else of the crate is public here.

@@ -9,7 +9,7 @@ use crate::error;
 use crate::keyslot::{self, SLOTS};
 use crate::reserved;
 use crate::script::Home;
-use crate::unfit;
+use crate::unfit_names;
 
 /// The prefix of tags; a number follows.
 const WORD: &str = "quorlock-";
@@ -89,13 +89,13 @@ impl Tag {
             return Err(self.tagged(name, most));
         }
         if most < bytes.len() {
-            return Err(unfit::too_long(name, most));
+            return Err(unfit_names::too_long(name, most));
         }
         let word = reserved::LEASE.as_bytes();
         if bytes.windows(word.len()).any(|part| part == word)
             && let Some(kept) = reserved::kept_under(&self.key(name))
         {
-            return Err(unfit::reserved_behind_tag(name, kept));
+            return Err(unfit_names::reserved_behind_tag(name, kept));
         }
         Ok(())
     }
@@ -107,14 +107,14 @@ impl Tag {
             instead.push_str("lock");
         }
         if most < instead.len() {
-            return unfit::too_long(name, most);
+            return unfit_names::too_long(name, most);
         }
         let kept = reserved::kept_under(instead.as_bytes());
         match kept
             .or_else(|| reserved::kept_under(format!("{{{}}}:{instead}", self.text).as_bytes()))
         {
-            Some(kept) => unfit::reserved_behind_tag(name, kept),
-            None => unfit::tagged(name, instead),
+            Some(kept) => unfit_names::reserved_behind_tag(name, kept),
+            None => unfit_names::tagged(name, instead),
         }
     }
 

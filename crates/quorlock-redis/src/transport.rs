@@ -30,7 +30,7 @@ use crate::tag::Tag;
 use crate::target::Target;
 use crate::timer::{self, Clocks, Instant};
 use crate::wait::{self, Wait};
-use crate::{error, key, reserved, script, unfit};
+use crate::{error, key, reserved, script, unfit_names};
 
 /// The maximum number of other servers that a refused request is sent to. Without it, two nodes that each name the other
 /// one as the owner of a slot would send the request back and forth until its time-out.
@@ -308,7 +308,7 @@ impl Inner {
     fn slot(&self, name: &Name) -> Result<Slot, UnfitName> {
         // The key of a claim is its name: the counter of one name would be the claim of the other.
         match reserved::kept_under(name.as_bytes()) {
-            Some(kept) => Err(unfit::reserved(name, kept)),
+            Some(kept) => Err(unfit_names::reserved(name, kept)),
             None => self.routes.slot(name),
         }
     }

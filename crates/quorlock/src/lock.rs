@@ -114,7 +114,7 @@ impl Lock {
             for other in [lock.client].into_iter().chain(lock.others) {
                 let is_new = !self.others.iter().any(|known| Arc::ptr_eq(known, &other));
                 if is_new && !Arc::ptr_eq(&other, &self.client) {
-                    other.party.driven_by(&self.client);
+                    other.party.used_by(&self.client);
                     self.others.push(other);
                 }
             }

@@ -210,7 +210,7 @@ impl Locks {
     pub async fn close(&self) {
         let client = self.client();
         client.close();
-        let drivers = client.party.drivers();
+        let guests = client.party.guests();
         let patience = client.config.member_timeout(client.config.watchdog_lease);
         let patience = client.now() + patience;
         let mut timer = client.runtime.timer();
@@ -222,8 +222,8 @@ impl Locks {
             let is_over =
                 !client.party.has_attempts(cx.waker()) || timer.poll_until(cx, patience).is_ready();
             // Polls all of them, so that each wakes this task.
-            let left = drivers.iter();
-            let left = left.filter(|driver| !driver.has_closed_others(cx.waker()));
+            let left = guests.iter();
+            let left = left.filter(|guest| !guest.has_closed_others(cx.waker()));
             let (left, is_idle) = (left.count(), client.keeper.is_idle(cx.waker()));
             if left == 0 && is_idle && is_over {
                 Poll::Ready(())

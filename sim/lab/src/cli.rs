@@ -3,7 +3,6 @@
 mod bench;
 #[cfg(unix)]
 mod chaos;
-mod chosen;
 mod explore;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzed;
@@ -12,9 +11,10 @@ mod replay;
 mod report;
 mod run;
 mod scenarios;
+mod selection;
 mod serve;
 mod shrink;
-mod watch;
+mod stopwatch;
 
 use std::io::{ErrorKind, Write as _};
 use std::num::NonZeroUsize;

@@ -8,9 +8,7 @@ mod clusters;
 mod exempt;
 mod fault_generator;
 mod groups;
-mod law;
-mod stopped;
-mod together;
+mod preset;
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,7 +21,7 @@ use crate::time::{ClockStep, SimTime};
 use crate::variant::Variant;
 use crate::{Lacks, Lane, LockKind, Persistence, Plan, Watchdog, WorkloadKind};
 pub use fault_generator::FaultGenerator;
-use law::{Fixed, Law};
+use preset::{Fixed, Preset};
 
 /// The kinds of fault from which a plan is drawn.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -231,8 +229,8 @@ impl PlanGenerator {
             Deployment::Groups => groups::add(&mut plan, &self.faults),
             Deployment::Clusters => clusters::add(&mut plan, &self.faults),
         }
-        let law = self.law(&mut plan);
-        let kinds = Kind::ALL.into_iter().filter(|_| law.has_faults());
+        let preset = self.preset(&mut plan);
+        let kinds = Kind::ALL.into_iter().filter(|_| preset.has_faults());
         for kind in kinds {
             // Each kind has its own stream, so that a new kind does not change the faults of the others.
             let mut draw = Draw::new(seed, Purpose::Plan, 1 + kind as u64);
@@ -257,20 +255,20 @@ impl PlanGenerator {
         plan
     }
 
-    /// Draws a law and applies it.
-    fn law(&self, plan: &mut Plan) -> Law {
+    /// Draws a preset and applies it.
+    fn preset(&self, plan: &mut Plan) -> Preset {
         let is_plain = self.variant == Variant::Product && self.deployment == Deployment::Servers;
-        let has_laws = matches!(self.faults, FaultChoice::Inside | FaultChoice::All) && is_plain;
-        let stopped = Law::draw_stopped(plan.seed).filter(|_| self.lane.has(Kind::StopInside));
-        let own = stopped.or_else(|| Law::draw_newcomers(plan.seed));
-        let own = own.or_else(|| Law::draw_together(plan.seed));
-        let (law, mut draw) = match own.or_else(|| Law::draw_meeting(plan.seed)) {
-            // If the user requests kinds by name, no law adds other kinds.
-            _ if !has_laws => return Law::Mixed,
+        let has_presets = matches!(self.faults, FaultChoice::Inside | FaultChoice::All) && is_plain;
+        let stopped = Preset::draw_stopped(plan.seed).filter(|_| self.lane.has(Kind::StopInside));
+        let own = stopped.or_else(|| Preset::draw_newcomers(plan.seed));
+        let own = own.or_else(|| Preset::draw_together(plan.seed));
+        let (preset, mut draw) = match own.or_else(|| Preset::draw_meeting(plan.seed)) {
+            // If the user requests kinds by name, no preset adds other kinds.
+            _ if !has_presets => return Preset::Mixed,
             Some(own) => own,
             None => {
-                let mut draw = Law::stream(plan.seed);
-                (Law::draw(&mut draw), draw)
+                let mut draw = Preset::stream(plan.seed);
+                (Preset::draw(&mut draw), draw)
             }
         };
         let fixed = Fixed {
@@ -278,7 +276,7 @@ impl PlanGenerator {
             nodes: self.nodes,
             clients: self.clients,
         };
-        law.apply(plan, fixed, &mut draw);
+        preset.apply(plan, fixed, &mut draw);
         let lane = self.lane;
         let end = plan.duration;
         let nodes = plan.nodes.count;
@@ -289,7 +287,7 @@ impl PlanGenerator {
             // A plan is rejected if a fault outlasts the run.
             fault.lasts = fault.lasts.min(end.minus(fault.begins()));
         }
-        law
+        preset
     }
 
     fn people(&self, plan: &mut Plan, draw: &mut Draw) {

@@ -43,9 +43,9 @@
 //! The attribute [`quorlock_sim::test`](macro@crate::test) turns an async function into such a test.
 
 mod found;
+mod location;
 mod recipe;
 mod settings;
-mod site;
 mod trial;
 
 use std::env;
@@ -59,7 +59,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 pub use found::{Found, Passed, Shortfall, Violated};
-pub use site::CodeLocation;
+pub use location::CodeLocation;
 
 use crate::context::Context;
 use crate::shrink::Taken;

@@ -11,18 +11,17 @@ pub mod shards;
 pub(crate) mod specification;
 
 pub mod client;
+pub mod election_group;
 pub mod fault;
-pub mod group;
 pub mod link;
 pub mod links;
 pub mod node;
 
 // Operations in progress.
-pub(crate) mod attendance;
 pub mod call;
+pub mod callback;
 pub(crate) mod dead_claims;
 pub mod event;
-pub mod job;
 pub mod livelock;
 pub mod replication;
 pub mod session;
@@ -32,6 +31,7 @@ pub mod subscription;
 pub mod task;
 pub mod timer;
 pub mod trigger;
+pub(crate) mod witnesses;
 
 pub mod by_id;
 pub mod clock;
@@ -47,16 +47,15 @@ use quorlock::transport::AcquireReply;
 
 use crate::history::recording::Recording;
 use crate::history::{History, NameId, Process};
-use crate::world::attendance::Attendance;
 use crate::world::by_id::ById;
 use crate::world::call::{Call, Replied};
+use crate::world::callback::Job;
 use crate::world::client::ClientState;
 use crate::world::dead_claims::{DeadClaims, DeadClaimsWatch};
+use crate::world::election_group::ElectionGroup;
 use crate::world::event::{Event, Events};
 use crate::world::fault::{ActiveFaults, Failovers};
-use crate::world::group::Group;
 use crate::world::id::{ClientId, FaultId, Id, NodeId, ProcessId, Seat};
-use crate::world::job::Job;
 use crate::world::link::{Link, Passage};
 use crate::world::links::Links;
 use crate::world::livelock::LivelockDetector;
@@ -72,6 +71,7 @@ use crate::world::subscription::Subscribed;
 use crate::world::task::{Program, Task};
 use crate::world::timer::Alarm;
 use crate::world::trigger::{Passing, Triggers};
+use crate::world::witnesses::Attendance;
 use quorlock_sim_plan::Plan;
 use quorlock_sim_plan::fault::{ClientTarget, Fault, Kind, MessageKind, Towards};
 use serde::Serialize;
@@ -109,7 +109,7 @@ pub struct World {
     /// The clients, by their numbers.
     pub clients: ById<ClientId, ClientState>,
     /// The nodes of the plan that are groups. Either all nodes are groups, or none is.
-    pub groups: ById<Seat, Group>,
+    pub groups: ById<Seat, ElectionGroup>,
     /// The shards, if the nodes of the plan form a cluster.
     pub shards: Option<Shards>,
     /// The primaries of the plan, then their replicas, then the sentinels of groups.

@@ -10,8 +10,8 @@ use quorlock::redis::RedisTransport;
 
 use super::{json, print, with_locks};
 use crate::failure::{Code, Failure};
+use crate::messages::Voice;
 use crate::settings::Reach;
-use crate::voice::Voice;
 
 /// List the names that are held, their owners, and how long each stays held without a renewal.
 ///

@@ -7,9 +7,9 @@ use clap::Args;
 use super::guarding::OnLoss;
 use super::timing::Timing;
 use crate::failure::Failure;
+use crate::messages::Voice;
 use crate::settings::Settings;
 use crate::span::Span;
-use crate::voice::Voice;
 
 /// A command, and how it is ended.
 #[derive(Clone, Debug, Args)]

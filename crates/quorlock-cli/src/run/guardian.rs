@@ -28,7 +28,7 @@ use super::link::{Link, Report, take_over};
 use super::sentry::{Notice, ToSentry};
 use super::signals::{ENDING, Signals, TELLING};
 use crate::failure::{Code, Failure};
-use crate::voice::Voice;
+use crate::messages::Voice;
 
 /// Runs between wrapper and command. Its standard input is the connection to the wrapper.
 #[derive(Clone, Debug, Args)]

@@ -30,7 +30,7 @@ use super::tenure::Tenure;
 use super::terminal::{Terminal, is_a_job};
 use super::timing::Timing;
 use crate::failure::{Code, Failure};
-use crate::voice::Voice;
+use crate::messages::Voice;
 
 /// The command that runs while the lock is held, and how it runs.
 #[derive(Debug)]

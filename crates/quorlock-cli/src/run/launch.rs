@@ -10,7 +10,7 @@ use rustix::process::{getpid, getppid};
 
 use super::terminal::Terminal;
 use crate::failure::{Code, Failure};
-use crate::voice::Voice;
+use crate::messages::Voice;
 
 /// Prepares the process and becomes the command.
 #[derive(Clone, Debug, Args)]

@@ -6,7 +6,7 @@ use quorlock_core::message::{Access, AcquireReply, Mode, Reply, Request};
 use quorlock_core::transport::{Cause, TransportError};
 use redis::{ServerError, Value};
 
-use crate::doubt::Doubt;
+use crate::doubtful_settings::Doubt;
 use crate::error;
 use crate::link::Connection;
 use crate::rights::Rights;

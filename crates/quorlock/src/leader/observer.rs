@@ -168,7 +168,7 @@ impl LeaderObserver {
         let every = Duration::from_secs(1);
         LeaderObserver {
             ears: WakeUps::new(&layout),
-            owner: source.client().next_owner(),
+            owner: source.client().fresh_owner_id(),
             glance: Glance::Looking(look(&source, &layout)),
             timer: source.client().runtime.timer(),
             pause: every / CLOSEST,

@@ -11,7 +11,7 @@ use crate::lock::Lock;
 use crate::operation::queue::Queues;
 use crate::owner::identity::Identity;
 use crate::shared::client::Client;
-use crate::shared::layout::{Group, Layout, Node};
+use crate::shared::layout::{Layout, Node, Part};
 
 /// What all locks of a client have in common, and the owner that acquires them.
 #[derive(Clone, Debug)]
@@ -78,7 +78,7 @@ impl LockSource {
                 let name = given.to_string();
                 return Err(ConfigError::FairQuorum { name });
             }
-            parts.push(Group {
+            parts.push(Part {
                 name: self.key(&given)?,
                 given,
                 mode,

@@ -86,7 +86,7 @@ impl Acquiring {
 
     /// Tries once, without waiting behind others.
     fn enter(&self) -> AcquiringState {
-        let number = self.client.next_owner().number;
+        let number = self.client.fresh_owner_id().number;
         self.queue(Way::Entering, Sharing::Entering(number))
     }
 
@@ -103,7 +103,7 @@ impl Acquiring {
         // A place in a node's queue belongs to one waiter, and only the writer can read under its write lock.
         let is_alone = self.wanted.layout.has(Mode::Fair) || self.wanted.under.is_some();
         let sharing = match is_alone {
-            true => Sharing::Alone(self.client.next_owner().number),
+            true => Sharing::Alone(self.client.fresh_owner_id().number),
             false => Sharing::All,
         };
         self.queue(Way::Waiting, sharing)
@@ -162,7 +162,7 @@ impl Acquiring {
         }
     }
 
-    /// Polls the attempt, which the leader holds only during the poll.
+    /// Polls the attempt, which the first waiter holds only during the poll.
     fn lead(
         &mut self,
         cx: &mut Context<'_>,
@@ -247,10 +247,10 @@ impl Acquiring {
         if timer.poll_until(cx, at).is_pending() {
             return Step::Wait;
         }
-        // Look once more: a grant may have arrived since the leader's last poll, and only the attempt knows the
+        // Look once more: a grant may have arrived since the first waiter's last poll, and only the attempt knows the
         // nodes' errors.
         let Some(attempt) = place.queue.borrow() else {
-            // Another thread is polling it, or the next leader is about to begin.
+            // Another thread is polling it, or the next first waiter is about to begin.
             cx.waker().wake_by_ref();
             return Step::Wait;
         };

@@ -324,7 +324,9 @@ impl Attempt {
 
     /// The owner of the next round.
     fn owner(&mut self) -> OwnerId {
-        *self.owner.get_or_insert_with(|| self.client.next_owner())
+        *self
+            .owner
+            .get_or_insert_with(|| self.client.fresh_owner_id())
     }
 
     /// Makes the next round use a new owner. A fresh number: suppose it kept the old one, and A's acquire of the first

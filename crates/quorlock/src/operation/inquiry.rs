@@ -11,7 +11,7 @@ use quorlock_core::transport::{Call, TransportError};
 use crate::error::NodeReport;
 use crate::runtime::{Runtime, Timer};
 use crate::shared::calls::Calls;
-use crate::shared::layout::{Layout, Member};
+use crate::shared::layout::{Layout, Place};
 
 /// A request to the members of a hold whose answers are awaited until a deadline.
 pub(crate) struct Inquiry {
@@ -29,7 +29,7 @@ impl Inquiry {
         runtime: &dyn Runtime,
         deadline: Time,
         is_asked: impl Fn(MemberId) -> bool,
-        request: impl Fn(MemberId, &Member) -> Request,
+        request: impl Fn(MemberId, &Place) -> Request,
     ) -> Self {
         let confirming = Confirming::new(layout.members.clone(), is_asked);
         let mut calls = Calls::of(layout.members.len());

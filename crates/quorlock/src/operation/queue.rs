@@ -15,13 +15,13 @@ use crate::error::AcquireError;
 use crate::mutex::Mutex;
 use crate::operation::attempt::Attempt;
 use crate::shared::keeper::Keeper;
-use crate::shared::waiters::{LeaderDue, Led, Relief, Waiters};
+use crate::shared::waiters::{DueTurn, FirstInLine, Relief, Waiters};
 
-/// What waiters must have in common to share a leader: the lock, the lease, whether the lease is renewed, and their
+/// What waiters must have in common to share a first waiter: the lock, the lease, whether the lease is renewed, and their
 /// [`Sharing`].
 pub(crate) type Key = (Arc<str>, Lease, bool, Sharing);
 
-/// Which waiters share a leader.
+/// Which waiters share a first waiter.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Sharing {
     /// All waiters for the same lock and lease.
@@ -38,13 +38,13 @@ pub(crate) struct Queues(Mutex<BTreeMap<Key, Arc<Queue>>>);
 
 /// The queue for one lock, and the attempt that is made on behalf of all its waiters.
 ///
-/// The attempt belongs to the queue, and the leader holds it only during a poll. Other waiters can therefore take
-/// the attempt over, whatever the leader's task does between two polls. A leader that is woken and not polled is
+/// The attempt belongs to the queue, and the first waiter holds it only during a poll. Other waiters can therefore take
+/// the attempt over, whatever the first waiter's task does between two polls. A first waiter that is woken and not polled is
 /// passed over.
 #[derive(Debug)]
 pub(crate) struct Queue {
     key: Key,
-    /// The keeper, which watches the queue when its leader was woken on behalf of others, and passes over a leader
+    /// The keeper, which watches the queue when its first waiter was woken on behalf of others, and passes over a first waiter
     /// that is not polled.
     keeper: Arc<Keeper>,
     state: Mutex<QueueState>,
@@ -56,17 +56,17 @@ struct QueueState {
     attempt: Shelf,
     /// When the first failed round since the last answer of a quorum began, copied from the attempt.
     failing_since: Option<Time>,
-    /// The number of turns that leaders have had.
+    /// The number of turns that first waiters have had.
     turns: u64,
-    /// Whether the leader was woken and has not had its turn since.
-    is_leader_due: bool,
+    /// Whether the first waiter was woken and has not had its turn since.
+    is_first_due: bool,
     is_watched: bool,
     /// Whether this queue may have caused a refusal to this client, for another lease or mode or for a try.
     is_in_the_way: bool,
 }
 
 impl QueueState {
-    /// Whether others are blocked while the leader is woken and not polled.
+    /// Whether others are blocked while the first waiter is woken and not polled.
     fn has_others(&self) -> bool {
         self.is_in_the_way || !self.line.rest.is_empty()
     }
@@ -75,7 +75,7 @@ impl QueueState {
 /// Where the attempt is.
 #[derive(Debug, Default)]
 enum Shelf {
-    /// There is none. The leader begins one.
+    /// There is none. The first waiter begins one.
     #[default]
     Empty,
     Here(Box<Attempt>),
@@ -93,15 +93,15 @@ pub(crate) enum QueueStep {
     Enter,
     /// The waiter joins again at the end of the queue, because it was passed over.
     Rejoin,
-    /// The waiter fails with the leader's error, which applies to all.
+    /// The waiter fails with the first waiter's error, which applies to all.
     Fail(AcquireError),
 }
 
-/// Whether other waiters depend on a leader.
+/// Whether other waiters depend on a first waiter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Company {
     Alone,
-    /// They do: the attempt wakes the queue, which wakes the leader and watches it.
+    /// They do: the attempt wakes the queue, which wakes the first waiter and watches it.
     Followed,
 }
 
@@ -123,13 +123,13 @@ impl Queue {
             false => Company::Alone,
         };
         state.turns += 1;
-        state.is_leader_due = false;
+        state.is_first_due = false;
         match std::mem::replace(&mut state.attempt, Shelf::Taken) {
             Shelf::Here(attempt) => QueueStep::Lead(Some(attempt), company),
             Shelf::Empty => QueueStep::Lead(None, company),
             Shelf::Taken => {
                 drop(state);
-                // A follower whose wait is over is looking at the attempt, and wakes the leader when it is done.
+                // A follower whose wait is over is looking at the attempt, and wakes the first waiter when it is done.
                 QueueStep::Follow(None)
             }
         }
@@ -164,19 +164,19 @@ impl Queue {
         }
     }
 
-    /// Wakes the leader, and tells the keeper if others depend on it.
+    /// Wakes the first waiter, and tells the keeper if others depend on it.
     ///
     /// A leads, B waits behind it, and the holder releases. A's task is woken, but blocks its thread or polls another
     /// branch of its `select!`. B's task is not woken at all, so only the keeper can notice that A is not polled.
-    fn wake_leader(self: &Arc<Self>) {
+    fn wake_first(self: &Arc<Self>) {
         let mut state = self.state.lock();
-        let leader = state.line.first.clone();
-        state.is_leader_due = leader.is_some();
+        let first = state.line.first.clone();
+        state.is_first_due = first.is_some();
         let is_news = state.has_others() && !state.is_watched;
         state.is_watched |= is_news;
         drop(state);
-        if let Some(leader) = leader {
-            leader.wake();
+        if let Some(first) = first {
+            first.wake();
         }
         if is_news {
             self.keeper.watch_queue(self.clone());
@@ -184,24 +184,24 @@ impl Queue {
     }
 }
 
-impl Led for Queue {
-    fn due(&self) -> LeaderDue {
+impl FirstInLine for Queue {
+    fn due(&self) -> DueTurn {
         let state = self.state.lock();
-        LeaderDue(state.is_leader_due.then_some(state.turns))
+        DueTurn(state.is_first_due.then_some(state.turns))
     }
 
-    fn relieve(&self, before: LeaderDue) -> Relief {
+    fn relieve(&self, before: DueTurn) -> Relief {
         let mut state = self.state.lock();
-        if !state.is_leader_due || !state.has_others() {
+        if !state.is_first_due || !state.has_others() {
             state.is_watched = false;
             return Relief::Over;
         }
-        let due = LeaderDue(Some(state.turns));
+        let due = DueTurn(Some(state.turns));
         if due != before || matches!(state.attempt, Shelf::Taken) {
             return Relief::On(due);
         }
         if state.line.rest.is_empty() {
-            // No other waiter can take over its grants, so they are released; the leader begins again when it is
+            // No other waiter can take over its grants, so they are released; the first waiter begins again when it is
             // polled. Drop the attempt without the mutex: it drops calls of the transport, which may wake this queue,
             // and that locks it.
             state.is_watched = false;
@@ -217,7 +217,7 @@ impl Led for Queue {
         state.line.first = state.line.rest.pop_front();
         let next = state.line.first.clone();
         drop(state);
-        // The passed-over leader may be in a poll right now: it found itself in line, and has not yet found another
+        // The passed-over first waiter may be in a poll right now: it found itself in line, and has not yet found another
         // in front. Without another wake-up it would wait as a follower of a queue that it has left.
         for waiter in absent.into_iter().chain(next) {
             waiter.wake();
@@ -226,14 +226,14 @@ impl Led for Queue {
     }
 }
 
-/// Wakes the attempt through its leader.
+/// Wakes the attempt through its first waiter.
 impl Wake for Queue {
     fn wake(self: Arc<Self>) {
-        self.wake_leader();
+        self.wake_first();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.wake_leader();
+        self.wake_first();
     }
 }
 
@@ -257,9 +257,9 @@ impl Queues {
         };
         drop(queues);
         if is_second {
-            // The leader was alone, so the attempt wakes its task directly. Its next poll makes the attempt wake the
+            // The first waiter was alone, so the attempt wakes its task directly. Its next poll makes the attempt wake the
             // queue.
-            queue.wake_leader();
+            queue.wake_first();
         }
         (queue, waiter)
     }
@@ -268,7 +268,7 @@ impl Queues {
     /// a next waiter it is returned; the caller drops it after both mutexes are released, because its drop runs code
     /// of transports.
     ///
-    /// `attempt` is what the waiter holds itself, which is usually a leader's.
+    /// `attempt` is what the waiter holds itself, which is usually a first waiter's.
     pub(crate) fn leave(
         &self,
         queue: &Arc<Queue>,
@@ -288,7 +288,7 @@ impl Queues {
             drop(state);
             drop(queues);
             if is_next_due {
-                queue.wake_leader();
+                queue.wake_first();
             }
             return None;
         }
@@ -301,33 +301,33 @@ impl Queues {
         }
     }
 
-    /// Fails the followers together with the leader, because each of them would get the same error.
-    pub(crate) fn fail(&self, queue: &Arc<Queue>, leader: &Arc<Waiter>, error: &AcquireError) {
-        self.dismiss(queue, leader, || WaiterStatus::Failed(error.clone()));
+    /// Fails the followers together with the first waiter, because each of them would get the same error.
+    pub(crate) fn fail(&self, queue: &Arc<Queue>, first: &Arc<Waiter>, error: &AcquireError) {
+        self.dismiss(queue, first, || WaiterStatus::Failed(error.clone()));
     }
 
-    /// Lets in the waiters that share the lock with the leader: each of them tries alone, all at once.
-    pub(crate) fn open(&self, queue: &Arc<Queue>, leader: &Arc<Waiter>) {
-        self.dismiss(queue, leader, || WaiterStatus::LetIn);
+    /// Lets in the waiters that share the lock with the first waiter: each of them tries alone, all at once.
+    pub(crate) fn open(&self, queue: &Arc<Queue>, first: &Arc<Waiter>) {
+        self.dismiss(queue, first, || WaiterStatus::LetIn);
     }
 
-    /// Removes all waiters behind the leader from the queue.
+    /// Removes all waiters behind the first waiter from the queue.
     fn dismiss(
         &self,
         queue: &Arc<Queue>,
-        leader: &Arc<Waiter>,
+        first: &Arc<Waiter>,
         standing: impl Fn() -> WaiterStatus,
     ) {
         let line = {
             let mut queues = self.0.lock();
             let mut state = queue.state.lock();
-            if !state.line.is_first(leader) {
+            if !state.line.is_first(first) {
                 return;
             }
             forget(&mut queues, queue);
             std::mem::take(&mut state.line)
         };
-        for waiter in line.all().filter(|waiter| !Arc::ptr_eq(waiter, leader)) {
+        for waiter in line.all().filter(|waiter| !Arc::ptr_eq(waiter, first)) {
             waiter.dismiss(standing());
         }
     }
@@ -381,21 +381,21 @@ impl Waiters for Queues {
             }
             let all = queues.range((layout.clone(), shortest, false, Sharing::All)..);
             let same = all.take_while(|((key, ..), _)| key == layout);
-            // In a queue with a single waiter the nodes decide the turn, so no leader can be in the way.
+            // In a queue with a single waiter the nodes decide the turn, so no first waiter can be in the way.
             let shared = same.filter(|((.., sharing), _)| !matches!(sharing, Sharing::Alone(_)));
             shared.map(|(_, queue)| queue.clone()).collect()
         };
         for queue in queues {
             let is_news = {
                 let mut state = queue.state.lock();
-                // A leader that is being polled needs no watching, and may be the one that was refused.
+                // A first waiter that is being polled needs no watching, and may be the one that was refused.
                 let is_here = matches!(state.attempt, Shelf::Here(_));
                 let is_news = is_here && !state.is_in_the_way;
                 state.is_in_the_way |= is_here;
                 is_news
             };
             if is_news {
-                queue.wake_leader();
+                queue.wake_first();
             }
         }
     }

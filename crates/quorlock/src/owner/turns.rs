@@ -13,7 +13,7 @@ use crate::mutex::Mutex;
 use crate::shared::client::Client;
 use crate::shared::keeper::Keeper;
 use crate::shared::layout::Layout;
-use crate::shared::waiters::{LeaderDue, Led, Relief};
+use crate::shared::waiters::{DueTurn, FirstInLine, Relief};
 
 /// The names at which one owner has acquisitions in progress.
 ///
@@ -294,20 +294,20 @@ impl Wake for Ticket {
     }
 }
 
-impl Led for Ticket {
-    fn due(&self) -> LeaderDue {
+impl FirstInLine for Ticket {
+    fn due(&self) -> DueTurn {
         let attendance = self.attendance.lock();
-        LeaderDue(attendance.is_due.then_some(attendance.polls))
+        DueTurn(attendance.is_due.then_some(attendance.polls))
     }
 
-    fn relieve(&self, before: LeaderDue) -> Relief {
+    fn relieve(&self, before: DueTurn) -> Relief {
         let mut lines = self.turns.0.lock();
         let mut attendance = self.attendance.lock();
         if !attendance.is_due || !self.has_others(&lines, &attendance) {
             attendance.is_watched = false;
             return Relief::Over;
         }
-        let due = LeaderDue(Some(attendance.polls));
+        let due = DueTurn(Some(attendance.polls));
         if due != before || attendance.is_here {
             return Relief::On(due);
         }

@@ -9,7 +9,7 @@ use quorlock_core::time::Time;
 use crate::config::Config;
 use crate::runtime::Runtime;
 use crate::shared::keeper::Keeper;
-use crate::shared::party::{Driver, Party};
+use crate::shared::party::{Guest, Party};
 use crate::shared::waiters::Waiters;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -54,7 +54,7 @@ impl Client {
 
     /// Returns a new owner for one round. A number is never used twice. Otherwise a delayed release of a lost
     /// round could end A's claim in a later round that A won under the same number.
-    pub(crate) fn next_owner(&self) -> OwnerId {
+    pub(crate) fn fresh_owner_id(&self) -> OwnerId {
         OwnerId {
             client: self.id,
             number: self.next_number.fetch_add(1, Ordering::Relaxed),
@@ -75,13 +75,13 @@ impl Client {
         self.waiters.close();
         self.keeper.close();
         // Locks of other clients that include these nodes end, too.
-        for driver in self.party.drivers() {
-            driver.close_others();
+        for guest in self.party.guests() {
+            guest.close_others();
         }
     }
 }
 
-impl Driver for Client {
+impl Guest for Client {
     fn close_others(&self) {
         self.waiters.close();
         self.keeper.close_others();

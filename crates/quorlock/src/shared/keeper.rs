@@ -30,7 +30,7 @@ use crate::shared::alarm::Alarm;
 use crate::shared::contended::ContendedLocks;
 use crate::shared::hold::Hold;
 use crate::shared::layout::{Layout, Node};
-use crate::shared::waiters::{Led, Waiters};
+use crate::shared::waiters::{FirstInLine, Waiters};
 use crate::shared::wake_ups::WakeUps;
 
 /// The longest sleep of the keeper while anything is held. Timers do not count the time during which the machine was
@@ -106,9 +106,9 @@ impl Keeper {
         self.with(|inner| due < inner.wakes_at);
     }
 
-    /// Watches a queue whose leader was woken on behalf of others. The leader is passed over if it is not polled in
+    /// Watches a queue whose first waiter was woken on behalf of others. The first waiter is passed over if it is not polled in
     /// time.
-    pub(crate) fn watch_queue(&self, queue: Arc<dyn Led>) {
+    pub(crate) fn watch_queue(&self, queue: Arc<dyn FirstInLine>) {
         let mut dropped = None;
         self.with(|inner| {
             let is_idle = inner.queues.is_empty();
@@ -246,7 +246,7 @@ impl Keeper {
         for hold in holds {
             hold.close(now);
         }
-        // Wake them: A closes the client on another runtime than the keeper's, or B waits there behind a leader that
+        // Wake them: A closes the client on another runtime than the keeper's, or B waits there behind a first waiter that
         // is not polled. The task that would wake them has ended, and they would wait for ever.
         waiting.into_iter().for_each(Waker::wake);
         if let Some(waiters) = waiters.and_then(|waiters| waiters.upgrade()) {

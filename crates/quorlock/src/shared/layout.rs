@@ -27,23 +27,23 @@ pub(crate) type Node = Arc<NodeHandle>;
 /// The members of a lock in canonical order: by the addresses of their nodes, then by name.
 pub(crate) struct Layout {
     pub(crate) members: Arc<Members>,
-    places: Box<[Member]>,
-    pub(crate) parts: Box<[Group]>,
+    places: Box<[Place]>,
+    pub(crate) parts: Box<[Part]>,
     /// The clients of members, except for that of the first member. Usually empty.
     others: Box<[Arc<Party>]>,
     /// A string that is equal for equal locks of one client.
     pub(crate) key: Arc<str>,
 }
 
-/// One member of a lock: a name on a node.
-pub(crate) struct Member {
+/// The place of one member of a lock: a name on a node.
+pub(crate) struct Place {
     pub(crate) node: Node,
     pub(crate) name: Name,
     pub(crate) mode: Mode,
     pub(crate) group: usize,
 }
 
-impl Member {
+impl Place {
     /// The clock margin for a claim, with the number of the owner's request. A fair lock has none, because its
     /// queue is ordered by the node's clock.
     pub(crate) fn keep(&self, number: u64) -> Option<ClockMargin> {
@@ -60,9 +60,9 @@ impl Member {
     }
 }
 
-/// One group of members: a name on the nodes that store it.
+/// One part of a lock: a name on the nodes that store it. Its places are one group of members.
 #[derive(Clone)]
-pub(crate) struct Group {
+pub(crate) struct Part {
     /// The key on the nodes.
     pub(crate) name: Name,
     /// The name without the key prefix.
@@ -72,37 +72,37 @@ pub(crate) struct Group {
     pub(crate) threshold: Threshold,
 }
 
-impl Group {
+impl Part {
     fn addresses(&self) -> impl Iterator<Item = &str> {
         self.nodes.iter().map(|node| node.address())
     }
 
-    fn order(&self, other: &Group) -> std::cmp::Ordering {
+    fn order(&self, other: &Part) -> std::cmp::Ordering {
         self.order_of_place(other)
             .then_with(|| self.mode.cmp(&other.mode))
     }
 
-    fn order_of_place(&self, other: &Group) -> std::cmp::Ordering {
+    fn order_of_place(&self, other: &Part) -> std::cmp::Ordering {
         let nodes = self.addresses().cmp(other.addresses());
         nodes.then_with(|| self.name.cmp(&other.name))
     }
 
-    /// Whether the other group is the same name on the same nodes, in any mode.
-    pub(crate) fn is_same_place(&self, other: &Group) -> bool {
+    /// Whether the other part is the same name on the same nodes, in any mode.
+    pub(crate) fn is_same_place(&self, other: &Part) -> bool {
         self.order_of_place(other).is_eq()
     }
 }
 
 impl Layout {
-    /// Creates the layout of a lock with these groups, which may be in any order and contain duplicates.
+    /// Creates the layout of a lock with these parts, which may be in any order and contain duplicates.
     ///
-    /// `parties` are additional clients whose settings apply. If two groups are the same name on the same nodes, the
+    /// `parties` are additional clients whose settings apply. If two parts are the same name on the same nodes, the
     /// second is dropped, but its client stays a party to the lock.
     ///
     /// # Errors
-    /// [`ConfigError`] if there are no groups, too many names or members, or one name in two modes.
+    /// [`ConfigError`] if there are no parts, too many names or members, or one name in two modes.
     pub(crate) fn of(
-        parts: Vec<Group>,
+        parts: Vec<Part>,
         parties: Vec<Arc<Party>>,
     ) -> Result<Arc<Layout>, ConfigError> {
         if parts.is_empty() {
@@ -129,17 +129,17 @@ impl Layout {
         Ok(Arc::new(layout))
     }
 
-    fn new(mut parts: Vec<Group>, parties: Vec<Arc<Party>>) -> Self {
+    fn new(mut parts: Vec<Part>, parties: Vec<Arc<Party>>) -> Self {
         if 1 < parts.len() {
             // One order for all clients. If A took X and then Y, and B took Y and then X, each would hold one and
             // wait for the other.
-            parts.sort_by(Group::order);
+            parts.sort_by(Part::order);
             parts.dedup_by(|a, b| a.order(b).is_eq());
         }
         // A lock is often made just to be acquired once, so allocate everything once, in its final size.
         let mut places = Vec::with_capacity(parts.iter().map(|part| part.nodes.len()).sum());
         for (group, part) in parts.iter().enumerate() {
-            places.extend(part.nodes.iter().map(|node| Member {
+            places.extend(part.nodes.iter().map(|node| Place {
                 node: node.clone(),
                 name: part.name.clone(),
                 mode: part.mode,
@@ -212,7 +212,7 @@ impl Layout {
             Mode::Read => Mode::Write,
             Mode::Write => Mode::Read,
         };
-        let rival = Group {
+        let rival = Part {
             mode,
             ..only.clone()
         };
@@ -230,18 +230,18 @@ impl Layout {
         self.parties().filter_map(|party| party.max_hold).min()
     }
 
-    pub(crate) fn place(&self, member: MemberId) -> &Member {
+    pub(crate) fn place(&self, member: MemberId) -> &Place {
         member
             .get(&self.places)
             .expect("BUG: a member of another layout")
     }
 
-    pub(crate) fn all(&self) -> impl Iterator<Item = (MemberId, &Member)> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = (MemberId, &Place)> {
         self.members.all().zip(self.places.iter())
     }
 
     /// The members of fair parts.
-    pub(crate) fn fair(&self) -> impl Iterator<Item = (MemberId, &Member)> {
+    pub(crate) fn fair(&self) -> impl Iterator<Item = (MemberId, &Place)> {
         self.all().filter(|(_, place)| place.mode == Mode::Fair)
     }
 
@@ -300,7 +300,7 @@ impl Layout {
 }
 
 /// The string that identifies a lock among those of one client.
-fn key_of(parts: &[Group], parties: &[&Arc<Party>]) -> String {
+fn key_of(parts: &[Part], parties: &[&Arc<Party>]) -> String {
     match (parts, parties) {
         ([only], [_]) if only.mode == Mode::Plain => text_of(&only.name).into_owned(),
         (_, [_]) => joined(parts, &[]),
@@ -313,7 +313,7 @@ fn key_of(parts: &[Group], parties: &[&Arc<Party>]) -> String {
 ///
 /// Equal lists of different clients have different keys, too. Otherwise a waiter could get a hold with the layout of
 /// the waiter in front, which obeys other clients' settings and ends when those are closed.
-fn joined(parts: &[Group], parties: &[&Arc<Party>]) -> String {
+fn joined(parts: &[Part], parties: &[&Arc<Party>]) -> String {
     let mut key = String::new();
     for part in parts {
         key.push_str(&text_of(&part.name));

@@ -27,15 +27,15 @@ pub(crate) struct Party {
     pub(crate) retention: Retention,
     is_closed: AtomicBool,
     /// Other clients that drive locks with members of this one.
-    drivers: Mutex<Vec<Weak<dyn Driver>>>,
+    guests: Mutex<Vec<Weak<dyn Guest>>>,
     /// Acquisitions in progress that may have claims on its nodes, whichever client drives them.
     attempts: AtomicUsize,
     /// Tasks that wait until there are no such acquisitions.
     waiting: Mutex<Vec<Waker>>,
 }
 
-/// A client that drives locks with members of other clients.
-pub(crate) trait Driver: fmt::Debug + Send + Sync {
+/// A client that drives locks with members of other clients: a guest at their nodes.
+pub(crate) trait Guest: fmt::Debug + Send + Sync {
     /// Releases the locks that include nodes of another client, because that client was closed.
     fn close_others(&self);
 
@@ -52,26 +52,26 @@ impl Party {
             max_hold: config.max_hold,
             retention: config.retention,
             is_closed: AtomicBool::new(false),
-            drivers: Mutex::default(),
+            guests: Mutex::default(),
             attempts: AtomicUsize::new(0),
             waiting: Mutex::default(),
         }
     }
 
     /// Registers another client that drives a lock with members of this one.
-    pub(crate) fn driven_by<D: Driver + 'static>(&self, driver: &Arc<D>) {
-        let driver: Weak<D> = Arc::downgrade(driver);
-        let driver: Weak<dyn Driver> = driver;
-        let mut drivers = self.drivers.lock();
-        drivers.retain(|known| 0 < known.strong_count());
-        if !drivers.iter().any(|known| known.ptr_eq(&driver)) {
-            drivers.push(driver);
+    pub(crate) fn used_by<G: Guest + 'static>(&self, guest: &Arc<G>) {
+        let guest: Weak<G> = Arc::downgrade(guest);
+        let guest: Weak<dyn Guest> = guest;
+        let mut guests = self.guests.lock();
+        guests.retain(|known| 0 < known.strong_count());
+        if !guests.iter().any(|known| known.ptr_eq(&guest)) {
+            guests.push(guest);
         }
     }
 
-    pub(crate) fn drivers(&self) -> Vec<Arc<dyn Driver>> {
-        let drivers = self.drivers.lock();
-        drivers.iter().filter_map(Weak::upgrade).collect()
+    pub(crate) fn guests(&self) -> Vec<Arc<dyn Guest>> {
+        let guests = self.guests.lock();
+        guests.iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Closes the party: its nodes are not used any more.
@@ -88,7 +88,7 @@ impl Party {
         self.attempts.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Subtracts an acquisition that has ended and left its orphans to its driver's keeper.
+    /// Subtracts an acquisition that has ended and left its orphans to the keeper of the client that drives it.
     pub(crate) fn end_attempt(&self) {
         self.attempts.fetch_sub(1, Ordering::SeqCst);
         // `SeqCst` on both sides: A closes and then reads the count; B, here, lowers the count and then reads whether
@@ -137,7 +137,7 @@ mod threads {
                 max_hold: None,
                 retention: Retention::Forever,
                 is_closed: AtomicBool::new(false),
-                drivers: Mutex::default(),
+                guests: Mutex::default(),
                 attempts: AtomicUsize::new(0),
                 waiting: Mutex::default(),
             });

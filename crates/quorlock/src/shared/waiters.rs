@@ -10,7 +10,7 @@ pub(crate) trait Waiters: fmt::Debug + Send + Sync {
     fn close(&self);
 
     /// Reports that the lock with this key was refused to another acquisition of the client, or a lock of the same
-    /// name in a mode that excludes it. The cause may be a leader that was granted it and is not polled, so its queue
+    /// name in a mode that excludes it. The cause may be a first waiter that was granted it and is not polled, so its queue
     /// is watched from now on.
     fn in_the_way(&self, layout: &Arc<str>);
 
@@ -18,24 +18,24 @@ pub(crate) trait Waiters: fmt::Debug + Send + Sync {
     fn wait_for_others(&self, layout: &str) -> bool;
 }
 
-/// Waiters for one lock, the first of which leads: it sends requests on behalf of all.
-pub(crate) trait Led: fmt::Debug + Send + Sync {
-    /// Returns the turn for which the leader is due, if it is.
-    fn due(&self) -> LeaderDue;
+/// Waiters for one lock, the first of which sends requests on behalf of all.
+pub(crate) trait FirstInLine: fmt::Debug + Send + Sync {
+    /// Returns the turn for which the first waiter is due, if it is.
+    fn due(&self) -> DueTurn;
 
-    /// Passes over a leader that was due at an earlier look and has not been polled since.
-    fn relieve(&self, before: LeaderDue) -> Relief;
+    /// Passes over a first waiter that was due at an earlier look and has not been polled since.
+    fn relieve(&self, before: DueTurn) -> Relief;
 }
 
-/// The turn for which a leader was woken, or `None`. If two looks show the same turn, the leader was not polled in
+/// The turn for which a first waiter was woken, or `None`. If two looks show the same turn, the first waiter was not polled in
 /// between.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct LeaderDue(pub(crate) Option<u64>);
+pub(crate) struct DueTurn(pub(crate) Option<u64>);
 
-/// Whether the keeper must look at a leader again.
+/// Whether the keeper must look at a first waiter again.
 pub(crate) enum Relief {
-    /// No, because no waiter depends on a leader that is not polled.
+    /// No, because no waiter depends on a first waiter that is not polled.
     Over,
     /// Yes, after a while. The value is what this look showed.
-    On(LeaderDue),
+    On(DueTurn),
 }

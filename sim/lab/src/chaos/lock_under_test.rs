@@ -12,7 +12,7 @@ use quorlock_core::owner::OwnerId;
 use quorlock_testbed::sentinels::NAME;
 
 use super::message::{HoldKind, WonName, WorkerSettings};
-use super::plain::{Plain, PlainGuard};
+use super::simple_locks::{Plain, PlainGuard};
 use quorlock_sim_plan::draw::Draw;
 use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_plan::variant::Flaw;

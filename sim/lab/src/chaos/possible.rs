@@ -1,6 +1,6 @@
 //! The faults that are possible on real machines, and the reasons why the others are not.
 
-use super::plain::Plain;
+use super::simple_locks::Plain;
 use quorlock_sim_plan::fault::{Fault, FaultKind, Kind, Needs, Trigger};
 use quorlock_sim_plan::variant::Variant;
 use quorlock_sim_plan::{LockKind, Nodes, Plan, WorkloadKind};

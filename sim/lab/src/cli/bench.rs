@@ -8,7 +8,7 @@ use std::rc::Rc;
 use clap::Args;
 use serde::Serialize;
 
-use super::watch::{Rate, Took, Watch};
+use super::stopwatch::{Rate, Took, Watch};
 use super::{CliError, Form, say, say_json, seeds};
 use crate::simulation::run;
 use crate::study::campaign::{AfterFailure, Campaign, Shard};

@@ -17,7 +17,7 @@ use self::asked::{Asked, classes, locks};
 use self::other_library::{APART, Library};
 use self::storms::Storms;
 use self::table::{CellRow, table};
-use super::{CliError, Form, InLane, chosen, complain, say, say_json};
+use super::{CliError, Form, InLane, complain, say, say_json, selection};
 use crate::chaos::run::Observed;
 use crate::chaos::{possible, worker};
 use crate::plan_file;
@@ -180,7 +180,7 @@ impl Chaos {
             };
             return storms.asked(&["ours"]);
         };
-        let source = chosen::read(path, self.case.as_deref(), self.seed, InLane { lane: None })?;
+        let source = selection::read(path, self.case.as_deref(), self.seed, InLane { lane: None })?;
         let plan = source.plan().clone();
         quorlock_sim_plan::check(&plan)?;
         if let Some(why) = possible::lacks_plan(&plan) {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use clap::Args;
 use serde::Serialize;
 
-use super::chosen::Chosen;
+use super::selection::Chosen;
 use super::{CliError, Form, say, say_json, write_file};
 use crate::plan_file;
 use crate::simulation::run_recorded;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use clap::Args;
 use serde::Serialize;
 
-use super::{CliError, Drawn, Form, InLane, chosen, say, say_json, write_file};
+use super::{CliError, Drawn, Form, InLane, say, say_json, selection, write_file};
 use crate::plan_file;
 use crate::simulation::run;
 use quorlock_sim_check::run::{Run, Verdict};
@@ -42,7 +42,7 @@ impl RunOne {
     pub(super) fn run(self) -> Result<u8, CliError> {
         let plan = match &self.file {
             Some(file) => {
-                let source = chosen::read(file, self.case.as_deref(), self.seed, self.lane)?;
+                let source = selection::read(file, self.case.as_deref(), self.seed, self.lane)?;
                 source.plan().clone()
             }
             None => self.drawn.generator(self.lane).plan(self.seed.unwrap_or(0)),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
-use super::watch::Watch;
+use super::stopwatch::Watch;
 use super::{CliError, Form, InLane, Threads, say, say_json};
 use crate::study::pool::share_out;
 use crate::study::progress::{self, Counting};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 
-use super::chosen::Chosen;
+use super::selection::Chosen;
 use super::{CliError, Form, say, say_json, write_file};
 use crate::simulation::run;
 use crate::study::failure::Failure;

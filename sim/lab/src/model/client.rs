@@ -106,7 +106,7 @@ impl ModelClient {
     }
 
     /// Returns the owner of the claims of the next round.
-    pub(super) fn next_owner(&self) -> OwnerId {
+    pub(super) fn fresh_owner_id(&self) -> OwnerId {
         if self.has(Flaw::SharedOwner) {
             return OwnerId {
                 client: ClientId::from_random(0),

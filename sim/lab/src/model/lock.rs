@@ -213,7 +213,7 @@ impl ModelLock {
         ModelHold::new(
             &self.client,
             &self.layout,
-            self.client.next_owner(),
+            self.client.fresh_owner_id(),
             lease,
             tokens,
             terms,

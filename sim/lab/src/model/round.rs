@@ -75,7 +75,7 @@ impl Round {
         Round {
             client: Rc::clone(client),
             layout: Rc::clone(layout),
-            owner: client.next_owner(),
+            owner: client.fresh_owner_id(),
             lease,
             votes: vec![Vote::Unasked; layout.members.len()],
             end: RoundEnd::Open,

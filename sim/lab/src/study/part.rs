@@ -28,7 +28,7 @@ pub struct Origin {
     pub version: String,
     /// The commit that it was built from, if the environment variable `QUORLOCK_COMMIT` had it during the build.
     pub commit: Option<String>,
-    /// A hash of the plans of some seeds: builds that draw plans by another law have another one.
+    /// A hash of the plans of some seeds: builds that draw plans by other rules have another one.
     pub generator: String,
     /// A hash of the traces of these seeds: builds that behave differently have another one, even at one commit.
     pub behaviour: String,

@@ -13,9 +13,9 @@ use quorlock_sim_plan::{Outage, OutageKind};
 use quorlock_sim_world::engine::clients;
 use quorlock_sim_world::engine::stop::using;
 use quorlock_sim_world::history::own::ResourceCall;
+use quorlock_sim_world::world::callback::Job;
 use quorlock_sim_world::world::event::Event;
 use quorlock_sim_world::world::id::ProcessId;
-use quorlock_sim_world::world::job::Job;
 use quorlock_sim_world::world::{World, with};
 
 /// A service that you define: a function that answers one request after another.

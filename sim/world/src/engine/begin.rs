@@ -8,8 +8,8 @@ use crate::history::Idle;
 use crate::world::World;
 use crate::world::by_id::ById;
 use crate::world::client::ClientState;
+use crate::world::election_group::ElectionGroup;
 use crate::world::event::Event;
-use crate::world::group::Group;
 use crate::world::id::{Seat, first};
 use crate::world::links::Links;
 use crate::world::medium::Medium;
@@ -103,7 +103,9 @@ fn build_groups(world: &mut World, plan: &Plan) {
         let servers = std::iter::once(seat.first_node()).chain(replicas).collect();
         let sentinels = (0..rules.count).map(|_| world.nodes.push(NodeState::new(Role::Sentinel)));
         let sentinels = sentinels.collect();
-        world.groups.push(Group::new(rules, servers, sentinels));
+        world
+            .groups
+            .push(ElectionGroup::new(rules, servers, sentinels));
     }
     elections::begin(world);
 }

@@ -14,13 +14,13 @@ use quorlock::transport::{
 
 use crate::engine::network::{calls, connections, requests, subscriptions};
 use crate::engine::stop::using;
-use crate::world::attendance::Attendance;
 use crate::world::call::{Call, Replied};
 use crate::world::id::{ProcessId, Seat};
 use crate::world::medium::address;
 use crate::world::slab::Key;
 use crate::world::subscription::Subscribed;
 use crate::world::with;
+use crate::world::witnesses::Attendance;
 
 /// A transport that carries requests and replies as values.
 #[derive(Debug)]

@@ -6,7 +6,6 @@ use quorlock::OwnerId;
 use quorlock::transport::Wake;
 
 use crate::history::HoldId;
-use crate::world::attendance::Attendance;
 use crate::world::call::Call;
 use crate::world::clock::{Clock, right_wall_clock};
 use crate::world::id::{ClientId, FaultId, ProcessId};
@@ -14,6 +13,7 @@ use crate::world::slab::Key;
 use crate::world::stop::Stops;
 use crate::world::subscription::Subscribed;
 use crate::world::task::Task;
+use crate::world::witnesses::Attendance;
 use quorlock_sim_plan::draw::{Draw, Purpose};
 
 /// The state of a client: its process, its clocks, and what faults do to it.

@@ -5,15 +5,15 @@ use std::collections::BinaryHeap;
 
 use quorlock::transport::Wake;
 
-use crate::world::attendance::Attendance;
 use crate::world::call::{Call, Replied};
+use crate::world::callback::Job;
 use crate::world::id::{ClientId, FaultId, Id, NodeId, Seat};
-use crate::world::job::Job;
 use crate::world::replication::AwaitedReplication;
 use crate::world::slab::Key;
 use crate::world::store::Write;
 use crate::world::subscription::Subscribed;
 use crate::world::timer::Alarm;
+use crate::world::witnesses::Attendance;
 
 /// An event of a run.
 #[derive(Clone, Copy, Debug)]

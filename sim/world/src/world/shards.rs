@@ -1,6 +1,6 @@
 //! The shards of a cluster: the owner of each slot, and which nodes know of it.
 //!
-//! The [group](crate::world::group) of a shard decides which server is its primary. What a node tells clients combines
+//! The [group](crate::world::election_group) of a shard decides which server is its primary. What a node tells clients combines
 //! both.
 
 use std::collections::BTreeMap;

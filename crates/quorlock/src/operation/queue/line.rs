@@ -7,7 +7,7 @@ use std::task::{Context, Waker};
 use crate::error::AcquireError;
 use crate::mutex::Mutex;
 
-/// The waiters in order; the first one leads. A waiter is usually alone, and then needs no allocation.
+/// The waiters in order; the first one polls the attempt. A waiter is usually alone, and then needs no allocation.
 #[derive(Debug, Default)]
 pub(super) struct Line {
     pub(super) first: Option<Arc<Waiter>>,
@@ -29,11 +29,11 @@ struct QueuedWaiter {
 pub(super) enum WaiterStatus {
     #[default]
     InLine,
-    /// The waiter shares the lock with the leader, which has won it.
+    /// The waiter shares the lock with the first waiter, which has won it.
     LetIn,
-    /// The waiter led, was woken and was not polled in time.
+    /// The waiter was the first, was woken and was not polled in time.
     PassedOver,
-    /// The waiter fails with the leader's error, which applies to all.
+    /// The waiter fails with the first waiter's error, which applies to all.
     Failed(AcquireError),
 }
 
@@ -63,7 +63,7 @@ impl Line {
 }
 
 impl Waiter {
-    /// Registers the task, which is woken when the waiter may have become the leader or the client was closed.
+    /// Registers the task, which is woken when the waiter may have become the first waiter or the client was closed.
     /// Returns the status, which gives the reason if the waiter is no longer in line.
     pub(super) fn register(&self, cx: &Context<'_>) -> WaiterStatus {
         let mut waiting = self.0.lock();

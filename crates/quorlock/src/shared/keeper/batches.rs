@@ -11,7 +11,7 @@ use quorlock_core::transport::{Call, TransportError};
 use super::windows::Executor;
 use crate::shared::calls::Received;
 use crate::shared::hold::{Asked, Hold};
-use crate::shared::layout::Member;
+use crate::shared::layout::Place;
 use crate::telemetry;
 
 /// The largest size of one renewal. It is small enough not to block a server, which runs one script at a time.
@@ -67,7 +67,7 @@ impl Batches {
     }
 
     /// Adds a claim that was counted in the window of this server.
-    pub(super) fn add(&mut self, server: Executor, place: &Member, claim: Claim, asked: Asked) {
+    pub(super) fn add(&mut self, server: Executor, place: &Place, claim: Claim, asked: Asked) {
         let mode = match place.mode {
             Mode::Fair => Mode::Plain,
             mode => mode,
@@ -159,7 +159,7 @@ pub(super) fn handle_renewed(
         match replies.next() {
             Some(reply) => {
                 if *reply == RenewReply::NotYours && hold.status(now) == Status::Held {
-                    let Member { node, name, .. } = hold.layout.place(member);
+                    let Place { node, name, .. } = hold.layout.place(member);
                     telemetry::claim_gone(name, hold.owner, node.address());
                 }
                 hold.renewed(now, member, sent, lease, *reply);

@@ -17,7 +17,7 @@ use super::windows::Executor;
 use crate::runtime::Runtime;
 use crate::shared::calls::{Received, poll_once};
 use crate::shared::hold::Hold;
-use crate::shared::layout::{Member, Node};
+use crate::shared::layout::{Node, Place};
 use crate::shared::trust::answer;
 use crate::shared::under::Readers;
 use crate::telemetry;
@@ -41,7 +41,7 @@ impl CleanUp {
     /// Creates the clean-up of what an owner may have left behind on a member, which the node keeps for this long.
     /// `acquire` is its request, if that has not been answered.
     pub(crate) fn new(
-        place: &Member,
+        place: &Place,
         owner: OwnerId,
         now: Time,
         kept: Duration,
@@ -68,7 +68,7 @@ impl CleanUp {
     /// Creates the clean-up of a waiter that has a place in the queue of a fair lock on a member. `acquire` is its last
     /// request, if that has not been answered.
     pub(crate) fn of_waiter(
-        place: &Member,
+        place: &Place,
         owner: OwnerId,
         now: Time,
         kept: Duration,

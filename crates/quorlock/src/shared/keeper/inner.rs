@@ -9,7 +9,7 @@ use quorlock_core::time::Time;
 use super::phase::{GiveBack, Phase};
 use super::{Message, TICK};
 use crate::shared::hold::Hold;
-use crate::shared::waiters::{Led, Waiters};
+use crate::shared::waiters::{FirstInLine, Waiters};
 
 #[derive(Debug, Default)]
 pub(super) struct Inner {
@@ -19,8 +19,8 @@ pub(super) struct Inner {
     pub(super) inbox: Vec<Message>,
     /// When the task must read the inbox.
     pub(super) inbox_due: Time,
-    /// Queues whose leaders were woken on behalf of others since the task's last look.
-    pub(super) queues: Vec<Arc<dyn Led>>,
+    /// Queues whose first waiters were woken on behalf of others since the task's last look.
+    pub(super) queues: Vec<Arc<dyn FirstInLine>>,
     /// The number of guards that exist. Each has a place in the inbox, so that dropping one never allocates.
     pub(super) guards: usize,
     pub(super) waker: Option<Waker>,

@@ -2,7 +2,7 @@
 
 use crate::shared::calls::Received;
 use crate::shared::hold::Asked;
-use crate::shared::layout::Member;
+use crate::shared::layout::Place;
 use crate::shared::trust::Sent;
 use crate::telemetry;
 
@@ -10,7 +10,7 @@ use crate::telemetry;
 /// must be released.
 pub(crate) fn answered(asked: &Asked, sent: Sent, received: &Received) -> bool {
     let hold = &asked.hold;
-    let Member { node, name, .. } = hold.layout.place(asked.member);
+    let Place { node, name, .. } = hold.layout.place(asked.member);
     if let Err(error) = &received.result {
         telemetry::node_missing(name, hold.owner, node.address(), error);
     }

@@ -1,4 +1,4 @@
-//! Queues whose leaders were woken on behalf of others, and are passed over if they are not polled.
+//! Queues whose first waiters were woken on behalf of others, and are passed over if they are not polled.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,27 +6,27 @@ use std::time::Duration;
 
 use quorlock_core::time::Time;
 
-use crate::shared::waiters::{LeaderDue, Led, Relief};
+use crate::shared::waiters::{DueTurn, FirstInLine, Relief};
 
-/// How soon a woken leader must be polled. It is many times what a busy runtime needs, and short for the waiters
-/// behind it. A leader that is passed over too early only loses its place at the front.
+/// How soon a woken first waiter must be polled. It is many times what a busy runtime needs, and short for the waiters
+/// behind it. A first waiter that is passed over too early only loses its place at the front.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The watched queues, ordered by when they are due.
 #[derive(Default)]
 pub(super) struct WatchedQueues(VecDeque<WatchedQueue>);
 
-/// A queue whose leader was woken on behalf of others.
+/// A queue whose first waiter was woken on behalf of others.
 struct WatchedQueue {
     due: Time,
     /// What the last look showed.
-    before: LeaderDue,
-    queue: Arc<dyn Led>,
+    before: DueTurn,
+    queue: Arc<dyn FirstInLine>,
 }
 
 impl WatchedQueues {
     /// Starts watching these queues.
-    pub(super) fn watch(&mut self, queues: Vec<Arc<dyn Led>>, now: Time) {
+    pub(super) fn watch(&mut self, queues: Vec<Arc<dyn FirstInLine>>, now: Time) {
         self.0.extend(queues.into_iter().map(|queue| WatchedQueue {
             due: now + PATIENCE,
             before: queue.due(),
@@ -34,7 +34,7 @@ impl WatchedQueues {
         }));
     }
 
-    /// Passes over leaders that were woken a while ago and not polled, although others wait for them.
+    /// Passes over first waiters that were woken a while ago and not polled, although others wait for them.
     pub(super) fn relieve_due(&mut self, now: Time) {
         while let Some(watched) = self.0.pop_front() {
             if now < watched.due {
@@ -51,7 +51,7 @@ impl WatchedQueues {
         }
     }
 
-    /// Passes over all leaders, because the watch ends. The next waiter of each queue takes over and sees that the
+    /// Passes over all first waiters, because the watch ends. The next waiter of each queue takes over and sees that the
     /// client has ended.
     pub(super) fn relieve_all(&mut self) {
         for WatchedQueue { queue, .. } in self.0.drain(..) {
@@ -72,16 +72,16 @@ mod tests {
 
     use super::*;
 
-    /// A queue with this many waiters whose leaders are never polled.
+    /// A queue with this many waiters whose first waiters are never polled.
     #[derive(Debug)]
     struct Deserted(AtomicU64);
 
-    impl Led for Deserted {
-        fn due(&self) -> LeaderDue {
-            LeaderDue(Some(self.0.load(Ordering::Relaxed)))
+    impl FirstInLine for Deserted {
+        fn due(&self) -> DueTurn {
+            DueTurn(Some(self.0.load(Ordering::Relaxed)))
         }
 
-        fn relieve(&self, before: LeaderDue) -> Relief {
+        fn relieve(&self, before: DueTurn) -> Relief {
             assert_eq!(before, self.due(), "what was seen at the look before");
             match self.0.fetch_sub(1, Ordering::Relaxed) {
                 1 => Relief::Over,
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn each_leader_has_its_time_and_the_last_ends_the_watch() {
+    fn each_first_waiter_has_its_time_and_the_last_ends_the_watch() {
         let (queue, mut watched) = watched(2);
         let mut left = Vec::new();
         for millis in [0, 99, 100, 199, 200] {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_keeper_that_ends_passes_over_every_leader_at_once() {
+    fn a_keeper_that_ends_passes_over_every_first_waiter_at_once() {
         let (queue, mut watched) = watched(2);
         assert_eq!(watched.poll_timeout(), Time::ZERO + PATIENCE);
         watched.relieve_all();

@@ -219,7 +219,7 @@ impl KeeperTask {
         }
     }
 
-    /// Passes over leaders that were woken a while ago and not polled, although others wait for them.
+    /// Passes over first waiters that were woken a while ago and not polled, although others wait for them.
     fn relieve_due(&mut self, now: Time) {
         let news = std::mem::take(&mut self.keeper.inner.lock().queues);
         self.queues.watch(news, now);

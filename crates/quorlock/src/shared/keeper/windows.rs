@@ -17,7 +17,7 @@ use quorlock_core::quorum::MemberId;
 use quorlock_core::slot::{ServerNumber, Slot};
 
 use crate::shared::hold::Hold;
-use crate::shared::layout::{Member, Node};
+use crate::shared::layout::{Node, Place};
 
 /// The largest number of claims in flight to a server at which another one is renewed or re-acquired. A server renews
 /// that many within a few milliseconds. With a round trip of 100 ms it is 16,000 per second.
@@ -48,7 +48,7 @@ impl Executor {
     }
 
     /// Returns the server that executes requests about the name of a member now.
-    pub(super) fn at(place: &Member) -> Self {
+    pub(super) fn at(place: &Place) -> Self {
         Executor::of(&place.node, &place.name)
     }
 

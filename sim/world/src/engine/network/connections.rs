@@ -11,7 +11,6 @@ use crate::engine::clients;
 use crate::engine::network::calls::{self, Sent};
 use crate::engine::network::subscriptions;
 use crate::world::World;
-use crate::world::attendance::Attendance;
 use crate::world::call::Call;
 use crate::world::client::Mail;
 use crate::world::event::Event;
@@ -19,6 +18,7 @@ use crate::world::id::{ClientId, NodeId, ProcessId, Seat};
 use crate::world::link::ConnectionStatus;
 use crate::world::slab::Key;
 use crate::world::subscription::Tell;
+use crate::world::witnesses::Attendance;
 use quorlock_sim_plan::fault::InFlight;
 
 /// Begins to connect a client to a node.

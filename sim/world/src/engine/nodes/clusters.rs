@@ -4,7 +4,7 @@
 
 use crate::engine::nodes::view::Seen;
 use crate::world::World;
-use crate::world::group::{Group, View as _};
+use crate::world::election_group::{ElectionGroup, View as _};
 use crate::world::id::{Id, NodeId, Seat, first};
 use crate::world::shards::{Availability, KnownShard, KnownSlots, Reached, Shards, Tidings};
 use quorlock_sim_plan::{Cluster, Coverage, Plan};
@@ -18,7 +18,7 @@ pub fn build(world: &mut World, plan: &Plan, cluster: &Cluster) {
     for seat in first::<Seat>(plan.nodes.count) {
         let replicas = world.replicas_of(seat);
         let servers = std::iter::once(seat.first_node()).chain(replicas).collect();
-        let group = Group::of_cluster(&rules, servers, nodes.clone());
+        let group = ElectionGroup::of_cluster(&rules, servers, nodes.clone());
         world.groups.push(group);
     }
     world.shards = Some(Shards::new(cluster, plan.nodes.count, nodes.len()));
@@ -120,7 +120,10 @@ fn known_shards(world: &World, node: NodeId) -> Vec<KnownShard> {
         let group = world.groups.get(seat);
         let primary = group.and_then(|group| group.named_by(node));
         let primary = primary.unwrap_or(seat.first_node());
-        let servers = group.map_or(&[][..], Group::servers).iter().copied();
+        let servers = group
+            .map_or(&[][..], ElectionGroup::servers)
+            .iter()
+            .copied();
         KnownShard {
             primary,
             replicas: servers.filter(|server| *server != primary).collect(),

@@ -3,9 +3,9 @@
 use crate::engine::nodes::view::Seen;
 use crate::engine::nodes::{clusters, failover, replicas};
 use crate::world::World;
+use crate::world::election_group::{Apart, Deed, ElectionGroup};
 use crate::world::event::Event;
 use crate::world::fault::Failover;
-use crate::world::group::{Apart, Deed, Group};
 use crate::world::id::{ClientId, FaultId, Id, NodeId, Seat};
 use crate::world::server::News;
 use quorlock_sim_plan::Connections;
@@ -18,7 +18,7 @@ const LOOKS: u64 = 5_000_000;
 fn with_group<R>(
     world: &mut World,
     seat: Seat,
-    act: impl FnOnce(&mut Group, u64, &Seen<'_>) -> R,
+    act: impl FnOnce(&mut ElectionGroup, u64, &Seen<'_>) -> R,
 ) -> Option<R> {
     let now = world.now();
     let seen = Seen {

@@ -3,7 +3,7 @@
 use crate::engine::nodes::clusters::{refresh, seen};
 use crate::engine::nodes::{elections, replicas};
 use crate::world::World;
-use crate::world::group::View as _;
+use crate::world::election_group::View as _;
 use crate::world::id::{FaultId, NodeId, Seat};
 use crate::world::node::{NodeState, Role};
 use quorlock_sim_plan::fault::Handover;

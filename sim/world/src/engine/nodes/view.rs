@@ -1,7 +1,7 @@
 //! The view that the members of a group have of each other.
 
 use crate::world::by_id::ById;
-use crate::world::group::View;
+use crate::world::election_group::View;
 use crate::world::id::NodeId;
 use crate::world::node::{NodeState, Role};
 

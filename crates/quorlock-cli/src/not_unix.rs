@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 
 use crate::failure::{Code, Failure};
-use crate::voice::Voice;
+use crate::messages::Voice;
 
 /// The words after `run` or `leader`. All of them are accepted, because the error is the system and not an option.
 #[derive(Clone, Debug, Args)]

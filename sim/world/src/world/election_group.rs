@@ -19,7 +19,7 @@ use quorlock_sim_plan::Sentinels;
 
 /// One group.
 #[derive(Debug)]
-pub struct Group {
+pub struct ElectionGroup {
     rules: Sentinels,
     servers: Vec<NodeId>,
     sentinels: Vec<Sentinel>,
@@ -80,7 +80,7 @@ pub enum Deed {
     },
 }
 
-impl Group {
+impl ElectionGroup {
     /// Creates a group whose primary is the first server.
     pub fn new(rules: &Sentinels, servers: Vec<NodeId>, sentinels: Vec<NodeId>) -> Self {
         let primary = *servers.first().expect("BUG: a group without servers");
@@ -91,7 +91,7 @@ impl Group {
             heard: vec![0; servers.len()],
             voice: Voice::Votes,
         };
-        Group {
+        ElectionGroup {
             rules: rules.clone(),
             sentinels: sentinels.into_iter().map(sentinel).collect(),
             servers,
@@ -108,7 +108,7 @@ impl Group {
     /// Creates a shard of a cluster of these nodes. The first `rules.count` nodes vote, and all nodes name the
     /// primary.
     pub(crate) fn of_cluster(rules: &Sentinels, servers: Vec<NodeId>, nodes: Vec<NodeId>) -> Self {
-        let mut group = Group::new(rules, servers, nodes);
+        let mut group = ElectionGroup::new(rules, servers, nodes);
         group.electors = Electors::Cluster;
         for listener in group.sentinels.iter_mut().skip(rules.count.into()) {
             listener.voice = Voice::Listens;

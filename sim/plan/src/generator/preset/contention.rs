@@ -1,6 +1,6 @@
 //! Many clients that compete for one lock without faults. The lock must be acquired soon after each release.
 //!
-//! A fixed order of the nodes and random pauses separate competitors. Without the order, a plan of this law leaves the
+//! A fixed order of the nodes and random pauses separate competitors. Without the order, a plan of this preset leaves the
 //! lock free for too long. With the order, it also passes if the pauses are not random.
 
 use super::Fixed;

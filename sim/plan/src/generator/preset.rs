@@ -1,7 +1,7 @@
-//! Laws: combinations of parameters that reveal faults which other combinations hide.
+//! Presets: combinations of parameters that reveal faults which other combinations hide.
 //!
 //! For example, with leases of 100 ms and latencies of milliseconds, clock drift is too small to matter; and if a
-//! waiter tries again after 200 ms, a lost wake-up has no effect. Each law makes one such cause matter.
+//! waiter tries again after 200 ms, a lost wake-up has no effect. Each preset makes one such cause matter.
 
 mod connections;
 mod contention;
@@ -15,19 +15,20 @@ mod newcomers;
 mod old_disks;
 mod re_acquired;
 mod sides;
+mod stopped;
+mod together;
 mod twins;
 mod wake_ups;
 
-use super::{stopped, together};
 use crate::draw::{Draw, Purpose};
 use crate::fault::{ClientFault, Fault, NodeFault};
 use crate::property::Property;
 use crate::time::SimTime;
 use crate::{LockKind, Plan, Watchdog, WorkloadKind};
 
-/// The law that a plan follows.
+/// The preset that a plan follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Law {
+pub(super) enum Preset {
     /// All times are short, and all faults are mixed.
     Mixed,
     /// The workloads that are rarely drawn otherwise.
@@ -85,107 +86,112 @@ pub(super) struct Fixed {
     pub(super) clients: Option<u16>,
 }
 
-impl Law {
-    /// Draws the law of a seed.
+impl Preset {
+    /// Draws the preset of a seed.
     pub(super) fn draw(draw: &mut Draw) -> Self {
-        let laws = [
-            Law::Mixed,
-            Law::Mixed,
-            Law::Mixed,
-            Law::OtherWork,
-            Law::OtherWork,
-            Law::WholeLeases,
-            Law::Clocks,
-            Law::WakeUps,
-            Law::Leftovers,
-            Law::Connections,
-            Law::Connections,
-            Law::Lasting,
-            Law::Sides,
-            Law::Sides,
+        let presets = [
+            Preset::Mixed,
+            Preset::Mixed,
+            Preset::Mixed,
+            Preset::OtherWork,
+            Preset::OtherWork,
+            Preset::WholeLeases,
+            Preset::Clocks,
+            Preset::WakeUps,
+            Preset::Leftovers,
+            Preset::Connections,
+            Preset::Connections,
+            Preset::Lasting,
+            Preset::Sides,
+            Preset::Sides,
         ];
-        laws.get(draw.index(laws.len()))
+        presets
+            .get(draw.index(presets.len()))
             .copied()
-            .unwrap_or(Law::Mixed)
+            .unwrap_or(Preset::Mixed)
     }
 
-    /// Returns the stream of the laws. It is a separate stream, so that parameters that no law draws do not change.
+    /// Returns the stream of the presets. It is a separate stream, so that parameters that no preset draws do not change.
     pub(super) fn stream(seed: u64) -> Draw {
         Draw::new(seed, Purpose::Plan, 2_000)
     }
 
-    /// Changes a plan according to the law. The choices of the user stay.
+    /// Changes a plan according to the preset. The choices of the user stay.
     pub(super) fn apply(self, plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
         let work = fixed.work;
         match self {
-            Law::Mixed => {}
-            Law::OtherWork => {
+            Preset::Mixed => {}
+            Preset::OtherWork => {
                 if work.is_none() {
                     plan.workload.kind = other_work(plan.lock, draw);
                 }
             }
-            Law::WholeLeases => whole_leases(plan, work, draw),
-            Law::Clocks => clocks(plan, work, draw),
-            Law::WakeUps => wake_ups::apply(plan, work, draw),
-            Law::Leftovers => leftovers::apply(plan, work, draw),
-            Law::Connections => connections::apply(plan, work, draw),
-            Law::Lasting => lasting::apply(plan, work, draw),
-            Law::Sides => sides::apply(plan, fixed, draw),
-            Law::Stopped => stopped::apply(plan, work, draw),
-            Law::Together => together::apply(plan, work, draw),
-            Law::Contention => contention::apply(plan, fixed, draw),
-            Law::LastPolls => last_polls::apply(plan, work, draw),
-            Law::LostRenewals => lost_renewals::apply(plan, fixed, draw),
-            Law::Twins => twins::apply(plan, fixed, draw),
-            Law::Longer => longer::apply(plan, fixed, draw),
-            Law::OldDisks => old_disks::apply(plan, fixed, draw),
-            Law::Echoes => echoes::apply(plan, work, draw),
-            Law::ReAcquired => re_acquired::apply(plan, fixed, draw),
-            Law::Newcomers => newcomers::apply(plan, fixed, draw),
+            Preset::WholeLeases => whole_leases(plan, work, draw),
+            Preset::Clocks => clocks(plan, work, draw),
+            Preset::WakeUps => wake_ups::apply(plan, work, draw),
+            Preset::Leftovers => leftovers::apply(plan, work, draw),
+            Preset::Connections => connections::apply(plan, work, draw),
+            Preset::Lasting => lasting::apply(plan, work, draw),
+            Preset::Sides => sides::apply(plan, fixed, draw),
+            Preset::Stopped => stopped::apply(plan, work, draw),
+            Preset::Together => together::apply(plan, work, draw),
+            Preset::Contention => contention::apply(plan, fixed, draw),
+            Preset::LastPolls => last_polls::apply(plan, work, draw),
+            Preset::LostRenewals => lost_renewals::apply(plan, fixed, draw),
+            Preset::Twins => twins::apply(plan, fixed, draw),
+            Preset::Longer => longer::apply(plan, fixed, draw),
+            Preset::OldDisks => old_disks::apply(plan, fixed, draw),
+            Preset::Echoes => echoes::apply(plan, work, draw),
+            Preset::ReAcquired => re_acquired::apply(plan, fixed, draw),
+            Preset::Newcomers => newcomers::apply(plan, fixed, draw),
         }
     }
 
-    /// Draws one of the laws that stop processes. They have their own stream.
+    /// Draws one of the presets that stop processes. They have their own stream.
     pub(super) fn draw_stopped(seed: u64) -> Option<(Self, Draw)> {
         let mut draw = Draw::new(seed, Purpose::Plan, 2_001);
-        draw.chance(100_000).then_some((Law::Stopped, draw))
+        draw.chance(100_000).then_some((Preset::Stopped, draw))
     }
 
-    /// Draws the law of locks of several clients. It has its own stream.
+    /// Draws the preset of locks of several clients. It has its own stream.
     pub(super) fn draw_together(seed: u64) -> Option<(Self, Draw)> {
         let mut draw = Draw::new(seed, Purpose::Plan, 2_002);
-        draw.chance(100_000).then_some((Law::Together, draw))
+        draw.chance(100_000).then_some((Preset::Together, draw))
     }
 
-    /// Draws the law of newcomers. It has its own stream, and needs only a few seeds.
+    /// Draws the preset of newcomers. It has its own stream, and needs only a few seeds.
     pub(super) fn draw_newcomers(seed: u64) -> Option<(Self, Draw)> {
         let mut draw = Draw::new(seed, Purpose::Plan, 2_004);
-        draw.chance(5_000).then_some((Law::Newcomers, draw))
+        draw.chance(5_000).then_some((Preset::Newcomers, draw))
     }
 
-    /// Draws one of the laws whose faults must coincide with one particular event. They have their own stream.
+    /// Draws one of the presets whose faults must coincide with one particular event. They have their own stream.
     pub(super) fn draw_meeting(seed: u64) -> Option<(Self, Draw)> {
         let mut draw = Draw::new(seed, Purpose::Plan, 2_003);
-        let laws = [
-            Law::Contention,
-            Law::LastPolls,
-            Law::LostRenewals,
-            Law::LostRenewals,
-            Law::Twins,
-            Law::Longer,
-            Law::OldDisks,
-            Law::Echoes,
-            Law::ReAcquired,
+        let presets = [
+            Preset::Contention,
+            Preset::LastPolls,
+            Preset::LostRenewals,
+            Preset::LostRenewals,
+            Preset::Twins,
+            Preset::Longer,
+            Preset::OldDisks,
+            Preset::Echoes,
+            Preset::ReAcquired,
         ];
-        let law = laws.get(draw.index(laws.len())).copied()?;
-        draw.chance(250_000).then_some((law, draw))
+        let preset = presets.get(draw.index(presets.len())).copied()?;
+        draw.chance(250_000).then_some((preset, draw))
     }
 
-    /// Returns whether faults are drawn in addition to those of the law.
+    /// Returns whether faults are drawn in addition to those of the preset.
     pub(super) fn has_faults(self) -> bool {
         matches!(
             self,
-            Law::Mixed | Law::OtherWork | Law::WholeLeases | Law::Clocks | Law::Together
+            Preset::Mixed
+                | Preset::OtherWork
+                | Preset::WholeLeases
+                | Preset::Clocks
+                | Preset::Together
         )
     }
 }
@@ -251,7 +257,7 @@ fn whole_leases(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
 }
 
 /// Sets up two clients of a majority of three nodes, which compete for one lock from `begins` on, without other
-/// faults. The law places each event. Returns whether the choices of the user allow that.
+/// faults. The preset places each event. Returns whether the choices of the user allow that.
 fn two_clients(plan: &mut Plan, fixed: Fixed, lease: SimTime, begins: SimTime) -> bool {
     let is_of_three = plan.nodes.count == 3 || fixed.nodes.is_none();
     let is_plain = fixed
@@ -320,8 +326,8 @@ mod tests {
     use crate::generator::{FaultChoice, PlanGenerator};
 
     #[test]
-    fn one_seed_of_four_has_a_law_of_meetings() {
-        let has_one = |seed: &u64| Law::draw_meeting(*seed).is_some();
+    fn one_seed_of_four_has_a_preset_of_meetings() {
+        let has_one = |seed: &u64| Preset::draw_meeting(*seed).is_some();
         let many = (0..2_000).filter(has_one).count();
         assert!((440..=560).contains(&many), "{many}");
     }

@@ -8,7 +8,7 @@ use clap::{Args, Command};
 use clap_complete::Shell;
 
 use crate::failure::{Code, Failure};
-use crate::voice::Voice;
+use crate::messages::Voice;
 
 /// Print a completion script for a shell.
 #[derive(Clone, Debug, Args)]

@@ -14,7 +14,7 @@ fn id(number: u16) -> NodeId {
 
 /// A group of the servers 0 to 2 and the sentinels 3 to 5. The primary is server 0.
 struct Scene {
-    group: Group,
+    group: ElectionGroup,
     asleep: BTreeSet<NodeId>,
     roles: BTreeMap<NodeId, Role>,
     now: u64,
@@ -50,7 +50,7 @@ impl Scene {
             (id(2), Role::ReplicaOf(id(0))),
         ]);
         Scene {
-            group: Group::new(&rules, servers, [3, 4, 5].map(id).to_vec()),
+            group: ElectionGroup::new(&rules, servers, [3, 4, 5].map(id).to_vec()),
             asleep: BTreeSet::new(),
             roles,
             now: 0,
@@ -66,7 +66,7 @@ impl Scene {
             self.now += 5 * MILLI;
             let mut group = std::mem::replace(
                 &mut self.group,
-                Group::new(&Sentinels::default(), vec![id(0)], Vec::new()),
+                ElectionGroup::new(&Sentinels::default(), vec![id(0)], Vec::new()),
             );
             for deed in group.look(self.now, self) {
                 done.push((self.now / MILLI, deed));
@@ -193,7 +193,7 @@ fn an_order_needs_no_primary_that_is_down() {
     let mut scene = Scene::new();
     let mut group = std::mem::replace(
         &mut scene.group,
-        Group::new(&Sentinels::default(), vec![id(0)], Vec::new()),
+        ElectionGroup::new(&Sentinels::default(), vec![id(0)], Vec::new()),
     );
     assert!(group.order(0, &scene));
     assert!(!group.order(0, &scene), "one at a time");
