@@ -1,5 +1,7 @@
 //! A client process, which does the work that the plan defines and reports to the command.
 
+mod choices;
+
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -15,12 +17,11 @@ use tokio::sync::watch;
 use super::bystanders::Bystanders;
 use super::clock;
 use super::lateness::Lateness;
-use super::lock_under_test::{self, Guard, LockRequest, LockUnderTest, NotAcquired, QueueOrder};
-use super::message::{ClientReport, ConductorReply, HoldKind, WonHold, WonName, WorkerSettings};
+use super::lock_under_test::{Guard, LockRequest, LockUnderTest, NotAcquired};
+use super::message::{ClientReport, ConductorReply, WonHold, WonName, WorkerSettings};
 use super::waits::{BoundedWait, WaitEnd};
 use quorlock_sim_plan::draw::{Draw, Purpose};
 use quorlock_sim_plan::time::SimTime;
-use quorlock_sim_plan::{LockKind, Watchdog, WorkloadKind};
 use quorlock_sim_world::history::{Access, Process};
 
 /// The shortest and the longest bound of a wait, in the time of the plan.
@@ -310,65 +311,6 @@ impl Worker {
         self.counter.say(&waited).await.ok()
     }
 
-    /// Draws how long to wait at most: half of the waits have a bound. The simple locks and leaders have none.
-    fn bound(&mut self) -> Option<Duration> {
-        let plan = &self.settings.plan;
-        let has_none =
-            !plan.variant.has_product_clients() || plan.workload.kind == WorkloadKind::Leading;
-        let is_drawn = !has_none && self.draw.chance(500_000);
-        is_drawn.then(|| self.between(BOUNDS.0, BOUNDS.1))
-    }
-
-    /// Draws what to ask for next.
-    fn wanted(&mut self) -> LockRequest {
-        let workload = self.settings.plan.workload.clone();
-        LockRequest {
-            kind: match workload.kind {
-                WorkloadKind::Leading => HoldKind::Leadership,
-                _ => HoldKind::Lock,
-            },
-            names: self.names(),
-            access: match workload.kind {
-                WorkloadKind::ReadWrite if self.draw.chance(600_000) => Access::Read,
-                WorkloadKind::ReadWrite => Access::Write,
-                _ => Access::Alone,
-            },
-            queue: match workload.kind {
-                WorkloadKind::Fair => QueueOrder::Fair,
-                _ => QueueOrder::Any,
-            },
-            is_renewed: match workload.watchdog {
-                _ if workload.kind == WorkloadKind::LongWork => true,
-                Watchdog::On => true,
-                Watchdog::Off => false,
-                Watchdog::Half => self.draw.chance(500_000),
-            },
-            wait: self.bound(),
-        }
-    }
-
-    /// Draws one name, or several of them in any order. A lock that has its names on several nodes takes all of them,
-    /// unless the work is to take several in any order.
-    fn names(&mut self) -> Vec<u16> {
-        let plan = &self.settings.plan;
-        let (kind, many) = (plan.workload.kind, lock_under_test::names(plan));
-        if plan.lock == LockKind::Multi && kind != WorkloadKind::Overlapping {
-            return (0..many).collect();
-        }
-        let first = self.draw.index(usize::from(many));
-        let first = u16::try_from(first).unwrap_or(0);
-        if kind != WorkloadKind::Overlapping {
-            return vec![first];
-        }
-        let size = 1 + self.draw.index(usize::from(many));
-        let around = (0..many).map(|offset| (first + offset) % many);
-        let mut names: Vec<u16> = around.take(size).collect();
-        if self.draw.chance(500_000) {
-            names.reverse();
-        }
-        names
-    }
-
     /// Reads, works, and writes the result, unless the lock is lost.
     async fn inside(&mut self, won: &Won, access: Access) -> Option<()> {
         let hold = won.hold;
@@ -407,18 +349,6 @@ impl Worker {
             self.ask(write).await?;
         }
         Some(())
-    }
-
-    /// Draws how long the client stays inside: usually up to an eighth of the plan's longest stay, in a tenth of cases
-    /// up to all of it.
-    fn stay(&mut self) -> Duration {
-        let workload = &self.settings.plan.workload;
-        let (min, max) = (workload.hold_min, workload.hold_max);
-        let short = SimTime::nanos(max.as_nanos() / 8).max(min);
-        match self.draw.chance(100_000) {
-            true => self.between(short, max),
-            false => self.between(min, short),
-        }
     }
 
     async fn ask(&mut self, said: ClientReport) -> Option<ConductorReply> {

@@ -1,6 +1,7 @@
 //! The matrix: every lock against every class of fault, and how often exclusion and fencing break.
 
 mod class;
+mod classes;
 mod contender;
 mod examples;
 mod print;
@@ -14,11 +15,12 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
-pub use class::{CLASSES, Class};
+pub use class::Class;
+pub use classes::CLASSES;
 pub use contender::{CONTENDERS, Candidate};
 pub use examples::Example;
 #[cfg(unix)]
-pub(crate) use {class::STORMS_ONLY, contender::STORM_LOCKS, storm::Storm, work::StormWork};
+pub(crate) use {classes::STORMS_ONLY, contender::STORM_LOCKS, storm::Storm, work::StormWork};
 
 use crate::simulation::run;
 use crate::study::pool::share_out;

@@ -301,6 +301,7 @@ const LAB: Floors = &[
         "chaos/sentinel_group.rs",
         "chaos/slot_move.rs",
         "chaos/worker.rs",
+        "chaos/worker/",
     ],
     &["chaos/bystanders.rs"],
     &[
