@@ -200,10 +200,7 @@ async fn set_up(
     let reports = ReportServer::open(Records::new(clock::now(), names), introduction).await;
     let reports = Rc::new(reports.map_err(|error| error.to_string())?);
     follow_queues(plan, &servers, &reports).await?;
-    let preload = preload.filter(|_| sets_clocks_of_clients(plan));
-    let seats: std::io::Result<Vec<ClientSlot>> = (0..plan.clients)
-        .map(|client| ClientSlot::start(client, reports.port(), preload.as_ref(), beside.as_ref()))
-        .collect();
+    let seats = start_clients(plan, reports.port(), preload, beside.as_ref());
     let seats = seats.map_err(|error| error.to_string())?;
     Ok(Testbed {
         scale,
@@ -219,6 +216,19 @@ async fn set_up(
         effects: RefCell::new(Effects::default()),
         footprints: RefCell::default(),
     })
+}
+
+fn start_clients(
+    plan: &Plan,
+    reports: u16,
+    preload: Option<Preload>,
+    beside: Option<&OtherClients>,
+) -> std::io::Result<Vec<ClientSlot>> {
+    let preload = preload.filter(|_| sets_clocks_of_clients(plan));
+    let clients = 0..plan.clients;
+    clients
+        .map(|client| ClientSlot::start(client, reports, preload.as_ref(), beside))
+        .collect()
 }
 
 /// Follows the queues of fair locks on the servers, if the servers report them.
