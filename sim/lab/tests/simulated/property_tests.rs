@@ -83,26 +83,25 @@ fn the_bar_of_a_stop_stands_where_the_pause_is_drawn() {
 
 fn says_how_to_repeat_it(message: &str, (file, page): (&Path, &Path), seed: u64) {
     let lines: Vec<&str> = message.lines().rev().take(3).collect();
+    let (file, page) = (file.display(), page.display());
     assert_eq!(
-        lines[2],
-        format!(
-            "repeat it:     QUORLOCK_REPLAY={} cargo test -p shop -- --exact counter::raises",
-            file.display()
-        )
-    );
-    assert_eq!(lines[1], format!("look at it:    {}", page.display()));
-    assert_eq!(
-        lines[0],
-        format!(
-            "the whole run: QUORLOCK_SEED={seed} cargo test -p shop -- --exact counter::raises"
-        )
+        lines,
+        [
+            format!(
+                "the whole run: QUORLOCK_SEED={seed} cargo test -p shop -- --exact counter::raises"
+            ),
+            format!("look at it:    {page}"),
+            format!(
+                "repeat it:     QUORLOCK_REPLAY={file} cargo test -p shop -- --exact counter::raises"
+            ),
+        ]
     );
     assert!(message.contains("reads, with token"), "{message}");
 }
 
 /// Checks the page of the failure.
 fn shows_what_was_stated(page: &Path, seed: u64) {
-    let page = fs::read_to_string(page).unwrap();
+    let page = fs::read_to_string(page).expect("a page");
     for shown in [
         "no raise is lost",
         "reads, with token",
