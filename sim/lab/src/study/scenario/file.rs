@@ -240,9 +240,9 @@ impl<'a> Reading<'a> {
             error: Box::new(error),
         })?;
         let refused = |field: &str, why: &str| {
-            let key = places.get_key_value(field).map(|(key, _)| key.span());
-            let why = format!("{field}: {why}");
-            self.misfit(&case, Misfit::new(key.unwrap_or(span.clone()), why))
+            let key = places.get_key_value(field);
+            let place = key.map_or(span.clone(), |(key, _)| key.span());
+            self.misfit(&case, Misfit::new(place, format!("{field}: {why}")))
         };
         let expect = own.expectation().map_err(|why| refused("property", why))?;
         let seeds = own.seeds.or(header.seeds).unwrap_or(SEEDS);

@@ -256,6 +256,34 @@ fn conformance(name: &'static str) -> Results {
     }
 }
 
+/// The rows of the table of speeds: what is measured, and its place in the output of `bench`.
+const SPEEDS: [(&str, &str); 6] = [
+    (
+        "node commands, reference workload (5 nodes, 3 clients, no faults, checkers on)",
+        "/reference/commands/per_second",
+    ),
+    (
+        "the same with trust in nodes and a clock margin",
+        "/with_remedies/commands/per_second",
+    ),
+    (
+        "the same in the lane over sockets, with the real client, RESP and Lua",
+        "/turmoil/commands/per_second",
+    ),
+    (
+        "standard runs (2 s of virtual time, all faults)",
+        "/standard/runs/per_second",
+    ),
+    (
+        "standard runs of a campaign on all cores, as a part of one core's times their number",
+        "/scaling/of_linear",
+    ),
+    (
+        "the same, as a part of what as many processes do that share nothing",
+        "/scaling/of_processes",
+    ),
+];
+
 fn speed(name: &'static str) -> Results {
     let arguments = [
         "run",
@@ -275,32 +303,11 @@ fn speed(name: &'static str) -> Results {
     let number = |place: &str| value.pointer(place).and_then(Value::as_f64);
     let rate = |place: &str| thousands(number(place).unwrap_or(f64::NAN));
     let share = |place: &str| format!("{:.2}", number(place).unwrap_or(f64::NAN));
-    let rows = [
-        (
-            "node commands, reference workload (5 nodes, 3 clients, no faults, checkers on)",
-            rate("/reference/commands/per_second"),
-        ),
-        (
-            "the same with trust in nodes and a clock margin",
-            rate("/with_remedies/commands/per_second"),
-        ),
-        (
-            "the same in the lane over sockets, with the real client, RESP and Lua",
-            rate("/turmoil/commands/per_second"),
-        ),
-        (
-            "standard runs (2 s of virtual time, all faults)",
-            rate("/standard/runs/per_second"),
-        ),
-        (
-            "standard runs of a campaign on all cores, as a part of one core's times their number",
-            share("/scaling/of_linear"),
-        ),
-        (
-            "the same, as a part of what as many processes do that share nothing",
-            share("/scaling/of_processes"),
-        ),
-    ];
+    // Parts of a whole are not rounded to whole numbers.
+    let rows = SPEEDS.map(|(what, place)| match place.starts_with("/scaling") {
+        true => (what, share(place)),
+        false => (what, rate(place)),
+    });
     let lines: Vec<String> = rows
         .iter()
         .map(|(what, value)| format!("| {what} | {value} |"))
