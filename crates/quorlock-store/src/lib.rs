@@ -61,7 +61,3 @@ pub use store::{
     Written,
 };
 pub use transport::StoreTransport;
-
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/src/stores.md")]
-struct Page;

@@ -139,13 +139,12 @@ impl Store for PostgresStore {
             let named: [&(dyn ToSql + Sync); 1] = [&key];
             let row = session.client.query_one(&session.read, &named).await;
             let row = row.map_err(|e| failed(&e, Phase::Read))?;
-            let stored = match row.try_get::<_, Option<i64>>(0) {
-                Ok(Some(version)) => Some(Stored {
-                    version: Version::from(version.unsigned_abs()),
-                    record: row.try_get(1).map_err(|e| failed(&e, Phase::Read))?,
-                }),
-                _ => None,
-            };
+            let version: Option<i64> = row.try_get(0).map_err(|e| failed(&e, Phase::Read))?;
+            let record: Option<Vec<u8>> = row.try_get(1).map_err(|e| failed(&e, Phase::Read))?;
+            let stored = version.zip(record).map(|(version, record)| Stored {
+                version: Version::from(version.unsigned_abs()),
+                record,
+            });
             let stamp = stamp(&row, 2, session.system);
             let stamp = stamp.map_err(|e| failed(&e, Phase::Read))?;
             Ok(Snapshot { stored, stamp })

@@ -4,6 +4,8 @@ use quorlock_core::transport::{Cause, Execution, TransportError};
 use tokio_postgres::Error;
 use tokio_postgres::error::{DbError, SqlState};
 
+const STRANGE: &str = "the table quorlock is another program's, not that of PostgresStore::SCHEMA: choose a schema by options=-csearch_path%3DNAME in the address";
+
 /// What was done when the error came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
@@ -55,6 +57,12 @@ fn of_driver(error: &Error, phase: Phase) -> (Cause, Option<&'static str>) {
             ),
         ),
         Phase::Connect => (Cause::Unreachable, None),
+        Phase::Read | Phase::Write if error.to_string().contains("column") => (
+            Cause::Protocol,
+            Some(
+                "the table quorlock is not one of PostgresStore::SCHEMA: choose another schema by options=-csearch_path%3DNAME",
+            ),
+        ),
         Phase::Read | Phase::Write => (Cause::Closed, None),
     }
 }
@@ -69,9 +77,16 @@ fn of_server(error: &DbError) -> (Cause, Option<&'static str>) {
         let advice = "the server does not accept this user or password: see the address, and pg_hba.conf of the server";
         return (Cause::NoAuth, Some(advice));
     }
-    if is(&[&SqlState::UNDEFINED_TABLE, &SqlState::UNDEFINED_COLUMN]) {
+    if is(&[&SqlState::UNDEFINED_TABLE]) {
         let advice = "the database has no table for locks: PostgresStore::create_table makes it, or the SQL of PostgresStore::SCHEMA";
         return (Cause::Unsupported, Some(advice));
+    }
+    if is(&[
+        &SqlState::DATATYPE_MISMATCH,
+        &SqlState::UNDEFINED_COLUMN,
+        &SqlState::UNDEFINED_FUNCTION,
+    ]) {
+        return (Cause::Unsupported, Some(STRANGE));
     }
     // A server in recovery cannot state its timeline, and takes no writes.
     if is(&[

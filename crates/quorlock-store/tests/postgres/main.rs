@@ -17,7 +17,8 @@ use std::time::{Duration, Instant};
 use libtest_mimic::{Arguments, Trial};
 use quorlock::Locks;
 use quorlock_store::{
-    Cause, Draft, Key, PostgresStore, Store, StoreTransport, WallMillis, conformance,
+    Cause, Draft, Key, MemoryStore, PostgresStore, SqliteStore, Store, StoreTransport, WallMillis,
+    conformance,
 };
 use server::{PASSWORD, Server, installed};
 
@@ -53,6 +54,11 @@ fn main() -> ExitCode {
             || run(replica),
         ),
         trial("records_are_swept_and_no_version_comes_back", || run(sweep)),
+        trial(
+            "a_majority_of_unlike_stores_survives_the_loss_of_one",
+            || run(unlike),
+        ),
+        trial("a_table_of_a_stranger_is_an_error", || run(stranger)),
         trial("errors_say_what_to_do", || run(errors)),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
@@ -181,6 +187,36 @@ async fn sweep(server: Server) {
     assert!(store.read(&keys[1]).await.unwrap().stored.is_some());
     store.write_if(&keys[0], None, draft(None)).await.unwrap();
     assert_ne!(before, version().await);
+}
+
+/// One of three stores is a table, one a file, and one is in memory.
+async fn unlike(mut server: Server) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = SqliteStore::create(folder.path().join("locks")).unwrap();
+    let transports = [
+        StoreTransport::new(store(&server).await),
+        StoreTransport::new(file),
+        StoreTransport::new(MemoryStore::new()),
+    ];
+    let builder = Locks::builder().member_timeout(9 * SECOND);
+    let builder = builder.trust_fresh_nodes();
+    let locks = builder.on_nodes(transports).unwrap();
+    let guard = locks.lock("a").acquire().await.unwrap();
+    let token = guard.fencing_token();
+    guard.release().await.unwrap();
+    server.kill();
+    let guard = locks.lock("a").acquire().await.unwrap();
+    assert!(token < guard.fencing_token());
+    guard.release().await.unwrap();
+}
+
+async fn stranger(server: Server) {
+    let sql = "CREATE TABLE quorlock (key bytea PRIMARY KEY, version text, record text, useful_until bigint);
+        CREATE SEQUENCE quorlock_version;";
+    server.execute(sql);
+    let store = PostgresStore::new(&server.address()).unwrap();
+    let error = store.check().await.unwrap_err();
+    assert!(error.to_string().contains("quorlock"), "{error:?}");
 }
 
 async fn errors(mut server: Server) {

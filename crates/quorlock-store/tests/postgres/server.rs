@@ -104,6 +104,14 @@ impl Server {
         );
     }
 
+    /// Executes statements.
+    pub(crate) fn execute(&self, sql: &str) {
+        self.as_user(
+            "psql",
+            &["--quiet", "--dbname", &self.address(), "--command", sql],
+        );
+    }
+
     pub(crate) fn address(&self) -> String {
         format!(
             "postgres://locks:{PASSWORD}@127.0.0.1:{}/postgres",
