@@ -1,7 +1,7 @@
 //! The state of one name as text, for stores that keep it as one value.
 //!
-//! A store that is not a Redis server has no scripts. It keeps the state of a name as one record, and a client reads the
-//! record, applies a request to it, and writes it back if it is unchanged. The form of a record is specified in
+//! A store has no code that executes requests. It keeps the state of a name as one record, and a client reads the record,
+//! applies a request to it, and writes it back if it is unchanged. The form of a record is specified in
 //! `docs/src/records.md`: lines of ASCII text, so that people can read it in their database and clients in other
 //! languages can write it.
 //!
