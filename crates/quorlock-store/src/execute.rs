@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use futures_util::future::{Either, join_all, select};
-use quorlock_core::marker::{Check, Process, Shown, ShownMarker};
+use quorlock_core::marker::{Act, Check, Process, Shown, ShownMarker};
 use quorlock_core::message::{
     Acquire, ForceRelease, Inspect, Release, Renew, RenewReply, Reply, Request,
 };
 use quorlock_core::name::Name;
-use quorlock_core::time::Time;
+use quorlock_core::time::{Time, WallMillis};
 use quorlock_core::transport::{Cause, Execution, TransportError};
 use tokio::sync::oneshot;
 
@@ -78,12 +78,12 @@ impl Execute {
             return Err(TransportError::definite(Cause::LongestLease, detail));
         }
         let marker = Key::new(Key::MARKER);
-        if self.service.remembered.lock().get(&marker).is_none() {
+        let look = Check {
+            act: Act::Look,
+            ..check
+        };
+        if !self.is_known_to_admit(&marker, look) {
             // A marker that states another longest lease refuses the acquire before anything is written.
-            let look = Check {
-                act: quorlock_core::marker::Act::Look,
-                ..check
-            };
             self.marker(look).await?;
         }
         let key = key_of(&acquire.name);
@@ -109,6 +109,16 @@ impl Execute {
             },
         };
         Ok(Reply::Checked(reply, shown))
+    }
+
+    /// Returns whether the marker, as it is remembered, states the same longest lease.
+    fn is_known_to_admit(&self, marker: &Key, look: Check) -> bool {
+        let seen = self.service.remembered.lock().get(marker).cloned();
+        seen.is_some_and(|mut seen| {
+            let probe = Request::Probe(look);
+            let now = WallMillis::default();
+            seen.record.apply(seen.process, now, &probe).is_ok()
+        })
     }
 
     /// Executes the act of a check on the record of the marker.
