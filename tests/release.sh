@@ -47,7 +47,7 @@ fi
 
 step "every combination of features"
 if has cargo-hack cargo install --locked cargo-hack; then
-  cargo hack check --quiet --feature-powerset --no-dev-deps -p quorlock-redis -p quorlock -p quorlock-cli
+  cargo hack check --quiet --feature-powerset --no-dev-deps -p quorlock-redis -p quorlock-store -p quorlock -p quorlock-cli
 fi
 
 step "workflows"

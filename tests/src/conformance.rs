@@ -37,6 +37,7 @@ mod raw;
 mod redis_arm;
 mod spec_arm;
 mod step;
+mod store_arm;
 mod twin;
 
 pub use agree::{Coverage, agree};
@@ -48,4 +49,5 @@ pub use names::{many_names, names, owners};
 pub use redis_arm::RedisArm;
 pub use spec_arm::SpecArm;
 pub use step::{Plant, Step};
+pub use store_arm::StoreArm;
 pub use twin::{Findings, Twin};

@@ -37,6 +37,6 @@ mod documentation {
     pages! {
         architecture breaks campaigns command connections deployments exhaustive faq fencing glossary guide introduction leader matrix migration operating performance plans
         predicted protocol
-        recipes redis redisson safety scenarios scripts simulator testing threads
+        recipes records redis redisson safety scenarios scripts simulator stores testing threads
     }
 }

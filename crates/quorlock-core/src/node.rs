@@ -26,6 +26,7 @@ mod held;
 mod keys;
 mod plain;
 mod read_write;
+pub mod record;
 
 pub use held::{Held, ReadWrite};
 pub use keys::KeyKind;

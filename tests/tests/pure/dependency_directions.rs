@@ -132,6 +132,16 @@ fn the_adapter_knows_only_the_core() {
 }
 
 #[test]
+fn stores_know_only_the_core() {
+    let workspace = workspace();
+    assert_eq!(
+        ours(&workspace, "quorlock-store", &["normal", "build"]),
+        BTreeSet::from(["quorlock-core"])
+    );
+    assert!(workspace["quorlock-store"].default_features.is_empty());
+}
+
+#[test]
 fn the_product_knows_the_core_and_by_its_default_feature_the_adapter() {
     let workspace = workspace();
     assert_eq!(
@@ -329,6 +339,7 @@ fn every_crate_of_the_product_is_looked_at() {
         "quorlock-cli",
         "quorlock-core",
         "quorlock-redis",
+        "quorlock-store",
         "redis-sim",
     ] {
         assert_eq!(workspace[name].folder, format!("crates/{name}"));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use quorlock_core::name::Name;
 use quorlock_tests::conformance::files::{ArmBench, Bench, Sequence, agree_on, read};
-use quorlock_tests::conformance::{EmbeddedArm, SpecArm};
+use quorlock_tests::conformance::{EmbeddedArm, SpecArm, StoreArm};
 use quorlock_tests::requests::wall_clock;
 
 const PAGE: &str = include_str!("../../../docs/src/protocol.md");
@@ -48,6 +48,15 @@ async fn the_embedded_node_does_what_the_files_say() {
     let now = wall_clock();
     let bench = |names: &[Name]| ArmBench::new(EmbeddedArm::new(now, names), names, now.0);
     let run = all_agree(bench).await;
+    assert!(100 <= run, "{run}");
+}
+
+#[tokio::test]
+async fn a_store_in_memory_does_what_the_files_say() {
+    let now = wall_clock();
+    let bench = |names: &[Name]| ArmBench::new(StoreArm::new(now, names), names, now.0);
+    // The sequences never yield, and tokio's channels end a task's turn after some polls.
+    let run = tokio::task::unconstrained(all_agree(bench)).await;
     assert!(100 <= run, "{run}");
 }
 

@@ -30,8 +30,8 @@ pub(super) struct Keys {
 /// have a reader with the same owner.)
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct OwnKeys {
-    claim: Option<Key<Held>>,
-    version: Option<ClaimVersion>,
+    pub(super) claim: Option<Key<Held>>,
+    pub(super) version: Option<ClaimVersion>,
     pub(super) reads: BTreeMap<OwnerId, Key<()>>,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct OwnKeys {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct SharedKeys {
     pub(super) token: Option<Key<Token>>,
-    queue: Option<Key<Queue>>,
+    pub(super) queue: Option<Key<Queue>>,
 }
 
 /// A key of a name that a server may evict.

@@ -1,0 +1,199 @@
+//! Connections to the server, and the statements that they have prepared.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use futures_util::future::{FutureExt, Shared};
+use futures_util::stream::{self, Stream, StreamExt};
+use quorlock_core::transport::{Cause, TransportError};
+use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
+use tokio_postgres::{AsyncMessage, Client, Config, Error, Socket, Statement};
+
+use super::error::{Phase, failed};
+use crate::sync::Mutex;
+
+/// The messages of a connection. It makes progress only while they are polled.
+pub(super) type Messages = Pin<Box<dyn Stream<Item = Result<AsyncMessage, Error>> + Send>>;
+
+type Dialled = Pin<Box<dyn Future<Output = Result<(Client, Messages), Error>> + Send>>;
+
+/// Makes a connection.
+pub(super) type Dial = dyn Fn() -> Dialled + Send + Sync;
+
+/// The server's clock, and its timeline. A server in recovery, which takes no writes, has none.
+macro_rules! stamp {
+    () => {
+        "(extract(epoch FROM clock_timestamp()) * 1000)::bigint, \
+         ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::bigint"
+    };
+}
+
+const READ: &str = concat!(
+    "SELECT q.version, q.record, ",
+    stamp!(),
+    " FROM (SELECT 1) AS one LEFT JOIN quorlock AS q ON q.key = $1"
+);
+
+/// What is told to listeners is sent when the write is committed.
+const TOLD: &str = ", (SELECT pg_notify('quorlock', $4) WHERE $4::text IS NOT NULL) FROM written";
+
+const INSERT: &str = concat!(
+    "WITH written AS (INSERT INTO quorlock (key, version, record, useful_until) \
+     VALUES ($1, nextval('quorlock_version'), $2, $3) ON CONFLICT (key) DO NOTHING RETURNING version) \
+     SELECT version, ",
+    stamp!()
+);
+
+const UPDATE: &str = concat!(
+    "WITH written AS (UPDATE quorlock SET version = nextval('quorlock_version'), record = $2, useful_until = $3 \
+     WHERE key = $1 AND version = $5 RETURNING version) SELECT version, ",
+    stamp!()
+);
+
+const SWEEP: &str = "DELETE FROM quorlock WHERE key IN (SELECT key FROM quorlock \
+    WHERE useful_until < (extract(epoch FROM clock_timestamp()) * 1000)::bigint LIMIT 1000 FOR UPDATE SKIP LOCKED) \
+    AND useful_until < (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
+/// Makes a commit durable before it is acknowledged. A stricter level of the server stays.
+const DURABLE: &str = "SELECT set_config('synchronous_commit', 'local', false) \
+    WHERE current_setting('synchronous_commit') = 'off'";
+
+const SYSTEM: &str = "SELECT system_identifier FROM pg_control_system()";
+
+/// A connection with its statements.
+pub(super) struct Session {
+    pub(super) client: Client,
+    /// The identifier of the server, which it has from its first start on.
+    pub(super) system: u64,
+    pub(super) read: Statement,
+    pub(super) insert: Statement,
+    pub(super) update: Statement,
+    pub(super) sweep: Statement,
+}
+
+/// One place for a connection, which is made again when it has ended.
+#[derive(Default)]
+pub(super) struct Link(Mutex<Option<Opening>>);
+
+/// A connection, or the task that makes it. The task goes on when its callers have stopped waiting: otherwise a server that
+/// is slower than a call would never be connected to.
+type Opening = Shared<Pin<Box<dyn Future<Output = Opened> + Send>>>;
+
+type Opened = Result<Arc<Session>, TransportError>;
+
+impl Link {
+    /// Returns the current connection, or a new one.
+    pub(super) async fn session(&self, dial: &Arc<Dial>) -> Opened {
+        let opening = {
+            let mut current = self.0.lock();
+            let has_ended = |opened: &Opened| match opened {
+                Ok(session) => session.client.is_closed(),
+                Err(_) => true,
+            };
+            match current.as_ref() {
+                Some(opening) if !opening.peek().is_some_and(has_ended) => opening.clone(),
+                _ => current.insert(Self::open(dial)).clone(),
+            }
+        };
+        opening.await
+    }
+
+    fn open(dial: &Arc<Dial>) -> Opening {
+        let dial = dial.clone();
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a connection outlives its first caller"
+        )]
+        let task = tokio::spawn(async move { Session::open(&*dial).await.map(Arc::new) });
+        let opened = async move {
+            // Nothing of the call was sent, so what fails here is definite.
+            match task.await {
+                Ok(opened) => opened.map_err(|error| failed(&error, Phase::Connect)),
+                Err(_) => Err(TransportError::definite(
+                    Cause::Closed,
+                    "the runtime has ended",
+                )),
+            }
+        };
+        let opened: Pin<Box<dyn Future<Output = Opened> + Send>> = Box::pin(opened);
+        opened.shared()
+    }
+}
+
+impl Session {
+    async fn open(dial: &Dial) -> Result<Session, Error> {
+        let client = connect(dial).await?;
+        client.batch_execute(DURABLE).await?;
+        let system: i64 = client.query_one(SYSTEM, &[]).await?.try_get(0)?;
+        Ok(Session {
+            system: system.cast_unsigned(),
+            read: client.prepare(READ).await?,
+            insert: client.prepare(&format!("{INSERT}{TOLD}")).await?,
+            update: client.prepare(&format!("{UPDATE}{TOLD}")).await?,
+            sweep: client.prepare(SWEEP).await?,
+            client,
+        })
+    }
+}
+
+/// Connects, and drives the connection until it ends.
+async fn connect(dial: &Dial) -> Result<Client, Error> {
+    let (client, mut messages) = dial().await?;
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the driver of a connection needs a task of tokio"
+    )]
+    tokio::spawn(async move { while let Some(Ok(_)) = messages.next().await {} });
+    Ok(client)
+}
+
+/// Executes statements on a connection of their own.
+pub(super) async fn execute(dial: &Dial, sql: &str) -> Result<(), TransportError> {
+    let client = connect(dial)
+        .await
+        .map_err(|e| failed(&e, Phase::Connect))?;
+    let executed = client.batch_execute(sql).await;
+    executed.map_err(|e| failed(&e, Phase::Write))
+}
+
+pub(super) fn dial<T>(config: Config, tls: T) -> Arc<Dial>
+where
+    T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
+    T::Stream: Send,
+    T::TlsConnect: Send,
+    <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+{
+    Arc::new(move || {
+        let (config, tls) = (config.clone(), tls.clone());
+        Box::pin(async move {
+            let (client, mut connection) = config.connect(tls).await?;
+            let mut is_over = false;
+            let messages = stream::poll_fn(move |cx| {
+                if is_over {
+                    return Poll::Ready(None);
+                }
+                let message = connection.poll_message(cx);
+                is_over = matches!(message, Poll::Ready(None | Some(Err(_))));
+                message
+            });
+            Ok((client, Box::pin(messages) as Messages))
+        })
+    })
+}
+
+/// Executes a statement, and meanwhile drives the connection, whose messages are the caller's afterwards.
+pub(super) async fn execute_beside(
+    client: &Client,
+    messages: &mut Messages,
+    sql: &str,
+) -> Result<(), Error> {
+    let mut executed = std::pin::pin!(client.batch_execute(sql));
+    poll_fn(|cx| {
+        // What is published before the statement is executed is not for this connection.
+        while let Poll::Ready(Some(Ok(_))) = messages.poll_next_unpin(cx) {}
+        executed.as_mut().poll(cx)
+    })
+    .await
+}

@@ -1,0 +1,111 @@
+//! Locks in a file of SQLite.
+
+#![cfg(feature = "sqlite")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "a test is the world: it waits and spawns by itself, and fails by panicking"
+)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use quorlock::Locks;
+use quorlock_store::{
+    Cause, Draft, Key, SqliteStore, Store, StoreTransport, WallMillis, conformance,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_keeps_the_rules_of_a_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::create(folder.path().join("locks")).unwrap();
+    let checked = conformance::check(Arc::new(store), "test/").await;
+    assert_eq!(checked, Ok(()));
+}
+
+/// Each client has its own connection, as each program has.
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_of_one_file_exclude_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("locks");
+    SqliteStore::create(&path).unwrap();
+    let inside = Arc::new(AtomicUsize::new(0));
+    let clients = (0..4).map(|_| {
+        let transport = StoreTransport::new(SqliteStore::open(&path).unwrap());
+        let locks = Locks::on_node(transport).unwrap();
+        let inside = inside.clone();
+        tokio::spawn(async move {
+            for _ in 0..10 {
+                let guard = locks.fair("a").acquire().await.unwrap();
+                assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                inside.fetch_sub(1, Ordering::SeqCst);
+                guard.release().await.unwrap();
+            }
+        })
+    });
+    for client in clients.collect::<Vec<_>>() {
+        client.await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_is_swept_when_its_time_is_over_and_its_version_does_not_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::create(folder.path().join("locks")).unwrap();
+    let draft = |until| Draft {
+        record: b"x".to_vec(),
+        has_news: false,
+        useful_until: until,
+    };
+    let keys = ["over", "later", "never"].map(Key::new);
+    let untils = [Some(WallMillis(1)), Some(WallMillis(1 << 60)), None];
+    for (key, until) in keys.iter().zip(untils) {
+        store.write_if(key, None, draft(until)).await.unwrap();
+    }
+    let before = store.read(&keys[0]).await.unwrap().stored.unwrap().version;
+    assert_eq!(store.sweep().await, Ok(1));
+    assert_eq!(store.read(&keys[0]).await.unwrap().stored, None);
+    assert!(store.read(&keys[1]).await.unwrap().stored.is_some());
+    assert!(store.read(&keys[2]).await.unwrap().stored.is_some());
+    store.write_if(&keys[0], None, draft(None)).await.unwrap();
+    let after = store.read(&keys[0]).await.unwrap().stored.unwrap().version;
+    assert_ne!(before, after);
+}
+
+#[tokio::test]
+async fn errors_say_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let missing = SqliteStore::open(path("missing")).unwrap_err();
+    assert_eq!(missing.cause, Cause::NoDatabase);
+    assert!(
+        missing.to_string().contains("SqliteStore::create"),
+        "{missing}"
+    );
+    std::fs::write(
+        path("text"),
+        "not a database, but long enough to look at".repeat(99),
+    )
+    .unwrap();
+    let text = SqliteStore::create(path("text")).unwrap_err();
+    assert!(text.to_string().contains("not a database"), "{text}");
+    std::fs::write(path("empty"), "").unwrap();
+    let empty = SqliteStore::open(path("empty")).unwrap_err();
+    assert_eq!(empty.cause, Cause::Unsupported);
+    assert!(empty.to_string().contains("SCHEMA"), "{empty}");
+}
+
+/// A copy of the file has the same number, so a majority does not count it as a store of its own.
+#[tokio::test]
+async fn a_file_is_one_process_for_ever() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("locks");
+    let process =
+        async |store: SqliteStore| store.read(&Key::new("a")).await.unwrap().stamp.process;
+    let first = process(SqliteStore::create(&path).unwrap()).await;
+    assert_eq!(first, process(SqliteStore::create(&path).unwrap()).await);
+    let other = SqliteStore::create(folder.path().join("other")).unwrap();
+    assert_ne!(first, process(other).await);
+}

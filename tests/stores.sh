@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Installs the servers of the stores from Debian, and runs the tests of all stores on them: tests/stores.sh
+#
+# Each test starts a server of its own in a temporary folder, on a free port, and ends it.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+if ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then
+  apt-get update -qq
+  apt-get install -y -qq --no-install-recommends postgresql
+fi
+export QUORLOCK_REQUIRE_POSTGRES=1
+cargo test --package quorlock-store --all-features "$@"
