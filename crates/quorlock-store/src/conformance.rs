@@ -149,7 +149,7 @@ async fn bytes_stay_as_they_are(store: &dyn Store, prefix: &str) -> Result<(), B
     let long = "x".repeat(512usize.saturating_sub(prefix.len()));
     let names: [&[u8]; 5] = [b"a", b"A", b"a ", b"\xff\xfe", long.as_bytes()];
     for name in names {
-        let key = Key::new(&[prefix.as_bytes(), name].concat());
+        let key = Key::new([prefix.as_bytes(), name].concat());
         let record = [name, &all].concat();
         let stored = write(store, &key, None, &record).await?;
         holds(
