@@ -312,7 +312,7 @@ async fn records_of_free_names_are_swept_when_their_counters_expire() {
         .on_node(StoreTransport::new(Wrapped::new(&store)))
         .unwrap();
     for number in 0..20 {
-        let guard = locks.lock(&format!("{number}")).acquire().await.unwrap();
+        let guard = locks.lock(format!("{number}")).acquire().await.unwrap();
         guard.release().await.unwrap();
     }
     assert_eq!(store.len(), 20);
