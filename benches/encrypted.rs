@@ -158,6 +158,10 @@ async fn main() {
         spans.sort_unstable();
         micros(spans[spans.len() / 2])
     });
+    report(&clients, medians, used);
+}
+
+fn report(clients: &[(&str, Client); 5], medians: [f64; 5], used: [Duration; 5]) {
     println!("             a median of   on the server's processor, a request");
     for (((name, client), median), used) in clients.iter().zip(medians).zip(used) {
         // Our acquisition is followed by its release.

@@ -92,6 +92,26 @@ pub fn agree(
     Ok(())
 }
 
+/// Returns the kind of an answer to an acquire.
+fn kind_of(reply: &AcquireReply) -> &'static str {
+    match reply {
+        AcquireReply::Granted { freshness, .. } => match freshness {
+            Freshness::Anew => "granted anew",
+            Freshness::AlreadyYours => "granted again",
+        },
+        AcquireReply::Refused {
+            version: Some(_), ..
+        } => "refused with a claim version",
+        AcquireReply::Refused { ttl, .. } => match ttl {
+            Ttl::Millis(_) => "refused for a time",
+            Ttl::Unbounded => "refused without end",
+        },
+        AcquireReply::Queued { .. } => "queued",
+        AcquireReply::OtherMode(_) => "other mode",
+        _ => UNLISTED,
+    }
+}
+
 /// Returns the reply of a node whose channels have this many listeners.
 fn listened(
     request: &Request,
@@ -333,22 +353,7 @@ impl Coverage {
         match reply {
             Ok(Reply::Probe(_)) => {}
             Err(Cause::LongestLease) => add("another longest lease"),
-            Ok(Reply::Acquire(reply) | Reply::Checked(reply, _)) => add(match reply {
-                AcquireReply::Granted { freshness, .. } => match freshness {
-                    Freshness::Anew => "granted anew",
-                    Freshness::AlreadyYours => "granted again",
-                },
-                AcquireReply::Refused {
-                    version: Some(_), ..
-                } => "refused with a claim version",
-                AcquireReply::Refused { ttl, .. } => match ttl {
-                    Ttl::Millis(_) => "refused for a time",
-                    Ttl::Unbounded => "refused without end",
-                },
-                AcquireReply::Queued { .. } => "queued",
-                AcquireReply::OtherMode(_) => "other mode",
-                _ => UNLISTED,
-            }),
+            Ok(Reply::Acquire(reply) | Reply::Checked(reply, _)) => add(kind_of(reply)),
             Ok(Reply::Renew(replies)) => {
                 for reply in replies {
                     add(match reply {

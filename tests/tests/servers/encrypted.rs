@@ -103,56 +103,37 @@ struct Wrong {
     says: &'static str,
 }
 
-async fn what_is_wrong_with_a_connection_is_told_with_what_to_do_and_without_secrets() {
-    let any = Bench::start(Clients::Any);
-    let certified = Bench::start(Clients::Certified);
-    let over = Bench::with(Clients::Any, &["localhost"], Validity::Over);
-    let not_yet = Bench::with(Clients::Any, &["localhost"], Validity::NotYet);
-    let expired = certified.client_files(Validity::Over);
-    let strange = Authority::new().sign(&["stranger"], Validity::Now);
-    let wrong = |address: String, tls: Tls, says| Wrong {
-        address,
-        config: redis().tls(tls),
-        says,
-    };
+impl Wrong {
+    fn new(address: String, tls: Tls, says: &'static str) -> Self {
+        Wrong {
+            address,
+            config: redis().tls(tls),
+            says,
+        }
+    }
+}
+
+/// What is wrong with a server, or with the trust in it.
+fn wrong_servers(any: &Bench, over: &Bench, not_yet: &Bench) -> Vec<Wrong> {
     let plain_port = any.server.port();
-    let cases = [
-        wrong(any.address("localhost"), Tls::new(), "Tls::roots_file"),
-        wrong(
+    vec![
+        Wrong::new(any.address("localhost"), Tls::new(), "Tls::roots_file"),
+        Wrong::new(
             any.address("localhost"),
             any.roots().server_name("db.example"),
             "not for db.example",
         ),
-        wrong(
+        Wrong::new(
             over.address("localhost"),
             over.roots(),
             "of the server has expired",
         ),
-        wrong(
+        Wrong::new(
             not_yet.address("localhost"),
             not_yet.roots(),
             "not valid yet",
         ),
-        wrong(
-            certified.address("localhost"),
-            certified.roots(),
-            "Tls::client_certificate_files",
-        ),
-        wrong(
-            certified.address("localhost"),
-            certified
-                .roots()
-                .client_certificate_files(&expired.certificate, &expired.key),
-            "of the client has expired",
-        ),
-        wrong(
-            certified.address("localhost"),
-            certified
-                .roots()
-                .client_certificate_pem(strange.certificate.as_str(), strange.key.as_str()),
-            "does not trust the authority",
-        ),
-        wrong(
+        Wrong::new(
             format!("rediss://:{SECRET}@localhost:{plain_port}/"),
             any.roots(),
             "did not answer TLS",
@@ -162,28 +143,40 @@ async fn what_is_wrong_with_a_connection_is_told_with_what_to_do_and_without_sec
             config: redis(),
             says: "rediss://",
         },
-        wrong(
-            any.address("localhost"),
-            Tls::new().roots_file("/not/there.pem"),
-            "/not/there.pem cannot be read",
+    ]
+}
+
+/// What is wrong with the certificate of a client, or with its key.
+fn wrong_clients(any: &Bench, certified: &Bench) -> Vec<Wrong> {
+    let expired = certified.client_files(Validity::Over);
+    let strange = Authority::new().sign(&["stranger"], Validity::Now);
+    vec![
+        Wrong::new(
+            certified.address("localhost"),
+            certified.roots(),
+            "Tls::client_certificate_files",
         ),
-        wrong(
-            any.address("localhost"),
-            Tls::new().roots_pem(SECRET),
-            "no certificate in PEM",
+        Wrong::new(
+            certified.address("localhost"),
+            certified
+                .roots()
+                .client_certificate_files(&expired.certificate, &expired.key),
+            "of the client has expired",
         ),
-        wrong(
-            any.address("localhost"),
-            Tls::new().roots_pem(format!("-----BEGIN {SECRET}\n{SECRET}")),
-            "not well-formed PEM",
+        Wrong::new(
+            certified.address("localhost"),
+            certified
+                .roots()
+                .client_certificate_pem(strange.certificate.as_str(), strange.key.as_str()),
+            "does not trust the authority",
         ),
-        wrong(
+        Wrong::new(
             any.address("localhost"),
             any.roots()
                 .client_certificate_pem(strange.certificate.as_str(), SECRET),
             "no private key in PEM",
         ),
-        wrong(
+        Wrong::new(
             any.address("localhost"),
             any.roots().client_certificate_pem(
                 strange.certificate.as_str(),
@@ -191,12 +184,43 @@ async fn what_is_wrong_with_a_connection_is_told_with_what_to_do_and_without_sec
             ),
             "is not that of the certificate",
         ),
-        wrong(
+    ]
+}
+
+/// What is wrong with files and names of the settings.
+fn wrong_settings(any: &Bench) -> Vec<Wrong> {
+    vec![
+        Wrong::new(
+            any.address("localhost"),
+            Tls::new().roots_file("/not/there.pem"),
+            "/not/there.pem cannot be read",
+        ),
+        Wrong::new(
+            any.address("localhost"),
+            Tls::new().roots_pem(SECRET),
+            "no certificate in PEM",
+        ),
+        Wrong::new(
+            any.address("localhost"),
+            Tls::new().roots_pem(format!("-----BEGIN {SECRET}\n{SECRET}")),
+            "not well-formed PEM",
+        ),
+        Wrong::new(
             any.address("localhost"),
             any.roots().server_name("not a name"),
             "Tls::server_name",
         ),
-    ];
+    ]
+}
+
+async fn what_is_wrong_with_a_connection_is_told_with_what_to_do_and_without_secrets() {
+    let any = Bench::start(Clients::Any);
+    let certified = Bench::start(Clients::Certified);
+    let over = Bench::with(Clients::Any, &["localhost"], Validity::Over);
+    let not_yet = Bench::with(Clients::Any, &["localhost"], Validity::NotYet);
+    let mut cases = wrong_servers(&any, &over, &not_yet);
+    cases.extend(wrong_clients(&any, &certified));
+    cases.extend(wrong_settings(&any));
     let checks = cases.iter().map(
         |Wrong {
              address,

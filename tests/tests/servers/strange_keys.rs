@@ -18,6 +18,8 @@ server_tests![
     what_looks_almost_like_a_lock_is_not_freed_by_force,
     a_lock_of_a_stranger_is_shown_and_freed_by_force,
     no_count_that_another_program_writes_holds_up_the_server,
+    no_count_in_the_field_of_a_holder_keeps_it_from_its_release,
+    dead_readers_with_many_holds_delay_nothing,
     a_queue_behind_a_dead_waiter_of_a_jvm_is_shown_and_moved_on_by_force,
     a_queue_whose_times_were_evicted_blocks_no_waiter,
 ];
@@ -131,37 +133,41 @@ async fn a_lock_of_a_stranger_is_shown_and_freed_by_force() {
     assert_eq!(report.freed(), 0);
 }
 
-/// Another program may have written any count, as a reader's or as a writer's. No script counts up to it.
+/// Counts that another program may have written, as a reader's or as a writer's. No script counts up to one of them.
+const COUNTS: [&str; 14] = [
+    "900000000000",
+    "999999999999999",
+    "9999999999999999999999",
+    "1001",
+    "-1",
+    "0",
+    "1.5",
+    "1e15",
+    "0x7fffffffffff",
+    "nan",
+    "inf",
+    "",
+    "many",
+    "1000",
+];
+
+/// Requests that return within this time were not delayed: a script that counts to one of these numbers takes hours.
+const SOON: Duration = quorlock_testbed::wait::BOUND;
+
+/// The key of the locks with strange counts.
+const KEY: &str = "a";
+
 async fn no_count_that_another_program_writes_holds_up_the_server() {
-    const COUNTS: [&str; 14] = [
-        "900000000000",
-        "999999999999999",
-        "9999999999999999999999",
-        "1001",
-        "-1",
-        "0",
-        "1.5",
-        "1e15",
-        "0x7fffffffffff",
-        "nan",
-        "inf",
-        "",
-        "many",
-        "1000",
-    ];
-    // Requests that return within this time were not delayed: a script that counts to one of these numbers takes hours.
-    const SOON: Duration = quorlock_testbed::wait::BOUND;
     let server = Server::start();
-    let key = "a";
     let locks = settings().connect(server.address()).await.unwrap();
     let plant = |mode: &str, count: &str, lives: bool| {
         server.command::<()>(&["FLUSHALL"]);
         let (reader, writer) = ("0f:7", "0f:7:write");
-        server.command::<()>(&["HSET", key, "mode", mode, reader, count]);
+        server.command::<()>(&["HSET", KEY, "mode", mode, reader, count]);
         if mode == "write" {
-            server.command::<()>(&["HSET", key, writer, count]);
+            server.command::<()>(&["HSET", KEY, writer, count]);
         }
-        server.command::<()>(&["PEXPIRE", key, "30000"]);
+        server.command::<()>(&["PEXPIRE", KEY, "30000"]);
         if lives {
             let lease = "{a}:0f:7:rwlock_timeout:1";
             server.command::<()>(&["SET", lease, "1", "PX", "30000"]);
@@ -172,20 +178,20 @@ async fn no_count_that_another_program_writes_holds_up_the_server() {
             for lives in [true, false] {
                 let began = Instant::now();
                 plant(mode, count, lives);
-                let inspection = locks.inspect(key).await.unwrap();
+                let inspection = locks.inspect(KEY).await.unwrap();
                 assert!(inspection.nodes[0].found.is_ok(), "{inspection}");
-                let written = locks.write(key).try_acquire().await.unwrap();
+                let written = locks.write(KEY).try_acquire().await.unwrap();
                 let is_dead = mode == "read" && count == "1000" && !lives;
                 assert_eq!(written.is_some(), is_dead, "{mode} {count}");
                 drop(written);
                 plant(mode, count, lives);
-                let read = locks.read(key).try_acquire().await.unwrap();
+                let read = locks.read(KEY).try_acquire().await.unwrap();
                 assert_eq!(read.is_some(), mode == "read", "{mode} {count}");
                 if let Some(read) = read {
                     read.release().await.unwrap();
                 }
                 plant(mode, count, lives);
-                let _ = locks.force_release(key).await;
+                let _ = locks.force_release(KEY).await;
                 assert!(
                     began.elapsed() < SOON,
                     "{mode} {count}: {:?}",
@@ -194,53 +200,61 @@ async fn no_count_that_another_program_writes_holds_up_the_server() {
             }
         }
     }
-    // The same count is in a holder's own field. The holder renews, continues to read and releases.
+}
+
+/// The count is in a holder's own field. The holder renews, continues to read and releases.
+async fn no_count_in_the_field_of_a_holder_keeps_it_from_its_release() {
+    let server = Server::start();
+    let locks = settings().connect(server.address()).await.unwrap();
     for count in COUNTS {
         for is_writer in [false, true] {
             let began = Instant::now();
             server.command::<()>(&["FLUSHALL"]);
             let owner = locks.owner();
             let writer = match is_writer {
-                true => Some(owner.write(key).acquire().await.unwrap()),
+                true => Some(owner.write(KEY).acquire().await.unwrap()),
                 false => None,
             };
-            let reader = owner.read(key).acquire().await.unwrap();
+            let reader = owner.read(KEY).acquire().await.unwrap();
             let field = reader.owner_id().to_string();
-            server.command::<()>(&["HSET", key, &field, count]);
+            server.command::<()>(&["HSET", KEY, &field, count]);
             reader.extend(Duration::from_secs(35)).await.unwrap();
-            server.command::<()>(&["HSET", key, &field, count]);
-            let again = owner.read(key).acquire().await.unwrap();
-            server.command::<()>(&["HSET", key, &field, count]);
+            server.command::<()>(&["HSET", KEY, &field, count]);
+            let again = owner.read(KEY).acquire().await.unwrap();
+            server.command::<()>(&["HSET", KEY, &field, count]);
             again.release().await.unwrap();
-            server.command::<()>(&["HSET", key, &field, count]);
+            server.command::<()>(&["HSET", KEY, &field, count]);
             if let Some(writer) = writer {
                 writer.release().await.unwrap();
             }
             reader.release().await.unwrap();
             assert!(began.elapsed() < SOON, "{count}: {:?}", began.elapsed());
-            let left: usize = server.command(&["EXISTS", key]);
+            let left: usize = server.command(&["EXISTS", KEY]);
             assert_eq!(left, 0, "{count}");
         }
     }
-    // One count beyond every bound prevents no other reader's lease from being freed. Their order in the hash is the
-    // server's.
-    server.command::<()>(&["FLUSHALL"]);
-    server.command::<()>(&["HSET", key, "mode", "read", "00", "900000000000"]);
-    let reader = locks.read(key).acquire().await.unwrap();
+}
+
+/// One count beyond every bound prevents no other reader's lease from being freed, and many dead readers with many holds
+/// delay no request. The order of the readers in the hash is the server's.
+async fn dead_readers_with_many_holds_delay_nothing() {
+    let server = Server::start();
+    let locks = settings().connect(server.address()).await.unwrap();
+    server.command::<()>(&["HSET", KEY, "mode", "read", "00", "900000000000"]);
+    let reader = locks.read(KEY).acquire().await.unwrap();
     let lease = format!("{{a}}:{}:rwlock_timeout:1", reader.owner_id());
     assert_eq!(server.command::<usize>(&["EXISTS", &lease]), 1);
-    locks.force_release(key).await.unwrap();
+    locks.force_release(KEY).await.unwrap();
     assert_eq!(server.command::<usize>(&["EXISTS", &lease]), 0);
     drop(reader);
-    // There are many dead readers with many holds.
     let fill = "for i = 1, 9000 do redis.call('HSET', KEYS[1], 'r' .. i, 1000) end redis.call('HSET', KEYS[1], 'mode', 'read')";
     server.command::<()>(&["FLUSHALL"]);
-    server.command::<()>(&["EVAL", fill, "1", key]);
-    server.command::<()>(&["PEXPIRE", key, "30000"]);
+    server.command::<()>(&["EVAL", fill, "1", KEY]);
+    server.command::<()>(&["PEXPIRE", KEY, "30000"]);
     let began = Instant::now();
-    locks.inspect(key).await.unwrap();
-    assert!(locks.write(key).try_acquire().await.unwrap().is_none());
-    locks.force_release(key).await.unwrap();
+    locks.inspect(KEY).await.unwrap();
+    assert!(locks.write(KEY).try_acquire().await.unwrap().is_none());
+    locks.force_release(KEY).await.unwrap();
     assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
 }
 

@@ -20,6 +20,7 @@ server_tests![
     servers_that_come_up_are_waited_for,
     what_is_wrong_on_the_command_line_is_64,
     settings_and_logins_that_are_wrong_are_78,
+    addresses_that_are_wrong_are_78,
     a_release_that_is_not_confirmed_is_74_after_a_0,
     a_lock_that_was_lost_is_76_also_after_a_0,
     a_lock_that_is_kept_ends_with_its_lease,
@@ -221,88 +222,71 @@ async fn what_is_wrong_on_the_command_line_is_64() {
     }
 }
 
+/// Runs `quorlock run` with these words, which must fail with this text and without a password.
+fn is_78(words: &[&str], says: &str) {
+    let mut command = quorlock();
+    let command = command.args(["run", "-n", "a"]).args(words);
+    let (code, _, said) = end_of(command.args(["--", "true"]));
+    assert_eq!(code, 78, "{words:?}: {said}");
+    assert!(
+        said.to_lowercase().contains(&says.to_lowercase()),
+        "{words:?}: {said}"
+    );
+    assert!(
+        !said.contains("s3cret") && !said.contains("t0psecret"),
+        "{said}"
+    );
+}
+
 async fn settings_and_logins_that_are_wrong_are_78() {
     let server = Server::start();
     server.command::<()>(&["CONFIG", "SET", "requirepass", "s3cret"]);
+    let address = server.address();
     let folder = Folder::new();
-    std::fs::write(folder.file("config"), "nodes = 3\n").unwrap();
-    std::fs::write(folder.file("empty"), "\n").unwrap();
-    std::fs::write(folder.file("wrong"), "t0psecret\n").unwrap();
+    let file = |name, text| {
+        std::fs::write(folder.file(name), text).unwrap();
+        folder.file(name).display().to_string()
+    };
     let (config, empty, wrong) = (
-        folder.file("config"),
-        folder.file("empty"),
-        folder.file("wrong"),
+        file("config", "nodes = 3\n"),
+        file("empty", "\n"),
+        file("wrong", "t0psecret\n"),
     );
-    let path = |path: &std::path::PathBuf| path.display().to_string();
-    for (words, says) in [
-        (vec!["--nodes".into(), server.address()], "password"),
+    is_78(&["--nodes", &address], "password");
+    is_78(
+        &["--nodes", &address, "--password-file", &wrong],
+        "password",
+    );
+    is_78(&[], "no servers are configured");
+    is_78(&["--config", &config], "line 1");
+    is_78(&["--config", "/not/there"], "cannot be read");
+    is_78(
+        &["--nodes", "redis://h", "--password-file", &empty],
+        "must be the password",
+    );
+}
+
+async fn addresses_that_are_wrong_are_78() {
+    let server = Server::start();
+    // The address was database 0, so that two services held one name at the same time.
+    let two_databases = format!("{}?db=1", server.address() + "2");
+    let parameter = format!("{}?timeout=5", server.address());
+    for (nodes, says) in [
+        ("rediss://h#insecure", "#insecure"),
+        ("http://h", "http://h has a scheme that is not known"),
+        (&two_databases, "it names two databases, 2 and 1"),
+        (&parameter, "a parameter timeout"),
         (
-            vec![
-                "--nodes".into(),
-                server.address(),
-                "--password-file".into(),
-                path(&wrong),
-            ],
-            "password",
-        ),
-        (vec![], "no servers are configured"),
-        (vec!["--config".into(), path(&config)], "line 1"),
-        (
-            vec!["--config".into(), "/not/there".into()],
-            "cannot be read",
-        ),
-        (
-            vec![
-                "--nodes".into(),
-                "redis://h".into(),
-                "--password-file".into(),
-                path(&empty),
-            ],
-            "must be the password",
-        ),
-        (
-            vec!["--nodes".into(), "rediss://h#insecure".into()],
-            "#insecure",
-        ),
-        (
-            vec!["--nodes".into(), "http://h".into()],
-            "http://h has a scheme that is not known",
-        ),
-        // The address was database 0, so that two services held one name at the same time.
-        (
-            vec!["--nodes".into(), format!("{}?db=1", server.address() + "2")],
-            "it names two databases, 2 and 1",
-        ),
-        (
-            vec!["--nodes".into(), format!("{}?timeout=5", server.address())],
-            "a parameter timeout",
-        ),
-        (
-            vec!["--nodes".into(), "redis://a,b:7000".into()],
+            "redis://a,b:7000",
             "redis://a,b:7000 is malformed (its host has a comma",
         ),
         (
-            vec!["--nodes".into(), "redis://a,redis://:s3#cret@b".into()],
+            "redis://a,redis://:s3#cret@b",
             "percent-encode special characters, %23 for #",
         ),
-        (vec!["--nodes".into(), "a,b".into()], "a,b has no scheme"),
+        ("a,b", "a,b has no scheme"),
     ] {
-        let mut command = quorlock();
-        let (code, _, said) = end_of(
-            command
-                .args(["run", "-n", "a"])
-                .args(&words)
-                .args(["--", "true"]),
-        );
-        assert_eq!(code, 78, "{words:?}: {said}");
-        assert!(
-            said.to_lowercase().contains(&says.to_lowercase()),
-            "{words:?}: {said}"
-        );
-        assert!(
-            !said.contains("s3cret") && !said.contains("t0psecret"),
-            "{said}"
-        );
+        is_78(&["--nodes", nodes], says);
     }
 }
 

@@ -168,142 +168,145 @@ fn a_part_without_a_meaning_is_an_error_for_every_scheme() {
     );
 }
 
+/// Addresses with a mistake each, what of them the error quotes, and what it says is wrong.
+const MISTAKES: &[(&str, &str, &str)] = &[
+    ("redis://:p#a/s%@127.0.0.1:1", "redis://.. is", "%23 for #"),
+    (
+        "redis://:a/s3cret@127.0.0.1:1",
+        "redis://..@127.0.0.1:1 is",
+        "%2F for /",
+    ),
+    ("redis://:s3cret?@127.0.0.1:1", "redis://.. is", "%3F for ?"),
+    (
+        "redis://:s3cret%@127.0.0.1:1",
+        "redis://..@127.0.0.1:1 is",
+        "the password has a % without",
+    ),
+    (
+        "redis://s3cret%4:@h",
+        "redis://..@h is",
+        "the user has a % without",
+    ),
+    (
+        "redis://:%FFs3cret@h",
+        "redis://..@h is",
+        "the password is no UTF-8",
+    ),
+    (
+        "127.0.0.1:6379",
+        "127.0.0.1:6379 has no scheme",
+        "write redis://",
+    ),
+    ("a,b", "a,b has no scheme", "in front of each"),
+    ("", "the address .. has no scheme", "write redis://"),
+    ("u:s3cret@h", "..@h has no scheme", "write redis://"),
+    ("redis//:s3cret@h", "..@h has no scheme", "write redis://"),
+    ("redis:h", "redis:.. has no scheme", "write redis://"),
+    (
+        "http://u:s3cret@h/",
+        "http://..@h/.. has a scheme",
+        "write redis://",
+    ),
+    (
+        "redis-sentinel://u:s3cret@a/m",
+        "redis-sentinel://..@a/.. has a scheme",
+        "redis+sentinel://",
+    ),
+    (
+        "cluster://a",
+        "cluster://a has a scheme",
+        "redis+cluster://",
+    ),
+    (
+        "redis://127.0.0.1:99999",
+        "redis://127.0.0.1:99999 is",
+        "a port above 65535",
+    ),
+    (
+        "redis://u:s3cret@h:port",
+        "redis://..@h:.. is",
+        "a port that is no number",
+    ),
+    ("redis://h:0", "redis://h:0 is", "port 0"),
+    (
+        "redis://h:/",
+        "redis://h:/.. is",
+        "a port that is no number",
+    ),
+    ("redis://::1", "redis://::1 is", "[::1]:6379"),
+    (
+        "redis://::1:6379/0",
+        "redis://::1:6379/.. is",
+        "in brackets",
+    ),
+    ("redis://fe80::1", "redis://fe80::1 is", "in brackets"),
+    (
+        "redis://[fe80::1%25eth0]/",
+        "redis://../.. is",
+        "no IPv6 address",
+    ),
+    ("redis://b\u{fc}cher", "redis://.. is", "no host name has"),
+    (
+        "redis://a,b:7000",
+        "redis://a,b:7000 is",
+        "its host has a comma: several servers are several addresses",
+    ),
+    (
+        "redis://a,b:port",
+        "redis://a,b:.. is",
+        "its host has a comma",
+    ),
+    (
+        "redis://u:s3cret@a,b/1",
+        "redis://..@a,b/.. is",
+        "its host has a comma",
+    ),
+    ("redis://", "redis://.. is", "it has no host"),
+    ("redis:///0", "redis:///.. is", "it has no host"),
+    (
+        "redis://u:s3cret@h/notadb",
+        "redis://..@h/.. is",
+        "its database is no number",
+    ),
+    (
+        "redis://h/-1",
+        "redis://h/.. is",
+        "its database is no number",
+    ),
+    (
+        "redis://h/+1",
+        "redis://h/.. is",
+        "its database is no number",
+    ),
+    (
+        "redis://u:s3cret@0.0.0.0/",
+        "redis://..@0.0.0.0/.. is",
+        "no host in particular",
+    ),
+    (
+        "unix:///s?pass=s3cret&db=-1",
+        "unix:///s?.. is",
+        "its database is no number",
+    ),
+    ("unix:///s?pass=s3cret+1", "unix:///s?.. is", "pass has a +"),
+    (
+        "unix:///s?pass=s3&cret=1",
+        "unix:///s?.. has",
+        "a parameter after",
+    ),
+    (
+        "unix://u:s3cret@/s",
+        "unix://..@/s is",
+        "does not begin with /",
+    ),
+    ("unix://s", "unix://s is", "does not begin with /"),
+    ("unix:///", "unix:/// is", "lacks the path"),
+    ("unix:///a%b", "unix:///.. is", "its path has a % without"),
+];
+
 #[test]
 fn each_mistake_has_a_text_of_its_own_and_quotes_the_hosts() {
-    for (address, quoted, wrong) in [
-        ("redis://:p#a/s%@127.0.0.1:1", "redis://.. is", "%23 for #"),
-        (
-            "redis://:a/s3cret@127.0.0.1:1",
-            "redis://..@127.0.0.1:1 is",
-            "%2F for /",
-        ),
-        ("redis://:s3cret?@127.0.0.1:1", "redis://.. is", "%3F for ?"),
-        (
-            "redis://:s3cret%@127.0.0.1:1",
-            "redis://..@127.0.0.1:1 is",
-            "the password has a % without",
-        ),
-        (
-            "redis://s3cret%4:@h",
-            "redis://..@h is",
-            "the user has a % without",
-        ),
-        (
-            "redis://:%FFs3cret@h",
-            "redis://..@h is",
-            "the password is no UTF-8",
-        ),
-        (
-            "127.0.0.1:6379",
-            "127.0.0.1:6379 has no scheme",
-            "write redis://",
-        ),
-        ("a,b", "a,b has no scheme", "in front of each"),
-        ("", "the address .. has no scheme", "write redis://"),
-        ("u:s3cret@h", "..@h has no scheme", "write redis://"),
-        ("redis//:s3cret@h", "..@h has no scheme", "write redis://"),
-        ("redis:h", "redis:.. has no scheme", "write redis://"),
-        (
-            "http://u:s3cret@h/",
-            "http://..@h/.. has a scheme",
-            "write redis://",
-        ),
-        (
-            "redis-sentinel://u:s3cret@a/m",
-            "redis-sentinel://..@a/.. has a scheme",
-            "redis+sentinel://",
-        ),
-        (
-            "cluster://a",
-            "cluster://a has a scheme",
-            "redis+cluster://",
-        ),
-        (
-            "redis://127.0.0.1:99999",
-            "redis://127.0.0.1:99999 is",
-            "a port above 65535",
-        ),
-        (
-            "redis://u:s3cret@h:port",
-            "redis://..@h:.. is",
-            "a port that is no number",
-        ),
-        ("redis://h:0", "redis://h:0 is", "port 0"),
-        (
-            "redis://h:/",
-            "redis://h:/.. is",
-            "a port that is no number",
-        ),
-        ("redis://::1", "redis://::1 is", "[::1]:6379"),
-        (
-            "redis://::1:6379/0",
-            "redis://::1:6379/.. is",
-            "in brackets",
-        ),
-        ("redis://fe80::1", "redis://fe80::1 is", "in brackets"),
-        (
-            "redis://[fe80::1%25eth0]/",
-            "redis://../.. is",
-            "no IPv6 address",
-        ),
-        ("redis://b\u{fc}cher", "redis://.. is", "no host name has"),
-        (
-            "redis://a,b:7000",
-            "redis://a,b:7000 is",
-            "its host has a comma: several servers are several addresses",
-        ),
-        (
-            "redis://a,b:port",
-            "redis://a,b:.. is",
-            "its host has a comma",
-        ),
-        (
-            "redis://u:s3cret@a,b/1",
-            "redis://..@a,b/.. is",
-            "its host has a comma",
-        ),
-        ("redis://", "redis://.. is", "it has no host"),
-        ("redis:///0", "redis:///.. is", "it has no host"),
-        (
-            "redis://u:s3cret@h/notadb",
-            "redis://..@h/.. is",
-            "its database is no number",
-        ),
-        (
-            "redis://h/-1",
-            "redis://h/.. is",
-            "its database is no number",
-        ),
-        (
-            "redis://h/+1",
-            "redis://h/.. is",
-            "its database is no number",
-        ),
-        (
-            "redis://u:s3cret@0.0.0.0/",
-            "redis://..@0.0.0.0/.. is",
-            "no host in particular",
-        ),
-        (
-            "unix:///s?pass=s3cret&db=-1",
-            "unix:///s?.. is",
-            "its database is no number",
-        ),
-        ("unix:///s?pass=s3cret+1", "unix:///s?.. is", "pass has a +"),
-        (
-            "unix:///s?pass=s3&cret=1",
-            "unix:///s?.. has",
-            "a parameter after",
-        ),
-        (
-            "unix://u:s3cret@/s",
-            "unix://..@/s is",
-            "does not begin with /",
-        ),
-        ("unix://s", "unix://s is", "does not begin with /"),
-        ("unix:///", "unix:/// is", "lacks the path"),
-        ("unix:///a%b", "unix:///.. is", "its path has a % without"),
-    ] {
+    for (address, quoted, wrong) in MISTAKES {
         let text = error(address);
         assert!(text.contains(wrong), "{address}: {text}");
         assert!(text.contains(quoted), "{address}: {text}");

@@ -173,81 +173,84 @@ mod tests {
         (error.cause, error.execution)
     }
 
+    /// What servers answer to a request that they do not execute.
+    const NOT_EXECUTED: &[(&str, Cause)] = &[
+        (
+            "OOM command not allowed when used memory > 'maxmemory'. script: 6a1, on @user_script:1.",
+            Cause::OutOfMemory,
+        ),
+        (
+            "READONLY You can't write against a read only replica. script: 6a1, on @user_script:1.",
+            Cause::ReadOnly,
+        ),
+        (
+            "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+            Cause::ReadOnly,
+        ),
+        (
+            "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
+            Cause::Misconfigured,
+        ),
+        (
+            "NOREPLICAS Not enough good replicas to write.",
+            Cause::NoReplicas,
+        ),
+        (
+            "WRONGTYPE Operation against a key holding the wrong kind of value",
+            Cause::WrongType,
+        ),
+        (
+            "LOADING Redis is loading the dataset in memory",
+            Cause::Loading,
+        ),
+        ("BUSY Redis is busy running a script.", Cause::Busy),
+        ("NOAUTH Authentication required.", Cause::NoAuth),
+        (
+            "WRONGPASS invalid username-password pair or user is disabled.",
+            Cause::NoAuth,
+        ),
+        (
+            "NOPERM this user has no permissions to run the 'evalsha' command",
+            Cause::NoPermission,
+        ),
+        (
+            "ERR Protocol error: unauthenticated multibulk length",
+            Cause::NoAuth,
+        ),
+        (
+            "ERR unknown command 'WAITAOF', with args beginning with: '1' '0' '50'",
+            Cause::Unsupported,
+        ),
+        ("ERR max number of clients reached", Cause::TurnedAway),
+        (
+            "ERR max number of clients + cluster connections reached",
+            Cause::TurnedAway,
+        ),
+        (
+            "DENIED Redis is running in protected mode because protected mode is enabled.",
+            Cause::ProtectedMode,
+        ),
+        (
+            "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.",
+            Cause::Unsupported,
+        ),
+        ("MOVED 3999 127.0.0.1:6381", Cause::Cluster),
+        ("ASK 3999 127.0.0.1:6381", Cause::Cluster),
+        (
+            "TRYAGAIN Multiple keys request during rehashing of slot",
+            Cause::Cluster,
+        ),
+        ("CLUSTERDOWN Hash slot not served", Cause::Cluster),
+        (
+            "CROSSSLOT Keys in request don't hash to the same slot",
+            Cause::Cluster,
+        ),
+    ];
+
     #[test]
     fn errors_before_the_first_write_are_definite() {
-        for (line, cause) in [
-            (
-                "OOM command not allowed when used memory > 'maxmemory'. script: 6a1, on @user_script:1.",
-                Cause::OutOfMemory,
-            ),
-            (
-                "READONLY You can't write against a read only replica. script: 6a1, on @user_script:1.",
-                Cause::ReadOnly,
-            ),
-            (
-                "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
-                Cause::ReadOnly,
-            ),
-            (
-                "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
-                Cause::Misconfigured,
-            ),
-            (
-                "NOREPLICAS Not enough good replicas to write.",
-                Cause::NoReplicas,
-            ),
-            (
-                "WRONGTYPE Operation against a key holding the wrong kind of value",
-                Cause::WrongType,
-            ),
-            (
-                "LOADING Redis is loading the dataset in memory",
-                Cause::Loading,
-            ),
-            ("BUSY Redis is busy running a script.", Cause::Busy),
-            ("NOAUTH Authentication required.", Cause::NoAuth),
-            (
-                "WRONGPASS invalid username-password pair or user is disabled.",
-                Cause::NoAuth,
-            ),
-            (
-                "NOPERM this user has no permissions to run the 'evalsha' command",
-                Cause::NoPermission,
-            ),
-            (
-                "ERR Protocol error: unauthenticated multibulk length",
-                Cause::NoAuth,
-            ),
-            (
-                "ERR unknown command 'WAITAOF', with args beginning with: '1' '0' '50'",
-                Cause::Unsupported,
-            ),
-            ("ERR max number of clients reached", Cause::TurnedAway),
-            (
-                "ERR max number of clients + cluster connections reached",
-                Cause::TurnedAway,
-            ),
-            (
-                "DENIED Redis is running in protected mode because protected mode is enabled.",
-                Cause::ProtectedMode,
-            ),
-            (
-                "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.",
-                Cause::Unsupported,
-            ),
-            ("MOVED 3999 127.0.0.1:6381", Cause::Cluster),
-            ("ASK 3999 127.0.0.1:6381", Cause::Cluster),
-            (
-                "TRYAGAIN Multiple keys request during rehashing of slot",
-                Cause::Cluster,
-            ),
-            ("CLUSTERDOWN Hash slot not served", Cause::Cluster),
-            (
-                "CROSSSLOT Keys in request don't hash to the same slot",
-                Cause::Cluster,
-            ),
-        ] {
-            assert_eq!(judged(line), (cause, Execution::Definite), "{line}");
+        for (line, cause) in NOT_EXECUTED {
+            assert_eq!(judged(line), (*cause, Execution::Definite), "{line}");
         }
     }
 

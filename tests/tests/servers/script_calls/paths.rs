@@ -150,7 +150,9 @@ fn check(act: Act, trusted: Option<(Process, Nonce)>) -> Check {
 }
 
 pub(super) fn all(process: u64) -> Vec<Path> {
-    let mut all = of_plain_locks();
+    let mut all = of_plain_acquires();
+    all.extend(of_plain_renewals());
+    all.extend(of_plain_releases());
     all.extend(of_checks(process));
     all.push(of_batches(process));
     all.extend(of_fair_locks());
@@ -159,15 +161,9 @@ pub(super) fn all(process: u64) -> Vec<Path> {
     all
 }
 
-fn of_plain_locks() -> Vec<Path> {
+fn of_plain_acquires() -> Vec<Path> {
     let ask = Request::Acquire;
     let held = || vec![ask(plain(1))];
-    let again = Acquire {
-        count: 2,
-        lease: lease(1),
-        ..plain(1)
-    };
-    let twice = vec![ask(again.clone())];
     let replacing = Acquire {
         replaces: Some(ClaimVersion {
             owner: owner(1),
@@ -177,10 +173,14 @@ fn of_plain_locks() -> Vec<Path> {
         ..beating(2)
     };
     let versions = || vec![ask(beating(1))];
-    let far = wall_clock().0 + 10_000;
     vec![
         path("acquire", "The name is free", vec![], ask(plain(1))),
-        path("acquire", "The owner already holds it", held(), ask(again)),
+        path(
+            "acquire",
+            "The owner already holds it",
+            held(),
+            ask(again()),
+        ),
         path("acquire", "Another owner holds it", held(), ask(plain(2))),
         path(
             "acquire",
@@ -194,6 +194,14 @@ fn of_plain_locks() -> Vec<Path> {
             versions(),
             ask(replacing),
         ),
+    ]
+}
+
+fn of_plain_renewals() -> Vec<Path> {
+    let ask = Request::Acquire;
+    let held = || vec![ask(plain(1))];
+    let far = wall_clock().0 + 10_000;
+    vec![
         path(
             "renew",
             "The counter is written: the hold's token is larger",
@@ -227,6 +235,13 @@ fn of_plain_locks() -> Vec<Path> {
             held(),
             Request::Renew(renew(Mode::Plain, 2, far, 5)),
         ),
+    ]
+}
+
+fn of_plain_releases() -> Vec<Path> {
+    let held = || vec![Request::Acquire(plain(1))];
+    let twice = vec![Request::Acquire(again())];
+    vec![
         path(
             "release",
             "The name is freed",
@@ -246,6 +261,15 @@ fn of_plain_locks() -> Vec<Path> {
             release(Mode::Plain, 2, 0),
         ),
     ]
+}
+
+/// Returns the acquire of a re-entry.
+fn again() -> Acquire {
+    Acquire {
+        count: 2,
+        lease: lease(1),
+        ..plain(1)
+    }
 }
 
 fn of_checks(process: u64) -> Vec<Path> {

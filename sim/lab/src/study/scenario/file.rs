@@ -1,6 +1,7 @@
 //! Reading scenarios in TOML.
 
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -198,6 +199,28 @@ impl<'a> Reading<'a> {
         self.wrong(case, misfit.in_text(self.text))
     }
 
+    /// Changes the plan of the scenario to that of a case.
+    fn change(
+        self,
+        name: Option<&str>,
+        plan: &mut DocumentPart<'a>,
+        changes: Option<DeValue<'a>>,
+        span: Range<usize>,
+    ) -> Result<(), ScenarioError> {
+        match changes {
+            Some(DeValue::Table(changes)) => {
+                let before = told(name, plan);
+                let merged = document::merge(plan, changes);
+                merged.map_err(|misfit| self.misfit(&before, misfit))
+            }
+            Some(_) => {
+                let why = "`plan` is a table of what is different";
+                Err(self.misfit(&told(name, plan), Misfit::new(span, why)))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Reads one case of a scenario from its part of the text and the plan of the scenario.
     fn case(
         self,
@@ -214,18 +237,7 @@ impl<'a> Reading<'a> {
         let name = name.map(str::to_owned);
         let name = name.as_deref();
         let places = part.clone();
-        match changes {
-            Some(DeValue::Table(changes)) => {
-                let before = told(name, &plan);
-                let merged = document::merge(&mut plan, changes);
-                merged.map_err(|misfit| self.misfit(&before, misfit))?;
-            }
-            Some(_) => {
-                let why = "`plan` is a table of what is different";
-                return Err(self.misfit(&told(name, &plan), Misfit::new(span, why)));
-            }
-            None => {}
-        }
+        self.change(name, &mut plan, changes, span.clone())?;
         let case = told(name, &plan);
         let own: CaseHeader =
             document::read(self.text, part).map_err(|error| self.wrong(&case, error))?;
