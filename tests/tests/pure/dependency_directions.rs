@@ -189,7 +189,12 @@ fn the_test_kit_knows_the_world_and_no_laboratory() {
         ),
         (
             "quorlock-sim-check",
-            vec!["quorlock", "quorlock-sim-plan", "quorlock-sim-world"],
+            vec![
+                "quorlock",
+                "quorlock-core",
+                "quorlock-sim-plan",
+                "quorlock-sim-world",
+            ],
         ),
         (
             "quorlock-sim",
