@@ -1,7 +1,6 @@
 //! The limits of each lane.
 
 use crate::fault::{Fault, Kind, Towards, Trigger};
-use crate::time::SimTime;
 use crate::variant::Variant;
 use crate::{Lane, Plan};
 
@@ -44,16 +43,6 @@ pub enum Lacks {
         "variant: the lane turmoil has no nodes for {0}: its servers run the product's own scripts; use the lane fast"
     )]
     Variant(Variant),
-    /// A time-out within which no client can connect: clients of the lane connect to all nodes before the faults begin.
-    #[error(
-        "{field}: nothing is answered within it, for a round trip takes up to {trip}: allow more than that, or use the lane fast"
-    )]
-    Timeout {
-        /// The field of the time-out.
-        field: &'static str,
-        /// The longest round trip.
-        trip: SimTime,
-    },
 }
 
 impl Lane {
@@ -74,7 +63,6 @@ impl Lacks {
             Lacks::Cluster => Some("nodes.cluster".to_owned()),
             Lacks::SeveralOfCluster => Some("lock".to_owned()),
             Lacks::Variant(_) => Some("variant".to_owned()),
-            Lacks::Timeout { field, .. } => Some((*field).to_owned()),
         }
     }
 
@@ -93,15 +81,6 @@ impl Lacks {
         if plan.variant.flaws().iter().any(|flaw| flaw.is_of_nodes()) {
             return Err(Lacks::Variant(plan.variant));
         }
-        let trip = plan.network.max.plus(plan.network.max);
-        for (field, timeout) in [
-            ("network.connect_timeout", plan.network.connect_timeout),
-            ("network.call_timeout", plan.network.call_timeout),
-        ] {
-            if timeout <= trip {
-                return Err(Lacks::Timeout { field, trip });
-            }
-        }
         let is_after_answer = |fault: &Fault| {
             let towards = match fault.when {
                 Trigger::After(after) => Some(after.towards),
@@ -117,32 +96,5 @@ impl Lacks {
             Some((index, kind)) => Err(Lacks::Fault { index, kind }),
             None => Ok(()),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The lane panicked: a client that cannot connect before the faults begin is a bug of the lane otherwise.
-    #[test]
-    fn over_sockets_a_time_out_is_longer_than_a_round_trip() {
-        let mut plan = Plan {
-            lane: Lane::Turmoil,
-            ..Plan::default()
-        };
-        assert_eq!(Lacks::check(&plan), Ok(()));
-        plan.network.max = SimTime::millis(2);
-        plan.network.connect_timeout = SimTime::millis(4);
-        let trip = SimTime::millis(4);
-        let field = "network.connect_timeout";
-        assert_eq!(Lacks::check(&plan), Err(Lacks::Timeout { field, trip }));
-        plan.network.connect_timeout = SimTime::millis(5);
-        assert_eq!(Lacks::check(&plan), Ok(()));
-        plan.network.call_timeout = SimTime::millis(3);
-        let field = "network.call_timeout";
-        assert_eq!(Lacks::check(&plan), Err(Lacks::Timeout { field, trip }));
-        plan.lane = Lane::Fast;
-        assert_eq!(Lacks::check(&plan), Ok(()));
     }
 }
