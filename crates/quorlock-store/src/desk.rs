@@ -18,7 +18,7 @@ pub(crate) type Answer = Result<(Reply, Process), TransportError>;
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) request: Request,
-    /// After this time nobody waits for the reply, and the request is not executed any more.
+    /// After this time the caller does not wait for the reply, and the request is not executed any more.
     pub(crate) deadline: Time,
     pub(crate) answer: oneshot::Sender<Answer>,
 }

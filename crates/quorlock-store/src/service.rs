@@ -140,7 +140,7 @@ impl Service {
         }
     }
 
-    /// Refuses the requests that nobody waits for any more. None of them was written.
+    /// Refuses the requests whose callers do not wait any more. None of them was written.
     fn drop_late(&self, batch: &mut Vec<Asked>) {
         let now = self.runtime.now();
         let (kept, late) = std::mem::take(batch)

@@ -155,7 +155,7 @@ pub struct Draft {
     /// The record. It is ASCII text, see the page "Records in a store".
     pub record: Vec<u8>,
     /// Whether the record has messages that the one before had not. A store with a clock may leave other changes unreported:
-    /// nobody waits for them.
+    /// no client waits for them.
     pub has_news: bool,
     /// When the record is of no more use and may be deleted, by the clock of the store; `None` for never, and on a store
     /// without a clock.

@@ -22,7 +22,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 ///
 /// A request reads the record of its name and writes it back. Requests about one name that wait at the same time are
 /// written together. The record that was read or written last is remembered: an acquire of a name that was free then, and
-/// a renewal or a release of a claim that nobody has changed, are one conditional write and nothing else. A refusal is one
+/// a renewal or a release of a claim that no client has changed, are one conditional write and nothing else. A refusal is one
 /// read. With an acquire of a majority, the marker of the store is read after the write.
 ///
 /// # Runtime

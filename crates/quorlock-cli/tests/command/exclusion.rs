@@ -30,12 +30,7 @@ async fn a_hundred_wrappers_of_one_name_never_overlap() {
     for wrapper in wrappers {
         let output = wrapper.wait_with_output().expect("it ends");
         let said = String::from_utf8_lossy(&output.stderr);
-        // On a busy machine the server may confirm a release later than its caller waits for: 74.
-        assert!(
-            matches!(output.status.code(), Some(0 | 74)),
-            "{}: {said}",
-            output.status
-        );
+        assert_eq!(output.status.code(), Some(0), "{said}");
     }
     let tokens = folder.read("tokens");
     let tokens: Vec<u64> = tokens.lines().map(|token| token.parse().unwrap()).collect();

@@ -170,7 +170,7 @@ async fn without_a_clock_a_claim_is_taken_over_after_a_whole_lease_of_unchanged_
     ask(&first, acquire(owner(1, 1), 10 * SECOND))
         .await
         .unwrap();
-    // Nobody has observed these ten minutes.
+    // No client has observed these ten minutes.
     sleep(600 * SECOND).await;
     let reply = ask(&second, acquire(owner(2, 1), SECOND)).await.unwrap();
     assert_eq!(refused_for(&reply), 10 * SECOND);
