@@ -3,7 +3,7 @@
 use crate::case;
 use crate::contestant::Contestant::{self, Bare, Control, Plain, Quorlock, Reader, ReaderAgain};
 use crate::contestant::Contestant::{Fair, ReaderOfMany, Rslock};
-use crate::report::Results;
+use crate::results::Results;
 
 /// A figure, and the bound that it must meet.
 pub(crate) struct Bar {

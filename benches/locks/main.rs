@@ -10,6 +10,7 @@ mod contestant;
 mod driver;
 mod process;
 mod report;
+mod results;
 mod servers;
 mod turn;
 
@@ -23,8 +24,8 @@ use rand::seq::SliceRandom as _;
 
 use crate::case::Case;
 use crate::contestant::Contestant;
-use crate::driver::program::{Failure, Work};
-use crate::report::Results;
+use crate::driver::program::Work;
+use crate::results::Results;
 use crate::servers::Servers;
 use crate::turn::Team;
 
@@ -102,7 +103,7 @@ fn main() -> ExitCode {
         run.measure(case);
     }
     run.bar.finish_and_clear();
-    run.results.print(run.arguments.json);
+    report::print(&run.results, run.arguments.json);
     if run.is_whole {
         ExitCode::SUCCESS
     } else {

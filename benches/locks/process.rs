@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::Failure;
 use crate::contestant::Contestant;
+use crate::driver::program::Failure;
 use crate::driver::program::Job;
 
 /// The longest time for which a process may print nothing. The longest work without a line acquires many locks.

@@ -7,65 +7,40 @@ use serde_json::{Value, json};
 use crate::bar::{self, Outcome};
 use crate::case;
 use crate::contestant::Contestant;
+use crate::results::Results;
 use crate::turn::{Figures, quantile};
 
-/// The figures of each case and contestant.
-#[derive(Default)]
-pub(crate) struct Results(pub(crate) BTreeMap<&'static str, BTreeMap<Contestant, Figures>>);
-
-impl Results {
-    pub(crate) fn median(&self, case: &str, who: Contestant, figure: &str) -> Option<f64> {
-        let values = self.0.get(case)?.get(&who)?.get(figure)?;
-        Some(quantile(values, 0.5))
+/// Prints the figures of each case and the bars.
+pub(crate) fn print(results: &Results, as_json: bool) {
+    let outcomes: Vec<_> = bar::ALL
+        .iter()
+        .filter_map(|bar| bar.outcome(results))
+        .collect();
+    if as_json {
+        let bars = outcomes.iter().map(Outcome::row);
+        bars.chain(results.rows()).for_each(|row| println!("{row}"));
+        return;
     }
-
-    pub(crate) fn print(&self, as_json: bool) {
-        let outcomes: Vec<_> = bar::ALL
-            .iter()
-            .filter_map(|bar| bar.outcome(self))
-            .collect();
-        if as_json {
-            let bars = outcomes.iter().map(Outcome::row);
-            bars.chain(self.rows()).for_each(|row| println!("{row}"));
-            return;
+    for case in case::ALL {
+        if let Some(contestants) = results.0.get(case.name).filter(|all| !all.is_empty()) {
+            println!("\n{}: {}\n", case.name, case.about);
+            print_table(&figures(contestants));
         }
-        for case in case::ALL {
-            if let Some(contestants) = self.0.get(case.name).filter(|all| !all.is_empty()) {
-                println!("\n{}: {}\n", case.name, case.about);
-                print_table(&figures(contestants));
-            }
-        }
-        if !outcomes.is_empty() {
-            println!();
-            let head = ["bar", "value", "bound", "control", ""].map(String::from);
-            let bars = outcomes.iter().map(Outcome::cells);
-            print_table(
-                &std::iter::once(head.to_vec())
-                    .chain(bars)
-                    .collect::<Vec<_>>(),
-            );
-        }
-        println!(
-            "\nTwo numbers are a median and a 99th percentile. control: the figure of an identical contestant, divided by \
-             that of the first one; it widens the bound."
+    }
+    if !outcomes.is_empty() {
+        println!();
+        let head = ["bar", "value", "bound", "control", ""].map(String::from);
+        let bars = outcomes.iter().map(Outcome::cells);
+        print_table(
+            &std::iter::once(head.to_vec())
+                .chain(bars)
+                .collect::<Vec<_>>(),
         );
     }
-
-    fn rows(&self) -> impl Iterator<Item = Value> {
-        self.0.iter().flat_map(|(case, contestants)| {
-            contestants.iter().flat_map(move |(who, figures)| {
-                figures.iter().map(move |(figure, values)| {
-                    json!({
-                        "peer": who.name(),
-                        "work": case,
-                        "figure": figure,
-                        "value": quantile(values, 0.5),
-                        "p99": quantile(values, 0.99),
-                    })
-                })
-            })
-        })
-    }
+    println!(
+        "\nTwo numbers are a median and a 99th percentile. control: the figure of an identical contestant, divided by \
+         that of the first one; it widens the bound."
+    );
 }
 
 /// Returns a table with a line for each figure and a column for each contestant.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use quorlock_testbed::relay::relay;
 use quorlock_testbed::server::Server;
 
-use crate::Failure;
+use crate::driver::program::Failure;
 
 /// One server, or the members of a majority, perhaps with network delay.
 pub(crate) struct Servers {

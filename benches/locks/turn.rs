@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::Failure;
 use crate::case::{Amount, Case};
 use crate::contestant::Contestant;
+use crate::driver::program::Failure;
 use crate::driver::program::{Job, Work};
 use crate::process::Process;
 use crate::servers::Servers;

@@ -26,12 +26,10 @@ use quorlock_core::renewal::{Renewal, Status};
 use quorlock_core::round::{Answer, Loss, Order, Outcome, Round};
 use quorlock_core::time::{Time, WallMillis};
 
-use crate::variant::Variant;
+use crate::variant::{LEASE, Variant};
 
 pub(crate) const NODES: usize = 3;
 pub(crate) const CLIENTS: usize = 2;
-/// A lease, in ticks.
-pub(crate) const LEASE: u8 = 3;
 const TICK: Duration = Duration::from_secs(1);
 /// The property that the two clients never believe at the same time that they hold the lock.
 pub(crate) const EXCLUSION: &str = "exclusion";

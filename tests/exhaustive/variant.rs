@@ -1,6 +1,7 @@
 //! The variants of Redlock that are checked, and the expected outcome of each.
 
-use crate::model::LEASE;
+/// A lease, in ticks.
+pub(crate) const LEASE: u8 = 3;
 
 /// The possible faults, and the checks that are left out.
 #[derive(Clone, Copy, Debug)]

@@ -8,10 +8,9 @@ use quorlock_core::transport::Execution;
 use stateright::{Model, Property};
 
 use super::{
-    Action, CLIENTS, CONTENTION, Checked, Client, Doing, EXCLUSION, LEASE, Message, Server, State,
-    What,
+    Action, CLIENTS, CONTENTION, Checked, Client, Doing, EXCLUSION, Message, Server, State, What,
 };
-use crate::variant::{JUMP, Restart};
+use crate::variant::{JUMP, LEASE, Restart};
 
 impl Model for Checked {
     type State = State;
