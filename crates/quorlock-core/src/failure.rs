@@ -41,6 +41,23 @@ impl TransportError {
         TransportError::new(Execution::Indeterminate, cause, detail)
     }
 
+    /// Returns the error of a request that a node refuses before it writes anything, as [`Node`](crate::node::Node)
+    /// specifies.
+    #[must_use]
+    pub fn refused(cause: Cause) -> Self {
+        let (detail, advice) = match cause {
+            Cause::LongestLease => (
+                "another longest lease than that of the marker",
+                "set the same longest_lease in every client of the deployment",
+            ),
+            _ => (
+                "what is stored there is not a lock",
+                "choose another name or a key prefix",
+            ),
+        };
+        TransportError::definite(cause, detail).advised(advice)
+    }
+
     /// Returns the same error with this advice.
     #[must_use]
     pub fn advised(self, advice: &'static str) -> Self {

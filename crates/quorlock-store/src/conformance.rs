@@ -72,6 +72,28 @@ async fn write(
     Ok(matches!(written, Written::Stored { .. }))
 }
 
+async fn stores(
+    store: &dyn Store,
+    key: &Key,
+    version: Option<&Version>,
+    record: &[u8],
+    rule: &'static str,
+) -> Result<(), Broken> {
+    let stored = write(store, key, version, record).await?;
+    holds(rule, stored, stored)
+}
+
+async fn conflicts(
+    store: &dyn Store,
+    key: &Key,
+    version: Option<&Version>,
+    record: &[u8],
+    rule: &'static str,
+) -> Result<(), Broken> {
+    let stored = write(store, key, version, record).await?;
+    holds(rule, !stored, stored)
+}
+
 fn broken(rule: &'static str, found: impl fmt::Display) -> Broken {
     let found = found.to_string();
     Broken { rule, found }
@@ -92,55 +114,69 @@ async fn writes_name_a_version(store: &dyn Store, key: &Key) -> Result<(), Broke
         &nothing,
     )?;
     let strange = Version::from(u64::MAX);
-    let stored = write(store, key, Some(&strange), b"a").await?;
-    holds(
+    conflicts(
+        store,
+        key,
+        Some(&strange),
+        b"a",
         "a write that names a version conflicts where there is no record",
-        !stored,
-        stored,
-    )?;
-    let stored = write(store, key, None, b"a").await?;
-    holds(
+    )
+    .await?;
+    stores(
+        store,
+        key,
+        None,
+        b"a",
         "a write that names no version is stored where there is no record",
-        stored,
-        stored,
-    )?;
+    )
+    .await?;
     let first = read(store, key).await?;
     let record = first.as_ref().map(|stored| &*stored.record);
     holds("a read sees the last write", record == Some(b"a"), record)?;
     let Some(first) = first else { return Ok(()) };
-    let stored = write(store, key, None, b"b").await?;
-    holds(
+    conflicts(
+        store,
+        key,
+        None,
+        b"b",
         "a write that names no version conflicts where there is a record",
-        !stored,
-        stored,
-    )?;
-    let stored = write(store, key, Some(&first.version), b"b").await?;
-    holds(
+    )
+    .await?;
+    stores(
+        store,
+        key,
+        Some(&first.version),
+        b"b",
         "a write that names the present version is stored",
-        stored,
-        stored,
-    )?;
-    let stored = write(store, key, Some(&first.version), b"c").await?;
-    holds(
+    )
+    .await?;
+    conflicts(
+        store,
+        key,
+        Some(&first.version),
+        b"c",
         "a write that names an earlier version conflicts",
-        !stored,
-        stored,
-    )?;
+    )
+    .await?;
     // The first record again: a version that is made of the content would come back.
     let second = read(store, key).await?;
     let version = second.map(|stored| stored.version);
-    let stored = write(store, key, version.as_ref(), b"a").await?;
-    holds(
+    stores(
+        store,
+        key,
+        version.as_ref(),
+        b"a",
         "a write that names the present version is stored",
-        stored,
-        stored,
-    )?;
-    let stored = write(store, key, Some(&first.version), b"c").await?;
-    holds(
-        "no version comes back, also if a record does",
-        !stored,
-        stored,
     )
+    .await?;
+    conflicts(
+        store,
+        key,
+        Some(&first.version),
+        b"c",
+        "no version comes back, also if a record does",
+    )
+    .await
 }
 
 async fn bytes_stay_as_they_are(store: &dyn Store, prefix: &str) -> Result<(), Broken> {

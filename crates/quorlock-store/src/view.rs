@@ -1,6 +1,6 @@
 //! The state of one record as a client knows it, and what requests make of it.
 
-use quorlock_core::failure::{Cause, TransportError};
+use quorlock_core::failure::TransportError;
 use quorlock_core::fencing::Fence;
 use quorlock_core::marker::Process;
 use quorlock_core::message::{Acquire, AcquireReply, RenewReply, Reply, Request};
@@ -96,7 +96,7 @@ impl View {
                 }
                 _ => record.apply(self.process, now, request),
             };
-            reply.map_err(refused)
+            reply.map_err(TransportError::refused)
         });
         let replies: Vec<_> = replies.collect();
         let mut is_changed = record != self.record;
@@ -138,19 +138,4 @@ fn without_clock(ask: Acquire) -> Acquire {
         carry @ Fence::Carry(_) => carry,
     };
     Acquire { fence, ..ask }
-}
-
-/// Returns the error of a request that is refused before anything is written.
-fn refused(cause: Cause) -> TransportError {
-    let (detail, advice) = match cause {
-        Cause::LongestLease => (
-            "another longest lease than that of the marker",
-            "set the same longest_lease in every client of the deployment",
-        ),
-        _ => (
-            "the record is not a lock",
-            "choose another name or a key prefix",
-        ),
-    };
-    TransportError::definite(cause, detail).advised(advice)
 }

@@ -7,14 +7,11 @@
     reason = "a test is the world: it waits and spawns by itself, and fails by panicking"
 )]
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+mod support;
 
-use quorlock::Locks;
-use quorlock_store::{
-    Cause, Draft, Key, SqliteStore, Store, StoreTransport, WallMillis, conformance,
-};
+use std::sync::Arc;
+
+use quorlock_store::{Cause, Draft, Key, SqliteStore, Store, WallMillis, conformance};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_keeps_the_rules_of_a_store() {
@@ -30,24 +27,8 @@ async fn clients_of_one_file_exclude_each_other() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("locks");
     SqliteStore::create(&path).unwrap();
-    let inside = Arc::new(AtomicUsize::new(0));
-    let clients = (0..4).map(|_| {
-        let transport = StoreTransport::new(SqliteStore::open(&path).unwrap());
-        let locks = Locks::on_node(transport).unwrap();
-        let inside = inside.clone();
-        tokio::spawn(async move {
-            for _ in 0..10 {
-                let guard = locks.fair("a").acquire().await.unwrap();
-                assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
-                tokio::time::sleep(Duration::from_millis(1)).await;
-                inside.fetch_sub(1, Ordering::SeqCst);
-                guard.release().await.unwrap();
-            }
-        })
-    });
-    for client in clients.collect::<Vec<_>>() {
-        client.await.unwrap();
-    }
+    let stores = (0..4).map(|_| SqliteStore::open(&path).unwrap());
+    support::exclude_each_other(stores).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -267,7 +267,7 @@ impl NodeShared {
         for (listener, wake) in listeners {
             listener.wake(wake);
         }
-        applied.reply.map_err(refused)
+        applied.reply.map_err(TransportError::refused)
     }
 
     /// Notifies all listeners that messages are delivered, and all witnesses that the node can be reached.
@@ -299,20 +299,6 @@ impl NodeShared {
 /// Draws the id of a new process.
 fn process(runtime: &dyn Runtime) -> Process {
     Process(runtime.random() >> 12)
-}
-
-fn refused(cause: Cause) -> TransportError {
-    let (detail, advice) = match cause {
-        Cause::LongestLease => (
-            "another longest lease than that of the marker",
-            "set the same longest_lease in every client of the deployment",
-        ),
-        _ => (
-            "the key is not a lock",
-            "choose another name or a key prefix",
-        ),
-    };
-    TransportError::definite(cause, detail).advised(advice)
 }
 
 impl NodeState {

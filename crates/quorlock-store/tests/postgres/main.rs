@@ -7,11 +7,12 @@
 )]
 
 mod server;
+#[path = "../support/mod.rs"]
+mod support;
 
 use std::future::Future;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Trial};
@@ -92,25 +93,9 @@ async fn rules(server: Server) {
 
 async fn clients(server: Server) {
     store(&server).await;
-    let inside = Arc::new(AtomicUsize::new(0));
     let began = Instant::now();
-    let clients = (0..6).map(|_| {
-        let transport = StoreTransport::new(PostgresStore::new(&server.address()).unwrap());
-        let locks = Locks::on_node(transport).unwrap();
-        let inside = inside.clone();
-        tokio::spawn(async move {
-            for _ in 0..10 {
-                let guard = locks.fair("a").acquire().await.unwrap();
-                assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
-                tokio::time::sleep(Duration::from_millis(1)).await;
-                inside.fetch_sub(1, Ordering::SeqCst);
-                guard.release().await.unwrap();
-            }
-        })
-    });
-    for client in clients.collect::<Vec<_>>() {
-        client.await.unwrap();
-    }
+    let stores = (0..6).map(|_| PostgresStore::new(&server.address()).unwrap());
+    support::exclude_each_other(stores).await;
     // Without wake-ups each of the sixty holds would begin after five seconds.
     assert!(began.elapsed() < 60 * SECOND, "{:?}", began.elapsed());
 }

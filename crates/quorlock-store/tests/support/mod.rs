@@ -1,0 +1,29 @@
+//! What the tests of several stores have in common.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use quorlock::Locks;
+use quorlock_store::{Store, StoreTransport};
+
+/// Each store is a client of its own. All lock one name ten times, and no two hold it at once.
+pub(crate) async fn exclude_each_other<S: Store>(stores: impl IntoIterator<Item = S>) {
+    let inside = Arc::new(AtomicUsize::new(0));
+    let clients = stores.into_iter().map(|store| {
+        let locks = Locks::on_node(StoreTransport::new(store)).unwrap();
+        let inside = inside.clone();
+        tokio::spawn(async move {
+            for _ in 0..10 {
+                let guard = locks.fair("a").acquire().await.unwrap();
+                assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                inside.fetch_sub(1, Ordering::SeqCst);
+                guard.release().await.unwrap();
+            }
+        })
+    });
+    for client in clients.collect::<Vec<_>>() {
+        client.await.unwrap();
+    }
+}
