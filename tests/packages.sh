@@ -1,18 +1,26 @@
 #!/usr/bin/env bash
-# Packages every crate and compiles each from its package: tests/packages.sh
+# Packages every crate and checks the crates as they are in their packages: tests/packages.sh
 #
-# This fails if a package lacks a file that its crate needs.
+# This fails if a package lacks a file that its crate needs, or a crate needs one that is not published. The packages are
+# unpacked into a workspace of their own, where each crate takes the others from there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# Cargo unpacks and compiles a package once for each path and version, and later compiles the others against that, whatever has
-# changed since. The folders of packages that come from no registry have names without a host.
-rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/{quorlock,redis-sim}*-[0-9]*
-deps=${CARGO_TARGET_DIR:-target}/debug/deps
-{ grep -ls '/registry/src/-' "$deps"/*.d || true; } | while read -r built; do
-  name=$(basename "$built" .d)
-  rm -f "$deps/$name".* "$deps/lib$name".*
-done
-
+target=$(realpath --no-symlinks "${CARGO_TARGET_DIR:-target}")
 unpublished=(quorlock-bench quorlock-tests quorlock-testbed quorlock-sim-lab quorlock-explore quorlock-exhaustive quorlock-shop quorlock-threads)
-cargo package --quiet --workspace --allow-dirty "${unpublished[@]/#/--exclude=}"
+rm -f "$target"/package/*.crate
+cargo package --quiet --workspace --allow-dirty --no-verify "${unpublished[@]/#/--exclude=}"
+
+unpacked=$(mktemp -d)
+trap 'rm -rf "$unpacked"' EXIT
+{
+  printf '[workspace]\nresolver = "3"\nmembers = ["*-[0-9]*"]\n\n[patch.crates-io]\n'
+  for package in "$target"/package/*.crate; do
+    tar -xzf "$package" -C "$unpacked"
+    folder=$(basename "$package" .crate)
+    printf '%s = { path = "%s" }\n' "${folder%-[0-9]*}" "$folder"
+  done
+} >"$unpacked/Cargo.toml"
+cp Cargo.lock "$unpacked/"
+cd "$unpacked"
+CARGO_TARGET_DIR=$target cargo check --quiet --workspace --all-features
