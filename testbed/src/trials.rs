@@ -83,12 +83,16 @@ impl Needs {
 /// The time limit of one test.
 const BOUND: Duration = Duration::from_secs(120);
 
-/// Runs all trials as the arguments of the process request, and exits.
-pub fn run(trials: Vec<Trial>) -> ! {
+/// Runs all trials as the arguments of the process request, and exits. Without `--test-threads`, this many run at once: tests of
+/// servers mostly wait, so more of them than cores can run, and of tests that share servers no more than there are servers, because
+/// a test's bound of time includes its wait for one.
+pub fn run(at_once: usize, trials: Vec<Trial>) -> ! {
     let is_required = std::env::var_os(REQUIRED).is_some_and(|value| !value.is_empty());
     let is_missing = !is_required && !server::is_installed();
     let missing = is_missing.then_some("needs redis-server: run ./test.sh");
-    conclude(&Arguments::from_args(), trials, missing).exit()
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(at_once);
+    conclude(&arguments, trials, missing).exit()
 }
 
 /// Runs all trials, or ignores them because of what is `missing`. Returns the outcome.

@@ -6,6 +6,7 @@
 //! | Redisson's keys | [`wire`] |
 //! | clients of the product, and the keys under a name | [`clients`] |
 //! | driving a future for a number of polls | [`polls`] |
+//! | a server that takes long to start, shared | [`pool`] |
 //! | recording the wake-ups of a transport | [`heard`] |
 //! | a simulated server that ends with the test | [`simulated`] |
 //! | code on pages of the documentation | [`page`] |
@@ -16,6 +17,7 @@ pub mod conformance;
 pub mod heard;
 pub mod page;
 pub mod polls;
+pub mod pool;
 pub mod requests;
 pub mod simulated;
 pub mod steady;

@@ -27,5 +27,8 @@ fn main() {
         clusters::replicas::trials(),
         clusters::steady::trials(),
     ];
-    quorlock_testbed::trials::run(trials.into_iter().flatten().collect())
+    quorlock_testbed::trials::run(
+        clusters::stage::CLUSTERS,
+        trials.into_iter().flatten().collect(),
+    )
 }

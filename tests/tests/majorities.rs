@@ -20,5 +20,8 @@ fn main() {
         majorities::moving::trials(),
         majorities::promotions::trials(),
     ];
-    quorlock_testbed::trials::run(trials.into_iter().flatten().collect())
+    quorlock_testbed::trials::run(
+        majorities::stage::CLUSTERS,
+        trials.into_iter().flatten().collect(),
+    )
 }

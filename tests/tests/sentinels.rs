@@ -19,5 +19,8 @@ fn main() {
         sentinels::reached::trials(),
         sentinels::steady::trials(),
     ];
-    quorlock_testbed::trials::run(trials.into_iter().flatten().collect())
+    quorlock_testbed::trials::run(
+        sentinels::stage::GROUPS,
+        trials.into_iter().flatten().collect(),
+    )
 }

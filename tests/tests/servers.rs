@@ -81,5 +81,5 @@ fn main() {
         servers::tokens::trials(),
         servers::wire::trials(),
     ];
-    quorlock_testbed::trials::run(trials.into_iter().flatten().collect())
+    quorlock_testbed::trials::run(8, trials.into_iter().flatten().collect())
 }

@@ -65,7 +65,7 @@ fn main() {
         command::terminal::trials(),
         command::told::trials(),
     ];
-    quorlock_testbed::trials::run(trials.into_iter().flatten().collect())
+    quorlock_testbed::trials::run(8, trials.into_iter().flatten().collect())
 }
 
 #[cfg(not(unix))]

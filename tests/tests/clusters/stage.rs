@@ -1,19 +1,19 @@
-//! The cluster that these tests share, one test at a time.
-
-use std::sync::OnceLock;
+//! The clusters that these tests share, each used by one test at a time.
 
 use quorlock::{Guard, Locks};
 use quorlock_testbed::cluster::Cluster;
 use quorlock_testbed::server::Server;
 use quorlock_testbed::wait::until;
 use quorlock_tests::clients::{claim_of, patient_client};
-use tokio::sync::{Mutex, MutexGuard};
+use quorlock_tests::pool::{Borrowed, Pool};
 
-/// Returns the cluster for this test alone, with all of its processes running.
-pub(crate) async fn cluster() -> MutexGuard<'static, Cluster> {
-    static CLUSTER: OnceLock<Mutex<Cluster>> = OnceLock::new();
-    let cluster = CLUSTER.get_or_init(|| Mutex::new(Cluster::start()));
-    let cluster = cluster.lock().await;
+/// The number of clusters, and of tests at once.
+pub(crate) const CLUSTERS: usize = 3;
+
+/// Returns a cluster for this test alone, with all of its processes running.
+pub(crate) async fn cluster() -> Borrowed<Cluster> {
+    static POOL: Pool<Cluster, CLUSTERS> = Pool::new(Cluster::start);
+    let cluster = POOL.borrow().await;
     tokio::task::block_in_place(|| cluster.mend());
     cluster
 }

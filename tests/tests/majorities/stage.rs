@@ -1,13 +1,12 @@
-//! The cluster that these tests share, one test at a time, and the shards of its majority.
+//! The clusters that these tests share, each used by one test at a time, and the shards of a majority.
 
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use quorlock::{Guard, Locks, LocksBuilder};
 use quorlock_testbed::cluster::Cluster;
 use quorlock_testbed::wait::{BOUND, until};
 use quorlock_tests::clients;
-use tokio::sync::{Mutex, MutexGuard};
+use quorlock_tests::pool::{Borrowed, Pool};
 
 /// The tags under which a majority of three shards keeps names.
 pub(crate) const TAGS: [&str; 3] = ["quorlock-10213", "quorlock-13404", "quorlock-22561"];
@@ -16,15 +15,17 @@ pub(crate) const TAGS: [&str; 3] = ["quorlock-10213", "quorlock-13404", "quorloc
 /// this time.
 pub(crate) const LONGEST: Duration = Duration::from_secs(4);
 
-/// Returns the cluster for this test alone. All of its processes run, and there are no keys, so that new processes are
+/// The number of clusters, and of tests at once.
+pub(crate) const CLUSTERS: usize = 2;
+
+/// Returns a cluster for this test alone. All of its processes run, and there are no keys, so that new processes are
 /// trusted.
 ///
 /// Shards keep serving while another one has no primary, as a majority requires.
-pub(crate) async fn cluster() -> MutexGuard<'static, Cluster> {
-    static CLUSTER: OnceLock<Mutex<Cluster>> = OnceLock::new();
-    let options = ["--cluster-require-full-coverage", "no"];
-    let cluster = CLUSTER.get_or_init(|| Mutex::new(Cluster::start_with(&options)));
-    let cluster = cluster.lock().await;
+pub(crate) async fn cluster() -> Borrowed<Cluster> {
+    static POOL: Pool<Cluster, CLUSTERS> =
+        Pool::new(|| Cluster::start_with(&["--cluster-require-full-coverage", "no"]));
+    let cluster = POOL.borrow().await;
     tokio::task::block_in_place(|| {
         cluster.mend();
         for primary in cluster.primaries() {

@@ -1,17 +1,17 @@
-//! The group that these tests share, one test at a time.
-
-use std::sync::OnceLock;
+//! The groups that these tests share, each used by one test at a time.
 
 use quorlock::Locks;
 use quorlock_testbed::sentinels::SentinelGroup;
 use quorlock_tests::clients::patient_client;
-use tokio::sync::{Mutex, MutexGuard};
+use quorlock_tests::pool::{Borrowed, Pool};
 
-/// Returns the group for this test alone, with all of its processes running.
-pub(crate) async fn group() -> MutexGuard<'static, SentinelGroup> {
-    static GROUP: OnceLock<Mutex<SentinelGroup>> = OnceLock::new();
-    let group = GROUP.get_or_init(|| Mutex::new(SentinelGroup::start()));
-    let group = group.lock().await;
+/// The number of groups, and of tests at once.
+pub(crate) const GROUPS: usize = 2;
+
+/// Returns a group for this test alone, with all of its processes running.
+pub(crate) async fn group() -> Borrowed<SentinelGroup> {
+    static POOL: Pool<SentinelGroup, GROUPS> = Pool::new(SentinelGroup::start);
+    let group = POOL.borrow().await;
     group.mend();
     group
 }

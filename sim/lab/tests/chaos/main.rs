@@ -17,15 +17,18 @@ macro_rules! storms {
 }
 
 fn main() {
-    trials::run(storms![
-        a_killed_command_leaves_nothing_behind,
-        a_plan_runs_on_real_servers_and_leaves_nothing_behind,
-        servers_load_look_new_and_lose_replicas_and_clients_have_clocks_of_their_own,
-        a_fault_that_cannot_be_had_is_named_with_its_reason,
-        a_server_without_memory_evicts_the_claim_that_the_plan_names,
-        names_on_different_nodes_are_locked_together,
-        sentinels_replace_a_killed_primary_and_clients_find_the_next_one,
-    ])
+    trials::run(
+        4,
+        storms![
+            a_killed_command_leaves_nothing_behind,
+            a_plan_runs_on_real_servers_and_leaves_nothing_behind,
+            servers_load_look_new_and_lose_replicas_and_clients_have_clocks_of_their_own,
+            a_fault_that_cannot_be_had_is_named_with_its_reason,
+            a_server_without_memory_evicts_the_claim_that_the_plan_names,
+            names_on_different_nodes_are_locked_together,
+            sentinels_replace_a_killed_primary_and_clients_find_the_next_one,
+        ],
+    )
 }
 
 fn text(output: &Output) -> String {
