@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use quorlock::transport::{Cause, Intercept, Transport, TransportError};
-use quorlock::{AcquireError, EmbeddedNode, Locks, LocksBuilder, RetryPolicy};
+use quorlock::{AcquireError, EmbeddedNode, Guard, Locks, LocksBuilder, RetryPolicy};
 use story::{Start, Story};
 use tokio::time::{sleep, timeout};
 
@@ -132,6 +132,18 @@ async fn both(
         Ok::<_, AcquireError>((guard, acquired))
     };
     let (ended, acquired) = tokio::join!(alices, bobs);
+    compare(&story, ended, acquired).await;
+    alice.close().await;
+    bob.close().await;
+    Ok(())
+}
+
+/// Says whether Bob got the lock after Alice had stopped, and releases it.
+async fn compare(
+    story: &Story,
+    ended: Duration,
+    acquired: Result<(Guard, Duration), AcquireError>,
+) {
     match acquired {
         Ok((guard, acquired)) => {
             story.say(match acquired.checked_sub(ended) {
@@ -149,9 +161,6 @@ async fn both(
         }
         Err(error) => story.say(format_args!("Bob does not get it: {error}")),
     }
-    alice.close().await;
-    bob.close().await;
-    Ok(())
 }
 
 /// A way to a node that can be cut: then requests are lost silently.

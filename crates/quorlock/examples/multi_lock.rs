@@ -36,8 +36,9 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn tell(story: Story, servers: &[String]) -> Result<(), Box<dyn Error>> {
-    let (left, right) = match servers {
+/// Connects to the servers of the two accounts.
+async fn connect(story: &Story, servers: &[String]) -> Result<(Locks, Locks), Box<dyn Error>> {
+    Ok(match servers {
         [] => {
             story.say("no server was given: two nodes inside this process");
             let node = EmbeddedNode::new;
@@ -48,7 +49,11 @@ async fn tell(story: Story, servers: &[String]) -> Result<(), Box<dyn Error>> {
             (locks.clone(), locks)
         }
         [one, other, ..] => (Locks::connect(one).await?, Locks::connect(other).await?),
-    };
+    })
+}
+
+async fn tell(story: Story, servers: &[String]) -> Result<(), Box<dyn Error>> {
+    let (left, right) = connect(&story, servers).await?;
     let alice = left.lock("example/account/alice");
     let bob = right.lock("example/account/bob");
 

@@ -83,6 +83,19 @@ async fn connect(world: &World, kind: &str) -> Locks {
     connected.expect("the servers can be used")
 }
 
+/// Starts the workers of a kind. Returns their book.
+async fn employ(world: &World, kind: &str, seed: u64, lease: Duration) -> Arc<Book> {
+    let book = Arc::new(Book::default());
+    for number in 0..CLIENTS {
+        let locks = connect(world, kind).await;
+        for at in 0..WORKERS {
+            let seed = seed * 1_000 + (number * WORKERS + at) as u64;
+            tokio::spawn(worker(locks.clone(), Arc::clone(&book), seed, lease));
+        }
+    }
+    book
+}
+
 #[tokio::main]
 async fn main() -> ExitCode {
     let options = Options::parse();
@@ -106,15 +119,7 @@ async fn main() -> ExitCode {
     };
     let mut books = Vec::new();
     for kind in kinds {
-        let book = Arc::new(Book::default());
-        for number in 0..CLIENTS {
-            let locks = connect(&world, kind).await;
-            for at in 0..WORKERS {
-                let seed = options.seed * 1_000 + (number * WORKERS + at) as u64;
-                tokio::spawn(worker(locks.clone(), Arc::clone(&book), seed, lease));
-            }
-        }
-        books.push((kind, book));
+        books.push((kind, employ(&world, kind, options.seed, lease).await));
     }
 
     let began = Instant::now();

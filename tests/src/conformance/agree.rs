@@ -59,10 +59,8 @@ pub fn agree(
                 &[]
             }
         };
-        let differ = |what: &str, said: &dyn Debug, expected: &dyn Debug| {
-            Err(format!(
-                "step {at}, {step:?}: {what}\n  the specification: {expected:?}\n  the arm: {said:?}"
-            ))
+        let differ = |what, said: &dyn Debug, expected: &dyn Debug| {
+            Err(difference(at, step, what, said, expected))
         };
         let asks: Vec<_> = asked.iter().map(|r| told(r, arm.process())).collect();
         let answers = arm.apply_together(&asks);
@@ -90,6 +88,16 @@ pub fn agree(
     }
     assert!(start.elapsed() < FASTER_THAN, "the machine is too slow");
     Ok(())
+}
+
+fn difference(
+    at: usize,
+    step: &Step,
+    what: &str,
+    said: &dyn Debug,
+    expected: &dyn Debug,
+) -> String {
+    format!("step {at}, {step:?}: {what}\n  the specification: {expected:?}\n  the arm: {said:?}")
 }
 
 /// Returns the kind of an answer to an acquire.

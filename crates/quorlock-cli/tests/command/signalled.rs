@@ -160,6 +160,17 @@ async fn a_guardian_that_was_stopped_heeds_what_waited() {
     assert_eq!(code, Some(5), "{said}");
 }
 
+/// Returns how many scripts a server has executed.
+fn scripts_of(server: &Server) -> u64 {
+    let stats: String = server.command(&["INFO", "commandstats"]);
+    let calls = stats
+        .lines()
+        .find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
+    calls
+        .and_then(|calls| calls.split(',').next()?.parse().ok())
+        .unwrap_or(0)
+}
+
 /// A holds the name on three servers. One does not answer from now on, and one gives the name to B. What A has left is
 /// the term of the silent one.
 async fn a_validity_that_moves_back_reaches_the_guardian() {
@@ -196,19 +207,10 @@ async fn a_validity_that_moves_back_reaches_the_guardian() {
     let mut other = quorlock_on(one);
     other.args(["run", "-n", "a", "--", "sleep", "60"]);
     let mut other = other.stderr(Stdio::null()).spawn().unwrap();
-    let evals = || {
-        let stats: String = one.command(&["INFO", "commandstats"]);
-        let calls = stats
-            .lines()
-            .find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
-        calls
-            .and_then(|calls| calls.split(',').next()?.parse::<u64>().ok())
-            .unwrap_or(0)
-    };
     wait_until("B has it", || one.command::<i64>(&["EXISTS", "a"]) == 1);
-    let before = evals();
+    let before = scripts_of(one);
     // A renews, hears that the claim is not its own, and asks for a new one.
-    wait_until("A knows", || before + 2 <= evals());
+    wait_until("A knows", || before + 2 <= scripts_of(one));
     send(pid_of(&running.wrapper), Signal::STOP);
     let gone = wait_for("the group is gone", || {
         let now = boottime();
