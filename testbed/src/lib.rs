@@ -9,8 +9,9 @@
 //! |---|---|
 //! | a process that ends with this one | [`guardian`] |
 //! | a `redis-server` | [`server`] |
-//! | a Sentinel group of such processes | [`sentinels`] |
-//! | a Redis Cluster of such processes | [`cluster`] |
+//! | a PostgreSQL server | [`postgres`] |
+//! | a Sentinel group of Redis servers | [`sentinels`] |
+//! | a Redis Cluster of such servers | [`cluster`] |
 //! | a network that delays, loses and cuts | [`proxy`] |
 //! | a network whose messages take their time exactly, for benchmarks | [`relay`] |
 //! | waiting for a condition, within a bound | [`wait`] |
@@ -21,6 +22,8 @@
 pub mod certificates;
 pub mod cluster;
 pub mod guardian;
+mod port;
+pub mod postgres;
 pub mod proxy;
 pub mod relay;
 pub mod sentinels;

@@ -1,7 +1,6 @@
 //! Real `redis-server` processes.
 
 mod command;
-mod port;
 mod setup;
 mod version;
 
@@ -14,10 +13,10 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use self::command::Looking;
-use self::port::free_port;
 pub use self::setup::{Door, ServerSetup};
 pub use self::version::{Product, Version, is_installed, programs, speaks_tls, version};
 use crate::guardian::{Guardian, is_alive, state_of};
+use crate::port::free_port;
 use crate::wait::{BOUND, wait_until, within};
 
 /// The longest time that a process may take until it answers, on a loaded machine.

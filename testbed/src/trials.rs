@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use libtest_mimic::{Arguments, Conclusion, Failed, Trial};
 
+use crate::postgres;
 use crate::server::{self, Product, Version};
 
 /// If this variable is set, a missing server is a failure instead of a reason to ignore a test.
@@ -16,7 +17,7 @@ const REQUIRED: &str = "QUORLOCK_REQUIRE_REDIS";
 pub struct Needs {
     since: Version,
     products: &'static [Product],
-    /// Whether the server was built with the feature.
+    /// Whether the server was built with the feature, and what the test needs beside it is there.
     is_built: fn() -> bool,
     reason: &'static str,
 }
@@ -54,6 +55,12 @@ impl Needs {
         0,
         "needs a setting that makes a server answer while it loads, of Redis 7",
     );
+
+    /// A PostgreSQL server beside Redis.
+    pub const POSTGRES: Needs = Needs {
+        is_built: || postgres::missing().is_none(),
+        ..Needs::since(5, 0, "needs PostgreSQL: run tests/stores.sh")
+    };
 
     /// The error texts of Redis 7, which the simulated server has.
     pub const WORDS_OF_REDIS: Needs = Needs {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 /// Returns a port that was free a moment ago and that this process has not returned before.
 ///
 /// The port is below the range that the system uses for outgoing connections, so it is still free after a restart.
-pub(super) fn free_port() -> io::Result<u16> {
+pub(crate) fn free_port() -> io::Result<u16> {
     const FIRST: u16 = 12_000;
     const MANY: u16 = 20_000;
     static NEXT: AtomicU16 = AtomicU16::new(0);

@@ -1,0 +1,260 @@
+//! Real PostgreSQL servers.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use crate::guardian::{Guardian, is_alive};
+use crate::port::free_port;
+use crate::wait::{BOUND, within};
+
+/// The longest time that a server may take until it answers, on a loaded machine.
+const UP: Duration = Duration::from_secs(60);
+
+/// If this variable is set, a missing server is a failure instead of a reason to ignore a test.
+const REQUIRED: &str = "QUORLOCK_REQUIRE_POSTGRES";
+
+/// Returns the folder of the newest installed server's programs, if there is one.
+#[must_use]
+pub fn installed() -> Option<PathBuf> {
+    let versions = fs::read_dir("/usr/lib/postgresql").ok()?;
+    let folders = versions.filter_map(|entry| Some(entry.ok()?.path().join("bin")));
+    folders
+        .filter(|folder| folder.join("initdb").exists())
+        .max()
+}
+
+/// Returns why tests that need a server are ignored; `None` if one is installed or required.
+#[must_use]
+pub fn missing() -> Option<&'static str> {
+    let is_required = std::env::var_os(REQUIRED).is_some_and(|value| !value.is_empty());
+    (!is_required && installed().is_none()).then_some("needs PostgreSQL: run tests/stores.sh")
+}
+
+/// A PostgreSQL server that only its owner uses, on a free port of the loopback interface, with `synchronous_commit` off
+/// by default. When this value is dropped, or when this process is killed, the server ends and its folder is removed.
+#[derive(Debug)]
+pub struct Postgres {
+    programs: PathBuf,
+    port: u16,
+    running: Option<Guardian>,
+    folder: TempDir,
+}
+
+impl Postgres {
+    /// The password of the user `locks`.
+    pub const PASSWORD: &str = "right";
+
+    /// Makes a cluster of databases and starts its server.
+    ///
+    /// # Panics
+    /// Panics if PostgreSQL is not installed, or the server does not come up.
+    #[must_use]
+    pub fn start() -> Postgres {
+        let mut server = Postgres::new();
+        let password = server.path("password");
+        fs::write(server.folder.path().join("password"), Self::PASSWORD).expect("a file");
+        let data = server.path("data");
+        let words = [
+            "--username",
+            "locks",
+            "--auth",
+            "scram-sha-256",
+            "--no-sync",
+        ];
+        let paths = ["--pgdata", &data, "--pwfile", &password];
+        server.as_user("initdb", &[&words[..], &paths[..]].concat());
+        server.launch();
+        server
+    }
+
+    /// Makes a replica of this server and starts it.
+    ///
+    /// # Panics
+    /// Panics if the replica does not come up.
+    #[must_use]
+    pub fn replica(&self) -> Postgres {
+        let mut replica = Postgres::new();
+        let data = replica.path("data");
+        let primary = self.address().replace("/postgres", "/");
+        let words = ["--write-recovery-conf", "--checkpoint=fast", "--no-sync"];
+        let places = ["--pgdata", &data, "--dbname", &primary];
+        replica.as_user("pg_basebackup", &[&words[..], &places[..]].concat());
+        replica.launch();
+        replica
+    }
+
+    fn new() -> Postgres {
+        let folder = tempfile::Builder::new().prefix("quorlock-").tempdir();
+        let server = Postgres {
+            programs: installed().expect("PostgreSQL is installed (tests/stores.sh)"),
+            port: free_port().expect("a free port"),
+            running: None,
+            folder: folder.expect("a temporary folder"),
+        };
+        if is_root() {
+            let path = server.folder.path();
+            let owned = Command::new("chown").arg("postgres").arg(path).status();
+            assert!(owned.is_ok_and(|status| status.success()), "chown");
+        }
+        server
+    }
+
+    /// Returns the address of the server, with its password.
+    #[must_use]
+    pub fn address(&self) -> String {
+        let (password, port) = (Self::PASSWORD, self.port);
+        format!("postgres://locks:{password}@127.0.0.1:{port}/postgres")
+    }
+
+    /// Starts the server, and waits until it takes connections.
+    ///
+    /// # Panics
+    /// Panics if it does not come up. The message has its output.
+    pub fn launch(&mut self) {
+        let (data, port) = (self.path("data"), self.port.to_string());
+        let command = self.command(
+            "postgres",
+            &[
+                "-D",
+                &data,
+                "-p",
+                &port,
+                "-h",
+                "127.0.0.1",
+                "-c",
+                "unix_socket_directories=",
+                "-c",
+                "synchronous_commit=off",
+                // What a process wrote is there when the process is killed, and no machine is.
+                "-c",
+                "fsync=off",
+            ],
+        );
+        self.running = Some(Guardian::start(self.folder.path(), &command, &[]).expect("it starts"));
+        let ready = self.command("pg_isready", &["-q", "-h", "127.0.0.1", "-p", &port]);
+        let is_up = within(UP, || status_of(&ready).ok().filter(|is_up| *is_up));
+        let output = || fs::read_to_string(self.folder.path().join("output")).unwrap_or_default();
+        assert!(is_up.is_some(), "the server does not start: {}", output());
+    }
+
+    /// Makes this replica a primary.
+    ///
+    /// # Panics
+    /// Panics if it is none.
+    pub fn promote(&self) {
+        self.as_user(
+            "pg_ctl",
+            &["promote", "--wait", "--pgdata", &self.path("data")],
+        );
+    }
+
+    /// Executes statements.
+    ///
+    /// # Panics
+    /// Panics if one fails.
+    pub fn execute(&self, sql: &str) {
+        let address = self.address();
+        let words = ["--quiet", "--dbname", &address, "--command", sql];
+        self.as_user("psql", &words);
+    }
+
+    /// Ends the server and its workers at once, without a checkpoint, as a crash does.
+    ///
+    /// # Panics
+    /// Panics if it does not end.
+    pub fn kill(&mut self) {
+        if let Some(running) = self.running.take() {
+            // Of a stopped server no worker would end.
+            self.signal_all(&running, Signal::CONT);
+            running.signal(Signal::QUIT);
+            let ended = within(BOUND, || (!is_alive(running.pid())).then_some(()));
+            assert!(ended.is_some(), "the server does not end");
+            running.kill();
+        }
+    }
+
+    /// Stops the server and all its workers, until [`Postgres::go_on`].
+    pub fn stop(&self) {
+        let running = self.running.as_ref().expect("it runs");
+        self.signal_all(running, Signal::STOP);
+    }
+
+    /// Lets a stopped server go on.
+    pub fn go_on(&self) {
+        let running = self.running.as_ref().expect("it runs");
+        self.signal_all(running, Signal::CONT);
+    }
+
+    fn signal_all(&self, running: &Guardian, signal: Signal) {
+        let pid = running.pid().to_string();
+        let workers = Command::new("ps")
+            .args(["-o", "pid=", "--ppid", &pid])
+            .output();
+        let workers = String::from_utf8(workers.expect("ps runs").stdout).expect("numbers");
+        for pid in workers.split_whitespace() {
+            let pid = pid.parse().ok().and_then(rustix::process::Pid::from_raw);
+            let _ = rustix::process::kill_process(pid.expect("a process id"), signal);
+        }
+        running.signal(signal);
+    }
+
+    fn path(&self, name: &str) -> String {
+        let path = self.folder.path().join(name);
+        path.to_str().expect("UTF-8").to_owned()
+    }
+
+    /// Returns a command line that is not run as root, which the server refuses.
+    fn command(&self, program: &str, arguments: &[&str]) -> Vec<String> {
+        let program = self.programs.join(program);
+        let program = program.to_str().expect("UTF-8");
+        let user = [
+            "setpriv",
+            "--reuid=postgres",
+            "--regid=postgres",
+            "--clear-groups",
+        ];
+        let user = if is_root() { &user[..] } else { &[] };
+        let words = user.iter().chain([&program]).chain(arguments);
+        words.map(|word| (*word).to_owned()).collect()
+    }
+
+    fn as_user(&self, program: &str, arguments: &[&str]) {
+        let command = self.command(program, arguments);
+        let ended = status_of(&command);
+        assert!(
+            ended.as_ref().is_ok_and(|ended| *ended),
+            "{command:?}: {ended:?}"
+        );
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        // Its workers end by themselves when it does.
+        self.running = None;
+    }
+}
+
+/// Runs a command to its end. Returns whether it succeeded.
+fn status_of(command: &[String]) -> io::Result<bool> {
+    let (program, arguments) = command.split_first().expect("a program");
+    let mut command = Command::new(program);
+    // The current folder may be one that the user of the server may not enter.
+    command.args(arguments).current_dir(Path::new("/"));
+    let output = command.output()?;
+    if !output.status.success() && !output.stderr.is_empty() {
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(io::Error::other(text));
+    }
+    Ok(output.status.success())
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
