@@ -14,7 +14,7 @@ use crate::not_unix::Elsewhere;
 use crate::run;
 use crate::{manual, operate};
 
-/// Distributed locks on Redis for scripts, jobs and operators.
+/// Distributed locks on Redis, PostgreSQL or SQLite for scripts, jobs and operators.
 ///
 /// Exit codes: 64 wrong command line, 69 no quorum of servers, 71 the system refused an operation, 74 the command
 /// succeeded but the release of the lock is not confirmed, 75 others hold the lock (-E changes this code), 76 the lock
@@ -68,6 +68,10 @@ enum Command {
   quorlock force-release nightly/report")]
     ForceRelease(operate::force::ForceRelease),
     #[command(after_help = "Examples:
+  quorlock init sqlite:/var/lib/jobs/locks.db
+  quorlock init --print postgres://jobs@db.example/jobs | psql jobs")]
+    Init(operate::init::Init),
+    #[command(after_help = "Examples:
   quorlock list
   quorlock list 'orders/*' --json")]
     List(operate::list::List),
@@ -119,6 +123,7 @@ impl Cli {
             Command::Run(elsewhere) => elsewhere.run(),
             Command::Inspect(inspect) => inspect.run(),
             Command::ForceRelease(force) => force.run(),
+            Command::Init(init) => init.run(),
             Command::List(list) => list.run(),
             Command::Watch(watch) => watch.run(),
             Command::Completions(completions) => completions.run(&Cli::command()),

@@ -1,7 +1,6 @@
 //! Exit codes and errors of the command.
 
-use quorlock::redis::NodeConnectError;
-use quorlock::{AcquireError, ConfigError, ConnectError};
+use quorlock::{AcquireError, ConfigError, ConnectError, NodeProblem};
 
 /// The exit code of the command, numbered as in `sysexits.h` where that has a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -126,11 +125,7 @@ impl From<ConnectError> for Failure {
 /// Returns whether a later attempt may succeed without action by an operator.
 pub(crate) fn may_pass(error: &ConnectError) -> bool {
     match error {
-        ConnectError::Nodes { problems, .. } => problems.iter().all(|problem| match problem {
-            NodeConnectError::Unreachable { .. } | NodeConnectError::TimedOut { .. } => true,
-            NodeConnectError::Refused { error, .. } => error.cause.may_pass(),
-            _ => false,
-        }),
+        ConnectError::Nodes { problems, .. } => !problems.iter().any(NodeProblem::is_final),
         _ => false,
     }
 }

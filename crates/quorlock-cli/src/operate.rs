@@ -1,11 +1,13 @@
-//! Commands for operators: inspecting locks, and releasing them by force.
+//! Commands for operators: inspecting locks, releasing them by force, and making the tables of stores.
 
 pub(crate) mod force;
+pub(crate) mod init;
 pub(crate) mod inspect;
 pub(crate) mod list;
 pub(crate) mod watch;
 
 mod json;
+mod pattern;
 
 use std::future::Future;
 use std::io::{self, Write as _};
@@ -22,16 +24,21 @@ fn with_locks<F: Future<Output = Result<Code, Failure>>>(
     reach: &Reach,
     operation: impl FnOnce(Locks, Settings) -> F,
 ) -> Code {
+    done(async {
+        let mut settings = reach.settings()?;
+        settings.builder = settings.builder.for_operators();
+        let locks = connect(&settings, Patience::None, Voice::Text).await?;
+        operation(locks, settings).await
+    })
+}
+
+/// Runs an operation, and reports the reason if it fails.
+fn done(operation: impl Future<Output = Result<Code, Failure>>) -> Code {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let done = match runtime {
-        Ok(runtime) => runtime.block_on(async {
-            let mut settings = reach.settings()?;
-            settings.builder = settings.builder.for_operators();
-            let locks = connect(&settings, Patience::None, Voice::Text).await?;
-            operation(locks, settings).await
-        }),
+        Ok(runtime) => runtime.block_on(operation),
         Err(error) => Err(Failure::system(
             "the async runtime cannot be started",
             error,

@@ -16,9 +16,10 @@ use crate::span::Span;
 pub(crate) struct Reach {
     /// Address of a server: redis://[user@]host[:port][/db], rediss:// for the same with TLS, or unix:///path; of a
     /// Sentinel group: redis+sentinel://[user@]host[:port][,host[:port]..]/name[/db]; or of a Redis Cluster:
-    /// redis+cluster://[user@]host[:port][,host[:port]..]. With several addresses, a lock is held on a majority of
+    /// redis+cluster://[user@]host[:port][,host[:port]..]; of a table in PostgreSQL: postgres://user@host[:port]/database; of
+    /// a file of SQLite: sqlite:/path (`quorlock init` makes the table). With several addresses, a lock is held on a majority of
     /// them (RedLock): separate them by commas, or repeat --nodes. A comma separates two addresses only if the second
-    /// begins with its scheme (`redis://`). Special characters of a user or a password are percent-encoded (%23 for
+    /// begins with its scheme (`redis://`, `sqlite:`). Special characters of a user or a password are percent-encoded (%23 for
     /// #). Default: QUORLOCK_NODES, or the file of --config.
     #[arg(long, value_name = "URL")]
     pub(crate) nodes: Vec<String>,
@@ -164,10 +165,19 @@ impl Reach {
             .or_else(|| variable("QUORLOCK_PASSWORD_FILE").map(PathBuf::from))
             .or(file.password_file);
         let mut redis = tls.apply(RedisConfig::default())?;
+        let mut nodes = nodes;
+        if !tls.is_empty() && nodes.iter().any(|node| is_postgres(node)) {
+            return Err(Failure::config(
+                "the files for TLS are for rediss:// alone: a connection to postgres:// is not encrypted here, so use a tunnel",
+            ));
+        }
         if let Some(path) = &password_file {
             // An error about a file without a password is reported before a server is contacted.
-            password(path)?;
+            let password = password(path)?;
             redis = redis.credentials(PasswordFile::new(path));
+            for node in nodes.iter_mut().filter(|node| is_postgres(node)) {
+                *node = with_password(node, &password);
+            }
         }
 
         let mut builder = Locks::builder().redis(redis);
@@ -195,6 +205,23 @@ impl Reach {
             key_prefix,
             lease: file.lease,
         })
+    }
+}
+
+fn is_postgres(address: &str) -> bool {
+    address.starts_with("postgres://") || address.starts_with("postgresql://")
+}
+
+/// Returns the address of a database with this password, unless it has one or names no user.
+fn with_password(address: &str, password: &str) -> String {
+    let (scheme, rest) = address.split_once("://").unwrap_or_default();
+    match rest.split_once('@') {
+        Some((user, rest)) if !user.contains(':') => {
+            let bytes = password.bytes();
+            let password: String = bytes.map(|byte| format!("%{byte:02x}")).collect();
+            format!("{scheme}://{user}:{password}@{rest}")
+        }
+        _ => address.to_owned(),
     }
 }
 
@@ -227,9 +254,11 @@ pub(crate) fn addresses_of(list: &str) -> Vec<String> {
 
 fn begins_with_scheme(text: &str) -> bool {
     let is_of_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
-    text.trim_start()
-        .split_once("://")
-        .is_some_and(|(scheme, _)| !scheme.is_empty() && scheme.chars().all(is_of_scheme))
+    let text = text.trim_start();
+    text.starts_with("sqlite:")
+        || text
+            .split_once("://")
+            .is_some_and(|(scheme, _)| !scheme.is_empty() && scheme.chars().all(is_of_scheme))
 }
 
 fn read(path: &Path) -> Result<File, Failure> {
@@ -300,6 +329,10 @@ mod tests {
                 &["unix:///a,b.sock", "unix:///c"],
             ),
             ("redis://:a,b@h,unix:///c", &["redis://:a,b@h", "unix:///c"]),
+            (
+                "postgres://h1,h2/db,sqlite:/a,b,sqlite:c",
+                &["postgres://h1,h2/db", "sqlite:/a,b", "sqlite:c"],
+            ),
             // An error is reported for the whole address, which is not corrected silently.
             ("redis://a,b", &["redis://a,b"]),
             ("a,b", &["a,b"]),

@@ -19,6 +19,7 @@ mod command {
     pub(crate) mod recipes;
     pub(crate) mod signalled;
     pub(crate) mod signals;
+    pub(crate) mod stores;
     pub(crate) mod support;
     #[cfg(target_os = "linux")]
     pub(crate) mod terminal;
@@ -62,6 +63,7 @@ fn main() {
         command::recipes::trials(),
         command::signalled::trials(),
         command::signals::trials(),
+        command::stores::trials(),
         command::terminal::trials(),
         command::told::trials(),
     ];

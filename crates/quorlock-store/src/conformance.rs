@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use quorlock_core::transport::Cause;
 
 use crate::store::{Draft, Key, Store, Stored, Version, Watcher, Written};
 use crate::sync::Mutex;
@@ -43,6 +44,7 @@ pub async fn check<S: Store>(store: Arc<S>, prefix: &str) -> Result<(), Broken> 
     writes_name_a_version(&*store, &key("version")).await?;
     bytes_stay_as_they_are(&*store, prefix).await?;
     one_of_many_writes_succeeds(&store, &key("rivals")).await?;
+    keys_are_listed_once(&*store, &key("version"), &key("rivals")).await?;
     changes_are_reported(&*store, &key("watched")).await?;
     the_clock_advances(&*store, &key("clock")).await
 }
@@ -238,6 +240,27 @@ async fn one_of_many_writes_succeeds<S: Store>(store: &Arc<S>, key: &Key) -> Res
         record == all,
         record,
     )
+}
+
+/// Two keys that have records are in the list, and each key is in it once, in the order of their bytes.
+async fn keys_are_listed_once(store: &dyn Store, one: &Key, other: &Key) -> Result<(), Broken> {
+    let mut all: Vec<Key> = Vec::new();
+    loop {
+        let next = match store.keys(all.last()).await {
+            // It lists no keys.
+            Err(error) if error.cause == Cause::Unsupported => return Ok(()),
+            next => next.map_err(|error| broken("keys are listed, or it is unsupported", error))?,
+        };
+        if next.is_empty() {
+            break;
+        }
+        all.extend(next);
+        let is_sorted = all.is_sorted_by(|before, after| before < after);
+        let rule = "keys are listed once, in the order of their bytes, after the one that is named";
+        holds(rule, is_sorted, all.last())?;
+    }
+    let are_there = all.contains(one) && all.contains(other);
+    holds("a key with a record is listed", are_there, all.len())
 }
 
 #[derive(Default)]

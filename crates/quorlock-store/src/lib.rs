@@ -34,20 +34,24 @@ mod remembered;
 mod service;
 mod view;
 
-// A store in memory, and the test of a store.
+// Stores by their addresses, and the test of a store.
 pub mod conformance;
 mod memory;
+mod open;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
-// What a store is, and what the transport needs beside it.
+// What a store is and how it is named, and what the transport needs beside it.
+mod address;
 mod runtime;
 mod store;
 mod sync;
 
+pub use address::AddressError;
 pub use memory::MemoryStore;
+pub use open::open;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
 pub use quorlock_core::marker::Process;
@@ -57,7 +61,7 @@ pub use runtime::{StoreRuntime, Task};
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;
 pub use store::{
-    Draft, Key, ReadCall, Snapshot, Stamp, Store, Stored, SweepCall, Version, Watcher, WriteCall,
-    Written,
+    Draft, Key, KeysCall, ReadCall, SetUpCall, Snapshot, Stamp, Store, Stored, SweepCall, Version,
+    Watcher, WriteCall, Written,
 };
 pub use transport::StoreTransport;

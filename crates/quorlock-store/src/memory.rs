@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::ready;
+use std::ops::Bound;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
@@ -11,8 +12,8 @@ use quorlock_core::time::WallMillis;
 use quorlock_core::transport::Subscription;
 
 use crate::store::{
-    Draft, Key, ReadCall, Snapshot, Stamp, Store, Stored, SweepCall, Version, Watcher, WriteCall,
-    Written,
+    Draft, Key, KeysCall, ReadCall, Snapshot, Stamp, Store, Stored, SweepCall, Version, Watcher,
+    WriteCall, Written,
 };
 use crate::sync::Mutex;
 
@@ -160,6 +161,14 @@ impl Store for MemoryStore {
         }
         let swept = before - shelf.records.len();
         Box::pin(ready(Ok(u64::try_from(swept).unwrap_or(u64::MAX))))
+    }
+
+    fn keys(&self, after: Option<&Key>) -> KeysCall {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let shelf = self.shelf();
+        let keys = shelf.records.range((from, Bound::Unbounded));
+        let keys = keys.map(|(key, _)| key.clone());
+        Box::pin(ready(Ok(keys.collect())))
     }
 
     fn address(&self) -> &str {

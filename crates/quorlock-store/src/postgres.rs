@@ -6,7 +6,6 @@ mod session;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use quorlock_core::marker::Process;
@@ -19,15 +18,12 @@ use tokio_postgres::{Config, NoTls, Row, Socket};
 
 use self::error::{Phase, failed};
 use self::listen::Listening;
-use self::session::{Dial, Link, dial};
+use self::session::{Dial, Links, dial};
+use crate::address::{self, AddressError};
 use crate::store::{
-    Draft, Key, ReadCall, Snapshot, Stamp, Store, Stored, SweepCall, Version, Watcher, WriteCall,
-    Written,
+    Draft, Key, KeysCall, ReadCall, SetUpCall, Snapshot, Stamp, Store, Stored, SweepCall, Version,
+    Watcher, WriteCall, Written,
 };
-
-/// How many connections carry calls. A server executes the calls of one connection one after another, and each write waits
-/// for the disk.
-const LINKS: usize = 8;
 
 /// The longest text of a notification is 8,000 bytes.
 const LONGEST_NOTICE: usize = 7_900;
@@ -39,7 +35,7 @@ const LONGEST_NOTICE: usize = 7_900;
 /// replica that is promoted is another one: with asynchronous replication it may have forgotten claims, and a majority
 /// watches it. Waiters are woken by `LISTEN`. A pooler that gives a connection to several clients in turn cannot be used.
 ///
-/// Connections are made when they are needed, eight for calls and one for wake-ups, on the tokio runtime in whose context
+/// Connections are made when they are needed, at most eight for calls and one for wake-ups, on the tokio runtime in whose context
 /// the store is used.
 #[derive(Clone)]
 pub struct PostgresStore {
@@ -49,8 +45,7 @@ pub struct PostgresStore {
 struct Shared {
     dial: Arc<Dial>,
     address: String,
-    links: [Link; LINKS],
-    next: AtomicUsize,
+    links: Links,
     listening: Arc<Listening>,
 }
 
@@ -71,8 +66,8 @@ CREATE SEQUENCE IF NOT EXISTS quorlock_version;
     /// The text is that of the driver's [`Config`]: `options=-csearch_path%3Dlocks` chooses the schema of the table.
     ///
     /// # Errors
-    /// If the address is not valid, or asks for TLS.
-    pub fn new(address: &str) -> Result<Self, TransportError> {
+    /// If the address is not valid. One that asks for TLS (`sslmode=require`) fails when it is connected to.
+    pub fn new(address: &str) -> Result<Self, AddressError> {
         Self::with_tls(address, NoTls)
     }
 
@@ -80,14 +75,14 @@ CREATE SEQUENCE IF NOT EXISTS quorlock_version;
     ///
     /// # Errors
     /// If the address is not valid.
-    pub fn with_tls<T>(address: &str, tls: T) -> Result<Self, TransportError>
+    pub fn with_tls<T>(address: &str, tls: T) -> Result<Self, AddressError>
     where
         T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
         T::Stream: Send,
         T::TlsConnect: Send,
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
-        let mut config: Config = address.parse().map_err(|e| failed(&e, Phase::Connect))?;
+        let mut config = parse(address)?;
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(Duration::from_secs(5));
         }
@@ -100,8 +95,7 @@ CREATE SEQUENCE IF NOT EXISTS quorlock_version;
             listening: Arc::new(Listening::new(dial.clone())),
             dial,
             address,
-            links: std::array::from_fn(|_| Link::default()),
-            next: AtomicUsize::new(0),
+            links: Links::default(),
         };
         Ok(PostgresStore {
             shared: Arc::new(shared),
@@ -134,7 +128,7 @@ impl Store for PostgresStore {
     fn read(&self, key: &Key) -> ReadCall {
         let (shared, key) = (self.shared.clone(), key.clone());
         Box::pin(async move {
-            let session = shared.link().session(&shared.dial).await?;
+            let session = shared.links.session(&shared.dial).await?;
             let key = key.as_bytes();
             let named: [&(dyn ToSql + Sync); 1] = [&key];
             let row = session.client.query_one(&session.read, &named).await;
@@ -160,7 +154,7 @@ impl Store for PostgresStore {
         };
         let version = version.map(number);
         Box::pin(async move {
-            let session = shared.link().session(&shared.dial).await?;
+            let session = shared.links.session(&shared.dial).await?;
             let until = draft.useful_until.map(|until| until.0);
             let until = until.map(|until| i64::try_from(until).unwrap_or(i64::MAX));
             let notice = draft.has_news.then(|| notice(&key, &draft.record));
@@ -200,10 +194,34 @@ impl Store for PostgresStore {
     fn sweep(&self) -> SweepCall {
         let shared = self.shared.clone();
         Box::pin(async move {
-            let session = shared.link().session(&shared.dial).await?;
+            let session = shared.links.session(&shared.dial).await?;
             let swept = session.client.execute(&session.sweep, &[]).await;
             swept.map_err(|e| failed(&e, Phase::Write))
         })
+    }
+
+    fn keys(&self, after: Option<&Key>) -> KeysCall {
+        let shared = self.shared.clone();
+        let after = after.map_or(Vec::new(), |key| key.as_bytes().to_vec());
+        Box::pin(async move {
+            let session = shared.links.session(&shared.dial).await?;
+            let rows = session.client.query(&session.keys, &[&after]).await;
+            let rows = rows.map_err(|e| failed(&e, Phase::Read))?;
+            let keys = rows
+                .iter()
+                .map(|row| row.try_get(0).map(|key: &[u8]| Key::new(key)));
+            let keys = keys.collect::<Result<_, _>>();
+            keys.map_err(|e| failed(&e, Phase::Read))
+        })
+    }
+
+    fn set_up(&self) -> SetUpCall {
+        let store = self.clone();
+        Box::pin(async move { store.create_table().await })
+    }
+
+    fn schema(&self) -> Option<&'static str> {
+        Some(Self::SCHEMA)
     }
 
     fn address(&self) -> &str {
@@ -211,12 +229,28 @@ impl Store for PostgresStore {
     }
 }
 
-impl Shared {
-    fn link(&self) -> &Link {
-        let next = self.next.fetch_add(1, Ordering::Relaxed) % LINKS;
-        let [first, ..] = &self.links;
-        self.links.get(next).unwrap_or(first)
+/// Parses an address. Its parts are shown in errors and logs, so no part of a password must be taken for one of them.
+fn parse(address: &str) -> Result<Config, AddressError> {
+    let wrong = |problem: &str| AddressError::new(address::POSTGRES, problem);
+    if !["postgres://", "postgresql://"]
+        .iter()
+        .any(|scheme| address.starts_with(scheme))
+    {
+        return Err(wrong("does not begin with postgres://"));
     }
+    if 1 < address.matches('@').count() {
+        return Err(wrong(
+            "has more than one @: write %40 for one in a password, %2F for /, %3F for ?, %23 for # and %25 for %",
+        ));
+    }
+    let config: Config = address.parse().map_err(|error: tokio_postgres::Error| {
+        let why = std::error::Error::source(&error).map(ToString::to_string);
+        wrong(&format!("is not valid ({})", why.unwrap_or_default()))
+    })?;
+    if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+        return Err(wrong("names no host"));
+    }
+    Ok(config)
 }
 
 /// Reads the clock and the timeline from two columns.

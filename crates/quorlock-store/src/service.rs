@@ -349,7 +349,7 @@ impl Service {
     }
 }
 
-fn decode(key: &Key, record: &[u8]) -> Result<(Record, u64), TransportError> {
+pub(crate) fn decode(key: &Key, record: &[u8]) -> Result<(Record, u64), TransportError> {
     Record::decode(record).map_err(|error| {
         let cause = match error {
             RecordError::Newer { .. } => Cause::Unsupported,

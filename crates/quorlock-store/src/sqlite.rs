@@ -1,7 +1,8 @@
 //! A store in a file of SQLite, for the programs of one machine.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,12 +10,14 @@ use quorlock_core::marker::Process;
 use quorlock_core::time::WallMillis;
 use quorlock_core::transport::{Cause, TransportError};
 use rusqlite::{
-    Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior,
-    params,
+    Connection, ErrorCode, MAIN_DB, OpenFlags, OptionalExtension, Row, Transaction,
+    TransactionBehavior, params,
 };
 
+use crate::address::{self, AddressError};
 use crate::store::{
-    Draft, Key, ReadCall, Snapshot, Stamp, Store, Stored, SweepCall, Version, WriteCall, Written,
+    Draft, Key, KeysCall, ReadCall, SetUpCall, Snapshot, Stamp, Store, Stored, SweepCall, Version,
+    WriteCall, Written,
 };
 use crate::sync::Mutex;
 
@@ -34,8 +37,14 @@ const NOW: &str = "CAST(unixepoch('subsec') * 1000 AS INTEGER)";
 /// time to time.
 #[derive(Clone)]
 pub struct SqliteStore {
-    connection: Arc<Mutex<Connection>>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    path: PathBuf,
     address: String,
+    /// The connection, once a call has opened the file.
+    connection: Mutex<Option<Connection>>,
 }
 
 impl SqliteStore {
@@ -60,10 +69,8 @@ INSERT INTO quorlock_numbers
     /// # Errors
     /// If the file is not there, is not a database, or has not the tables ([`SqliteStore::create`] makes them).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, TransportError> {
-        let store = Self::connect(path.as_ref(), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        let connection = store.connection.lock();
-        stamp(&connection).map_err(failed)?;
-        drop(connection);
+        let store = Self::at(path.as_ref())?;
+        store.shared.with(|connection| stamp(connection))?;
         Ok(store)
     }
 
@@ -72,28 +79,44 @@ INSERT INTO quorlock_numbers
     /// # Errors
     /// If the file cannot be made, or is not a database.
     pub fn create(path: impl AsRef<Path>) -> Result<Self, TransportError> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        let store = Self::connect(path.as_ref(), flags)?;
-        {
-            let mut connection = store.connection.lock();
-            // In one transaction: two programs that make the tables at once must agree on the number of the process.
-            let change = begin(&mut connection).map_err(failed)?;
-            change.execute_batch(Self::SCHEMA).map_err(failed)?;
-            change.commit().map_err(failed)?;
-        }
+        let store = Self::at(path.as_ref())?;
+        store.shared.create()?;
         Ok(store)
     }
 
-    fn connect(path: &Path, flags: OpenFlags) -> Result<Self, TransportError> {
-        let address = format!("sqlite:{}", path.display());
-        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
-        connection.busy_timeout(BUSY).map_err(failed)?;
-        let durable = connection.pragma_update(None, "synchronous", "FULL");
-        durable.map_err(failed)?;
+    /// Returns the store at an address: `sqlite:/path/of/the/file`. The file is opened by the first call.
+    ///
+    /// # Errors
+    /// If the address is not valid.
+    pub(crate) fn at_address(address: &str) -> Result<Self, AddressError> {
+        let wrong = |problem: &str| AddressError::new(address::SQLITE, problem);
+        let path = address.split_once(':').map_or("", |(_, path)| path);
+        let path = path.strip_prefix("//").unwrap_or(path);
+        if let Some(at) = path.find(['?', '#']) {
+            let name = path.get(at..).unwrap_or_default();
+            let name = name.split(['=', '&']).next().unwrap_or_default();
+            return Err(wrong(&format!("has {name}, which means nothing here")));
+        }
+        if path == ":memory:" {
+            return Err(wrong("names no file: a lock in memory is a MemoryStore"));
+        }
+        if path.is_empty() || path.contains('\0') {
+            return Err(wrong("names no file"));
+        }
+        Self::at(Path::new(path)).map_err(|error| wrong(&error.detail))
+    }
+
+    fn at(path: &Path) -> Result<Self, TransportError> {
+        // All clients must agree on the order of addresses, also those that were started in another folder.
+        let path = std::path::absolute(path);
+        let path = path.map_err(|e| TransportError::definite(Cause::NoDatabase, e.to_string()))?;
+        let shared = Shared {
+            address: format!("sqlite:{}", path.display()),
+            path,
+            connection: Mutex::default(),
+        };
         Ok(SqliteStore {
-            connection: Arc::new(Mutex::new(connection)),
-            address,
+            shared: Arc::new(shared),
         })
     }
 
@@ -101,18 +124,76 @@ INSERT INTO quorlock_numbers
     fn run<T: Send + 'static>(
         &self,
         call: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
-    ) -> std::pin::Pin<Box<dyn Future<Output = Result<T, TransportError>> + Send>> {
-        let connection = self.connection.clone();
+    ) -> Run<T> {
+        self.block(move |shared| shared.with(call))
+    }
+
+    fn block<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&Shared) -> Result<T, TransportError> + Send + 'static,
+    ) -> Run<T> {
+        let shared = self.shared.clone();
         Box::pin(async move {
-            let task = tokio::task::spawn_blocking(move || call(&mut connection.lock()));
-            match task.await {
-                Ok(result) => result.map_err(failed),
+            match tokio::task::spawn_blocking(move || call(&shared)).await {
+                Ok(result) => result,
                 Err(_) => Err(TransportError::indeterminate(
                     Cause::Closed,
                     "the runtime has ended",
                 )),
             }
         })
+    }
+}
+
+type Run<T> = Pin<Box<dyn Future<Output = Result<T, TransportError>> + Send>>;
+
+impl Shared {
+    /// Runs a call on the connection.
+    fn with<T>(
+        &self,
+        call: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, TransportError> {
+        let mut place = self.connection.lock();
+        let connection = match &mut *place {
+            Some(connection) => connection,
+            none => none.insert(self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE)?),
+        };
+        let result = call(connection).map_err(failed);
+        if result.as_ref().is_err_and(|e| e.cause == Cause::ReadOnly) {
+            // Another file may have this path now, or this user more rights.
+            *place = None;
+        }
+        result
+    }
+
+    fn connect(&self, flags: OpenFlags) -> Result<Connection, TransportError> {
+        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&self.path, flags).map_err(failed)?;
+        connection.busy_timeout(BUSY).map_err(failed)?;
+        let durable = connection.pragma_update(None, "synchronous", "FULL");
+        durable.map_err(failed)?;
+        // SQLite opens a file that must not be written for reading, without a word.
+        match connection.is_readonly(MAIN_DB).map_err(failed)? {
+            true => Err(TransportError::definite(
+                Cause::NoPermission,
+                "it was opened for reading alone",
+            )
+            .advised(READ_ONLY)),
+            false => Ok(connection),
+        }
+    }
+
+    /// Makes the file and the tables, and uses them from now on.
+    fn create(&self) -> Result<(), TransportError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        let mut connection = self.connect(flags)?;
+        // In one transaction: two programs that make the tables at once must agree on the number of the process.
+        let change = begin(&mut connection).map_err(failed)?;
+        change.execute_batch(SqliteStore::SCHEMA).map_err(failed)?;
+        change.commit().map_err(failed)?;
+        stamp(&connection).map_err(failed)?;
+        *self.connection.lock() = Some(connection);
+        Ok(())
     }
 }
 
@@ -179,8 +260,27 @@ impl Store for SqliteStore {
         })
     }
 
+    fn keys(&self, after: Option<&Key>) -> KeysCall {
+        let after = after.map_or(Vec::new(), |key| key.as_bytes().to_vec());
+        self.run(move |connection| {
+            let mut find = connection
+                .prepare("SELECT key FROM quorlock WHERE key > ?1 ORDER BY key LIMIT 1000")?;
+            let keys =
+                find.query_map([after], |row| row.get(0).map(|key: Vec<u8>| Key::new(key)))?;
+            keys.collect()
+        })
+    }
+
+    fn set_up(&self) -> SetUpCall {
+        self.block(Shared::create)
+    }
+
+    fn schema(&self) -> Option<&'static str> {
+        Some(Self::SCHEMA)
+    }
+
     fn address(&self) -> &str {
-        &self.address
+        &self.shared.address
     }
 }
 
@@ -203,6 +303,11 @@ fn number(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
     Ok(row.get::<_, i64>(at)?.unsigned_abs())
 }
 
+const READ_ONLY: &str = "the file or its folder cannot be written by this user";
+
+const STRANGE: &str =
+    "the table quorlock is another program's, not that of SqliteStore::SCHEMA: choose another file";
+
 /// A statement that fails is rolled back with its transaction. Only a failure of the disk leaves open what is on it.
 fn failed(error: rusqlite::Error) -> TransportError {
     let detail = error.to_string();
@@ -214,26 +319,30 @@ fn failed(error: rusqlite::Error) -> TransportError {
         ),
         Some(ErrorCode::CannotOpen) => definite(
             Cause::NoDatabase,
-            "the file cannot be opened: SqliteStore::create makes it",
+            "the file cannot be opened: `quorlock init ADDRESS` or SqliteStore::create makes it, in a folder that is there",
         ),
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
             definite(Cause::NoDatabase, "the file is not a database of SQLite")
         }
-        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => definite(
-            Cause::ReadOnly,
-            "this user may not write the file or its folder",
-        ),
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+            definite(Cause::ReadOnly, READ_ONLY)
+        }
         Some(ErrorCode::DiskFull) => definite(Cause::OutOfMemory, "the disk is full"),
         _ if detail.contains("no such table") => definite(
             Cause::Unsupported,
-            "the database has no tables for locks: SqliteStore::create makes them, or the SQL of SqliteStore::SCHEMA",
+            "the database has no tables for locks: `quorlock init ADDRESS` or SqliteStore::create makes them, or the SQL of SqliteStore::SCHEMA",
         ),
+        // What is read has another type, a column is missing, or there are more.
+        None => definite(Cause::Unsupported, STRANGE),
+        _ if detail.contains("column") => definite(Cause::Unsupported, STRANGE),
         _ => TransportError::indeterminate(Cause::Server, detail),
     }
 }
 
 impl fmt::Debug for SqliteStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SqliteStore").field(&self.address).finish()
+        f.debug_tuple("SqliteStore")
+            .field(&self.shared.address)
+            .finish()
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use quorlock_core::marker::Process;
 use quorlock_core::time::WallMillis;
-use quorlock_core::transport::{Subscription, TransportError};
+use quorlock_core::transport::{Cause, Subscription, TransportError};
 
 /// A read under way.
 pub type ReadCall = Pin<Box<dyn Future<Output = Result<Snapshot, TransportError>> + Send>>;
@@ -17,6 +17,12 @@ pub type WriteCall = Pin<Box<dyn Future<Output = Result<Written, TransportError>
 
 /// A sweep under way. Its result is the number of records that it has deleted.
 pub type SweepCall = Pin<Box<dyn Future<Output = Result<u64, TransportError>> + Send>>;
+
+/// A list of keys under way.
+pub type KeysCall = Pin<Box<dyn Future<Output = Result<Vec<Key>, TransportError>> + Send>>;
+
+/// The making of a table under way.
+pub type SetUpCall = Pin<Box<dyn Future<Output = Result<(), TransportError>> + Send>>;
 
 /// A store with conditional writes: a table, a collection, a tree of keys, a bucket.
 ///
@@ -54,6 +60,29 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
         Box::pin(ready(Ok(0)))
     }
 
+    /// Returns the keys of some records, in the order of their bytes, beginning after `after`, or with the first key for
+    /// `None`. There are none if the list is empty.
+    ///
+    /// Only operators ask for it, to list what is locked. The default is for a store that cannot list its keys.
+    fn keys(&self, after: Option<&Key>) -> KeysCall {
+        let _ = after;
+        let detail = "this store does not list its records: name what to inspect";
+        Box::pin(ready(Err(TransportError::definite(
+            Cause::Unsupported,
+            detail,
+        ))))
+    }
+
+    /// Makes what the store needs before it is used, such as a table, if it is not there. The default makes nothing.
+    fn set_up(&self) -> SetUpCall {
+        Box::pin(ready(Ok(())))
+    }
+
+    /// Returns the SQL that [`Store::set_up`] executes; `None` if there is none.
+    fn schema(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Returns the address of the store, without secrets. It is used for the canonical order, errors and logs.
     fn address(&self) -> &str;
 }
@@ -74,6 +103,18 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn sweep(&self) -> SweepCall {
         S::sweep(self)
+    }
+
+    fn keys(&self, after: Option<&Key>) -> KeysCall {
+        S::keys(self, after)
+    }
+
+    fn set_up(&self) -> SetUpCall {
+        S::set_up(self)
+    }
+
+    fn schema(&self) -> Option<&'static str> {
+        S::schema(self)
     }
 
     fn address(&self) -> &str {

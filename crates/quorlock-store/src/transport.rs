@@ -4,19 +4,26 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::{Either, select};
+use quorlock_core::marker::Process;
 use quorlock_core::message::{Channel, Request};
 use quorlock_core::name::Name;
 use quorlock_core::slot::{ServerNumber, Slot, UnfitName};
-use quorlock_core::transport::{Call, Listener, Subscription, Transport, Witness};
+use quorlock_core::transport::{
+    Call, Cause, Listener, Subscription, Transport, TransportError, Witness,
+};
 
 use crate::execute::Execute;
 use crate::runtime::{StoreRuntime, Tokio};
-use crate::service::Service;
+use crate::service::{Service, decode};
 use crate::store::{Key, Store};
 use crate::watch;
 
 /// How long a call waits for its reply by default.
 const CALL_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long the check of a store waits for its answer.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Carries the requests of locks to a store. Clones are the same transport.
 ///
@@ -74,6 +81,37 @@ impl StoreTransport {
             poll_every: every,
             ..self
         }
+    }
+}
+
+impl StoreTransport {
+    /// Connects to the store, and checks that locks can use it: it answers, has its table, takes writes, and what is
+    /// stored as its marker is one. Returns the process that answered. Waits for at most 10 s, because the first
+    /// connection takes longer than a call.
+    ///
+    /// # Errors
+    /// What is wrong, and what to do.
+    pub async fn check(&self) -> Result<Process, TransportError> {
+        let Service { store, runtime, .. } = &*self.service;
+        let key = Key::new(Key::MARKER);
+        match select(store.read(&key), runtime.sleep(CHECK_TIMEOUT)).await {
+            Either::Left((snapshot, _)) => {
+                let snapshot = snapshot?;
+                let stored = snapshot.stored.as_ref();
+                stored.map_or(Ok(()), |stored| decode(&key, &stored.record).map(drop))?;
+                Ok(snapshot.stamp.process)
+            }
+            Either::Right(_) => Err(TransportError::definite(
+                Cause::TimedOut,
+                format!("no answer in {CHECK_TIMEOUT:?}"),
+            )),
+        }
+    }
+
+    /// Returns the store.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.service.store
     }
 }
 

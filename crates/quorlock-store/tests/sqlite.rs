@@ -11,6 +11,7 @@ mod support;
 
 use std::sync::Arc;
 
+use quorlock::{ConnectError, Locks, NodeProblem};
 use quorlock_store::{Cause, Draft, Key, SqliteStore, Store, WallMillis, conformance};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -76,6 +77,86 @@ async fn errors_say_what_to_do() {
     let empty = SqliteStore::open(path("empty")).unwrap_err();
     assert_eq!(empty.cause, Cause::Unsupported);
     assert!(empty.to_string().contains("SCHEMA"), "{empty}");
+}
+
+/// Returns why no client was made of the file at this path.
+async fn refused(path: &std::path::Path) -> (Cause, String) {
+    let address = format!("sqlite:{}", path.display());
+    match Locks::connect(address).await.unwrap_err() {
+        ConnectError::Nodes { mut problems, .. } => match problems.remove(0) {
+            NodeProblem::Store { error, .. } => (error.cause, error.to_string()),
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_file_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let (cause, said) = refused(&path("missing")).await;
+    assert_eq!(cause, Cause::NoDatabase);
+    assert!(said.contains("`quorlock init ADDRESS`"), "{said}");
+    std::fs::write(path("empty"), "").unwrap();
+    let (cause, said) = refused(&path("empty")).await;
+    assert_eq!(cause, Cause::Unsupported);
+    assert!(said.contains("`quorlock init ADDRESS`"), "{said}");
+    let strange = rusqlite::Connection::open(path("strange")).unwrap();
+    let table = "CREATE TABLE quorlock (key, record, more); CREATE TABLE quorlock_numbers (a)";
+    strange.execute_batch(table).unwrap();
+    let (cause, said) = refused(&path("strange")).await;
+    assert_eq!(cause, Cause::Unsupported);
+    assert!(said.contains("another program's"), "{said}");
+}
+
+#[tokio::test]
+async fn a_record_that_is_none_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("locks");
+    let store = SqliteStore::create(&path).unwrap();
+    let put = async |key: &str, record: &[u8]| {
+        let record = record.to_vec();
+        let draft = Draft {
+            record,
+            has_news: false,
+            useful_until: None,
+        };
+        store.write_if(&Key::new(key), None, draft).await.unwrap();
+    };
+    let locks = Locks::connect(format!("sqlite:{}", path.display())).await;
+    let locks = locks.unwrap();
+    for (name, record, words) in [
+        ("later", "quorlock/2 0000000000000001\n", "newer"),
+        ("strange", "SELECT 1", "another program"),
+    ] {
+        put(name, record.as_bytes()).await;
+        let error = locks.lock(name).acquire().await.unwrap_err();
+        assert!(error.to_string().contains(words), "{error}");
+    }
+    put("quorlock_marker", b"quorlock/2 0000000000000001\n").await;
+    let (cause, said) = refused(&path).await;
+    assert_eq!(cause, Cause::Unsupported, "{said}");
+}
+
+/// The file is replaced, as by a deployment that starts anew. SQLite notices it, and the client opens the new file.
+#[tokio::test]
+async fn a_file_that_was_replaced_is_opened_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("locks");
+    let store = SqliteStore::create(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let new = SqliteStore::create(&path).unwrap();
+    let draft = Draft {
+        record: b"x".to_vec(),
+        has_news: false,
+        useful_until: None,
+    };
+    let key = Key::new("a");
+    let error = store.write_if(&key, None, draft.clone()).await.unwrap_err();
+    assert_eq!(error.cause, Cause::ReadOnly, "{error}");
+    store.write_if(&key, None, draft).await.unwrap();
+    assert!(new.read(&key).await.unwrap().stored.is_some());
 }
 
 /// A copy of the file has the same number, so a majority does not count it as a store of its own.

@@ -12,7 +12,7 @@ use quorlock_core::transport::TransportError;
 use quorlock_core::trust::Why;
 
 pub use self::config::{ConfigError, LeaseSource};
-pub use self::connect::ConnectError;
+pub use self::connect::{ConnectError, NodeProblem};
 
 /// What went wrong with one node.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -43,7 +43,7 @@
 
 // The public face: how locks are made, acquired and held.
 mod builder;
-#[cfg(feature = "redis")]
+#[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
 mod connect;
 mod guard;
 mod leader;
@@ -70,8 +70,8 @@ mod telemetry;
 pub use builder::LocksBuilder;
 pub use embedded::{EmbeddedNode, Persistence};
 pub use error::{
-    AcquireError, ConfigError, ConfirmError, ConnectError, Holder, LeaseSource, NodeReport,
-    Quarantine, ReleaseError,
+    AcquireError, ConfigError, ConfirmError, ConnectError, Holder, LeaseSource, NodeProblem,
+    NodeReport, Quarantine, ReleaseError,
 };
 pub use guard::{Finished, Guard, LostSignal, ValidityWatch};
 pub use leader::{Candidacy, Candidate, LeaderEvent, LeaderObserver, LeaderView, Leadership};

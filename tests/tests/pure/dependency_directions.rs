@@ -151,12 +151,13 @@ fn the_product_knows_the_core_and_by_its_default_feature_the_adapter() {
             "quorlock",
             "quorlock-core",
             "quorlock-explore",
-            "quorlock-redis"
+            "quorlock-redis",
+            "quorlock-store"
         ])
     );
     let product = &workspace["quorlock"];
     for dependency in &product.dependencies {
-        if dependency.name == "quorlock-redis" {
+        if ["quorlock-redis", "quorlock-store"].contains(&dependency.name.as_str()) {
             assert!(dependency.is_optional, "{}", dependency.kind);
         }
     }
@@ -323,6 +324,8 @@ fn only_the_test_bed_starts_servers_and_forms_clusters() {
     assert_eq!(folders_with(&server), testbed);
     let node = [concat!("--cluster-", "enabled")];
     assert_eq!(folders_with(&node), testbed);
+    let database = [concat!("init", "db")];
+    assert_eq!(folders_with(&database), testbed);
     let all_slots = [concat!("ADDSLOTS", "RANGE")];
     assert_eq!(folders_with(&all_slots), BTreeSet::new());
 }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use quorlock::redis::NodeConnectError;
 use quorlock::transport::Cause;
-use quorlock::{ConfigError, ConnectError, Locks};
+use quorlock::{ConfigError, ConnectError, Locks, NodeProblem};
 use quorlock_redis::advice;
 use quorlock_testbed::sentinels::{NAME, SentinelGroup};
 use quorlock_testbed::server::Server;
@@ -66,7 +66,10 @@ async fn problem(address: &str) -> NodeConnectError {
     let error = settings().connect(address).await.unwrap_err();
     assert!(began.elapsed() < BOUND, "{:?}", began.elapsed());
     match error {
-        ConnectError::Nodes { mut problems, .. } => problems.remove(0),
+        ConnectError::Nodes { mut problems, .. } => match problems.remove(0) {
+            NodeProblem::Redis(problem) => problem,
+            other => panic!("{other}"),
+        },
         other => panic!("{other}"),
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use quorlock::redis::{NodeConnectError, RedisConfig};
 use quorlock::transport::Cause;
-use quorlock::{AcquireError, ConfigError, ConnectError, Locks, LocksBuilder};
+use quorlock::{AcquireError, ConfigError, ConnectError, Locks, LocksBuilder, NodeProblem};
 use quorlock_redis::advice;
 use quorlock_testbed::server::Server;
 use quorlock_testbed::server_tests;
@@ -40,7 +40,10 @@ async fn problem(address: &str) -> NodeConnectError {
     let error = settings().connect(address).await.unwrap_err();
     assert!(began.elapsed() < 8 * BOUND, "{:?}", began.elapsed());
     match error {
-        ConnectError::Nodes { mut problems, .. } => problems.remove(0),
+        ConnectError::Nodes { mut problems, .. } => match problems.remove(0) {
+            NodeProblem::Redis(problem) => problem,
+            other => panic!("{other}"),
+        },
         other => panic!("{other}"),
     }
 }

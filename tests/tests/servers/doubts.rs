@@ -3,8 +3,8 @@
 use std::fmt::{Debug, Write as _};
 use std::sync::{Arc, Mutex};
 
-use quorlock::ConnectError;
 use quorlock::redis::{Doubt, NodeConnectError, RedisConfig, RedisTransport};
+use quorlock::{ConnectError, NodeProblem};
 use quorlock_testbed::server::Server;
 use quorlock_testbed::server_tests;
 use quorlock_testbed::wait::until;
@@ -176,7 +176,10 @@ async fn a_node_of_a_cluster_is_named_at_connect() {
         panic!("{error:?}")
     };
     assert!(
-        matches!(problems[..], [NodeConnectError::ClusterNode { .. }]),
+        matches!(
+            problems[..],
+            [NodeProblem::Redis(NodeConnectError::ClusterNode { .. })]
+        ),
         "{error:?}"
     );
     assert!(

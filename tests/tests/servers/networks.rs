@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use quorlock::Locks;
 use quorlock::redis::{
     ByteStream, Connect, Connecting, Endpoint, Network, NodeConnectError, RedisConfig,
 };
 use quorlock::transport::Cause;
+use quorlock::{Locks, NodeProblem};
 use quorlock_redis::advice;
 use quorlock_testbed::proxy::Proxy;
 use quorlock_testbed::server::Server;
@@ -134,7 +134,9 @@ async fn what_a_network_of_one_s_own_says_is_reported() {
     let quorlock::ConnectError::Nodes { problems, .. } = error.unwrap_err() else {
         panic!("the node is to blame")
     };
-    let [NodeConnectError::Unreachable { address, detail }] = problems.as_slice() else {
+    let [NodeProblem::Redis(NodeConnectError::Unreachable { address, detail })] =
+        problems.as_slice()
+    else {
         panic!("{problems:?}")
     };
     assert_eq!(address, "far.invalid:7000/0");

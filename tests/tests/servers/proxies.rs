@@ -5,8 +5,8 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 
-use quorlock::Locks;
 use quorlock::redis::NodeConnectError;
+use quorlock::{Locks, NodeProblem};
 use quorlock_testbed::server_tests;
 
 server_tests![
@@ -80,7 +80,10 @@ fn hanging_up(_: &str) -> Option<String> {
 async fn problem(manner: Manner) -> NodeConnectError {
     let error = Locks::connect(serve(manner)).await.unwrap_err();
     match error {
-        quorlock::ConnectError::Nodes { mut problems, .. } => problems.remove(0),
+        quorlock::ConnectError::Nodes { mut problems, .. } => match problems.remove(0) {
+            NodeProblem::Redis(problem) => problem,
+            other => panic!("{other}"),
+        },
         other => panic!("{other}"),
     }
 }

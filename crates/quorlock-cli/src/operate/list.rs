@@ -6,17 +6,16 @@ use clap::Args;
 use futures_util::future::join_all;
 use quorlock::Name;
 use quorlock::operate::{Found, Inspection, Summary, Ttl};
-use quorlock::redis::RedisTransport;
 
-use super::{json, print, with_locks};
+use super::{json, pattern, print, with_locks};
 use crate::failure::{Code, Failure};
 use crate::messages::Voice;
 use crate::settings::Reach;
 
 /// List the names that are held, their owners, and how long each stays held without a renewal.
 ///
-/// The servers are read with SCAN, in many small steps, and never with KEYS; the Redis user needs +scan and +pttl. Reads
-/// the primary of a Sentinel group, and every primary of a Redis Cluster. Names that are acquired or released in the
+/// Redis servers are read with SCAN, in many small steps, and never with KEYS; the user needs +scan and +pttl. Reads
+/// the primary of a Sentinel group, every primary of a Redis Cluster, and the table of a database. Names that are acquired or released in the
 /// meantime may be missing. Exits with 69 if names may be missing because servers did not answer, and with 78 if names
 /// may be missing because a login or a right is missing.
 #[derive(Clone, Debug, Args)]
@@ -39,14 +38,32 @@ impl List {
         with_locks(&self.reach, |locks, settings| async move {
             let prefix = settings.key_prefix.as_str();
             let pattern = format!("{}{}", literal(prefix), self.pattern);
-            let members = settings.builder.transports(&settings.addresses)?;
-            let scans = join_all(members.iter().map(|member| scan(member, &pattern)));
+            let scans = settings.builder.scan(&settings.addresses, &pattern).await?;
+            let members = scans.len();
             let mut keys = BTreeSet::new();
             let mut failures = Vec::new();
-            for scanned in scans.await {
-                keys.extend(scanned.keys);
-                failures.extend(scanned.failure);
+            for scan in scans {
+                let servers = match scan {
+                    Ok(servers) => servers,
+                    Err(problem) => {
+                        failures.push(Failure::new(code(!problem.is_final()), problem.to_string()));
+                        continue;
+                    }
+                };
+                let mut failure = None;
+                for server in servers {
+                    match server.names {
+                        Ok(names) => keys.extend(names),
+                        Err(error) => {
+                            let text = format!("{}: no list of names: {error}", server.address);
+                            failure = Some(Failure::new(code(error.cause.may_pass()), text));
+                        }
+                    }
+                }
+                failures.extend(failure);
             }
+            // A store has returned names of any kind.
+            keys.retain(|key| pattern::matches(pattern.as_bytes(), key.as_bytes()));
             let names = keys.iter().map(Name::as_bytes);
             let names: Vec<_> = names
                 .filter_map(|key| key.strip_prefix(prefix.as_bytes()))
@@ -68,49 +85,17 @@ impl List {
                     }
                 }
             }
-            Ok(told(&failures, members.len()))
+            Ok(told(&failures, members))
         })
     }
 }
 
-/// The keys of one member that may be claims.
-struct Scanned {
-    keys: Vec<Name>,
-    /// The reason why keys may be missing, if they may.
-    failure: Option<Failure>,
-}
-
-async fn scan(member: &RedisTransport, pattern: &str) -> Scanned {
-    let servers = match member.scan(pattern).await {
-        Ok(servers) => servers,
-        Err(error) => {
-            let code = match error.is_final() {
-                true => Code::CONFIG,
-                false => Code::UNAVAILABLE,
-            };
-            let failure = Some(Failure::new(code, error.to_string()));
-            let keys = Vec::new();
-            return Scanned { keys, failure };
-        }
-    };
-    let mut scanned = Scanned {
-        keys: Vec::new(),
-        failure: None,
-    };
-    for server in servers {
-        match server.names {
-            Ok(names) => scanned.keys.extend(names),
-            Err(error) => {
-                let code = match error.cause.may_pass() {
-                    true => Code::UNAVAILABLE,
-                    false => Code::CONFIG,
-                };
-                let text = format!("{}: SCAN failed: {error}", server.address);
-                scanned.failure = Some(Failure::new(code, text));
-            }
-        }
+/// Returns the code of a failure that may pass, or of one that does not.
+fn code(may_pass: bool) -> Code {
+    match may_pass {
+        true => Code::UNAVAILABLE,
+        false => Code::CONFIG,
     }
-    scanned
 }
 
 /// Reports the failures of members. Returns the exit code: a failure of a minority hides no name, since a majority

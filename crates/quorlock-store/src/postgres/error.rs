@@ -6,6 +6,16 @@ use tokio_postgres::error::{DbError, SqlState};
 
 const STRANGE: &str = "the table quorlock is another program's, not that of PostgresStore::SCHEMA: choose a schema by options=-csearch_path%3DNAME in the address";
 
+pub(super) const REPLICA: &str = "the server is a read-only replica: name the primary, or add target_session_attrs=read-write to the address";
+
+pub(super) const READ_ONLY: &str =
+    "the database or the user is read-only (default_transaction_read_only): a lock is written";
+
+/// Returns the error of a server that takes no writes.
+pub(super) fn read_only(advice: &'static str) -> TransportError {
+    TransportError::definite(Cause::ReadOnly, "it takes no writes").advised(advice)
+}
+
 /// What was done when the error came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
@@ -56,13 +66,13 @@ fn of_driver(error: &Error, phase: Phase) -> (Cause, Option<&'static str>) {
                 "this connection needs TLS: use PostgresStore::with_tls, or sslmode=disable in the address",
             ),
         ),
-        Phase::Connect => (Cause::Unreachable, None),
-        Phase::Read | Phase::Write if error.to_string().contains("column") => (
-            Cause::Protocol,
-            Some(
-                "the table quorlock is not one of PostgresStore::SCHEMA: choose another schema by options=-csearch_path%3DNAME",
-            ),
+        Phase::Connect => (
+            Cause::Unreachable,
+            Some("check that the server runs, and that its address is right"),
         ),
+        Phase::Read | Phase::Write if error.to_string().contains("column") => {
+            (Cause::Unsupported, Some(STRANGE))
+        }
         Phase::Read | Phase::Write => (Cause::Closed, None),
     }
 }
@@ -78,7 +88,7 @@ fn of_server(error: &DbError) -> (Cause, Option<&'static str>) {
         return (Cause::NoAuth, Some(advice));
     }
     if is(&[&SqlState::UNDEFINED_TABLE]) {
-        let advice = "the database has no table for locks: PostgresStore::create_table makes it, or the SQL of PostgresStore::SCHEMA";
+        let advice = "the database has no table for locks: `quorlock init ADDRESS` or PostgresStore::create_table makes it, or the SQL of PostgresStore::SCHEMA";
         return (Cause::Unsupported, Some(advice));
     }
     if is(&[
@@ -89,15 +99,14 @@ fn of_server(error: &DbError) -> (Cause, Option<&'static str>) {
         return (Cause::Unsupported, Some(STRANGE));
     }
     // A server in recovery cannot state its timeline, and takes no writes.
-    if is(&[
-        &SqlState::READ_ONLY_SQL_TRANSACTION,
-        &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-    ]) {
-        let advice = "the server is a read-only replica: name the primary, or add target_session_attrs=read-write to the address";
-        return (Cause::ReadOnly, Some(advice));
+    if is(&[&SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE]) {
+        return (Cause::ReadOnly, Some(REPLICA));
+    }
+    if is(&[&SqlState::READ_ONLY_SQL_TRANSACTION]) {
+        return (Cause::ReadOnly, Some(READ_ONLY));
     }
     if is(&[&SqlState::INSUFFICIENT_PRIVILEGE]) {
-        let advice = "the user needs SELECT, INSERT, UPDATE and DELETE on the table quorlock, and USAGE on the sequence quorlock_version";
+        let advice = "the user needs SELECT, INSERT, UPDATE and DELETE on the table quorlock, and USAGE on the sequence quorlock_version; to make them, CREATE on the schema";
         return (Cause::NoPermission, Some(advice));
     }
     if is(&[&SqlState::INVALID_CATALOG_NAME]) {

@@ -1,18 +1,23 @@
 //! Connections to the server, and the statements that they have prepared.
 
 use std::future::{Future, poll_fn};
+use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 
-use futures_util::future::{FutureExt, Shared};
+use futures_util::future::{FutureExt, Shared, try_join5};
 use futures_util::stream::{self, Stream, StreamExt};
 use quorlock_core::transport::{Cause, TransportError};
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{AsyncMessage, Client, Config, Error, Socket, Statement};
 
-use super::error::{Phase, failed};
+use super::error::{self, Phase, failed};
 use crate::sync::Mutex;
+
+/// How many connections carry calls.
+const LINKS: usize = 8;
 
 /// The messages of a connection. It makes progress only while they are polled.
 pub(super) type Messages = Pin<Box<dyn Stream<Item = Result<AsyncMessage, Error>> + Send>>;
@@ -60,7 +65,11 @@ const SWEEP: &str = "DELETE FROM quorlock WHERE key IN (SELECT key FROM quorlock
 const DURABLE: &str = "SELECT set_config('synchronous_commit', 'local', false) \
     WHERE current_setting('synchronous_commit') = 'off'";
 
-const SYSTEM: &str = "SELECT system_identifier FROM pg_control_system()";
+const SYSTEM: &str = "SELECT system_identifier, pg_is_in_recovery(), current_setting('transaction_read_only') = 'on' \
+    FROM pg_control_system()";
+
+/// The keys after one, in the order of their bytes.
+const KEYS: &str = "SELECT key FROM quorlock WHERE key > $1 ORDER BY key LIMIT 1000";
 
 /// A connection with its statements.
 pub(super) struct Session {
@@ -71,11 +80,44 @@ pub(super) struct Session {
     pub(super) insert: Statement,
     pub(super) update: Statement,
     pub(super) sweep: Statement,
+    pub(super) keys: Statement,
 }
+
+/// The connections of a store. A server executes the calls of one connection one after another, and each write waits for
+/// the disk, so there are several; but no more than calls were under way at once, because a new one takes many round trips.
+#[derive(Default)]
+pub(super) struct Links([Link; LINKS]);
 
 /// One place for a connection, which is made again when it has ended.
 #[derive(Default)]
-pub(super) struct Link(Mutex<Option<Opening>>);
+struct Link {
+    opening: Mutex<Option<Opening>>,
+    /// The number of calls that use it.
+    calls: AtomicUsize,
+}
+
+/// A connection that a call uses.
+pub(super) struct Lent<'a> {
+    session: Arc<Session>,
+    _using: Using<'a>,
+}
+
+impl Deref for Lent<'_> {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.session
+    }
+}
+
+/// A call of a connection, until it is dropped.
+struct Using<'a>(&'a Link);
+
+impl Drop for Using<'_> {
+    fn drop(&mut self) {
+        self.0.calls.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 /// A connection, or the task that makes it. The task goes on when its callers have stopped waiting: otherwise a server that
 /// is slower than a call would never be connected to.
@@ -83,11 +125,30 @@ type Opening = Shared<Pin<Box<dyn Future<Output = Opened> + Send>>>;
 
 type Opened = Result<Arc<Session>, TransportError>;
 
+impl Links {
+    /// Returns the first connection without a call, or else the one with the fewest. It is made if it is not there.
+    pub(super) async fn session(&self, dial: &Arc<Dial>) -> Result<Lent<'_>, TransportError> {
+        let calls = |link: &&Link| link.calls.load(Ordering::Relaxed);
+        let link = self
+            .0
+            .iter()
+            .min_by_key(calls)
+            .expect("BUG: there are links");
+        link.calls.fetch_add(1, Ordering::Relaxed);
+        let using = Using(link);
+        let session = link.session(dial).await?;
+        Ok(Lent {
+            session,
+            _using: using,
+        })
+    }
+}
+
 impl Link {
     /// Returns the current connection, or a new one.
-    pub(super) async fn session(&self, dial: &Arc<Dial>) -> Opened {
+    async fn session(&self, dial: &Arc<Dial>) -> Opened {
         let opening = {
-            let mut current = self.0.lock();
+            let mut current = self.opening.lock();
             let has_ended = |opened: &Opened| match opened {
                 Ok(session) => session.client.is_closed(),
                 Err(_) => true,
@@ -110,7 +171,7 @@ impl Link {
         let opened = async move {
             // Nothing of the call was sent, so what fails here is definite.
             match task.await {
-                Ok(opened) => opened.map_err(|error| failed(&error, Phase::Connect)),
+                Ok(opened) => opened,
                 Err(_) => Err(TransportError::definite(
                     Cause::Closed,
                     "the runtime has ended",
@@ -123,16 +184,35 @@ impl Link {
 }
 
 impl Session {
-    async fn open(dial: &Dial) -> Result<Session, Error> {
-        let client = connect(dial).await?;
-        client.batch_execute(DURABLE).await?;
-        let system: i64 = client.query_one(SYSTEM, &[]).await?.try_get(0)?;
+    async fn open(dial: &Dial) -> Result<Session, TransportError> {
+        let failed = |error: Error| failed(&error, Phase::Connect);
+        let client = connect(dial).await.map_err(failed)?;
+        client.batch_execute(DURABLE).await.map_err(failed)?;
+        let row = client.query_one(SYSTEM, &[]).await.map_err(failed)?;
+        let system: i64 = row.try_get(0).map_err(failed)?;
+        if row.try_get(1).map_err(failed)? {
+            return Err(error::read_only(error::REPLICA));
+        }
+        if row.try_get(2).map_err(failed)? {
+            return Err(error::read_only(error::READ_ONLY));
+        }
+        // One round trip for all: the server answers them in order.
+        let (insert, update) = (format!("{INSERT}{TOLD}"), format!("{UPDATE}{TOLD}"));
+        let prepared = try_join5(
+            client.prepare(READ),
+            client.prepare(&insert),
+            client.prepare(&update),
+            client.prepare(SWEEP),
+            client.prepare(KEYS),
+        );
+        let (read, insert, update, sweep, keys) = prepared.await.map_err(failed)?;
         Ok(Session {
             system: system.cast_unsigned(),
-            read: client.prepare(READ).await?,
-            insert: client.prepare(&format!("{INSERT}{TOLD}")).await?,
-            update: client.prepare(&format!("{UPDATE}{TOLD}")).await?,
-            sweep: client.prepare(SWEEP).await?,
+            read,
+            insert,
+            update,
+            sweep,
+            keys,
             client,
         })
     }

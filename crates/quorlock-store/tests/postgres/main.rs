@@ -6,7 +6,7 @@
     reason = "a test is the world: it waits and spawns by itself, and fails by panicking"
 )]
 
-mod server;
+mod addresses;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -21,56 +21,50 @@ use quorlock_store::{
     Cause, Draft, Key, MemoryStore, PostgresStore, SqliteStore, Store, StoreTransport, WallMillis,
     conformance,
 };
-use server::{PASSWORD, Server, installed};
+use quorlock_testbed::postgres::{Postgres, missing};
+use quorlock_testbed::trials::conclude;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn main() -> ExitCode {
-    let is_required = std::env::var_os("QUORLOCK_REQUIRE_POSTGRES").is_some_and(|it| it == "1");
-    let is_installed = installed().is_some();
-    assert!(is_installed || !is_required, "PostgreSQL is not installed");
-    let trial = |name: &str, test: fn()| {
-        let name = match is_installed {
-            true => name.to_owned(),
-            false => format!("{name} (needs PostgreSQL: apt-get install postgresql)"),
-        };
-        let test = move || {
-            test();
-            Ok(())
-        };
-        Trial::test(name, test).with_ignored_flag(!is_installed)
+/// Each test has a server of its own.
+macro_rules! trials {
+    ($($($path:ident)::+),* $(,)?) => {
+        vec![$(trial(stringify!($($path)::+), $($path)::+)),*]
     };
-    let trials = vec![
-        trial("a_table_keeps_the_rules_of_a_store", || run(rules)),
-        trial(
-            "clients_of_one_table_exclude_each_other_and_are_woken",
-            || run(clients),
-        ),
-        trial("a_server_that_restarts_keeps_its_claims", || run(restart)),
-        trial("a_server_that_stands_still_ends_no_claim_early", || {
-            run(stopped)
-        }),
-        trial(
-            "a_replica_takes_no_writes_and_is_another_process_once_promoted",
-            || run(replica),
-        ),
-        trial("records_are_swept_and_no_version_comes_back", || run(sweep)),
-        trial(
-            "a_majority_of_unlike_stores_survives_the_loss_of_one",
-            || run(unlike),
-        ),
-        trial("a_table_of_a_stranger_is_an_error", || run(stranger)),
-        trial("errors_say_what_to_do", || run(errors)),
+}
+
+fn main() -> ExitCode {
+    let trials = trials![
+        a_table_keeps_the_rules_of_a_store,
+        clients_of_one_table_exclude_each_other_and_are_woken,
+        a_server_that_restarts_keeps_its_claims,
+        a_server_that_stands_still_ends_no_claim_early,
+        a_replica_takes_no_writes_and_is_another_process_once_promoted,
+        records_are_swept_and_no_version_comes_back,
+        a_majority_of_unlike_stores_survives_the_loss_of_one,
+        errors_say_what_to_do,
+        addresses::a_client_is_made_from_an_address,
+        addresses::a_majority_of_a_table_a_file_and_a_redis_server_survives_the_loss_of_one,
+        addresses::locks_of_several_stores_are_taken_together,
+        addresses::what_is_wrong_with_an_address_is_said,
+        addresses::what_is_wrong_with_a_database_is_said,
+        addresses::a_record_that_is_none_is_said,
     ];
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+    conclude(&Arguments::from_args(), trials, missing()).exit_code()
 }
 
-fn run<F: Future<Output = ()>>(test: fn(Server) -> F) {
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(test(Server::start()));
+fn trial<F: Future<Output = ()>>(name: &str, test: fn(Postgres) -> F) -> Trial
+where
+    F: 'static,
+{
+    Trial::test(name, move || {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        runtime.block_on(test(Postgres::start()));
+        Ok(())
+    })
 }
 
-async fn store(server: &Server) -> PostgresStore {
+async fn store(server: &Postgres) -> PostgresStore {
     let store = PostgresStore::new(&server.address()).unwrap();
     store.create_table().await.unwrap();
     store.check().await.unwrap();
@@ -84,14 +78,14 @@ fn patient(store: PostgresStore) -> Locks {
     builder.on_node(transport).unwrap()
 }
 
-async fn rules(server: Server) {
+async fn a_table_keeps_the_rules_of_a_store(server: Postgres) {
     let store = store(&server).await;
     let checked = conformance::check(Arc::new(store.clone()), "test/").await;
     assert_eq!(checked, Ok(()));
-    assert!(!format!("{store:?}").contains(PASSWORD));
+    assert!(!format!("{store:?}").contains(Postgres::PASSWORD));
 }
 
-async fn clients(server: Server) {
+async fn clients_of_one_table_exclude_each_other_and_are_woken(server: Postgres) {
     store(&server).await;
     let began = Instant::now();
     let stores = (0..6).map(|_| PostgresStore::new(&server.address()).unwrap());
@@ -100,7 +94,7 @@ async fn clients(server: Server) {
     assert!(began.elapsed() < 60 * SECOND, "{:?}", began.elapsed());
 }
 
-async fn restart(mut server: Server) {
+async fn a_server_that_restarts_keeps_its_claims(mut server: Postgres) {
     let store = store(&server).await;
     let locks = patient(store);
     let guard = locks.lock("a").acquire().await.unwrap();
@@ -117,21 +111,21 @@ async fn restart(mut server: Server) {
     drop(waiting);
 }
 
-async fn stopped(server: Server) {
+async fn a_server_that_stands_still_ends_no_claim_early(server: Postgres) {
     let store = store(&server).await;
     let builder = Locks::builder().watchdog_lease(3 * SECOND);
     let locks = builder.on_node(StoreTransport::new(store)).unwrap();
     let guard = locks.lock("a").acquire().await.unwrap();
-    server.signal("-STOP");
+    server.stop();
     guard.lost().await;
-    server.signal("-CONT");
+    server.go_on();
     let other = PostgresStore::new(&server.address()).unwrap();
     let other = Locks::on_node(StoreTransport::new(other)).unwrap();
     let taken = other.lock("a").acquire().await.unwrap();
     assert!(guard.fencing_token() < taken.fencing_token());
 }
 
-async fn replica(server: Server) {
+async fn a_replica_takes_no_writes_and_is_another_process_once_promoted(server: Postgres) {
     let first = store(&server).await;
     let key = Key::new("a");
     let before = first.read(&key).await.unwrap().stamp.process;
@@ -146,7 +140,7 @@ async fn replica(server: Server) {
     assert_eq!(before, first.read(&key).await.unwrap().stamp.process);
 }
 
-async fn sweep(server: Server) {
+async fn records_are_swept_and_no_version_comes_back(server: Postgres) {
     let store = store(&server).await;
     let draft = |until| Draft {
         record: b"x".to_vec(),
@@ -175,7 +169,7 @@ async fn sweep(server: Server) {
 }
 
 /// One of three stores is a table, one a file, and one is in memory.
-async fn unlike(mut server: Server) {
+async fn a_majority_of_unlike_stores_survives_the_loss_of_one(mut server: Postgres) {
     let folder = tempfile::tempdir().unwrap();
     let file = SqliteStore::create(folder.path().join("locks")).unwrap();
     let transports = [
@@ -195,46 +189,16 @@ async fn unlike(mut server: Server) {
     guard.release().await.unwrap();
 }
 
-async fn stranger(server: Server) {
-    let sql = "CREATE TABLE quorlock (key bytea PRIMARY KEY, version text, record text, useful_until bigint);
-        CREATE SEQUENCE quorlock_version;";
-    server.execute(sql);
-    let store = PostgresStore::new(&server.address()).unwrap();
-    let error = store.check().await.unwrap_err();
-    assert!(error.to_string().contains("quorlock"), "{error:?}");
-}
-
-async fn errors(mut server: Server) {
-    let check = async |address: &str| match PostgresStore::new(address) {
-        Ok(store) => store.check().await.unwrap_err(),
-        Err(error) => error,
+async fn errors_say_what_to_do(mut server: Postgres) {
+    let address = server.address();
+    let check = async || {
+        let store = PostgresStore::new(&address).unwrap();
+        store.check().await.unwrap_err()
     };
-    let right = server.address();
-    for (address, cause, words) in [
-        (right.clone(), Cause::Unsupported, "create_table"),
-        (
-            right.replace(PASSWORD, "wrong"),
-            Cause::NoAuth,
-            "pg_hba.conf",
-        ),
-        (
-            right.replace("/postgres", "/missing"),
-            Cause::NoDatabase,
-            "no such database",
-        ),
-        (format!("{right}?sslmode=require"), Cause::Tls, "with_tls"),
-        (
-            right.replace("postgres://", "mysql://"),
-            Cause::Unreachable,
-            "invalid",
-        ),
-    ] {
-        let error = check(&address).await;
-        assert_eq!(error.cause, cause, "{address}: {error:?}");
-        assert!(error.to_string().contains(words), "{address}: {error}");
-        assert!(!format!("{error:?}").contains("wrong"), "{error:?}");
-    }
+    let error = check().await;
+    assert_eq!(error.cause, Cause::Unsupported, "{error:?}");
+    assert!(error.to_string().contains("create_table"), "{error}");
     server.kill();
-    let error = check(&right).await;
+    let error = check().await;
     assert_eq!(error.cause, Cause::Unreachable, "{error:?}");
 }

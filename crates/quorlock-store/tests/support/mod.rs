@@ -11,7 +11,11 @@ use quorlock_store::{Store, StoreTransport};
 pub(crate) async fn exclude_each_other<S: Store>(stores: impl IntoIterator<Item = S>) {
     let inside = Arc::new(AtomicUsize::new(0));
     let clients = stores.into_iter().map(|store| {
-        let locks = Locks::on_node(StoreTransport::new(store)).unwrap();
+        // The machine may be busy.
+        let second = Duration::from_secs(1);
+        let transport = StoreTransport::new(store).call_timeout(20 * second);
+        let builder = Locks::builder().member_timeout(9 * second);
+        let locks = builder.on_node(transport).unwrap();
         let inside = inside.clone();
         tokio::spawn(async move {
             for _ in 0..10 {

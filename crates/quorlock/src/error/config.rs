@@ -226,9 +226,9 @@ pub enum ConfigError {
         /// The address that was given twice.
         address: String,
     },
-    /// Two addresses lead to one server: its vote would count twice.
+    /// Two addresses lead to one server or store: its vote would count twice.
     #[error(
-        "{address} and {other} are the same server (one run_id): its vote would count twice, give one address of it"
+        "{address} and {other} are the same server or store (one run_id, one process): its vote would count twice, give one address of it"
     )]
     SameServer {
         /// One of the addresses.

@@ -1,5 +1,9 @@
 //! The error of making a client.
 
+use std::fmt;
+
+use quorlock_core::transport::TransportError;
+
 use super::ConfigError;
 
 /// The error of making a client from addresses.
@@ -11,10 +15,23 @@ pub enum ConnectError {
     Config(#[from] ConfigError),
     /// An address is invalid.
     #[cfg(feature = "redis")]
-    #[error(transparent)]
+    #[error("{error}{also}", error = .0, also = or_a_store(.0))]
     Address(#[from] quorlock_redis::AddressError),
+    /// The address of a store is invalid.
+    #[cfg(any(feature = "postgres", feature = "sqlite"))]
+    #[error(transparent)]
+    StoreAddress(#[from] quorlock_store::AddressError),
+    /// An address of this scheme needs a cargo feature that is off.
+    #[error(
+        "an address that begins with {scheme}: needs the cargo feature `{feature}` of quorlock, which is off"
+    )]
+    Feature {
+        /// The scheme of the address.
+        scheme: &'static str,
+        /// The cargo feature.
+        feature: &'static str,
+    },
     /// Too few nodes are usable, or one of them can never be used.
-    #[cfg(feature = "redis")]
     #[error("{}{}", usable(*.reachable, *.needed, *.of), join(.problems))]
     Nodes {
         /// The number of usable nodes.
@@ -24,12 +41,70 @@ pub enum ConnectError {
         /// The number of nodes that were given.
         of: usize,
         /// What is wrong with the others, each with its address.
-        problems: Vec<quorlock_redis::ConnectError>,
+        problems: Vec<NodeProblem>,
     },
 }
 
-/// Describes how many nodes are usable; empty for one node, where there is nothing to count.
+/// Why a node cannot be used. It contains no secrets.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum NodeProblem {
+    /// A Redis server, a Sentinel group or a cluster cannot be used.
+    #[cfg(feature = "redis")]
+    Redis(quorlock_redis::ConnectError),
+    /// A store cannot be used.
+    Store {
+        /// The address of the store.
+        address: String,
+        /// What is wrong, and what to do.
+        error: TransportError,
+    },
+}
+
+impl NodeProblem {
+    /// Returns whether waiting cannot cure the problem.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        match self {
+            #[cfg(feature = "redis")]
+            NodeProblem::Redis(error) => error.is_final(),
+            NodeProblem::Store { error, .. } => !error.cause.may_pass(),
+        }
+    }
+}
+
+impl fmt::Display for NodeProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            #[cfg(feature = "redis")]
+            NodeProblem::Redis(error) => fmt::Display::fmt(error, f),
+            NodeProblem::Store { address, error } => write!(f, "{address}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for NodeProblem {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            #[cfg(feature = "redis")]
+            NodeProblem::Redis(error) => error.source(),
+            NodeProblem::Store { error, .. } => Some(error),
+        }
+    }
+}
+
+/// The schemes that the adapter of Redis does not know of.
 #[cfg(feature = "redis")]
+fn or_a_store(error: &quorlock_redis::AddressError) -> &'static str {
+    match error.problem {
+        quorlock_redis::AddressProblem::UnknownScheme => {
+            "; of a store postgres:// or sqlite: (the cargo features of these names)"
+        }
+        _ => "",
+    }
+}
+
+/// Describes how many nodes are usable; empty for one node, where there is nothing to count.
 fn usable(reachable: usize, needed: usize, of: usize) -> String {
     if of == 1 {
         String::new()
@@ -38,8 +113,7 @@ fn usable(reachable: usize, needed: usize, of: usize) -> String {
     }
 }
 
-#[cfg(feature = "redis")]
-fn join(problems: &[quorlock_redis::ConnectError]) -> String {
+fn join(problems: &[NodeProblem]) -> String {
     let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
     lines.join("; ")
 }

@@ -124,6 +124,8 @@ const PRODUCT: Floors = &[
     &["lib.rs"],
     // The user's interface: how locks are made, acquired and held.
     &["connect.rs"],
+    &["connect/redis.rs", "connect/store.rs"],
+    &["connect/member.rs"],
     &["builder.rs"],
     &["locks.rs"],
     &["leader.rs"],
@@ -223,7 +225,8 @@ const COMMAND: Floors = &[
 const STORES: Floors = &[
     &["lib.rs"],
     // The test of a store, and stores.
-    &["conformance.rs", "memory.rs", "postgres.rs", "sqlite.rs"],
+    &["conformance.rs", "open.rs"],
+    &["memory.rs", "postgres.rs", "sqlite.rs"],
     &["postgres/listen.rs"],
     &["postgres/session.rs"],
     &["postgres/error.rs"],
@@ -235,7 +238,7 @@ const STORES: Floors = &[
     &["desk.rs", "hub.rs", "view.rs"],
     &["remembered.rs"],
     // What a store is, and what the transport needs beside it.
-    &["runtime.rs", "store.rs"],
+    &["address.rs", "runtime.rs", "store.rs"],
     &["sync.rs"],
 ];
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use quorlock::ConnectError;
 use quorlock::redis::NodeConnectError;
+use quorlock::{ConnectError, NodeProblem};
 use quorlock_testbed::certificates::{Authority, Validity};
 use quorlock_testbed::server_tests;
 
@@ -71,7 +71,10 @@ async fn the_authority_is_read_again() {
         panic!("the node is to blame")
     };
     assert!(
-        matches!(problems[..], [NodeConnectError::Tls { .. }]),
+        matches!(
+            problems[..],
+            [NodeProblem::Redis(NodeConnectError::Tls { .. })]
+        ),
         "{problems:?}"
     );
     std::fs::write(&ca, bench.authority.pem()).unwrap();

@@ -1,0 +1,56 @@
+//! Addresses of stores.
+
+use std::fmt;
+
+/// The form of an address of a file.
+pub(crate) const SQLITE: &str = "sqlite:/path/of/the/file";
+
+/// The form of an address of a PostgreSQL database.
+pub(crate) const POSTGRES: &str = "postgres://user:password@host[:port]/database";
+
+/// Why the address of a store cannot be used. The error contains no password.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AddressError {
+    /// The scheme that is shown of the address, if it is known. The rest may be a part of a password.
+    scheme: Option<&'static str>,
+    /// What is wrong, a predicate whose subject is the address.
+    problem: String,
+    /// How an address of this kind is written.
+    form: Option<&'static str>,
+}
+
+impl AddressError {
+    /// Returns the error of an address whose scheme is not known.
+    pub(crate) fn of_scheme() -> Self {
+        AddressError {
+            scheme: None,
+            problem: format!("has no scheme of a store: write {SQLITE} or {POSTGRES}"),
+            form: None,
+        }
+    }
+
+    /// Returns the error of an address of this form.
+    pub(crate) fn new(form: &'static str, problem: impl Into<String>) -> Self {
+        AddressError {
+            scheme: form.split(':').next(),
+            problem: problem.into(),
+            form: Some(form),
+        }
+    }
+}
+
+impl fmt::Display for AddressError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the address ")?;
+        if let Some(scheme) = self.scheme {
+            write!(f, "{scheme}:.. ")?;
+        }
+        f.write_str(&self.problem)?;
+        match self.form {
+            Some(form) => write!(f, ": write {form}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for AddressError {}

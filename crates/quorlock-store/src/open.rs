@@ -1,0 +1,63 @@
+//! Stores by their addresses.
+
+use std::sync::Arc;
+
+use crate::address::AddressError;
+#[cfg(not(feature = "postgres"))]
+use crate::address::POSTGRES;
+#[cfg(not(feature = "sqlite"))]
+use crate::address::SQLITE;
+#[cfg(feature = "postgres")]
+use crate::postgres::PostgresStore;
+#[cfg(feature = "sqlite")]
+use crate::sqlite::SqliteStore;
+use crate::store::Store;
+
+/// Returns the store at an address: `sqlite:/path/of/the/file` or `postgres://user:password@host[:port]/database`. Nothing
+/// is read or sent yet.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let address = format!("sqlite:{}/locks", folder.path().display());
+/// # #[cfg(feature = "sqlite")]
+/// # {
+/// use quorlock::Locks;
+/// use quorlock_store::{Store, StoreTransport};
+///
+/// let store = quorlock_store::open(&address)?;
+/// store.set_up().await?;
+/// let locks = Locks::on_node(StoreTransport::new(store))?;
+/// # locks.lock("orders/42").acquire().await?.release().await?;
+/// # }
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// If the scheme is not known, the cargo feature of this kind of store is off, or the address is not valid.
+pub fn open(address: &str) -> Result<Arc<dyn Store>, AddressError> {
+    let address = address.trim();
+    let (scheme, _) = address.split_once(':').unwrap_or_default();
+    let scheme = scheme.to_ascii_lowercase();
+    match scheme.as_str() {
+        #[cfg(feature = "sqlite")]
+        "sqlite" => Ok(Arc::new(SqliteStore::at_address(address)?)),
+        #[cfg(not(feature = "sqlite"))]
+        "sqlite" => Err(off(SQLITE, "sqlite")),
+        #[cfg(feature = "postgres")]
+        "postgres" | "postgresql" => Ok(Arc::new(PostgresStore::new(address)?)),
+        #[cfg(not(feature = "postgres"))]
+        "postgres" | "postgresql" => Err(off(POSTGRES, "postgres")),
+        _ => Err(AddressError::of_scheme()),
+    }
+}
+
+#[cfg(not(all(feature = "postgres", feature = "sqlite")))]
+fn off(form: &'static str, feature: &str) -> AddressError {
+    AddressError::new(
+        form,
+        format!("needs the cargo feature `{feature}`, which is off"),
+    )
+}
