@@ -45,11 +45,13 @@ mod sqlite;
 
 // What a store is and how it is named, and what the transport needs beside it.
 mod address;
+mod check_in;
 mod runtime;
 mod store;
 mod sync;
 
 pub use address::AddressError;
+pub use check_in::{CheckIn, CheckInError, Claims};
 pub use memory::MemoryStore;
 pub use open::open;
 #[cfg(feature = "postgres")]

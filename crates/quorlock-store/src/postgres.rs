@@ -1,5 +1,6 @@
 //! A store in a table of PostgreSQL.
 
+mod check_in;
 mod error;
 mod listen;
 mod session;

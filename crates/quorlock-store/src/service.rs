@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use quorlock_core::marker::Process;
-use quorlock_core::node::record::{Record, RecordError};
+use quorlock_core::node::record::Record;
 use quorlock_core::time::{Time, WallMillis};
 use quorlock_core::transport::{Cause, Execution, TransportError};
 
@@ -14,7 +14,7 @@ use crate::desk::{Asked, Desk};
 use crate::hub::Hubs;
 use crate::remembered::{Remembered, Seen};
 use crate::runtime::StoreRuntime;
-use crate::store::{Draft, Key, Snapshot, Stamp, Store, Version, Written};
+use crate::store::{Draft, Key, Snapshot, Stamp, Store, Version, Written, decode};
 use crate::sync::Mutex;
 use crate::view::{Applied, Clock, View};
 
@@ -347,16 +347,6 @@ impl Service {
             .await;
         *pause = (*pause * 2).min(LONGEST_PAUSE);
     }
-}
-
-pub(crate) fn decode(key: &Key, record: &[u8]) -> Result<(Record, u64), TransportError> {
-    Record::decode(record).map_err(|error| {
-        let cause = match error {
-            RecordError::Newer { .. } => Cause::Unsupported,
-            _ => Cause::WrongType,
-        };
-        TransportError::definite(cause, format!("{key:?}: {error}"))
-    })
 }
 
 fn answer(batch: &mut Vec<Asked>, applied: Applied, process: Process) {

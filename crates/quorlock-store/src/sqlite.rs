@@ -1,5 +1,7 @@
 //! A store in a file of SQLite, for the programs of one machine.
 
+mod check_in;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;

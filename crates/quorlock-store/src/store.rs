@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use quorlock_core::marker::Process;
+use quorlock_core::node::record::{Record, RecordError};
 use quorlock_core::time::WallMillis;
 use quorlock_core::transport::{Cause, Subscription, TransportError};
 
@@ -245,4 +246,15 @@ pub enum Written {
     },
     /// The key has another version, so nothing was stored.
     Conflict,
+}
+
+/// Reads a record, and the number of its write.
+pub(crate) fn decode(key: &Key, record: &[u8]) -> Result<(Record, u64), TransportError> {
+    Record::decode(record).map_err(|error| {
+        let cause = match error {
+            RecordError::Newer { .. } => Cause::Unsupported,
+            _ => Cause::WrongType,
+        };
+        TransportError::definite(cause, format!("{key:?}: {error}"))
+    })
 }

@@ -15,8 +15,8 @@ use quorlock_core::transport::{
 
 use crate::execute::Execute;
 use crate::runtime::{StoreRuntime, Tokio};
-use crate::service::{Service, decode};
-use crate::store::{Key, Store};
+use crate::service::Service;
+use crate::store::{Key, Store, decode};
 use crate::watch;
 
 /// How long a call waits for its reply by default.

@@ -12,7 +12,9 @@ mod support;
 use std::sync::Arc;
 
 use quorlock::{ConnectError, Locks, NodeProblem};
-use quorlock_store::{Cause, Draft, Key, SqliteStore, Store, WallMillis, conformance};
+use quorlock_store::{
+    Cause, CheckIn, CheckInError, Draft, Key, SqliteStore, Store, WallMillis, conformance,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_keeps_the_rules_of_a_store() {
@@ -170,4 +172,53 @@ async fn a_file_is_one_process_for_ever() {
     assert_eq!(first, process(SqliteStore::create(&path).unwrap()).await);
     let other = SqliteStore::create(folder.path().join("other")).unwrap();
     assert_ne!(first, process(other).await);
+}
+
+/// Checks that a sale is refused, and that its commit fails although the error is ignored.
+fn is_refused(database: &mut rusqlite::Connection, guard: &quorlock::Guard) -> CheckInError {
+    let mut sale = database.transaction().unwrap();
+    sale.execute("UPDATE stock SET pieces = 0", []).unwrap();
+    let error = guard.check_in(&mut sale).unwrap_err();
+    sale.commit().unwrap_err();
+    let pieces = database.query_row("SELECT pieces FROM stock", [], |row| row.get(0));
+    assert_eq!(pieces, Ok(3));
+    error
+}
+
+#[tokio::test]
+async fn a_transaction_is_committed_only_while_the_lock_is_held() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("shop.db");
+    let address = format!("sqlite:{}", path.display());
+    Locks::init(&address).await.unwrap();
+    let mut database = rusqlite::Connection::open(&path).unwrap();
+    let table = "CREATE TABLE stock (pieces); INSERT INTO stock VALUES (3)";
+    database.execute_batch(table).unwrap();
+    let locks = Locks::connect(&address).await.unwrap();
+    for lock in [locks.lock("a"), locks.read("b"), locks.all(["d", "c"])] {
+        let guard = lock.acquire().await.unwrap();
+        let claims = guard.claims();
+        let checked = std::thread::scope(|scope| {
+            let sale = scope.spawn(|| {
+                let mut sale = database.transaction().unwrap();
+                sale.execute("UPDATE stock SET pieces = 3", []).unwrap();
+                sale.check_in(claims).unwrap();
+                sale.commit()
+            });
+            sale.join().unwrap()
+        });
+        checked.unwrap();
+        let name = guard.names().next().unwrap().clone();
+        locks.force_release(&name).await.unwrap();
+        let error = is_refused(&mut database, &guard);
+        assert!(matches!(error, CheckInError::NotHeld { .. }), "{error}");
+    }
+    // The claim is in an attached file, whose records the transaction does not lock.
+    let mut other = rusqlite::Connection::open(folder.path().join("data.db")).unwrap();
+    other.execute_batch(table).unwrap();
+    let attach = format!("ATTACH '{}' AS locks", path.display());
+    other.execute_batch(&attach).unwrap();
+    let guard = locks.lock("e").acquire().await.unwrap();
+    let error = is_refused(&mut other, &guard);
+    assert!(error.to_string().contains("no tables for locks"), "{error}");
 }

@@ -1,5 +1,7 @@
 //! The value that holds a lock.
 
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod check_in;
 mod lost_signal;
 mod until_lost;
 mod validity_watch;

@@ -7,6 +7,10 @@
 )]
 
 mod addresses;
+mod check_in;
+#[path = "../../examples/checked_in.rs"]
+#[allow(dead_code, reason = "the example has a main function of its own")]
+mod shop;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -34,6 +38,11 @@ macro_rules! trials {
 }
 
 fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1).peekable();
+    if arguments.next_if_eq(check_in::BUY).is_some() {
+        check_in::customer(arguments);
+        return ExitCode::SUCCESS;
+    }
     let trials = trials![
         a_table_keeps_the_rules_of_a_store,
         clients_of_one_table_exclude_each_other_and_are_woken,
@@ -49,6 +58,11 @@ fn main() -> ExitCode {
         addresses::what_is_wrong_with_an_address_is_said,
         addresses::what_is_wrong_with_a_database_is_said,
         addresses::a_record_that_is_none_is_said,
+        check_in::a_holder_that_was_stopped_cannot_commit,
+        check_in::without_the_check_a_piece_is_sold_twice,
+        check_in::every_kind_of_lock_can_be_checked_in_and_none_that_is_gone,
+        check_in::a_claim_that_is_checked_in_stays_until_the_commit,
+        check_in::what_cannot_be_checked_in_is_said,
     ];
     conclude(&Arguments::from_args(), trials, missing()).exit_code()
 }

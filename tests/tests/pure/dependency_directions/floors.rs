@@ -227,7 +227,7 @@ const STORES: Floors = &[
     // The test of a store, and stores.
     &["conformance.rs", "open.rs"],
     &["memory.rs", "postgres.rs", "sqlite.rs"],
-    &["postgres/listen.rs"],
+    &["postgres/check_in.rs", "postgres/listen.rs", "sqlite/"],
     &["postgres/session.rs"],
     &["postgres/error.rs"],
     // A call from its request to its reply.
@@ -237,7 +237,8 @@ const STORES: Floors = &[
     &["service.rs"],
     &["desk.rs", "hub.rs", "view.rs"],
     &["remembered.rs"],
-    // What a store is, and what the transport needs beside it.
+    // What a store is, and what transactions and the transport need beside it.
+    &["check_in.rs"],
     &["address.rs", "runtime.rs", "store.rs"],
     &["sync.rs"],
 ];
