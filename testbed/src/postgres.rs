@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use crate::guardian::{Guardian, is_alive};
@@ -192,14 +192,8 @@ impl Postgres {
     }
 
     fn signal_all(&self, running: &Guardian, signal: Signal) {
-        let pid = running.pid().to_string();
-        let workers = Command::new("ps")
-            .args(["-o", "pid=", "--ppid", &pid])
-            .output();
-        let workers = String::from_utf8(workers.expect("ps runs").stdout).expect("numbers");
-        for pid in workers.split_whitespace() {
-            let pid = pid.parse().ok().and_then(rustix::process::Pid::from_raw);
-            let _ = rustix::process::kill_process(pid.expect("a process id"), signal);
+        for worker in children_of(running.pid()) {
+            let _ = kill_process(worker, signal);
         }
         running.signal(signal);
     }
@@ -253,6 +247,19 @@ fn status_of(command: &[String]) -> io::Result<bool> {
         return Err(io::Error::other(text));
     }
     Ok(output.status.success())
+}
+
+/// Returns the children of a process.
+fn children_of(parent: u32) -> Vec<Pid> {
+    let entries = fs::read_dir("/proc").expect("there is /proc");
+    let children = entries.filter_map(|entry| {
+        let pid: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (_, after_name) = stat.rsplit_once(") ")?;
+        let of: u32 = after_name.split(' ').nth(1)?.parse().ok()?;
+        (of == parent).then(|| Pid::from_raw(pid))?
+    });
+    children.collect()
 }
 
 fn is_root() -> bool {

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -10,6 +9,7 @@ use quorlock_core::transport::Cause;
 
 use crate::store::{Draft, Key, Store, Stored, Version, Watcher, Written};
 use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicUsize, Ordering};
 
 /// A rule that the store breaks.
 #[derive(Clone, PartialEq, Eq, Debug)]

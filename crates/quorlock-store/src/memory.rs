@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::future::ready;
 use std::ops::Bound;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use quorlock_core::marker::Process;
@@ -15,7 +15,7 @@ use crate::store::{
     Draft, Key, KeysCall, ReadCall, Snapshot, Stamp, Store, Stored, SweepCall, Version, Watcher,
     WriteCall, Written,
 };
-use crate::sync::Mutex;
+use crate::sync::{Mutex, MutexGuard};
 
 /// A store in the memory of the process, for tests, and as the shortest example of a [`Store`]. Clones are the same store.
 #[derive(Clone)]

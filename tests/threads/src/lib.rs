@@ -15,10 +15,12 @@ mod abandon;
 mod beliefs;
 mod mailbox;
 mod remote;
+mod shelf;
 mod world;
 
 pub use abandon::abandon;
 pub use beliefs::{Beliefs, Holding};
 pub use quorlock_explore::Pace;
 pub use remote::{Remote, Way};
+pub use shelf::Shelf;
 pub use world::{World, explore};

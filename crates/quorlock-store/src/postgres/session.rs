@@ -4,7 +4,6 @@ use std::future::{Future, poll_fn};
 use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 
 use futures_util::future::{FutureExt, Shared, try_join5};
@@ -15,6 +14,7 @@ use tokio_postgres::{AsyncMessage, Client, Config, Error, Socket, Statement};
 
 use super::error::{self, Phase, failed};
 use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicUsize, Ordering};
 
 /// How many connections carry calls.
 const LINKS: usize = 8;

@@ -47,14 +47,9 @@ impl Customer {
     }
 
     fn signal(&self, signal: &str) {
-        let pid = self.process.id().to_string();
-        assert!(
-            Command::new("kill")
-                .args([signal, &pid])
-                .status()
-                .unwrap()
-                .success()
-        );
+        let words = ["-c", "kill $0 $1", signal, &self.process.id().to_string()];
+        let sent = Command::new("sh").args(words).status();
+        assert!(sent.unwrap().success());
     }
 
     /// Lets the process buy. Returns what it said.

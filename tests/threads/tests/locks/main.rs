@@ -5,6 +5,7 @@
 mod closing;
 mod holding;
 mod owners;
+mod stores;
 mod waiting;
 
 use std::future::{Future, poll_fn};
