@@ -2,7 +2,7 @@
 
 use crate::case;
 use crate::contestant::Contestant::{self, Bare, Control, Plain, Quorlock, Reader, ReaderAgain};
-use crate::contestant::Contestant::{Fair, ReaderOfMany, Rslock};
+use crate::contestant::Contestant::{Fair, ReaderOfMany, Rows, Rslock};
 use crate::results::Results;
 
 /// A figure, and the bound that it must meet.
@@ -86,6 +86,8 @@ pub(crate) const ALL: &[Bar] = &[
     bar("waiters-1", "requests a hold", None, AtMost(4.0)),
     bar("waiters-5", "commands a hold", None, AtMost(12.0)),
     bar("fair-50", "requests a hold", Some(Case("fair-2")), AtMost(1.1)),
+    bar("table-64", "pairs a second", Some(Of(Rows)), AtLeast(0.8)),
+    bar("table-50", "requests a hold", None, AtMost(3.0)),
     bar("readers-1", "acquire, us", Some(Of(Reader)), AtMost(2.0)),
 ];
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::contestant::Contestant::{
     self, Bare, Control, Fair, NodeRedlock, Ping, Plain, Quorlock, Reader, ReaderAgain,
-    ReaderOfMany, Redisson, Redsync, Rlock, Rslock,
+    ReaderOfMany, Redisson, Redsync, Rlock, Rows, Rslock,
 };
 use crate::driver::program::Work;
 
@@ -13,6 +13,7 @@ use crate::driver::program::Work;
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
+    pub(crate) store: Stored,
     pub(crate) nodes: usize,
     /// Delay of a message from a client to a server, or back.
     pub(crate) way: Duration,
@@ -24,6 +25,15 @@ pub(crate) struct Case {
     pub(crate) hold: Duration,
     pub(crate) work: Work,
     pub(crate) contestants: &'static [Contestant],
+}
+
+/// Where locks are stored.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stored {
+    /// On Redis servers.
+    Redis,
+    /// In a table of PostgreSQL.
+    Table,
 }
 
 /// How much of a case is done.
@@ -94,6 +104,7 @@ const fn case(
     Case {
         name,
         about,
+        store: Stored::Redis,
         nodes,
         way: Duration::ZERO,
         processes: 1,
@@ -114,6 +125,11 @@ const fn processes(processes: usize, case: Case) -> Case {
 
 const fn distant(way: Duration, case: Case) -> Case {
     Case { way, ..case }
+}
+
+const fn in_table(case: Case) -> Case {
+    let store = Stored::Table;
+    Case { store, ..case }
 }
 
 /// Holds of a millisecond, for many clients.
@@ -148,6 +164,8 @@ pub(crate) const ALL: &[Case] = &[
     short(processes(10, case("fair-10", "ten processes want a fair lock", (1, Holds), &[Fair]))),
     short(processes(50, case("fair-50", "50 processes want a fair lock", (1, Holds), &[Fair]))),
     case("readers-1", "one more reader of a name, beside 1 and 1,000", (1, Acquire), READERS),
+    in_table(callers(64, case("table-64", "64 callers on names of their own, a table of PostgreSQL", (1, Pairs), &[Quorlock, Control, Rows]))),
+    in_table(callers(50, case("table-50", "50 waiters of one process, a table of PostgreSQL", (1, Holds), &[Quorlock]))),
     case("keep-1", "locks that are kept, one server", (1, Keep), WAITING_1),
 ];
 

@@ -30,6 +30,8 @@ pub(crate) enum Contestant {
     ReaderOfMany,
     /// The scripts of Quorlock without a client.
     Bare,
+    /// Rows of a table without a client.
+    Rows,
     /// No lock: the round trip of a PING.
     Ping,
     Rslock,
@@ -41,7 +43,7 @@ pub(crate) enum Contestant {
 
 use Contestant::{
     Bare, Control, Fair, NodeRedlock, Ping, Plain, Quorlock, Reader, ReaderAgain, ReaderOfMany,
-    Redisson, Redsync, Rlock, Rslock,
+    Redisson, Redsync, Rlock, Rows, Rslock,
 };
 
 impl Contestant {
@@ -68,6 +70,7 @@ impl Contestant {
             Fair => "quorlock fair",
             Reader | ReaderAgain | ReaderOfMany => "quorlock reader",
             Bare => "bare scripts",
+            Rows => "rows by hand",
             Ping => "PING",
             Rslock => "rslock",
             Rlock => "rlock",

@@ -3,6 +3,8 @@
 mod bare;
 mod client;
 pub(crate) mod program;
+mod rows;
+mod table;
 
 use std::process::ExitCode;
 

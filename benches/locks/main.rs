@@ -1,4 +1,4 @@
-//! Measures the locks on real Redis servers, beside their bare scripts and other libraries: one list of cases, one report.
+//! Measures the locks on real servers, beside their bare scripts and other libraries: one list of cases, one report.
 //!
 //! All figures are ratios, counts or times of one run. The contestants of a case use the same servers and take turns in
 //! random order, so that other load of the machine affects all of them equally. Quorlock takes part twice: the
@@ -19,17 +19,17 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
-use quorlock_testbed::server;
+use quorlock_testbed::{postgres, server};
 use rand::seq::SliceRandom as _;
 
-use crate::case::Case;
+use crate::case::{Case, Stored};
 use crate::contestant::Contestant;
 use crate::driver::program::Work;
 use crate::results::Results;
 use crate::servers::Servers;
 use crate::turn::Team;
 
-/// Measure the locks on real Redis servers, beside their bare scripts and other libraries, in turn.
+/// Measure the locks on real servers, beside their bare scripts and other libraries, in turn.
 #[derive(Debug, Parser)]
 #[command(
     name = "cargo bench -p quorlock-bench --bench locks --",
@@ -149,6 +149,11 @@ impl Run {
     fn measure(&mut self, case: &Case) {
         let contestants = self.contestants(case);
         self.say(&format!("{}: {}", case.name, case.about));
+        if case.store == Stored::Table && postgres::installed().is_none() {
+            self.say("  left out: PostgreSQL is not installed (apt-get install postgresql)");
+            self.is_whole = false;
+            return;
+        }
         // Kept locks stay at the servers when the work is over: each contestant has servers of its own.
         let beside = match case.work {
             Work::Keep => 1,
@@ -162,7 +167,10 @@ impl Run {
     /// Lets contestants take turns on the same servers. One that fails is left out, and the others go on.
     fn take_turns(&mut self, case: &Case, contestants: &[Contestant]) {
         let amount = case.amount(self.arguments.quick);
-        let servers = Servers::start(case.nodes, case.way);
+        let servers = match case.store {
+            Stored::Redis => Servers::start(case.nodes, case.way),
+            Stored::Table => Servers::start_database(),
+        };
         let mut teams = Vec::new();
         for contestant in contestants {
             self.progress(&format!("{}, {} starts", case.name, contestant.name()));

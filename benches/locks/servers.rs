@@ -5,6 +5,7 @@ use std::net::{Shutdown, TcpStream};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use quorlock_testbed::postgres::Postgres;
 use quorlock_testbed::relay::relay;
 use quorlock_testbed::server::Server;
 
@@ -14,9 +15,19 @@ use crate::driver::program::Failure;
 pub(crate) struct Servers {
     servers: Vec<Server>,
     ports: Vec<u16>,
+    database: Option<Postgres>,
 }
 
 impl Servers {
+    /// Starts a server of databases, whose commits are on its disk.
+    pub(crate) fn start_database() -> Self {
+        Servers {
+            servers: Vec::new(),
+            ports: Vec::new(),
+            database: Some(Postgres::start_with(&[])),
+        }
+    }
+
     pub(crate) fn start(nodes: usize, way: Duration) -> Self {
         let servers: Vec<_> = (0..nodes).map(|_| Server::start()).collect();
         let port = |server: &Server| {
@@ -27,11 +38,20 @@ impl Servers {
             }
         };
         let ports = servers.iter().map(port).collect();
-        Servers { servers, ports }
+        let database = None;
+        Servers {
+            servers,
+            ports,
+            database,
+        }
     }
 
     pub(crate) fn ports(&self) -> Vec<u16> {
         self.ports.clone()
+    }
+
+    pub(crate) fn database(&self) -> Option<String> {
+        self.database.as_ref().map(Postgres::address)
     }
 
     /// Returns the processor time of all servers so far, in seconds.
@@ -45,7 +65,8 @@ impl Servers {
             };
             seconds("used_cpu_sys:") + seconds("used_cpu_user:")
         };
-        self.servers.iter().map(of).sum()
+        let database = self.database.as_ref().map(Postgres::processor_seconds);
+        self.servers.iter().map(of).chain(database).sum()
     }
 
     /// Starts to count the commands of clients with this name in them.

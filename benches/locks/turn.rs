@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::case::{Amount, Case};
+use crate::case::{Amount, Case, Stored};
 use crate::contestant::Contestant;
 use crate::driver::program::Failure;
 use crate::driver::program::{Job, Work};
@@ -38,6 +38,7 @@ impl<'a> Team<'a> {
             library: contestant.library().to_owned(),
             work: case.work,
             ports: servers.ports(),
+            database: servers.database(),
             callers: if is_alone { 1 } else { case.callers },
             millis: amount.turn.as_millis() as u64,
             hold_micros: micros(case.hold),
@@ -140,7 +141,9 @@ impl<'a> Team<'a> {
             "least share / even",
             vec![least * shares.len() as f64 / all],
         );
-        add("commands a hold", vec![commands / all]);
+        if self.case.store == Stored::Redis {
+            add("commands a hold", vec![commands / all]);
+        }
         add("holds a second", vec![during.len() as f64 * 1e6 / span]);
         add("overlaps", vec![overlaps as f64]);
         let mut requests: BTreeMap<&str, f64> = BTreeMap::new();

@@ -36,12 +36,16 @@ pub fn missing() -> Option<&'static str> {
     (!is_required && installed().is_none()).then_some("needs PostgreSQL: run tests/stores.sh")
 }
 
-/// A PostgreSQL server that only its owner uses, on a free port of the loopback interface, with `synchronous_commit` off
-/// by default. When this value is dropped, or when this process is killed, the server ends and its folder is removed.
+/// What a test needs of a disk: what a process wrote is there when the process is killed, and no machine is. Clients that want
+/// more have to say so.
+const HASTY: [&str; 2] = ["synchronous_commit=off", "fsync=off"];
+
+/// A PostgreSQL server that only its owner uses, on a free port of the loopback interface. When this value is dropped, or when this process is killed, the server ends and its folder is removed.
 #[derive(Debug)]
 pub struct Postgres {
     programs: PathBuf,
     port: u16,
+    settings: Vec<String>,
     running: Option<Guardian>,
     folder: TempDir,
 }
@@ -50,13 +54,22 @@ impl Postgres {
     /// The password of the user `locks`.
     pub const PASSWORD: &str = "right";
 
-    /// Makes a cluster of databases and starts its server.
+    /// Makes a cluster of databases and starts its server, which commits in memory alone.
     ///
     /// # Panics
     /// Panics if PostgreSQL is not installed, or the server does not come up.
     #[must_use]
     pub fn start() -> Postgres {
-        let mut server = Postgres::new();
+        Postgres::start_with(&HASTY)
+    }
+
+    /// The same with these settings, and otherwise those that every server has.
+    ///
+    /// # Panics
+    /// Panics if PostgreSQL is not installed, or the server does not come up.
+    #[must_use]
+    pub fn start_with(settings: &[&str]) -> Postgres {
+        let mut server = Postgres::new(settings);
         let password = server.path("password");
         fs::write(server.folder.path().join("password"), Self::PASSWORD).expect("a file");
         let data = server.path("data");
@@ -79,7 +92,7 @@ impl Postgres {
     /// Panics if the replica does not come up.
     #[must_use]
     pub fn replica(&self) -> Postgres {
-        let mut replica = Postgres::new();
+        let mut replica = Postgres::new(&HASTY);
         let data = replica.path("data");
         let primary = self.address().replace("/postgres", "/");
         let words = ["--write-recovery-conf", "--checkpoint=fast", "--no-sync"];
@@ -89,11 +102,12 @@ impl Postgres {
         replica
     }
 
-    fn new() -> Postgres {
+    fn new(settings: &[&str]) -> Postgres {
         let folder = tempfile::Builder::new().prefix("quorlock-").tempdir();
         let server = Postgres {
             programs: installed().expect("PostgreSQL is installed (tests/stores.sh)"),
             port: free_port().expect("a free port"),
+            settings: settings.iter().map(ToString::to_string).collect(),
             running: None,
             folder: folder.expect("a temporary folder"),
         };
@@ -118,29 +132,34 @@ impl Postgres {
     /// Panics if it does not come up. The message has its output.
     pub fn launch(&mut self) {
         let (data, port) = (self.path("data"), self.port.to_string());
-        let command = self.command(
-            "postgres",
-            &[
-                "-D",
-                &data,
-                "-p",
-                &port,
-                "-h",
-                "127.0.0.1",
-                "-c",
-                "unix_socket_directories=",
-                "-c",
-                "synchronous_commit=off",
-                // What a process wrote is there when the process is killed, and no machine is.
-                "-c",
-                "fsync=off",
-            ],
-        );
+        let mut words = vec!["-D", &data, "-p", &port, "-h", "127.0.0.1"];
+        words.extend(["-c", "unix_socket_directories="]);
+        words.extend(self.settings.iter().flat_map(|setting| ["-c", setting]));
+        let command = self.command("postgres", &words);
         self.running = Some(Guardian::start(self.folder.path(), &command, &[]).expect("it starts"));
         let ready = self.command("pg_isready", &["-q", "-h", "127.0.0.1", "-p", &port]);
         let is_up = within(UP, || status_of(&ready).ok().filter(|is_up| *is_up));
         let output = || fs::read_to_string(self.folder.path().join("output")).unwrap_or_default();
         assert!(is_up.is_some(), "the server does not start: {}", output());
+    }
+
+    /// Returns the processor time of the server and its workers so far, in seconds.
+    ///
+    /// # Panics
+    /// Panics if it does not run.
+    #[must_use]
+    pub fn processor_seconds(&self) -> f64 {
+        let pid = self.running.as_ref().expect("it runs").pid();
+        let workers = children_of(pid)
+            .into_iter()
+            .map(|it| it.as_raw_nonzero().get());
+        let all = workers.chain([i32::try_from(pid).expect("a small number")]);
+        // User and system time, also of workers that have ended.
+        let ticks = all.filter_map(stat_of).map(|fields| -> u64 {
+            let times = fields.split(' ').skip(11).take(4);
+            times.filter_map(|time| time.parse::<u64>().ok()).sum()
+        });
+        ticks.sum::<u64>() as f64 / rustix::param::clock_ticks_per_second() as f64
     }
 
     /// Makes this replica a primary.
@@ -254,12 +273,17 @@ fn children_of(parent: u32) -> Vec<Pid> {
     let entries = fs::read_dir("/proc").expect("there is /proc");
     let children = entries.filter_map(|entry| {
         let pid: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let (_, after_name) = stat.rsplit_once(") ")?;
-        let of: u32 = after_name.split(' ').nth(1)?.parse().ok()?;
+        let of: u32 = stat_of(pid)?.split(' ').nth(1)?.parse().ok()?;
         (of == parent).then(|| Pid::from_raw(pid))?
     });
     children.collect()
+}
+
+/// Returns the fields of `/proc/PID/stat` after the name, beginning with the state.
+fn stat_of(pid: i32) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, after_name) = stat.rsplit_once(") ")?;
+    Some(after_name.to_owned())
 }
 
 fn is_root() -> bool {

@@ -14,6 +14,8 @@ use rslock::LockManager;
 
 use super::bare::{Bare, BareClaim};
 use super::program::{Client, Failure, Held, Job, Work};
+use super::rows::{Row, Rows};
+use super::table::Table;
 
 /// A client of one of the libraries.
 #[derive(Clone)]
@@ -24,6 +26,8 @@ pub(crate) enum Library {
     Reader(Locks, #[expect(dead_code, reason = "held")] Arc<Vec<Guard>>),
     Rslock(LockManager, Duration),
     Bare(Bare),
+    Table(Locks, Table),
+    Rows(Rows),
     /// No lock: the time of a request and its reply.
     Ping(MultiplexedConnection),
 }
@@ -33,6 +37,7 @@ pub(crate) enum AnyHeld {
     Quorlock(Guard),
     Rslock(LockManager, rslock::Lock, Duration),
     Bare(BareClaim),
+    Row(Row),
     Ping,
 }
 
@@ -92,6 +97,15 @@ impl Client for Library {
             .map(|port| format!("redis://127.0.0.1:{port}/"))
             .collect();
         let sent = Arc::new(Sent::default());
+        if let Some(address) = &job.database {
+            return Ok(match job.library.as_str() {
+                "rows by hand" => Library::Rows(Rows::connect(address).await?),
+                _ => {
+                    let (locks, table) = Table::connect(job, address).await?;
+                    Library::Table(locks, table)
+                }
+            });
+        }
         Ok(match job.library.as_str() {
             "quorlock" | "quorlock without remedies" => {
                 Library::Quorlock(locks(job, &addresses, &sent).await?, sent)
@@ -120,7 +134,10 @@ impl Client for Library {
 
     async fn acquire(&self, name: &str) -> Result<AnyHeld, Failure> {
         Ok(match self {
-            Library::Quorlock(locks, _) => AnyHeld::Quorlock(locks.lock(name).acquire().await?),
+            Library::Quorlock(locks, _) | Library::Table(locks, _) => {
+                AnyHeld::Quorlock(locks.lock(name).acquire().await?)
+            }
+            Library::Rows(rows) => AnyHeld::Row(rows.acquire(name).await?),
             Library::Fair(locks, _) => AnyHeld::Quorlock(locks.fair(name).acquire().await?),
             Library::Reader(locks, _) => AnyHeld::Quorlock(locks.read(name).acquire().await?),
             Library::Rslock(manager, lease) => {
@@ -137,8 +154,10 @@ impl Client for Library {
     }
 
     fn requests(&self) -> Vec<(&'static str, u64)> {
-        let (Library::Quorlock(_, sent) | Library::Fair(_, sent)) = self else {
-            return Vec::new();
+        let sent = match self {
+            Library::Quorlock(_, sent) | Library::Fair(_, sent) => sent,
+            Library::Table(_, table) => return table.statements(),
+            _ => return Vec::new(),
         };
         let count = |kind: &AtomicU64| kind.load(Ordering::Relaxed);
         vec![
@@ -156,6 +175,7 @@ impl Held for AnyHeld {
             AnyHeld::Quorlock(guard) => guard.release().await?,
             AnyHeld::Rslock(manager, lock, _) => manager.unlock(&lock).await,
             AnyHeld::Bare(claim) => claim.release().await?,
+            AnyHeld::Row(row) => row.release().await?,
             AnyHeld::Ping => {}
         }
         Ok(())
@@ -179,7 +199,7 @@ impl Held for AnyHeld {
         match self {
             AnyHeld::Quorlock(guard) => guard.is_held(),
             // `keep` ends when the lock is lost, and the other work ends before a lease does.
-            AnyHeld::Rslock(..) | AnyHeld::Bare(_) | AnyHeld::Ping => true,
+            AnyHeld::Rslock(..) | AnyHeld::Bare(_) | AnyHeld::Row(_) | AnyHeld::Ping => true,
         }
     }
 }

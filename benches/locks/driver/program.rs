@@ -25,6 +25,9 @@ pub(crate) struct Job {
     pub(crate) work: Work,
     /// Ports of the servers on the loopback interface: one, or the members of a majority.
     pub(crate) ports: Vec<u16>,
+    /// The address of a database in place of the servers.
+    #[serde(default)]
+    pub(crate) database: Option<String>,
     /// Number of concurrent callers.
     pub(crate) callers: usize,
     /// How long a turn lasts, in milliseconds.

@@ -3,6 +3,7 @@
 mod check_in;
 mod error;
 mod listen;
+mod quiet;
 mod session;
 
 use std::fmt;
@@ -159,17 +160,18 @@ impl Store for PostgresStore {
             let until = draft.useful_until.map(|until| until.0);
             let until = until.map(|until| i64::try_from(until).unwrap_or(i64::MAX));
             let notice = draft.has_news.then(|| notice(&key, &draft.record));
+            let bucket = quiet::bucket(&key);
             let (key, record) = (key.as_bytes(), &*draft.record);
             let client = &session.client;
             let row = match version {
                 None => {
                     client
-                        .query_opt(&session.insert, &[&key, &record, &until, &notice])
+                        .query_opt(&session.insert, &[&key, &record, &until, &notice, &bucket])
                         .await
                 }
                 Some(version) => {
-                    let named: [&(dyn ToSql + Sync); 5] =
-                        [&key, &record, &until, &notice, &version];
+                    let named: [&(dyn ToSql + Sync); 6] =
+                        [&key, &record, &until, &notice, &bucket, &version];
                     client.query_opt(&session.update, &named).await
                 }
             };

@@ -1,13 +1,16 @@
 //! Wake-ups: one connection listens for all records with waiters.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::{Either, select};
 use futures_util::stream::StreamExt;
 use quorlock_core::transport::Subscription;
-use tokio_postgres::AsyncMessage;
+use tokio::sync::Notify;
+use tokio_postgres::{AsyncMessage, Error};
 
+use super::quiet::{self, bucket};
 use super::session::{Dial, execute_beside};
 use crate::store::{Key, Watcher};
 use crate::sync::Mutex;
@@ -22,46 +25,56 @@ const UNUSED: Duration = Duration::from_secs(5);
 pub(super) struct Listening {
     dial: Arc<Dial>,
     state: Mutex<State>,
+    /// Tells the task that a watcher has come.
+    came: Notify,
 }
 
 #[derive(Default)]
 struct State {
     watchers: BTreeMap<u64, (Key, Arc<dyn Watcher>)>,
     last: u64,
-    connection: Phase,
+    /// Whether there is a task.
+    has_task: bool,
+    /// The buckets whose changes the server reports.
+    live: BTreeSet<i32>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-enum Phase {
-    /// There is no task.
-    #[default]
-    None,
-    Connecting,
-    Live,
+impl State {
+    fn of_bucket(&self, wanted: i32) -> impl Iterator<Item = &Arc<dyn Watcher>> {
+        let watchers = self.watchers.values();
+        let watchers = watchers.filter(move |(key, _)| bucket(key) == wanted);
+        watchers.map(|(_, watcher)| watcher)
+    }
+}
+
+/// The buckets to begin and to end with.
+struct Changes {
+    begin: Vec<i32>,
+    end: Vec<i32>,
 }
 
 impl Listening {
     pub(super) fn new(dial: Arc<Dial>) -> Self {
-        let state = Mutex::default();
-        Listening { dial, state }
+        Listening {
+            dial,
+            state: Mutex::default(),
+            came: Notify::new(),
+        }
     }
 
     pub(super) fn add(self: &Arc<Self>, key: &Key, watcher: Arc<dyn Watcher>) -> Subscription {
         let mut state = self.state.lock();
         state.last += 1;
         let number = state.last;
-        state
-            .watchers
-            .insert(number, (key.clone(), watcher.clone()));
-        let phase = state.connection;
-        if phase == Phase::None {
-            state.connection = Phase::Connecting;
-        }
+        let entry = (key.clone(), watcher.clone());
+        state.watchers.insert(number, entry);
+        let is_live = state.live.contains(&bucket(key));
+        let has_task = std::mem::replace(&mut state.has_task, true);
         drop(state);
-        match phase {
-            Phase::Live => watcher.live(),
-            Phase::Connecting => {}
-            Phase::None => {
+        match (is_live, has_task) {
+            (true, _) => watcher.live(),
+            (false, true) => self.came.notify_one(),
+            (false, false) => {
                 #[expect(
                     clippy::disallowed_methods,
                     reason = "the driver of a connection needs a task of tokio"
@@ -76,8 +89,8 @@ impl Listening {
     /// Listens while there are watchers.
     async fn run(self: Arc<Self>) {
         while !self.end_if_unused() {
-            self.listen().await;
-            self.set(Phase::Connecting);
+            let _ = self.listen().await;
+            self.state.lock().live.clear();
             #[expect(
                 clippy::disallowed_methods,
                 reason = "waits for a server, decides nothing"
@@ -87,60 +100,82 @@ impl Listening {
     }
 
     /// Listens until the connection ends, or the last watcher has left.
-    async fn listen(&self) {
-        let Ok((client, mut messages)) = (self.dial)().await else {
-            return;
-        };
-        let listens = execute_beside(&client, &mut messages, "LISTEN quorlock").await;
-        if listens.is_err() {
-            return;
-        }
-        self.set(Phase::Live);
-        for watcher in self.watchers(None) {
-            watcher.live();
-        }
+    async fn listen(&self) -> Result<(), Error> {
+        let (client, mut messages) = (self.dial)().await?;
+        let hear = |message| self.hear(message);
+        execute_beside(&client, &mut messages, "LISTEN quorlock", hear).await?;
         loop {
+            let Changes { begin, end } = self.changes();
+            if !begin.is_empty() {
+                execute_beside(&client, &mut messages, &quiet::begin(&begin), hear).await?;
+                self.begun(&begin);
+            }
+            if !end.is_empty() {
+                execute_beside(&client, &mut messages, &quiet::end(&end), hear).await?;
+            }
+            let came = std::pin::pin!(self.came.notified());
+            let next = std::pin::pin!(select(messages.next(), came));
             #[expect(
                 clippy::disallowed_methods,
                 reason = "looks whether it is used, decides nothing"
             )]
-            let next = tokio::time::timeout(UNUSED, messages.next()).await;
-            match next {
-                Ok(Some(Ok(AsyncMessage::Notification(notice)))) => self.tell(notice.payload()),
-                Ok(Some(Ok(_))) | Err(_) => {}
-                Ok(Some(Err(_)) | None) => return,
+            match tokio::time::timeout(UNUSED, next).await {
+                Ok(Either::Left((Some(message), _))) => hear(message?),
+                Ok(Either::Left((None, _))) => return Ok(()),
+                Ok(Either::Right(_)) | Err(_) => {}
             }
             if self.state.lock().watchers.is_empty() {
-                return;
+                return Ok(());
             }
         }
     }
 
-    fn tell(&self, notice: &str) {
-        if let Some((key, record)) = read(notice) {
-            for watcher in self.watchers(Some(&key)) {
-                watcher.changed(record);
-            }
+    /// Returns what the server has to be told of the watchers that have come and left.
+    fn changes(&self) -> Changes {
+        let mut state = self.state.lock();
+        let wanted = state.watchers.values().map(|(key, _)| bucket(key));
+        let wanted: BTreeSet<i32> = wanted.collect();
+        let begin = wanted.difference(&state.live).copied().collect();
+        // From now on a watcher of such a bucket waits until it has begun again.
+        let end: Vec<i32> = state.live.difference(&wanted).copied().collect();
+        state.live.retain(|bucket| wanted.contains(bucket));
+        Changes { begin, end }
+    }
+
+    /// Handles that changes of these buckets are reported.
+    fn begun(&self, buckets: &[i32]) {
+        let watchers: Vec<_> = {
+            let mut state = self.state.lock();
+            state.live.extend(buckets);
+            let watchers = buckets.iter().flat_map(|bucket| state.of_bucket(*bucket));
+            watchers.cloned().collect()
+        };
+        for watcher in watchers {
+            watcher.live();
         }
     }
 
-    fn watchers(&self, of: Option<&Key>) -> Vec<Arc<dyn Watcher>> {
-        let state = self.state.lock();
-        let watchers = state.watchers.values();
-        let watchers = watchers.filter(|(key, _)| of.is_none_or(|of| of == key));
-        watchers.map(|(_, watcher)| watcher.clone()).collect()
-    }
-
-    fn set(&self, phase: Phase) {
-        self.state.lock().connection = phase;
+    fn hear(&self, message: AsyncMessage) {
+        let AsyncMessage::Notification(notice) = message else {
+            return;
+        };
+        let Some((key, record)) = read(notice.payload()) else {
+            return;
+        };
+        let watchers: Vec<_> = {
+            let state = self.state.lock();
+            let watchers = state.watchers.values().filter(|(of, _)| *of == key);
+            watchers.map(|(_, watcher)| watcher.clone()).collect()
+        };
+        for watcher in watchers {
+            watcher.changed(record);
+        }
     }
 
     fn end_if_unused(&self) -> bool {
         let mut state = self.state.lock();
         let is_unused = state.watchers.is_empty();
-        if is_unused {
-            state.connection = Phase::None;
-        }
+        state.has_task = !is_unused;
         is_unused
     }
 }

@@ -41,8 +41,14 @@ const READ: &str = concat!(
     " FROM (SELECT 1) AS one LEFT JOIN quorlock AS q ON q.key = $1"
 );
 
-/// What is told to listeners is sent when the write is committed.
-const TOLD: &str = ", (SELECT pg_notify('quorlock', $4) WHERE $4::text IS NOT NULL) FROM written";
+/// What is told to listeners is sent when the write is committed, and only if one listens ([`quiet`]): the server commits
+/// transactions with a message one after another, each after the disk has the one before.
+///
+/// [`quiet`]: super::quiet
+const TOLD: &str = ", CASE WHEN $4::text IS NULL THEN NULL \
+    WHEN pg_advisory_xact_lock_shared(577215666, $5)::text = '' THEN \
+    CASE WHEN pg_try_advisory_lock(577215665, $5) THEN pg_advisory_unlock(577215665, $5)::text \
+    ELSE pg_notify('quorlock', $4)::text END END FROM written";
 
 const INSERT: &str = concat!(
     "WITH written AS (INSERT INTO quorlock (key, version, record, useful_until) \
@@ -53,7 +59,7 @@ const INSERT: &str = concat!(
 
 const UPDATE: &str = concat!(
     "WITH written AS (UPDATE quorlock SET version = nextval('quorlock_version'), record = $2, useful_until = $3 \
-     WHERE key = $1 AND version = $5 RETURNING version) SELECT version, ",
+     WHERE key = $1 AND version = $6 RETURNING version) SELECT version, ",
     stamp!()
 );
 
@@ -263,16 +269,18 @@ where
     })
 }
 
-/// Executes a statement, and meanwhile drives the connection, whose messages are the caller's afterwards.
+/// Executes statements, and meanwhile drives the connection, whose messages are heard.
 pub(super) async fn execute_beside(
     client: &Client,
     messages: &mut Messages,
     sql: &str,
+    hear: impl Fn(AsyncMessage),
 ) -> Result<(), Error> {
     let mut executed = std::pin::pin!(client.batch_execute(sql));
     poll_fn(|cx| {
-        // What is published before the statement is executed is not for this connection.
-        while let Poll::Ready(Some(Ok(_))) = messages.poll_next_unpin(cx) {}
+        while let Poll::Ready(Some(Ok(message))) = messages.poll_next_unpin(cx) {
+            hear(message);
+        }
         executed.as_mut().poll(cx)
     })
     .await

@@ -14,7 +14,7 @@ mod shop;
 #[path = "../support/mod.rs"]
 mod support;
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,6 +27,7 @@ use quorlock_store::{
 };
 use quorlock_testbed::postgres::{Postgres, missing};
 use quorlock_testbed::trials::conclude;
+use tokio_postgres::{AsyncMessage, NoTls};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
     let trials = trials![
         a_table_keeps_the_rules_of_a_store,
         clients_of_one_table_exclude_each_other_and_are_woken,
+        a_write_is_told_only_if_a_client_listens,
         a_server_that_restarts_keeps_its_claims,
         a_server_that_stands_still_ends_no_claim_early,
         a_replica_takes_no_writes_and_is_another_process_once_promoted,
@@ -106,6 +108,39 @@ async fn clients_of_one_table_exclude_each_other_and_are_woken(server: Postgres)
     support::exclude_each_other(stores).await;
     // Without wake-ups each of the sixty holds would begin after five seconds.
     assert!(began.elapsed() < 60 * SECOND, "{:?}", began.elapsed());
+}
+
+/// The server commits transactions with messages one after another, so there are none where they serve nobody.
+async fn a_write_is_told_only_if_a_client_listens(server: Postgres) {
+    let held = patient(store(&server).await);
+    let waiting = patient(PostgresStore::new(&server.address()).unwrap());
+    let (ear, mut connection) = tokio_postgres::connect(&server.address(), NoTls)
+        .await
+        .unwrap();
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
+            if let AsyncMessage::Notification(notice) = message {
+                let _ = tell.send(notice.payload().to_owned());
+            }
+        }
+    });
+    ear.batch_execute("LISTEN quorlock").await.unwrap();
+    for _ in 0..3 {
+        let guard = held.lock("a").acquire().await.unwrap();
+        guard.release().await.unwrap();
+    }
+    ear.batch_execute("NOTIFY quorlock, 'end'").await.unwrap();
+    assert_eq!(told.recv().await.as_deref(), Some("end"));
+    let guard = held.lock("a").acquire().await.unwrap();
+    let waiter = tokio::spawn(async move { waiting.lock("a").acquire().await.unwrap() });
+    let listens = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'";
+    while ear.query_one(listens, &[]).await.unwrap().get::<_, i64>(0) == 0 {
+        tokio::time::sleep(SECOND / 50).await;
+    }
+    guard.release().await.unwrap();
+    assert!(told.recv().await.unwrap().starts_with("61 quorlock/1"));
+    waiter.await.unwrap().release().await.unwrap();
 }
 
 async fn a_server_that_restarts_keeps_its_claims(mut server: Postgres) {

@@ -228,7 +228,7 @@ const STORES: Floors = &[
     &["conformance.rs", "open.rs"],
     &["memory.rs", "postgres.rs", "sqlite.rs"],
     &["postgres/check_in.rs", "postgres/listen.rs", "sqlite/"],
-    &["postgres/session.rs"],
+    &["postgres/quiet.rs", "postgres/session.rs"],
     &["postgres/error.rs"],
     // A call from its request to its reply.
     &["transport.rs"],
