@@ -4,6 +4,12 @@
 //! the first one goes on, it finds that its hold is gone, and begins again. With `--unchecked` it does not find out, and a
 //! piece is sold twice.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "an example is a program of its own: it spawns and prints"
+)]
+
 use std::error::Error;
 use std::io::Write;
 use std::time::Duration;

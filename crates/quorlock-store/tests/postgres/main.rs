@@ -69,10 +69,7 @@ fn main() -> ExitCode {
     conclude(&Arguments::from_args(), trials, missing()).exit_code()
 }
 
-fn trial<F: Future<Output = ()>>(name: &str, test: fn(Postgres) -> F) -> Trial
-where
-    F: 'static,
-{
+fn trial<F: Future<Output = ()> + 'static>(name: &str, test: fn(Postgres) -> F) -> Trial {
     Trial::test(name, move || {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(test(Postgres::start()));
