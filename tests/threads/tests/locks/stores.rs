@@ -85,7 +85,7 @@ fn no_two_hold_a_name_of_a_store_at_once() {
             let shelf = Shelf::new(&world);
             let beliefs = Beliefs::default();
             let mut threads = Vec::new();
-            for _ in 0..3 {
+            for _ in 0..2 {
                 let builder = builder(&world).watchdog_lease(MS(300));
                 let builder = builder.member_timeout(MS(100));
                 let locks = builder.on_node(shelf.transport()).unwrap();
