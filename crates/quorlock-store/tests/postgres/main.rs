@@ -103,8 +103,8 @@ async fn clients_of_one_table_exclude_each_other_and_are_woken(server: Postgres)
     let began = Instant::now();
     let stores = (0..6).map(|_| PostgresStore::new(&server.address()).unwrap());
     support::exclude_each_other(stores).await;
-    // Without wake-ups each of the sixty holds would begin after five seconds.
-    assert!(began.elapsed() < 60 * SECOND, "{:?}", began.elapsed());
+    // Without wake-ups each of the sixty holds would begin after five seconds: after 300 s in all.
+    assert!(began.elapsed() < 200 * SECOND, "{:?}", began.elapsed());
 }
 
 /// The server commits transactions with messages one after another, so there are none where they serve nobody.
