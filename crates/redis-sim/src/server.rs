@@ -122,6 +122,14 @@ impl Server {
             .is_none_or(|state| state.is_closing)
     }
 
+    /// Returns what was received on a connection and not yet executed: requests that are not complete, or that wait behind one
+    /// that blocks. Empty if there is no such connection.
+    #[must_use]
+    pub fn pending(&self, session: SessionId) -> &[u8] {
+        let state = self.0.find_session(session);
+        state.map_or(&[], |state| &state.input)
+    }
+
     /// Returns all keys as they are now: the contents of a disk that is written before every answer, or of a snapshot.
     #[must_use]
     pub fn dataset(&self) -> Dataset {

@@ -55,6 +55,17 @@ fn a_step_of_the_clock_expires_keys_at_once_and_time_goes_on_while_the_server_is
 }
 
 #[test]
+fn a_request_that_is_not_complete_is_pending() {
+    let mut server = Server::new(1);
+    let session = server.open_session();
+    server.receive(session, START, b"SET a 1\r\nSET b");
+    assert_eq!(server.pending(session), b"SET b");
+    server.receive(session, START, b" 2\r\n");
+    assert_eq!(server.pending(session), b"");
+    assert_eq!(ask(&mut server, START, "EXISTS a b"), ":2\r\n");
+}
+
+#[test]
 fn no_key_expires_in_the_middle_of_a_script() {
     let mut server = Server::new(1);
     ask(&mut server, START, "SET a 1 PX 100");

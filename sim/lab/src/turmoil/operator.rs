@@ -44,19 +44,23 @@ fn stands(world: &mut World, node: NodeId, key: &str) -> bool {
 /// Handles bytes that a server receives from a client.
 pub(super) fn receive(world: &mut World, node: NodeId, session: SessionId, bytes: &[u8]) {
     let now = world.micros(node);
-    let asked = requests(bytes);
+    // A request may have begun in bytes that came before.
+    let pending = sockets(world).station(node).redis.process.pending(session);
+    let counted = requests(pending);
+    let heard = [pending, bytes].concat();
+    let asked = requests(&heard);
     let before = match asked {
         0 => Vec::new(),
-        _ => claims(world, node, bytes),
+        _ => claims(world, node, &heard),
     };
     mind_replicas(world, node);
     let station = sockets(world).station(node);
     station.redis.process.receive(session, micros(now), bytes);
     station.pass_on();
-    world.counters.commands += asked;
+    world.counters.commands += asked.saturating_sub(counted);
     if 0 < asked {
         blame_for_refusals(world, node, session);
-        check_owners(world, node, session, bytes, &before);
+        check_owners(world, node, session, &heard, &before);
         replicas::keep(world, node);
     }
     wait::block(world, node);
