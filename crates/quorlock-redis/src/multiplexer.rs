@@ -214,7 +214,7 @@ impl Multiplexer {
                 |_, stage| {
                     Some(Err(match stage {
                         RequestStage::Sent => why.clone(),
-                        RequestStage::Queued => error::closed_before(why),
+                        RequestStage::Queued | RequestStage::Follows => error::closed_before(why),
                     }))
                 },
                 &mut woken,
@@ -334,7 +334,7 @@ impl MultiplexerState {
             |deadline, stage| {
                 (deadline <= now).then(|| {
                     Err(match stage {
-                        RequestStage::Sent => error::unanswered(),
+                        RequestStage::Sent | RequestStage::Follows => error::unanswered(),
                         RequestStage::Queued => error::not_sent_in_time(),
                     })
                 })
@@ -354,10 +354,10 @@ impl MultiplexerState {
     ) {
         let sent = self.waiting.len() - self.queue.len();
         for (at, waiting) in self.waiting.iter_mut().enumerate() {
-            let stage = if at < sent {
-                RequestStage::Sent
-            } else {
-                RequestStage::Queued
+            let stage = match at.checked_sub(sent) {
+                None => RequestStage::Sent,
+                Some(at) if self.queue.is_command(at) => RequestStage::Follows,
+                Some(_) => RequestStage::Queued,
             };
             if let Slot::Open(_) = waiting.slot
                 && let Some(answer) = answer(waiting.deadline, stage)
@@ -373,8 +373,10 @@ impl MultiplexerState {
 enum RequestStage {
     /// A call carries the request: the server may have executed it.
     Sent,
-    /// The request is in the queue: nothing was sent.
+    /// The request is in the queue: nothing was sent, and nothing will be if its caller leaves.
     Queued,
+    /// The command is in the queue, and is sent even if its caller leaves, unless the connection ends before.
+    Follows,
 }
 
 impl Slot {

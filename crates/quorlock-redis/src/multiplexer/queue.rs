@@ -143,6 +143,11 @@ impl Queue {
         self.line.push_back(Queued::Command(packed));
     }
 
+    /// Whether a command is at this place in the line.
+    pub(super) fn is_command(&self, at: usize) -> bool {
+        matches!(self.line.get(at), Some(Queued::Command(_)))
+    }
+
     /// Whether the first request in the line may be sent.
     pub(super) fn may_go(&self) -> bool {
         // A full batch does not wait. A server ten milliseconds away returns only four replies in that time:

@@ -88,7 +88,12 @@ impl Server {
 const OWNER: &str = "00000000-0000-4000-8000-000000000000:";
 
 fn connected() -> (Arc<Multiplexer>, Server) {
-    let (stream, server) = tokio::io::duplex(1 << 16);
+    connected_by(1 << 16)
+}
+
+/// Returns a connection with room for so many bytes on their way to the server.
+fn connected_by(room: usize) -> (Arc<Multiplexer>, Server) {
+    let (stream, server) = tokio::io::duplex(room);
     let multiplexer = Multiplexer::new();
     let shared = Arc::clone(&multiplexer);
     timer::spawn(Driver::new(
@@ -191,6 +196,31 @@ async fn a_request_whose_time_is_over_while_it_waits_was_not_sent() {
     for (expected, answer) in (0..).zip(first) {
         assert_eq!(number(answer).await, expected);
     }
+}
+
+/// The network is stuck, and the command is behind a request that waits. When the network recovers, the server executes
+/// the command: a client that was told that nothing was sent would leave its claim behind.
+#[tokio::test(start_paused = true)]
+async fn a_command_whose_time_is_over_while_it_waits_is_still_sent_and_is_in_doubt() {
+    let (multiplexer, mut server) = connected_by(64);
+    let first = join(&multiplexer, 0);
+    // The driver writes a part of it.
+    tokio::task::yield_now().await;
+    let second = join(&multiplexer, 1);
+    let early = timer::now() + Duration::from_millis(50);
+    let ping = redis::cmd("PING");
+    let send = || multiplexer.send(&ping, early, || {}).unwrap();
+    for command in [send(), send()] {
+        let error = command.await.unwrap_err();
+        assert_eq!(timer::now(), early);
+        assert_eq!(error.execution, Execution::Indeterminate, "{error}");
+    }
+    assert_eq!(server.call().await.1, [0]);
+    assert_eq!(server.call().await.1, [1]);
+    assert_eq!(server.call().await.0, "PING");
+    assert_eq!(server.call().await.0, "PING");
+    server.says(":0\r\n:1\r\n+PONG\r\n+PONG\r\n").await;
+    assert_eq!((number(first).await, number(second).await), (0, 1));
 }
 
 #[tokio::test(start_paused = true)]
