@@ -74,26 +74,11 @@ async fn write(
     Ok(matches!(written, Written::Stored { .. }))
 }
 
-async fn stores(
-    store: &dyn Store,
-    key: &Key,
-    version: Option<&Version>,
-    record: &[u8],
-    rule: &'static str,
-) -> Result<(), Broken> {
-    let stored = write(store, key, version, record).await?;
-    holds(rule, stored, stored)
-}
-
-async fn conflicts(
-    store: &dyn Store,
-    key: &Key,
-    version: Option<&Version>,
-    record: &[u8],
-    rule: &'static str,
-) -> Result<(), Broken> {
-    let stored = write(store, key, version, record).await?;
-    holds(rule, !stored, stored)
+/// The outcome that a write must have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Stored,
+    Conflict,
 }
 
 fn broken(rule: &'static str, found: impl fmt::Display) -> Broken {
@@ -109,76 +94,38 @@ fn holds(rule: &'static str, holds: bool, found: impl fmt::Debug) -> Result<(), 
 }
 
 async fn writes_name_a_version(store: &dyn Store, key: &Key) -> Result<(), Broken> {
+    use Wanted::{Conflict, Stored};
+
+    let writes = async |version, record: &[u8], wanted, rule| {
+        let stored = write(store, key, version, record).await?;
+        holds(rule, stored == (wanted == Stored), stored)
+    };
     let nothing = read(store, key).await?;
-    holds(
-        "a key that was never written has no record (use a fresh prefix)",
-        nothing.is_none(),
-        &nothing,
-    )?;
+    let rule = "a key that was never written has no record (use a fresh prefix)";
+    holds(rule, nothing.is_none(), &nothing)?;
     let strange = Version::from(u64::MAX);
-    conflicts(
-        store,
-        key,
-        Some(&strange),
-        b"a",
-        "a write that names a version conflicts where there is no record",
-    )
-    .await?;
-    stores(
-        store,
-        key,
-        None,
-        b"a",
-        "a write that names no version is stored where there is no record",
-    )
-    .await?;
+    let rule = "a write that names a version conflicts where there is no record";
+    writes(Some(&strange), b"a", Conflict, rule).await?;
+    let rule = "a write that names no version is stored where there is no record";
+    writes(None, b"a", Stored, rule).await?;
+
     let first = read(store, key).await?;
     let record = first.as_ref().map(|stored| &*stored.record);
     holds("a read sees the last write", record == Some(b"a"), record)?;
     let Some(first) = first else { return Ok(()) };
-    conflicts(
-        store,
-        key,
-        None,
-        b"b",
-        "a write that names no version conflicts where there is a record",
-    )
-    .await?;
-    stores(
-        store,
-        key,
-        Some(&first.version),
-        b"b",
-        "a write that names the present version is stored",
-    )
-    .await?;
-    conflicts(
-        store,
-        key,
-        Some(&first.version),
-        b"c",
-        "a write that names an earlier version conflicts",
-    )
-    .await?;
+    let rule = "a write that names no version conflicts where there is a record";
+    writes(None, b"b", Conflict, rule).await?;
+    let present = "a write that names the present version is stored";
+    writes(Some(&first.version), b"b", Stored, present).await?;
+    let rule = "a write that names an earlier version conflicts";
+    writes(Some(&first.version), b"c", Conflict, rule).await?;
+
     // The first record again: a version that is made of the content would come back.
     let second = read(store, key).await?;
     let version = second.map(|stored| stored.version);
-    stores(
-        store,
-        key,
-        version.as_ref(),
-        b"a",
-        "a write that names the present version is stored",
-    )
-    .await?;
-    conflicts(
-        store,
-        key,
-        Some(&first.version),
-        b"c",
-        "no version comes back, also if a record does",
-    )
-    .await
+    writes(version.as_ref(), b"a", Stored, present).await?;
+    let rule = "no version comes back, also if a record does";
+    writes(Some(&first.version), b"c", Conflict, rule).await
 }
 
 async fn bytes_stay_as_they_are(store: &dyn Store, prefix: &str) -> Result<(), Broken> {

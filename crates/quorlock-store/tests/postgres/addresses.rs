@@ -5,7 +5,7 @@ use quorlock_store::Cause;
 use quorlock_testbed::postgres::Postgres;
 use quorlock_testbed::server::Server;
 
-use crate::SECOND;
+use crate::{SECOND, survives_the_loss_of};
 
 /// Returns a file of SQLite with the tables, by its address.
 async fn file(folder: &tempfile::TempDir) -> String {
@@ -55,23 +55,11 @@ pub(crate) async fn a_majority_of_a_table_a_file_and_a_redis_server_survives_the
         "Redis has no tables"
     );
     let locks = patient().quorum(&addresses).await.unwrap();
-    let guard = locks.lock("a").acquire().await.unwrap();
-    let token = guard.fencing_token();
-    guard.release().await.unwrap();
-    server.kill();
-    let guard = locks.lock("a").acquire().await.unwrap();
-    assert!(token < guard.fencing_token());
-    guard.release().await.unwrap();
+    survives_the_loss_of(&mut server, &locks).await;
     // One that is down may be named, and one that is there twice must not.
     let locks = patient().quorum(&addresses).await.unwrap();
-    locks
-        .lock("a")
-        .acquire()
-        .await
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
+    let guard = locks.lock("a").acquire().await.unwrap();
+    guard.release().await.unwrap();
     let link = folder.path().join("link.db");
     std::os::unix::fs::symlink(folder.path().join("locks.db"), &link).unwrap();
     let twice = [

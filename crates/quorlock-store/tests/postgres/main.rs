@@ -107,7 +107,7 @@ async fn clients_of_one_table_exclude_each_other_and_are_woken(server: Postgres)
     assert!(began.elapsed() < 200 * SECOND, "{:?}", began.elapsed());
 }
 
-/// The server commits transactions with messages one after another, so there are none where they serve nobody.
+/// The server commits transactions with messages one after another, so a write that no client waits for sends none.
 async fn a_write_is_told_only_if_a_client_listens(server: Postgres) {
     let held = patient(store(&server).await);
     let waiting = patient(PostgresStore::new(&server.address()).unwrap());
@@ -214,6 +214,17 @@ async fn records_are_swept_and_no_version_comes_back(server: Postgres) {
     assert_ne!(before, version().await);
 }
 
+/// Kills a member's server between two holds.
+pub(crate) async fn survives_the_loss_of(server: &mut Postgres, locks: &Locks) {
+    let guard = locks.lock("a").acquire().await.unwrap();
+    let token = guard.fencing_token();
+    guard.release().await.unwrap();
+    server.kill();
+    let guard = locks.lock("a").acquire().await.unwrap();
+    assert!(token < guard.fencing_token());
+    guard.release().await.unwrap();
+}
+
 /// One of three stores is a table, one a file, and one is in memory.
 async fn a_majority_of_unlike_stores_survives_the_loss_of_one(mut server: Postgres) {
     let folder = tempfile::tempdir().unwrap();
@@ -226,13 +237,7 @@ async fn a_majority_of_unlike_stores_survives_the_loss_of_one(mut server: Postgr
     let builder = Locks::builder().member_timeout(9 * SECOND);
     let builder = builder.trust_fresh_nodes();
     let locks = builder.on_nodes(transports).unwrap();
-    let guard = locks.lock("a").acquire().await.unwrap();
-    let token = guard.fencing_token();
-    guard.release().await.unwrap();
-    server.kill();
-    let guard = locks.lock("a").acquire().await.unwrap();
-    assert!(token < guard.fencing_token());
-    guard.release().await.unwrap();
+    survives_the_loss_of(&mut server, &locks).await;
 }
 
 async fn errors_say_what_to_do(mut server: Postgres) {

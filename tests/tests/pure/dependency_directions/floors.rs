@@ -380,7 +380,7 @@ const BENCHMARK: Floors = &[
     // Turns of the contestants' processes.
     &["turn.rs"],
     &["process.rs"],
-    // What is measured, of whom, and where.
+    // The cases, the contestants, and the servers.
     &["case.rs"],
     &["contestant.rs", "servers.rs"],
     &["driver.rs"],
