@@ -13,6 +13,9 @@ use crate::wait::{ELECTED, patiently, within};
 /// The number of slots of a cluster.
 const SLOTS: u16 = 16_384;
 
+/// How long an order to fail over is in force, and a second more.
+const ORDER: Duration = Duration::from_secs(6);
+
 /// Options of the nodes: replicas stay with their primaries and are promoted although their data is old.
 const NODE: [&str; 12] = [
     "--cluster-replica-validity-factor",
@@ -365,14 +368,19 @@ impl Cluster {
         names.find(is_there).expect("it owns the slot of some name")
     }
 
-    /// Promotes the replica of a primary as an operator does, and waits until the promotion is done.
+    /// Promotes the replica of a primary as an operator does, and waits until the promotion is done. The servers forget an
+    /// order after five seconds, for example without a vote: a primary votes for one replica of a shard within twice the
+    /// time after which a node counts as failed. So the order is repeated.
     ///
     /// # Panics
     /// Panics if that does not happen.
     pub fn fail_over(&self, primary: usize) -> usize {
         let replica = self.replica_of(primary);
-        self.nodes[replica].command::<()>(&["CLUSTER", "FAILOVER"]);
-        self.wait_for_promotion(replica);
+        patiently("the replica is promoted on request", || {
+            // A node that is a primary by now refuses.
+            let _ = self.nodes[replica].order(&["CLUSTER", "FAILOVER"]);
+            within(ORDER, || self.is_primary(replica).then_some(()))
+        });
         replica
     }
 

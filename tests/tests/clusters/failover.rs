@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use quorlock::Guard;
-use quorlock_testbed::cluster::Cluster;
+use quorlock_testbed::cluster::{Cluster, ClusterSetup};
+use quorlock_testbed::server::Server;
 use quorlock_testbed::server_tests;
 use quorlock_testbed::wait::{BOUND, until};
 use quorlock_tests::clients::{hand_over, is_claimed_by, waiter};
@@ -14,6 +15,7 @@ server_tests![
     a_failover_on_request_moves_holds_and_wake_ups,
     a_hold_lives_through_the_death_of_its_primary_and_waiters_are_served,
     a_primary_that_stands_still_is_left_for_its_replica,
+    an_order_to_fail_over_that_the_servers_forgot_is_given_again,
 ];
 
 /// A lease that is longer than a failover.
@@ -109,4 +111,23 @@ async fn a_primary_that_stands_still_is_left_for_its_replica() {
     let (next, _) = hand_over(guard, behind).await;
     assert_eq!(claimed_at(&cluster, &name, &next), [replica]);
     next.release().await.unwrap();
+}
+
+async fn an_order_to_fail_over_that_the_servers_forgot_is_given_again() {
+    let cluster = Cluster::start_by(&ClusterSetup {
+        node_timeout: Duration::from_secs(10),
+        ..ClusterSetup::new(&[])
+    });
+    let voters = &cluster.nodes()[1..3];
+    tokio::task::block_in_place(|| {
+        voters.iter().for_each(Server::pause);
+        std::thread::scope(|scope| {
+            // The servers forget an order after five seconds.
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(5_500));
+                voters.iter().for_each(Server::resume);
+            });
+            assert_eq!(cluster.fail_over(0), 3);
+        });
+    });
 }
