@@ -75,30 +75,46 @@ fi
 step "cargo fmt --check"
 cargo fmt --all --check
 
-step "cargo clippy"
-cargo clippy --quiet --workspace --all-targets --all-features -- -D warnings
-cargo clippy --quiet --package quorlock --no-default-features -- -D warnings
+# All that follows uses the programs that this step builds, so that nothing is compiled twice.
+step "cargo test --no-run"
+cargo test --quiet --workspace --all-features --no-run
 
-step "cargo doc"
-RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --all-features
+# Tests mostly wait, and compilers compute: they run beside each other.
+checks=$(mktemp)
+trap 'rm -f "$checks"' EXIT
+(
+  # The first, because it has a folder of its own: the tests start meanwhile.
+  step "threads: schedules, and the patches of known races"
+  tests/threads.sh
+  tests/threads/planted.sh --check
 
-# Whatever follows uses the programs that this step builds, so that nothing is compiled twice.
-step "cargo test"
-cargo test --workspace --all-features --no-fail-fast
+  step "cargo clippy"
+  cargo clippy --quiet --workspace --all-targets --all-features -- -D warnings
+  cargo clippy --quiet --package quorlock --no-default-features -- -D warnings
 
-# Takes ten to twenty seconds after the build, which has its own folder.
-step "threads: schedules, and the patches of known races"
-tests/threads.sh
-tests/threads/planted.sh --check
+  step "cargo doc"
+  RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --all-features
+
+  # Uses what clippy compiled.
+  step "packages"
+  tests/packages.sh
+
+  # The benchmark sends the scripts' arguments without the adapter: short cases show that they still fit.
+  step "cargo bench, short cases"
+  cargo test --quiet --workspace --all-features --bench locks -- --quick --peer bare --peer quorlock acquire
+) >"$checks" 2>&1 &
+
+step "cargo test (beside threads, clippy, doc, packages, and the short benchmark)"
+passed=yes
+cargo test --workspace --all-features --no-fail-fast || passed=no
+wait $! || passed=no
+cat "$checks"
+[ $passed = yes ] || exit 1
 
 # Runs all faults at once, with servers that forget, on three servers. Published Redlock must break in the same time.
 step "chaos on real servers, a minute"
 cargo test --quiet --workspace --all-features --no-run --test chaos
 "${CARGO_TARGET_DIR:-target}/debug/quorlock-sim" chaos --class "all at once, amnesia" --minutes 1 --seed 1
-
-# The benchmark sends the scripts' arguments without the adapter: short cases show that they still fit.
-step "cargo bench, short cases"
-cargo test --quiet --workspace --all-features --bench locks -- --quick --peer bare --peer quorlock acquire
 
 step "the protocol, with a client in Python"
 if command -v python3 >/dev/null; then

@@ -213,12 +213,14 @@ impl Cluster {
         within(bound, meet).ok_or_else(why)
     }
 
-    /// Restarts killed nodes, resumes stopped ones, and waits until the cluster is healthy.
+    /// Restarts killed nodes, resumes stopped ones, gives up moves that a test has not ended, and waits until the cluster is
+    /// healthy.
     ///
     /// # Panics
     /// Panics if that does not happen.
     pub fn mend(&self) {
         self.nodes.iter().for_each(Server::mend);
+        self.give_up_moves();
         self.settle();
     }
 

@@ -1,7 +1,8 @@
 //! Moves of slots between the nodes of a cluster.
 
-use super::Cluster;
+use super::{Cluster, own};
 use crate::server::Server;
+use crate::wait::wait_for;
 
 impl Cluster {
     /// Begins to move a slot from one node to another. After that, its keys can be moved.
@@ -20,15 +21,17 @@ impl Cluster {
         from.command::<()>(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &id(to)]);
     }
 
-    /// Moves these keys of a slot.
+    /// Moves these keys of a slot. On a busy machine the nodes may take each other for dead for a moment, and refuse.
     ///
     /// # Panics
-    /// Panics if the nodes refuse.
+    /// Panics if the nodes go on to refuse.
     pub fn move_keys(&self, from: usize, to: usize, keys: &[&str]) {
         let port = self.nodes[to].port().to_string();
         let mut words = vec!["MIGRATE", "127.0.0.1", &port, "", "0", "5000", "KEYS"];
         words.extend(keys);
-        self.nodes[from].command::<String>(&words);
+        wait_for("the keys of a slot are moved", || {
+            self.nodes[from].order(&words).ok()
+        });
     }
 
     /// Returns the keys of a slot at a node.
@@ -58,6 +61,16 @@ impl Cluster {
         for node in &self.nodes {
             // Replicas refuse the command, and learn of the new owner from their primaries.
             let _ = node.try_command::<()>(&told);
+        }
+    }
+
+    /// Gives up the moves that have not ended.
+    pub(super) fn give_up_moves(&self) {
+        for node in &self.nodes {
+            let moving = own(node).map(|own| own.moving()).unwrap_or_default();
+            for slot in moving {
+                let _ = node.order(&["CLUSTER", "SETSLOT", &slot, "STABLE"]);
+            }
         }
     }
 

@@ -78,6 +78,14 @@ impl KnownNode {
         self.slots.first()?.split('-').next()?.parse().ok()
     }
 
+    /// Returns the slots that are being moved to or from the node. It reports only its own.
+    pub(crate) fn moving(&self) -> Vec<String> {
+        let ranges = self.slots.iter();
+        let in_brackets = ranges.filter_map(|range| range.strip_prefix('['));
+        let slots = in_brackets.filter_map(|range| range.split('-').next());
+        slots.map(str::to_owned).collect()
+    }
+
     /// Returns whether the node is the owner of a slot.
     pub(crate) fn owns(&self, slot: u16) -> bool {
         self.is_primary()
@@ -111,6 +119,7 @@ cc 127.0.0.1:7003@17003 slave,fail aa 0 5 9 disconnected
         assert_eq!((bb.port, bb.first_slot()), (7002, Some(100)));
         assert!(aa.is_primary() && bb.is_primary() && !cc.is_primary());
         assert!(aa.owns(99) && aa.owns(107) && !aa.owns(100));
+        assert_eq!((aa.moving(), bb.moving()), (vec!["99".to_owned()], vec![]));
         assert!(bb.owns(106) && !bb.owns(107) && bb.owns(16_383));
         assert_eq!(cc.follows.as_deref(), Some("aa"));
         assert!(!cc.owns(0) && !cc.is_linked && bb.is_linked);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorlock_testbed::cluster::Cluster;
 use quorlock_testbed::server_tests;
-use quorlock_testbed::wait::{BOUND, until};
+use quorlock_testbed::wait::{BOUND, until, wait_until};
 use quorlock_tests::clients::{settings, until_renewed};
 
 use super::stage::{claimed_at, client, cluster, listens};
@@ -16,6 +16,7 @@ server_tests![
     a_renewal_follows_the_keys_of_its_name,
     names_of_one_slot_are_renewed_while_it_is_half_moved,
     waiters_of_many_names_are_served_while_slots_move,
+    a_move_is_given_up_by_the_next_test_and_goes_on_when_the_nodes_are_back,
 ];
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -228,4 +229,45 @@ async fn waiters_of_many_names_are_served_while_slots_move() {
     for handover in handovers {
         handover.await.unwrap();
     }
+}
+
+async fn a_move_is_given_up_by_the_next_test_and_goes_on_when_the_nodes_are_back() {
+    let cluster = cluster().await;
+    let [from, to] = two(&cluster);
+    let name = cluster.name_on(from, "given-up/");
+    let slot = cluster.slot_of(&name);
+    let locks = client(&cluster).await;
+    locks
+        .lock(&name)
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    tokio::task::block_in_place(|| {
+        cluster.begin_move(slot, from, to);
+        cluster.mend();
+        assert_eq!(cluster.owner_of(&name), Some(from));
+
+        cluster.begin_move(slot, from, to);
+        // Without one of its shards, the cluster is down.
+        let third = cluster.primaries()[2];
+        let shard = [third, cluster.replica_of(third)].map(|node| &cluster.nodes()[node]);
+        shard.iter().for_each(|node| node.pause());
+        wait_until("the cluster is down", || {
+            let state: String = cluster.nodes()[to].command(&["CLUSTER", "INFO"]);
+            state.contains("cluster_state:fail")
+        });
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(500));
+                shard.iter().for_each(|node| node.resume());
+            });
+            cluster.end_move(slot, from, to);
+        });
+        assert_eq!(cluster.owner_of(&name), Some(to));
+        cluster.mend();
+        cluster.move_slot(slot, to, from);
+    });
 }

@@ -1,6 +1,5 @@
 //! The reentrant lock on a cluster, with each way in which Redisson publishes and listens there, and through a failover.
 
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use libtest_mimic::Trial;
@@ -9,7 +8,7 @@ use quorlock_testbed::cluster::Cluster;
 use quorlock_testbed::server::Server;
 use quorlock_testbed::trials::trial;
 use quorlock_testbed::wait::{BOUND, until};
-use tokio::sync::{Mutex, MutexGuard};
+use quorlock_tests::pool::{Borrowed, Pool};
 use tokio::time::timeout;
 
 use super::jvm::Jvm;
@@ -37,11 +36,10 @@ pub(crate) fn trials(version: &'static Version) -> Vec<Trial> {
     trials.collect()
 }
 
-/// The cluster of all versions, for one test at a time.
-async fn cluster() -> MutexGuard<'static, Cluster> {
-    static CLUSTER: OnceLock<Mutex<Cluster>> = OnceLock::new();
-    let cluster = CLUSTER.get_or_init(|| Mutex::new(Cluster::start()));
-    let cluster = cluster.lock().await;
+/// One of the clusters of all versions, for one test at a time.
+async fn cluster() -> Borrowed<Cluster> {
+    static POOL: Pool<Cluster, 2> = Pool::new(Cluster::start);
+    let cluster = POOL.borrow().await;
     tokio::task::block_in_place(|| cluster.mend());
     cluster
 }

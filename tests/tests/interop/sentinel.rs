@@ -1,14 +1,12 @@
 //! The reentrant lock on a Sentinel group that fails over while one side has it.
 
-use std::sync::OnceLock;
-
 use libtest_mimic::Trial;
 use quorlock::Locks;
 use quorlock_testbed::sentinels::{NAME, SentinelGroup};
 use quorlock_testbed::server::Server;
 use quorlock_testbed::trials::trial;
 use quorlock_testbed::wait::{BOUND, until, wait_until};
-use tokio::sync::{Mutex, MutexGuard};
+use quorlock_tests::pool::{Borrowed, Pool};
 use tokio::time::timeout;
 
 use super::jvm::Jvm;
@@ -29,11 +27,10 @@ pub(crate) fn trials(version: &'static Version) -> Vec<Trial> {
 }
 
 /// The group of all versions, for one test at a time.
-async fn group() -> MutexGuard<'static, SentinelGroup> {
-    static GROUP: OnceLock<Mutex<SentinelGroup>> = OnceLock::new();
-    let group = GROUP.get_or_init(|| Mutex::new(SentinelGroup::start()));
-    let group = group.lock().await;
-    group.mend();
+async fn group() -> Borrowed<SentinelGroup> {
+    static POOL: Pool<SentinelGroup, 1> = Pool::new(SentinelGroup::start);
+    let group = POOL.borrow().await;
+    tokio::task::block_in_place(|| group.mend());
     group
 }
 

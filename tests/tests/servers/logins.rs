@@ -61,7 +61,7 @@ async fn a_password_is_rotated_under_load_and_no_hold_is_lost() {
     });
     let load: Vec<_> = load.collect();
     for round in 1..=3 {
-        let before = bench.connections();
+        let before = bench.connection().await;
         bench.forget_logins();
         bench.acl(&[&format!(">secret-{round}")]);
         bench.write(&format!("secret-{round}"));
@@ -72,7 +72,7 @@ async fn a_password_is_rotated_under_load_and_no_hold_is_lost() {
         .await;
         bench.acl(&[&format!("<secret-{}", round - 1)]);
         assert_eq!(
-            bench.connections(),
+            bench.connection().await,
             before,
             "requests stay on their connection"
         );
@@ -100,14 +100,14 @@ async fn a_password_that_the_server_gets_later_ends_nothing() {
     let bench = Bench::start("old");
     let locks = bench.locks(bench.file()).await;
     let guard = locks.lock("a").acquire().await.unwrap();
-    let before = bench.connections();
+    let before = bench.connection().await;
     bench.write("new");
     until("it is refused, and tried again", || 2 <= bench.refusals()).await;
     until_renewed(&guard).await;
     bench.forget_logins();
     bench.acl(&[">new", "<old"]);
     until("it is accepted", || 1 <= bench.logins()).await;
-    assert_eq!(bench.connections(), before);
+    assert_eq!(bench.connection().await, before);
     assert!(is_claimed_by(&bench.server, "a", &guard));
     guard.release().await.unwrap();
 }
@@ -179,13 +179,13 @@ async fn credentials_that_change_reach_the_connections_that_live() {
     let address = bench.address().replace("jobs@", "");
     let locks = bench.settings(vault).connect(address).await.unwrap();
     let guard = locks.lock("a").acquire().await.unwrap();
-    let before = bench.connections();
+    let before = bench.connection().await;
     bench.forget_logins();
     bench.acl(&[">two"]);
     "two".clone_into(&mut password.lock().unwrap());
     changed.notify_waiters();
     until("it is logged in again", || bench.logins() == 1).await;
-    assert_eq!(bench.connections(), before);
+    assert_eq!(bench.connection().await, before);
     guard.release().await.unwrap();
 }
 
@@ -237,7 +237,7 @@ async fn a_server_that_has_forgotten_the_login_is_logged_in_to_again() {
         .await
         .unwrap();
     let guard = locks.lock("a").acquire().await.unwrap();
-    let before = bench.connections();
+    let before = bench.connection().await;
     forgetful.0.store(true, Ordering::SeqCst);
     let inspected = locks.inspect("a").await.unwrap();
     let nodes = inspected.nodes.iter();
@@ -246,7 +246,7 @@ async fn a_server_that_has_forgotten_the_login_is_logged_in_to_again() {
         .collect();
     assert_eq!(causes, [Cause::NoAuth]);
     until_extended(&guard).await;
-    assert_ne!(bench.connections(), before, "another connection");
+    assert_ne!(bench.connection().await, before, "another connection");
     guard.release().await.unwrap();
 }
 

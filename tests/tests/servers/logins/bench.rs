@@ -6,6 +6,7 @@ use std::time::Duration;
 use quorlock::redis::{Credentials, PasswordFile, RedisConfig};
 use quorlock::{Locks, LocksBuilder};
 use quorlock_testbed::server::Server;
+use quorlock_testbed::wait::until;
 use quorlock_tests::clients::settings;
 
 /// A server with a user whose password is in a file.
@@ -87,13 +88,20 @@ impl Bench {
             .command::<u32>(&["CLIENT", "KILL", "USER", "jobs"]);
     }
 
-    /// Returns the ids of the user's connections that carry requests.
-    pub(super) fn connections(&self) -> Vec<String> {
-        let list: String = self.server.command(&["CLIENT", "LIST", "TYPE", "normal"]);
-        let lines = list.lines().filter(|line| line.contains(" user=jobs "));
-        lines
-            .filter_map(|line| line.split(' ').next().map(String::from))
-            .collect()
+    /// Waits until one of the user's connections carries requests, and returns its id. The server takes a wake-up connection
+    /// for another one until it listens.
+    pub(super) async fn connection(&self) -> String {
+        let mut ids = Vec::new();
+        until("one connection carries requests", || {
+            let list: String = self.server.command(&["CLIENT", "LIST", "TYPE", "normal"]);
+            let lines = list.lines().filter(|line| line.contains(" user=jobs "));
+            ids = lines
+                .filter_map(|line| line.split(' ').next().map(String::from))
+                .collect();
+            ids.len() == 1
+        })
+        .await;
+        ids.remove(0)
     }
 }
 
