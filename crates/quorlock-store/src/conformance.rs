@@ -1,6 +1,7 @@
 //! The test of a store: everything that the locks rely on.
 
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,6 +66,7 @@ async fn write(
 ) -> Result<bool, Broken> {
     let draft = Draft {
         record: record.to_vec(),
+        number: RandomState::new().hash_one(record),
         has_news: true,
         useful_until: None,
     };

@@ -24,7 +24,7 @@ use self::session::{Dial, Links, dial};
 use crate::address::{self, AddressError};
 use crate::store::{
     Draft, Key, KeysCall, ReadCall, SetUpCall, Snapshot, Stamp, Store, Stored, SweepCall, Version,
-    Watcher, WriteCall, Written,
+    Watcher, WriteCall, Written, stored_number,
 };
 
 /// The longest text of a notification is 8,000 bytes.
@@ -60,7 +60,6 @@ CREATE TABLE IF NOT EXISTS quorlock (
   record bytea NOT NULL,
   useful_until bigint
 ) WITH (fillfactor = 50);
-CREATE SEQUENCE IF NOT EXISTS quorlock_version;
 ";
 
     /// Returns a store at an address such as `postgres://user:password@host/database`, without TLS. Nothing is sent.
@@ -162,19 +161,17 @@ impl Store for PostgresStore {
             let notice = draft.has_news.then(|| notice(&key, &draft.record));
             let bucket = quiet::bucket(&key);
             let (key, record) = (key.as_bytes(), &*draft.record);
-            let client = &session.client;
-            let row = match version {
-                None => {
-                    client
-                        .query_opt(&session.insert, &[&key, &record, &until, &notice, &bucket])
-                        .await
-                }
+            let number = stored_number(draft.number);
+            let mut named: Vec<&(dyn ToSql + Sync)> =
+                vec![&key, &record, &until, &notice, &bucket, &number];
+            let statement = match &version {
+                None => &session.insert,
                 Some(version) => {
-                    let named: [&(dyn ToSql + Sync); 6] =
-                        [&key, &record, &until, &notice, &bucket, &version];
-                    client.query_opt(&session.update, &named).await
+                    named.push(version);
+                    &session.update
                 }
             };
+            let row = session.client.query_opt(statement, &named).await;
             let row = match row {
                 Ok(Some(row)) => row,
                 Ok(None) => return Ok(Written::Conflict),

@@ -209,7 +209,8 @@ impl Service {
 
     /// Writes what the requests have made of the record.
     async fn write(&self, key: &Key, view: &View, applied: &Applied, batch: &[Asked]) -> Attempt {
-        let record = applied.record.encode(self.runtime.random());
+        let number = self.runtime.random();
+        let record = applied.record.encode(number);
         let useful_until = view.clock.of_store().and_then(|now| {
             let until = applied.record.useful_until()?;
             Some(until.max(now.plus(LEAST_KEPT)))
@@ -221,6 +222,7 @@ impl Service {
             applied,
             draft: Draft {
                 record: record.into_bytes(),
+                number,
                 has_news: view.record.published() != applied.record.published(),
                 useful_until,
             },

@@ -19,7 +19,7 @@ use rusqlite::{
 use crate::address::{self, AddressError};
 use crate::store::{
     Draft, Key, KeysCall, ReadCall, SetUpCall, Snapshot, Stamp, Store, Stored, SweepCall, Version,
-    WriteCall, Written,
+    WriteCall, Written, stored_number,
 };
 use crate::sync::Mutex;
 
@@ -58,12 +58,11 @@ CREATE TABLE IF NOT EXISTS quorlock (
   record BLOB NOT NULL,
   useful_until INTEGER
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS quorlock_numbers (
-  process INTEGER NOT NULL,
-  version INTEGER NOT NULL
+CREATE TABLE IF NOT EXISTS quorlock_process (
+  number INTEGER NOT NULL
 );
-INSERT INTO quorlock_numbers
-  SELECT random() & 4503599627370495, 0 WHERE NOT EXISTS (SELECT 1 FROM quorlock_numbers);
+INSERT INTO quorlock_process
+  SELECT random() & 4503599627370495 WHERE NOT EXISTS (SELECT 1 FROM quorlock_process);
 ";
 
     /// Opens a file that has the tables.
@@ -223,10 +222,7 @@ impl Store for SqliteStore {
         let (key, version) = (key.clone(), version.cloned());
         self.run(move |connection| {
             let change = begin(connection)?;
-            // A number that grows with each write of the store: no version comes back, also if a record is deleted.
-            change.execute("UPDATE quorlock_numbers SET version = version + 1", [])?;
-            let next = "SELECT version FROM quorlock_numbers";
-            let next: i64 = change.query_row(next, [], |row| row.get(0))?;
+            let next = stored_number(draft.number);
             let until = draft.useful_until.map(|until| until.0);
             let until = until.map(|until| i64::try_from(until).unwrap_or(i64::MAX));
             let changed = match version {
@@ -291,7 +287,7 @@ fn begin(connection: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
 }
 
 fn stamp(connection: &Connection) -> rusqlite::Result<Stamp> {
-    let sql = format!("SELECT {NOW}, process FROM quorlock_numbers");
+    let sql = format!("SELECT {NOW}, number FROM quorlock_process");
     connection.prepare(&sql)?.query_row([], |row| {
         Ok(Stamp {
             now: Some(WallMillis(number(row, 0)?)),

@@ -196,6 +196,10 @@ impl From<u64> for Version {
 pub struct Draft {
     /// The record. It is ASCII text, see the page "Records in a store".
     pub record: Vec<u8>,
+    /// The number of this write, which its writer has drawn at random. A store that gives its records no versions takes it as
+    /// the version. A counter in the store would go back where a replica without the last writes takes over, or an old copy
+    /// is restored: B would remember a free record by the version that A's claim has then, and overwrite the claim.
+    pub number: u64,
     /// Whether the record has messages that the one before had not. A store with a clock may leave other changes unreported:
     /// no client waits for them.
     pub has_news: bool,
@@ -246,6 +250,12 @@ pub enum Written {
     },
     /// The key has another version, so nothing was stored.
     Conflict,
+}
+
+/// Returns the number of a write as databases store it, which have no unsigned numbers.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub(crate) fn stored_number(number: u64) -> i64 {
+    (number >> 1).cast_signed()
 }
 
 /// Reads a record, and the number of its write.

@@ -10,11 +10,22 @@
 mod support;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use quorlock::{ConnectError, Locks, NodeProblem};
 use quorlock_store::{
-    Cause, CheckIn, CheckInError, Draft, Key, SqliteStore, Store, WallMillis, conformance,
+    Cause, CheckIn, CheckInError, Draft, Key, SqliteStore, Store, StoreTransport, WallMillis,
+    conformance,
 };
+
+fn draft() -> Draft {
+    Draft {
+        record: b"x".to_vec(),
+        number: 2,
+        has_news: false,
+        useful_until: None,
+    }
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_keeps_the_rules_of_a_store() {
@@ -38,24 +49,48 @@ async fn clients_of_one_file_exclude_each_other() {
 async fn a_record_is_swept_when_its_time_is_over_and_its_version_does_not_come_back() {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::create(folder.path().join("locks")).unwrap();
-    let draft = |until| Draft {
-        record: b"x".to_vec(),
-        has_news: false,
+    let draft = |number, until| Draft {
+        number,
         useful_until: until,
+        ..draft()
     };
     let keys = ["over", "later", "never"].map(Key::new);
     let untils = [Some(WallMillis(1)), Some(WallMillis(1 << 60)), None];
     for (key, until) in keys.iter().zip(untils) {
-        store.write_if(key, None, draft(until)).await.unwrap();
+        store.write_if(key, None, draft(4, until)).await.unwrap();
     }
     let before = store.read(&keys[0]).await.unwrap().stored.unwrap().version;
     assert_eq!(store.sweep().await, Ok(1));
     assert_eq!(store.read(&keys[0]).await.unwrap().stored, None);
     assert!(store.read(&keys[1]).await.unwrap().stored.is_some());
     assert!(store.read(&keys[2]).await.unwrap().stored.is_some());
-    store.write_if(&keys[0], None, draft(None)).await.unwrap();
+    store
+        .write_if(&keys[0], None, draft(8, None))
+        .await
+        .unwrap();
     let after = store.read(&keys[0]).await.unwrap().stored.unwrap().version;
     assert_ne!(before, after);
+}
+
+/// The file goes back to an earlier state. Then one client writes to it as often as the other had done, which remembers the
+/// record as free.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_in_a_restored_file_is_not_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let [path, copy] = ["locks", "copy"].map(|name| folder.path().join(name));
+    let client = || Locks::on_node(StoreTransport::new(SqliteStore::create(&path).unwrap()));
+    let ours = client().unwrap();
+    std::fs::copy(&path, &copy).unwrap();
+    let guard = ours.lock("a").acquire().await.unwrap();
+    guard.release().await.unwrap();
+    std::fs::rename(&copy, &path).unwrap();
+    // SQLite notices that the file was replaced. From then on, the client uses the new one.
+    ours.lock("b").try_acquire().await.unwrap_err();
+    let theirs = client().unwrap();
+    let guard = theirs.lock("a").acquire().await.unwrap();
+    guard.extend(Duration::from_secs(60)).await.unwrap();
+    assert!(ours.lock("a").try_acquire().await.unwrap().is_none());
+    guard.release().await.unwrap();
 }
 
 #[tokio::test]
@@ -105,7 +140,7 @@ async fn what_is_wrong_with_a_file_is_said() {
     assert_eq!(cause, Cause::Unsupported);
     assert!(said.contains("`quorlock init ADDRESS`"), "{said}");
     let strange = rusqlite::Connection::open(path("strange")).unwrap();
-    let table = "CREATE TABLE quorlock (key, record, more); CREATE TABLE quorlock_numbers (a)";
+    let table = "CREATE TABLE quorlock (key, record, more); CREATE TABLE quorlock_process (a)";
     strange.execute_batch(table).unwrap();
     let (cause, said) = refused(&path("strange")).await;
     assert_eq!(cause, Cause::Unsupported);
@@ -118,11 +153,9 @@ async fn a_record_that_is_none_is_said() {
     let path = folder.path().join("locks");
     let store = SqliteStore::create(&path).unwrap();
     let put = async |key: &str, record: &[u8]| {
-        let record = record.to_vec();
         let draft = Draft {
-            record,
-            has_news: false,
-            useful_until: None,
+            record: record.to_vec(),
+            ..draft()
         };
         store.write_if(&Key::new(key), None, draft).await.unwrap();
     };
@@ -149,15 +182,10 @@ async fn a_file_that_was_replaced_is_opened_again() {
     let store = SqliteStore::create(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
     let new = SqliteStore::create(&path).unwrap();
-    let draft = Draft {
-        record: b"x".to_vec(),
-        has_news: false,
-        useful_until: None,
-    };
     let key = Key::new("a");
-    let error = store.write_if(&key, None, draft.clone()).await.unwrap_err();
+    let error = store.write_if(&key, None, draft()).await.unwrap_err();
     assert_eq!(error.cause, Cause::ReadOnly, "{error}");
-    store.write_if(&key, None, draft).await.unwrap();
+    store.write_if(&key, None, draft()).await.unwrap();
     assert!(new.read(&key).await.unwrap().stored.is_some());
 }
 

@@ -107,8 +107,10 @@ impl StoreArm {
         change(&mut record);
         let stored = at_once(self.store.read(&key)).expect("it is in memory");
         let version = stored.stored.map(|stored| stored.version);
+        let number = self.clock.random();
         let draft = Draft {
-            record: record.encode(self.clock.random()).into_bytes(),
+            record: record.encode(number).into_bytes(),
+            number,
             has_news: true,
             useful_until: None,
         };

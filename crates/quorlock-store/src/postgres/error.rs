@@ -106,7 +106,7 @@ fn of_server(error: &DbError) -> (Cause, Option<&'static str>) {
         return (Cause::ReadOnly, Some(READ_ONLY));
     }
     if is(&[&SqlState::INSUFFICIENT_PRIVILEGE]) {
-        let advice = "the user needs SELECT, INSERT, UPDATE and DELETE on the table quorlock, and USAGE on the sequence quorlock_version; to make them, CREATE on the schema";
+        let advice = "the user needs SELECT, INSERT, UPDATE and DELETE on the table quorlock; to make it, CREATE on the schema";
         return (Cause::NoPermission, Some(advice));
     }
     if is(&[&SqlState::INVALID_CATALOG_NAME]) {

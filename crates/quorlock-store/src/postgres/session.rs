@@ -52,14 +52,14 @@ const TOLD: &str = ", CASE WHEN $4::text IS NULL THEN NULL \
 
 const INSERT: &str = concat!(
     "WITH written AS (INSERT INTO quorlock (key, version, record, useful_until) \
-     VALUES ($1, nextval('quorlock_version'), $2, $3) ON CONFLICT (key) DO NOTHING RETURNING version) \
+     VALUES ($1, $6, $2, $3) ON CONFLICT (key) DO NOTHING RETURNING version) \
      SELECT version, ",
     stamp!()
 );
 
 const UPDATE: &str = concat!(
-    "WITH written AS (UPDATE quorlock SET version = nextval('quorlock_version'), record = $2, useful_until = $3 \
-     WHERE key = $1 AND version = $6 RETURNING version) SELECT version, ",
+    "WITH written AS (UPDATE quorlock SET version = $6, record = $2, useful_until = $3 \
+     WHERE key = $1 AND version = $7 RETURNING version) SELECT version, ",
     stamp!()
 );
 

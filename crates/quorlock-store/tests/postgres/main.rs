@@ -188,15 +188,16 @@ async fn a_replica_takes_no_writes_and_is_another_process_once_promoted(server: 
 
 async fn records_are_swept_and_no_version_comes_back(server: Postgres) {
     let store = store(&server).await;
-    let draft = |until| Draft {
+    let draft = |number, until| Draft {
         record: b"x".to_vec(),
+        number,
         has_news: false,
         useful_until: until,
     };
     let keys = ["over", "later", "never"].map(Key::new);
     let untils = [Some(WallMillis(1)), Some(WallMillis(1 << 60)), None];
     for (key, until) in keys.iter().zip(untils) {
-        store.write_if(key, None, draft(until)).await.unwrap();
+        store.write_if(key, None, draft(4, until)).await.unwrap();
     }
     let version = async || {
         store
@@ -210,7 +211,10 @@ async fn records_are_swept_and_no_version_comes_back(server: Postgres) {
     assert_eq!(store.sweep().await, Ok(1));
     assert_eq!(version().await, None);
     assert!(store.read(&keys[1]).await.unwrap().stored.is_some());
-    store.write_if(&keys[0], None, draft(None)).await.unwrap();
+    store
+        .write_if(&keys[0], None, draft(8, None))
+        .await
+        .unwrap();
     assert_ne!(before, version().await);
 }
 

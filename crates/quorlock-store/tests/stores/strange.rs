@@ -16,6 +16,7 @@ async fn a_record_of_a_stranger_or_a_newer_client_is_an_error_that_says_what_to_
         let key = Key::new(name);
         let draft = Draft {
             record: record.to_vec(),
+            number: 1,
             has_news: true,
             useful_until: None,
         };
