@@ -7,10 +7,10 @@ use crate::message::ReleaseReply;
 use crate::round::Answer;
 use crate::time::Time;
 
-/// How many releases are sent for one orphan if they keep failing. After that the claim ends with its TTL.
+/// How many releases are sent for one orphan if none settles it. After that the claim ends with its TTL.
 const TRIES: u8 = 5;
 
-/// The pause after a failed release, multiplied by the number of failures.
+/// The pause after a release that settles nothing, multiplied by their number.
 const RETRY: Duration = Duration::from_millis(200);
 
 /// A possible claim that no hold will renew, until it is certainly gone.
@@ -19,11 +19,17 @@ const RETRY: Duration = Duration::from_millis(200);
 /// after the acquire. The release may still overtake the acquire and find nothing. If the acquire is then answered
 /// and the claim may exist, another release follows.
 ///
+/// An acquire whose connection ended is never answered, and the network or the node may still have it when a release
+/// arrives on the next connection. Releases that find nothing are then sent again like those that fail.
+///
 /// A release that ends something shows that the acquire was executed before it, unless the owner had asked the node
 /// before: a waiter of a fair lock repeats its acquire, and the release may end the place that an earlier one was given.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Orphan {
+    /// The last acquire of the owner.
     acquire: ReplyStatus,
+    /// Whether an earlier acquire may have given the owner a place in the queue of the node.
+    has_place: bool,
     release: ReleaseStatus,
     tries: u8,
     gone: Time,
@@ -31,10 +37,9 @@ pub struct Orphan {
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum ReplyStatus {
-    /// The only acquire of the owner has not been answered.
     Pending,
-    /// The owner has asked before, and its last acquire has not been answered.
-    PendingAgain,
+    /// It will not be answered. The node may still execute it.
+    Lost,
     Answered,
 }
 
@@ -51,12 +56,13 @@ enum ReleaseStatus {
 }
 
 impl Orphan {
-    /// Returns an orphan whose acquire is no longer under way. The claim has expired by itself at `gone`: after its lease,
-    /// the clock margin and the drift.
+    /// Returns an orphan whose acquire was answered. The claim has expired by itself at `gone`: after its lease, the clock
+    /// margin and the drift.
     #[must_use]
     pub fn new(now: Time, gone: Time) -> Self {
         Orphan {
             acquire: ReplyStatus::Answered,
+            has_place: false,
             release: ReleaseStatus::Due(now),
             tries: 0,
             gone,
@@ -72,14 +78,20 @@ impl Orphan {
         }
     }
 
-    /// Returns an orphan whose last acquire has not been answered, and whose owner may have a place in the queue of the
-    /// node from an earlier one.
+    /// Returns an orphan whose acquire ended without an answer that rules out a claim.
     #[must_use]
-    pub fn unanswered_again(now: Time, gone: Time) -> Self {
+    pub fn lost(now: Time, gone: Time) -> Self {
         Orphan {
-            acquire: ReplyStatus::PendingAgain,
+            acquire: ReplyStatus::Lost,
             ..Orphan::new(now, gone)
         }
+    }
+
+    /// Makes this the orphan of an owner that may have a place in the queue of the node from an earlier acquire.
+    #[must_use]
+    pub fn with_place(mut self) -> Self {
+        self.has_place = true;
+        self
     }
 
     /// Returns whether a release is due now.
@@ -100,12 +112,16 @@ impl Orphan {
 
     /// Handles the answer to the acquire.
     pub fn handle_acquire(&mut self, now: Time, answer: Answer) {
-        let before = std::mem::replace(&mut self.acquire, ReplyStatus::Answered);
+        let before = self.acquire;
+        self.acquire = match answer {
+            Answer::Failed(Execution::Indeterminate) => ReplyStatus::Lost,
+            _ => ReplyStatus::Answered,
+        };
         let has_overtaken = self.release == ReleaseStatus::Overtook;
         self.release = match answer {
             // The place that an earlier acquire was given is still to be released.
             Answer::Refused(_) | Answer::OtherMode(_) | Answer::Failed(Execution::Definite)
-                if before == ReplyStatus::PendingAgain && !has_overtaken =>
+                if before == ReplyStatus::Pending && self.has_place && !has_overtaken =>
             {
                 self.release
             }
@@ -135,24 +151,33 @@ impl Orphan {
         // arrives afterwards gives A another place, in front of B.
         let has_overtaken = match before {
             ReplyStatus::Answered => false,
-            ReplyStatus::Pending => reply == ReleaseReply::NotYours,
-            ReplyStatus::PendingAgain => true,
+            // The release may have ended the place alone.
+            ReplyStatus::Pending | ReplyStatus::Lost => {
+                self.has_place || reply == ReleaseReply::NotYours
+            }
         };
         self.release = match self.acquire {
             _ if !has_overtaken => ReleaseStatus::Done,
             ReplyStatus::Answered => ReleaseStatus::Due(now),
-            ReplyStatus::Pending | ReplyStatus::PendingAgain => ReleaseStatus::Overtook,
+            ReplyStatus::Pending => ReleaseStatus::Overtook,
+            // A's connection is reset while its acquire is under way. A's release, on the next connection, finds
+            // nothing, and after it the node executes the acquire.
+            ReplyStatus::Lost => self.later(now),
         };
     }
 
     /// Handles a release without a reply. Silence is not refusal: the claim may still exist.
     pub fn handle_failed(&mut self, now: Time) {
         if let ReleaseStatus::Sent(_) = self.release {
-            self.release = if self.tries < TRIES {
-                ReleaseStatus::Due(now + RETRY * u32::from(self.tries))
-            } else {
-                ReleaseStatus::Done
-            };
+            self.release = self.later(now);
+        }
+    }
+
+    fn later(&self, now: Time) -> ReleaseStatus {
+        if self.tries < TRIES {
+            ReleaseStatus::Due(now + RETRY * u32::from(self.tries))
+        } else {
+            ReleaseStatus::Done
         }
     }
 
@@ -232,7 +257,7 @@ mod tests {
         for [acquired, released, heard_acquire, heard_release] in
             [[0, 1, 2, 3], [0, 1, 3, 2], [1, 0, 2, 3], [1, 0, 3, 2]]
         {
-            let mut orphan = Orphan::unanswered_again(ms(0), GONE);
+            let mut orphan = Orphan::unanswered(ms(0), GONE).with_place();
             let mut has_place = true;
             assert!(orphan.next_release(ms(0)));
             for step in 0..4 {
@@ -255,20 +280,20 @@ mod tests {
     #[test]
     fn a_repeated_acquire_that_is_not_executed_leaves_its_place_to_release() {
         let definite = Answer::Failed(Execution::Definite);
-        let mut orphan = Orphan::unanswered_again(ms(0), GONE);
+        let mut orphan = Orphan::unanswered(ms(0), GONE).with_place();
         orphan.handle_acquire(ms(1), definite);
         assert!(orphan.next_release(ms(1)));
         orphan.handle_release(ms(2), ReleaseReply::Left);
         assert!(orphan.is_done(ms(2)));
 
         // The acquire and its release are lost with their connection.
-        let mut orphan = Orphan::unanswered_again(ms(0), GONE);
+        let mut orphan = Orphan::unanswered(ms(0), GONE).with_place();
         assert!(orphan.next_release(ms(0)));
         orphan.handle_acquire(ms(1), definite);
         orphan.handle_failed(ms(1));
         assert!(!orphan.is_done(ms(1)) && orphan.next_release(ms(300)));
 
-        let mut orphan = Orphan::unanswered_again(ms(0), GONE);
+        let mut orphan = Orphan::unanswered(ms(0), GONE).with_place();
         assert!(orphan.next_release(ms(0)));
         orphan.handle_release(ms(1), ReleaseReply::Left);
         orphan.handle_acquire(ms(2), definite);
@@ -280,6 +305,40 @@ mod tests {
         let mut orphan = Orphan::unanswered(ms(0), GONE);
         orphan.handle_acquire(ms(1), Answer::Refused(Ttl::Millis(5)));
         assert!(!orphan.next_release(ms(1)) && orphan.is_done(ms(1)));
+    }
+
+    /// A's connection ends while its acquire is under way. The node executes the acquire after some releases.
+    #[test]
+    fn a_lost_acquire_is_released_although_the_node_executes_it_after_a_release() {
+        let mut ended_meanwhile = Orphan::unanswered(ms(0), GONE);
+        ended_meanwhile.handle_acquire(ms(0), Answer::Failed(Execution::Indeterminate));
+        for orphan in [Orphan::lost(ms(0), GONE), ended_meanwhile] {
+            for overtaking in 0..TRIES {
+                let mut orphan = orphan.clone();
+                let mut now = ms(0);
+                for _ in 0..overtaking {
+                    assert!(orphan.next_release(now));
+                    orphan.handle_release(now, ReleaseReply::NotYours);
+                    assert!(!orphan.next_release(now) && !orphan.is_done(now));
+                    now = orphan.poll_timeout();
+                }
+                assert!(orphan.next_release(now));
+                orphan.handle_release(now, ReleaseReply::FREED);
+                assert!(orphan.is_done(now));
+            }
+        }
+    }
+
+    #[test]
+    fn an_acquire_that_is_never_executed_is_looked_for_a_few_times() {
+        let mut orphan = Orphan::lost(ms(0), GONE);
+        let mut now = ms(0);
+        for _ in 0..TRIES {
+            assert!(!orphan.is_done(now) && orphan.next_release(now));
+            orphan.handle_release(now, ReleaseReply::NotYours);
+            now = orphan.poll_timeout().min(GONE);
+        }
+        assert!(orphan.is_done(ms(2_000)));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::error::{AcquireError, Holder};
 use crate::runtime::Timer;
 use crate::shared::client::Client;
 use crate::shared::hold::Hold;
-use crate::shared::keeper::CleanUp;
+use crate::shared::keeper::{CleanUp, LastAcquire};
 use crate::shared::wake_ups::WakeUps;
 use crate::telemetry;
 
@@ -316,7 +316,8 @@ impl Attempt {
         } else if let Some(owner) = self.owner.filter(|_| self.has_place) {
             let kept = self.wanted.kept(Mode::Fair, &self.client);
             let orphans = self.wanted.layout.fair();
-            let orphans = orphans.map(|(_, place)| CleanUp::new(place, owner, now, kept, None));
+            let orphans = orphans
+                .map(|(_, place)| CleanUp::new(place, owner, now, kept, LastAcquire::Answered));
             self.client.keeper.leave(now, orphans.collect());
         }
         self.has_place = false;
@@ -351,14 +352,18 @@ impl Attempt {
             running.round.may_hold(*m) || had_place && place.mode == Mode::Fair
         });
         let orphans = orphans.map(|(member, place)| {
-            let call = running.calls.take(|(asked, _)| *asked == member);
+            let acquire = match running.calls.take(|(asked, _)| *asked == member) {
+                Some(call) => LastAcquire::Unanswered(call),
+                None if running.round.is_mute(member) => LastAcquire::Lost,
+                None => LastAcquire::Answered,
+            };
             let clean_up = if had_place && place.mode == Mode::Fair {
                 CleanUp::of_waiter
             } else {
                 CleanUp::new
             };
             let kept = self.wanted.kept(place.mode, &self.client);
-            let mut orphan = clean_up(place, running.owner, now, kept, call);
+            let mut orphan = clean_up(place, running.owner, now, kept, acquire);
             if send == Send::Now {
                 orphan.send_release(now, &*self.client.runtime);
             }

@@ -126,6 +126,10 @@ impl Releasing {
                 }
             }
             if *count == 0 {
+                if *reply == ReleaseReply::NotYours && hold.is_unanswered_on(member) {
+                    let orphan = CleanUp::of(hold, member, at, None);
+                    client.keeper.leave(at, vec![orphan.with_reply(at, *reply)]);
+                }
                 hold.gone_from(member);
             } else if *reply == ReleaseReply::NotYours {
                 hold.not_yours(at, member);
@@ -180,8 +184,9 @@ impl Releasing {
         }
         let now = self.client.now();
         let orphan = |member| {
+            let orphan = CleanUp::of(&self.hold, member, now, None);
             self.hold.gone_from(member);
-            CleanUp::of(&self.hold, member, now, None)
+            orphan
         };
         let failed = failed.into_iter().map(orphan);
         let clock = &*self.client.runtime;

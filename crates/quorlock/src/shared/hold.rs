@@ -372,6 +372,11 @@ impl Hold {
         self.state.lock().claims.may_stand_on(member)
     }
 
+    /// Whether the member did not answer an acquire that has ended.
+    pub(crate) fn is_unanswered_on(&self, member: MemberId) -> bool {
+        self.state.lock().claims.is_unanswered_on(member)
+    }
+
     /// Whether a member did not answer an acquire that has ended.
     pub(crate) fn has_unanswered(&self) -> bool {
         self.state.lock().claims.has_unanswered()

@@ -21,7 +21,7 @@ use std::time::Duration;
 use quorlock_core::renewal::Status;
 use quorlock_core::time::Time;
 
-pub(crate) use self::clean_up::CleanUp;
+pub(crate) use self::clean_up::{CleanUp, LastAcquire};
 use self::inner::Inner;
 use self::phase::{CurrentPhase, GiveBack, Phase};
 use crate::mutex::Mutex;

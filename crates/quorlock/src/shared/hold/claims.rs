@@ -37,6 +37,11 @@ impl Claims {
             .is_some_and(|state| *state != ClaimState::Absent)
     }
 
+    /// Whether the member did not answer an acquire that has ended.
+    pub(super) fn is_unanswered_on(&self, member: MemberId) -> bool {
+        member.get(&self.0) == Some(&ClaimState::Unanswered)
+    }
+
     /// Whether a member did not answer an acquire that has ended.
     pub(super) fn has_unanswered(&self) -> bool {
         self.0.contains(&ClaimState::Unanswered)

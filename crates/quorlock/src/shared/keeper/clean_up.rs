@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::task::Poll;
 use std::time::Duration;
 
-use quorlock_core::message::{Mode, Release, Reply, Request};
+use quorlock_core::message::{Mode, Release, ReleaseReply, Reply, Request};
 use quorlock_core::name::Name;
 use quorlock_core::orphan::Orphan;
 use quorlock_core::owner::OwnerId;
@@ -21,6 +21,14 @@ use crate::shared::layout::{Node, Place};
 use crate::shared::trust::answer;
 use crate::shared::under::Readers;
 use crate::telemetry;
+
+/// The last acquire of an owner that has given up.
+pub(crate) enum LastAcquire {
+    Answered,
+    /// It ended without an answer that rules out a claim.
+    Lost,
+    Unanswered(Call),
+}
 
 /// A claim that may exist on a node for an owner that has given up.
 pub(crate) struct CleanUp {
@@ -39,18 +47,18 @@ pub(crate) struct CleanUp {
 
 impl CleanUp {
     /// Creates the clean-up of what an owner may have left behind on a member, which the node keeps for this long.
-    /// `acquire` is its request, if that has not been answered.
     pub(crate) fn new(
         place: &Place,
         owner: OwnerId,
         now: Time,
         kept: Duration,
-        acquire: Option<Call>,
+        acquire: LastAcquire,
     ) -> Self {
         let gone = place.node.gone(now, kept);
-        let machine = match acquire {
-            Some(_) => Orphan::unanswered(now, gone),
-            None => Orphan::new(now, gone),
+        let (machine, acquire) = match acquire {
+            LastAcquire::Answered => (Orphan::new(now, gone), None),
+            LastAcquire::Lost => (Orphan::lost(now, gone), None),
+            LastAcquire::Unanswered(call) => (Orphan::unanswered(now, gone), Some(call)),
         };
         CleanUp {
             machine,
@@ -65,25 +73,28 @@ impl CleanUp {
         }
     }
 
-    /// Creates the clean-up of a waiter that has a place in the queue of a fair lock on a member. `acquire` is its last
-    /// request, if that has not been answered.
+    /// Creates the clean-up of a waiter that has a place in the queue of a fair lock on a member.
     pub(crate) fn of_waiter(
         place: &Place,
         owner: OwnerId,
         now: Time,
         kept: Duration,
-        acquire: Option<Call>,
+        acquire: LastAcquire,
     ) -> Self {
         let mut orphan = CleanUp::new(place, owner, now, kept, acquire);
-        if orphan.acquire.is_some() {
-            orphan.machine = Orphan::unanswered_again(now, place.node.gone(now, kept));
-        }
+        orphan.machine = orphan.machine.with_place();
         orphan
     }
 
-    /// Creates the clean-up of an ended hold's claim on a member.
+    /// Creates the clean-up of an ended hold's claim on a member. The hold may have an acquire there that has not been
+    /// answered.
     pub(crate) fn of(hold: &Hold, member: MemberId, now: Time, acquire: Option<Call>) -> Self {
         let place = hold.layout.place(member);
+        let acquire = match acquire {
+            Some(call) => LastAcquire::Unanswered(call),
+            None if hold.is_unanswered_on(member) => LastAcquire::Lost,
+            None => LastAcquire::Answered,
+        };
         let mut orphan = CleanUp::new(place, hold.owner, now, hold.lease().length(), acquire);
         if place.mode == Mode::Write {
             orphan.readers = Some(hold.readers().clone());
@@ -108,6 +119,13 @@ impl CleanUp {
         self.machine.next_release(now);
         self.release = Some(call);
         self.hear(clock);
+        self
+    }
+
+    /// Adds the reply to a release that was already sent.
+    pub(crate) fn with_reply(mut self, now: Time, reply: ReleaseReply) -> Self {
+        self.machine.next_release(now);
+        self.machine.handle_release(now, reply);
         self
     }
 

@@ -151,8 +151,9 @@ impl KeeperTask {
     }
 
     fn orphan(&mut self, hold: &Hold, member: MemberId, now: Time) {
+        let orphan = CleanUp::of(hold, member, now, None);
         hold.gone_from(member);
-        self.adopt(CleanUp::of(hold, member, now, None), now);
+        self.adopt(orphan, now);
     }
 
     fn adopt(&mut self, mut orphan: CleanUp, now: Time) {

@@ -63,6 +63,46 @@ async fn story_01_an_acquisition_asked_again_after_a_lost_reply_leaves_nothing()
     assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
 }
 
+/// The connection ends while an acquire is under way. The node executes it after the release that follows on the next
+/// connection, and no client knows of the claim: the name must not stay locked for a lease.
+#[tokio::test(start_paused = true)]
+async fn an_acquire_that_outlives_its_call_leaves_nothing() {
+    let node = EmbeddedNode::new();
+    let way = Unreliable::to(&node);
+    way.decide(|request| match request {
+        Request::Acquire(_) => Fate::ArrivesLate(millis(2_200)),
+        _ => Fate::Arrives,
+    });
+    let locks = Locks::on_node(way.transport()).unwrap();
+    let lock = locks.lock("a").lease(secs(30));
+    lock.try_acquire().await.unwrap_err();
+    settle().await;
+    assert_empty(std::slice::from_ref(&node));
+    tokio::time::sleep(secs(3)).await;
+    assert_empty(&[node]);
+}
+
+/// The same with one of three nodes, and a hold that is released before that node executes the acquire.
+#[tokio::test(start_paused = true)]
+async fn an_acquire_that_outlives_its_hold_leaves_nothing() {
+    let nodes = nodes(3);
+    let ways: Vec<_> = nodes.iter().map(Unreliable::to).collect();
+    ways[2].decide(|request| match request {
+        Request::Acquire(_) => Fate::ArrivesLate(millis(2_200)),
+        _ => Fate::Arrives,
+    });
+    let locks = Locks::builder().trust_fresh_nodes();
+    let locks = locks.on_nodes(ways.iter().map(Unreliable::transport));
+    let lock = locks.unwrap().lock("a").lease(secs(30));
+    let guard = lock.acquire().await.unwrap();
+    tokio::time::sleep(millis(2_010)).await;
+    guard.release().await.unwrap();
+    settle().await;
+    assert_empty(&nodes);
+    tokio::time::sleep(secs(3)).await;
+    assert_empty(&nodes);
+}
+
 /// Every failed round of a blocking lock multiplied its lease by a thousand: ten seconds became days. Here the lease
 /// is a value that no round changes.
 #[tokio::test(start_paused = true)]
