@@ -33,15 +33,13 @@ impl Plan {
 
     /// Returns how long a waiter of a fair lock keeps its place without renewing it.
     fn place(&self) -> SimTime {
-        let workload = &self.workload;
-        match workload.kind {
-            WorkloadKind::Fair | WorkloadKind::Together => {
-                // A node keeps a place for a lease or four polls, whichever is longer.
-                let seldom = SimTime::nanos(workload.poll_cap.as_nanos().saturating_mul(4));
-                workload.lease.max(seldom)
-            }
-            _ => SimTime::ZERO,
+        if !self.has_fair_locks() {
+            return SimTime::ZERO;
         }
+        // A node keeps a place for a lease or four polls, whichever is longer.
+        let workload = &self.workload;
+        let seldom = SimTime::nanos(workload.poll_cap.as_nanos().saturating_mul(4));
+        workload.lease.max(seldom)
     }
 
     /// Returns how long a client may stay in a section while its calls take no longer than usual.

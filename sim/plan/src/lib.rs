@@ -275,7 +275,15 @@ impl Plan {
         }
     }
 
-    /// Returns how much longer than its lease a node keeps a claim.
+    /// Returns whether some of the locks are fair.
+    pub(crate) fn has_fair_locks(&self) -> bool {
+        matches!(
+            self.workload.kind,
+            WorkloadKind::Fair | WorkloadKind::Together
+        )
+    }
+
+    /// Returns how much longer than its lease a node keeps a claim. A fair lock has no margin.
     pub fn clock_margin(&self) -> SimTime {
         match self.has_remedies() {
             true => self.remedies.margin.unwrap_or(self.longest_lease()),

@@ -297,8 +297,11 @@ impl FaultGenerator<'_> {
     }
 
     fn node_step(&mut self) -> ClockStep {
-        // Four steps on one node within one lease must stay within the margin together.
-        let margin = self.plan.clock_margin().as_nanos() / 4_000_000;
+        // Four steps on one node within one lease must stay within the margin together. Fair locks have no margin.
+        let margin = match self.plan.has_fair_locks() {
+            true => 0,
+            false => self.plan.clock_margin().as_nanos() / 4_000_000,
+        };
         let max = match self.inside {
             true => i64::try_from(margin).unwrap_or(i64::MAX).saturating_sub(1),
             false => 1_000,
@@ -330,5 +333,39 @@ impl FaultGenerator<'_> {
             _ => self.some(self.sentinels()),
         };
         (clients, sentinels)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generator::PlanGenerator;
+    use crate::{LockKind, WorkloadKind};
+
+    /// Fair locks have no margin, so a clock that goes forward would end a claim early.
+    #[test]
+    fn no_clock_goes_forward_under_a_fair_lock() {
+        let mut steps = 0;
+        for workload in [WorkloadKind::Fair, WorkloadKind::Together] {
+            let generator = PlanGenerator {
+                lock: LockKind::Multi,
+                workload: Some(workload),
+                ..PlanGenerator::default()
+            };
+            for plan in (0..5_000).map(|seed| generator.plan(seed)) {
+                let later = |fault: &&Fault| fault.when != Trigger::At(SimTime::ZERO);
+                for fault in plan.faults.iter().filter(later) {
+                    if let FaultKind::Node {
+                        fault: NodeFault::Step { by },
+                        ..
+                    } = &fault.what
+                    {
+                        assert!(by.as_nanos() <= 0, "{fault:?} of seed {}", plan.seed);
+                        steps += 1;
+                    }
+                }
+            }
+        }
+        assert!(100 < steps, "{steps}");
     }
 }
