@@ -5,7 +5,7 @@
 use quorlock_sim_plan::fault::{AfterMessage, Fault, Field, Repeats, Trigger, ValueMut};
 use quorlock_sim_plan::time::{ClockStep, SimTime};
 use quorlock_sim_plan::{
-    Cluster, MinReplicas, Network, Nodes, Outage, Plan, Remedies, Sentinels, Wait, Workload,
+    Cluster, MinReplicas, Network, Nodes, Outage, Plan, Sentinels, Wait, Workload,
 };
 
 /// A mutable reference to an amount in its plan.
@@ -68,8 +68,9 @@ pub(super) fn amounts(plan: &mut Plan, bounds: ProgressBounds) -> Vec<Amount<'_>
         nodes,
         outages,
         progress_within,
-        remedies,
         workload,
+        // A smaller margin than the clocks need would be a failure of the plan, not of the lock.
+        remedies: _,
         seed: _,
         lane: _,
         lock: _,
@@ -90,12 +91,6 @@ pub(super) fn amounts(plan: &mut Plan, bounds: ProgressBounds) -> Vec<Amount<'_>
     if bounds == ProgressBounds::Shrink {
         all.extend(progress_within.as_mut().map(Amount::Span));
     }
-    let Remedies {
-        margin,
-        trust: _,
-        restarts: _,
-    } = remedies;
-    all.extend(margin.as_mut().map(Amount::Span));
     all.extend(of_workload(workload));
     for Outage { at, lasts, .. } in outages {
         all.extend([at, lasts].map(Amount::Span));

@@ -76,7 +76,13 @@ pub(super) fn smaller(plan: &Plan) -> Vec<Plan> {
             leave_out(plan, client, leave_out_client);
         });
     }
-    if plan.nodes.replicas == 0 {
+    // A fault that outlasts `healed_at` leaves a majority of the nodes, perhaps not of fewer.
+    let has_healed = plan.healed_at.is_none_or(|at| {
+        plan.faults
+            .iter()
+            .all(|fault| fault.ends().is_some_and(|ends| ends <= at))
+    });
+    if plan.nodes.replicas == 0 && has_healed {
         for node in (0..plan.nodes.count).rev().filter(|_| 1 < plan.nodes.count) {
             push(&|plan: &mut Plan| {
                 plan.nodes.count -= 1;
