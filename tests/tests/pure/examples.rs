@@ -19,10 +19,13 @@ const EXAMPLES: [(&str, &str); 5] = [
     ("lost_lock", "they never both held it"),
 ];
 
-/// Runs an example as a reader of the README does, in the folder of the checkout.
+/// Runs an example as a reader of the README does, in the folder of the checkout. All that the example depends on is
+/// optimized as in tests, so that it need not be compiled again.
 fn cargo_run(example: &str) -> Output {
     let mut command = Command::new(env!("CARGO"));
     command.args(["run", "--quiet", "--example", example]);
+    command.args(["--config", "profile.dev.package.quorlock.opt-level=0"]);
+    command.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
     command.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
     command.output().expect("cargo runs")
 }
