@@ -7,6 +7,10 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+case ${1:-} in
+  -*) sed -n '2,6s/^# \{0,1\}//p' docs/regenerate.sh; [[ $1 == -h || $1 == --help ]]; exit ;;
+esac
+
 began=$SECONDS
 # Built first, because nothing may be compiled while speed and locks are measured.
 cargo build --quiet --profile dist -p quorlock-sim-lab
