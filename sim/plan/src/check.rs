@@ -81,6 +81,7 @@ fn check_counts(plan: &Plan) -> Result<(), PlanError> {
     }
     check_sentinels(plan)?;
     check_cluster(plan)?;
+    check_kinds(plan)?;
     between("workload.names", plan.workload.names, 1, 60)
 }
 
@@ -171,6 +172,34 @@ fn longest(place: &str, value: SimTime, max: SimTime) -> Result<(), PlanError> {
             format!("{value} is too long: it must be at most {max}"),
         )),
     }
+}
+
+fn check_kinds(plan: &Plan) -> Result<(), PlanError> {
+    let (kinds, count) = (&plan.nodes.kinds, plan.nodes.count);
+    if usize::from(count) < kinds.len() {
+        let many = kinds.len();
+        let why = format!("there are {many} kinds for {count} nodes");
+        return Err(wrong("nodes.kinds", why));
+    }
+    let has_stores = kinds.iter().any(|kind| kind.is_store());
+    let flaws = plan.variant.flaws();
+    if has_stores && flaws.iter().any(|flaw| !flaw.is_of_stores())
+        || !plan.variant.has_product_clients() && has_stores
+    {
+        let variant = plan.variant;
+        let why = format!(
+            "{variant} is not a lock on stores: use product, or a variant with a flaw of a store"
+        );
+        return Err(wrong("variant", why));
+    }
+    if !has_stores && flaws.iter().any(|flaw| flaw.is_of_stores()) {
+        let variant = plan.variant;
+        let why = format!(
+            "{variant} has a flaw of a store: add nodes.kinds with a database or consensus"
+        );
+        return Err(wrong("variant", why));
+    }
+    Ok(())
 }
 
 /// The longest time of any step of an election.

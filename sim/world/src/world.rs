@@ -6,6 +6,7 @@
 
 // The parts of one run.
 pub mod medium;
+pub mod records;
 pub mod server;
 pub mod shards;
 pub(crate) mod specification;

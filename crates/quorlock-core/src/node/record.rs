@@ -141,6 +141,11 @@ impl Record {
         self.shared.token = Some(Key { value, expires });
     }
 
+    /// Stores or removes the marker, as another program would.
+    pub fn put_marker(&mut self, marker: Option<Marker>) {
+        self.marker = marker;
+    }
+
     fn own(&mut self, name: &Name) -> &mut OwnKeys {
         match name.stem() == name.as_bytes() {
             true => &mut self.bare,

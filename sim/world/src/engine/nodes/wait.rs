@@ -9,11 +9,13 @@ use crate::world::session::Awaited;
 use crate::engine::network::calls;
 use crate::engine::nodes::replicas;
 use crate::world::World;
-use crate::world::call::{Answer, Call, failure};
+use crate::world::call::{Answer, Call, Returned, failure};
 use crate::world::event::Event;
 use crate::world::id::NodeId;
+use crate::world::records::Found;
 use crate::world::replication::{AwaitedReplication, Waiter};
 use crate::world::slab::Key;
+use quorlock_store::Written;
 
 /// Sends an answer, either at once or when enough replicas have confirmed the write.
 pub(super) fn reply(world: &mut World, call: Key<Call>, node: NodeId, answer: Answer) {
@@ -106,12 +108,14 @@ pub fn end(world: &mut World, key: Key<AwaitedReplication>) {
 /// Returns whether a client relies on the write. The adapter waits for replicas after grants and renewals.
 fn is_relied_upon(answer: &Answer) -> bool {
     match answer {
-        Ok(Reply::Acquire(reply) | Reply::Checked(reply, _)) => {
+        Ok(Returned::Reply(Reply::Acquire(reply) | Reply::Checked(reply, _))) => {
             matches!(reply, AcquireReply::Granted { .. })
         }
-        Ok(Reply::Renew(replies)) => replies
+        Ok(Returned::Reply(Reply::Renew(replies))) => replies
             .iter()
             .any(|reply| matches!(reply, RenewReply::AlreadyYours { .. })),
+        // A database with synchronous replicas acknowledges a commit when they have it.
+        Ok(Returned::Found(Found::Written(Written::Stored { .. }))) => true,
         _ => false,
     }
 }

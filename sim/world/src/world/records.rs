@@ -1,0 +1,355 @@
+//! Stores: nodes that keep records, and write one only if its version is the one that the write names.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use quorlock::Name;
+use quorlock::runtime::WallMillis;
+use quorlock_core::marker::{Marker, MarkerState, Nonce, Process};
+use quorlock_core::node::Node as Keys;
+use quorlock_core::node::record::Record;
+use quorlock_store::{Draft, Key, Snapshot, Stamp, Stored, Version, Written};
+
+use crate::world::id::{Id, NodeId, Seat};
+use crate::world::node::MARKED_MILLIS;
+use crate::world::server::Server;
+use crate::world::session::WallMicros;
+use quorlock_sim_plan::fault::ServerError;
+use quorlock_sim_plan::variant::{Flaw, Variant};
+use quorlock_sim_plan::{NodeKind, Persistence};
+
+/// A call of a store.
+#[derive(Debug)]
+pub enum RecordCall {
+    /// Read the record of a key.
+    Read(Key),
+    /// Write a record if its key still has a version; `None` if there must be no record.
+    Write {
+        /// The key.
+        key: Key,
+        /// The version that the record must have.
+        version: Option<Version>,
+        /// What is written.
+        draft: Draft,
+    },
+}
+
+impl RecordCall {
+    /// Returns the key of the record.
+    pub fn key(&self) -> &Key {
+        match self {
+            RecordCall::Read(key) | RecordCall::Write { key, .. } => key,
+        }
+    }
+}
+
+/// Whether clients that watch a record are told of a call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Told {
+    None,
+    Changed,
+}
+
+/// The result of a call of a store.
+#[derive(Debug)]
+pub enum Found {
+    /// The result of a read.
+    Snapshot(Snapshot),
+    /// The result of a write.
+    Written(Written),
+}
+
+/// One server of a store.
+#[derive(Debug)]
+pub(crate) struct RecordServer {
+    kind: NodeKind,
+    id: NodeId,
+    seat: Seat,
+    /// The number of processes that the server has had. A promotion counts as a new process.
+    starts: u32,
+    variant: Variant,
+    refuses: Option<ServerError>,
+    shelf: Shelf,
+    written: Vec<Rc<Change>>,
+    /// Writes in flight to this server, in their order.
+    replicated: Vec<Arriving>,
+}
+
+/// What a server has on its disk. Its primary sends every change of it to the replicas.
+#[derive(Clone, Debug, Default)]
+struct Shelf {
+    records: BTreeMap<Key, (u64, Draft)>,
+    /// The last number that was given to a version.
+    last: u64,
+}
+
+/// A change of one record.
+#[derive(Debug)]
+pub(crate) struct Change {
+    key: Key,
+    /// The record and its version; `None` if it was deleted.
+    record: Option<(u64, Draft)>,
+}
+
+/// A change in flight to a replica.
+#[derive(Debug)]
+struct Arriving {
+    from: NodeId,
+    arrives: u64,
+    change: Rc<Change>,
+}
+
+impl Shelf {
+    fn take_over(&mut self, change: &Change) {
+        match &change.record {
+            Some((version, draft)) => {
+                // A replica goes on from where its primary has come to, as a sequence of a database does.
+                self.last = self.last.max(*version & u64::from(u32::MAX));
+                let record = (*version, draft.clone());
+                self.records.insert(change.key.clone(), record);
+            }
+            None => {
+                self.records.remove(&change.key);
+            }
+        }
+    }
+}
+
+impl RecordServer {
+    pub(crate) fn new(kind: NodeKind, id: NodeId, seat: Seat, variant: Variant) -> Self {
+        RecordServer {
+            kind,
+            id,
+            seat,
+            starts: 1,
+            variant,
+            refuses: None,
+            shelf: Shelf::default(),
+            written: Vec::new(),
+            replicated: Vec::new(),
+        }
+    }
+
+    pub(crate) fn refuses(&self) -> Option<ServerError> {
+        self.refuses
+    }
+
+    /// Returns who answers. A consensus store never forgets an acknowledged write, so it is one process for ever.
+    fn process(&self) -> Process {
+        let seat = (u64::from(self.seat.get()) + 1) << 32;
+        let server = (u64::from(self.id.get()) + 1) << 32;
+        match self.kind {
+            NodeKind::Consensus => Process(seat),
+            _ if self.variant.has(Flaw::SuccessorIsSilent) => Process(seat),
+            _ => Process(server | u64::from(self.starts)),
+        }
+    }
+
+    fn stamp(&self, wall: WallMillis) -> Stamp {
+        Stamp {
+            now: (self.kind == NodeKind::Database).then_some(wall),
+            process: self.process(),
+        }
+    }
+
+    /// Executes a call. Returns its result, and whether the clients that watch the record must be told of it.
+    pub(crate) fn execute(&mut self, wall: WallMillis, call: &RecordCall) -> (Found, Told) {
+        match call {
+            RecordCall::Read(key) => {
+                let stored = self.shelf.records.get(key);
+                let stored = stored.map(|(version, draft)| Stored {
+                    record: draft.record.clone(),
+                    version: Version::from(*version),
+                });
+                let stamp = self.stamp(wall);
+                (Found::Snapshot(Snapshot { stored, stamp }), Told::None)
+            }
+            RecordCall::Write {
+                key,
+                version,
+                draft,
+            } => {
+                let present = self.shelf.records.get(key).map(|(version, _)| *version);
+                let is_blind = self.variant.has(Flaw::ConditionIgnored);
+                if present.map(Version::from) != *version && !is_blind {
+                    return (Found::Written(Written::Conflict), Told::None);
+                }
+                let number = self.next_version();
+                self.put(key.clone(), Some((number, draft.clone())));
+                // Without a clock, every write begins the observations of waiting clients again.
+                let is_told = draft.has_news || self.kind == NodeKind::Consensus;
+                let told = match is_told && !self.variant.has(Flaw::ChangesUntold) {
+                    true => Told::Changed,
+                    false => Told::None,
+                };
+                let (version, stamp) = (Version::from(number), self.stamp(wall));
+                (Found::Written(Written::Stored { version, stamp }), told)
+            }
+        }
+    }
+
+    /// Returns a version that no record of the store has had. A count alone would come back after a failover: the new
+    /// primary goes on from where its predecessor was when it was heard last.
+    fn next_version(&mut self) -> u64 {
+        self.shelf.last += 1;
+        let of = match self.variant.has(Flaw::VersionsComeBack) {
+            true => 0,
+            false => u64::from(self.id.get() + 1) << 16 | u64::from(self.starts),
+        };
+        of << 32 | self.shelf.last
+    }
+
+    fn has(&self, now: WallMicros, name: &str) -> bool {
+        Name::new(name).is_ok_and(|name| {
+            let keys = self.keys(millis(now), &name);
+            keys.is_some_and(|(keys, now)| keys.held(now, &name).is_some())
+        })
+    }
+
+    fn put(&mut self, key: Key, record: Option<(u64, Draft)>) {
+        let change = Change { key, record };
+        self.shelf.take_over(&change);
+        self.written.push(Rc::new(change));
+    }
+
+    /// Returns the keys of a name, and the time by which they are judged: that of the store, or the record's own.
+    pub(crate) fn keys(&self, wall: WallMillis, name: &Name) -> Option<(Keys, WallMillis)> {
+        let (_, draft) = self.shelf.records.get(&Key::new(name.stem()))?;
+        let (record, _) = Record::decode(&draft.record).ok()?;
+        let now = match self.kind {
+            NodeKind::Consensus => record.clock(),
+            _ => wall,
+        };
+        let stem = Name::new(name.stem()).ok()?;
+        Some((record.to_node(self.process(), &stem), now))
+    }
+
+    /// Makes a replica start over with a full copy of its primary's data.
+    pub(crate) fn copy_of(&mut self, primary: &RecordServer) {
+        self.shelf = primary.shelf.clone();
+        // What is in flight is part of the copy, or of what the primary has lost.
+        self.replicated.clear();
+    }
+
+    /// Takes what was written and not yet sent to the replicas.
+    pub(crate) fn take_written(&mut self) -> Vec<Rc<Change>> {
+        std::mem::take(&mut self.written)
+    }
+
+    /// Receives a change that reaches this server at a time.
+    pub(crate) fn receive(&mut self, from: NodeId, arrives: u64, change: &Rc<Change>) {
+        self.replicated.push(Arriving {
+            from,
+            arrives,
+            change: Rc::clone(change),
+        });
+    }
+
+    fn delete_all(&mut self) {
+        let keys: Vec<Key> = self.shelf.records.keys().cloned().collect();
+        for key in keys {
+            self.put(key, None);
+        }
+    }
+}
+
+impl Server for RecordServer {
+    /// Loses everything with the disk, or nothing: what a store acknowledges is on its disk. Another disk is another
+    /// database. A consensus store has its records on other machines, too.
+    fn crash(&mut self, disk: Persistence) {
+        if disk == Persistence::Memory && self.kind == NodeKind::Database {
+            self.shelf = Shelf::default();
+            self.starts += 1;
+        }
+    }
+
+    /// Does nothing: the process of a store is its data, not a process of its machine.
+    fn restart(&mut self) {}
+
+    fn promote(&mut self) {
+        self.starts += 1;
+    }
+
+    fn set_replicas(&mut self, _many: usize) {}
+
+    fn back_up(&mut self) {}
+
+    fn save(&mut self) {}
+
+    fn flush(&mut self, now: WallMicros, names: &[String]) -> bool {
+        let had_any = names.iter().any(|name| self.has(now, name));
+        self.delete_all();
+        had_any
+    }
+
+    fn evict(&mut self, now: WallMicros, name: &str) -> bool {
+        let had_one = self.has(now, name);
+        if let Ok(name) = Name::new(name) {
+            self.put(Key::new(name.stem()), None);
+        }
+        had_one
+    }
+
+    fn refuse(&mut self, error: Option<ServerError>) {
+        self.refuses = error;
+    }
+
+    fn forget_scripts(&mut self) {}
+
+    fn mark(&mut self, now: WallMicros, nonce: Nonce, longest_millis: u64) {
+        let mut record = Record::default();
+        let now = match self.kind {
+            NodeKind::Consensus => record.clock(),
+            _ => millis(now),
+        };
+        record.put_marker(Some(Marker {
+            process: self.process(),
+            nonce,
+            longest_millis,
+            state: MarkerState::Confirmed,
+            expires: now.plus(MARKED_MILLIS),
+        }));
+        let draft = Draft {
+            record: record.encode(nonce.get()).into_bytes(),
+            has_news: false,
+            useful_until: None,
+        };
+        let number = self.next_version();
+        self.put(Key::new(Key::MARKER), Some((number, draft)));
+    }
+
+    /// Returns nothing for a store without a clock: the claim of a dead owner remains there until a client observes it.
+    fn names_left(&mut self, now: WallMicros, names: &[String]) -> Vec<String> {
+        let is_left = |text: &&String| {
+            let Ok(name) = Name::new(text) else {
+                return false;
+            };
+            let keys = self.keys(millis(now), &name);
+            keys.is_some_and(|(keys, now)| {
+                keys.held(now, &name).is_some() || !keys.queue(now, &name).is_empty()
+            })
+        };
+        match self.kind {
+            NodeKind::Consensus => Vec::new(),
+            _ => names.iter().filter(is_left).cloned().collect(),
+        }
+    }
+
+    fn catch_up(&mut self, now: u64, primary: Option<NodeId>) {
+        for arriving in std::mem::take(&mut self.replicated) {
+            if now < arriving.arrives {
+                self.replicated.push(arriving);
+            } else if primary == Some(arriving.from) {
+                self.shelf.take_over(&arriving.change);
+            }
+        }
+    }
+
+    fn has_written(&mut self) -> bool {
+        !self.written.is_empty()
+    }
+}
+
+fn millis(now: WallMicros) -> WallMillis {
+    WallMillis(now.0 / 1_000)
+}
