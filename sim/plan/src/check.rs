@@ -174,32 +174,30 @@ fn longest(place: &str, value: SimTime, max: SimTime) -> Result<(), PlanError> {
     }
 }
 
+/// Checks that there are as many nodes as kinds, and that what is planted is a flaw of a store where there are stores.
 fn check_kinds(plan: &Plan) -> Result<(), PlanError> {
     let (kinds, count) = (&plan.nodes.kinds, plan.nodes.count);
     if usize::from(count) < kinds.len() {
-        let many = kinds.len();
-        let why = format!("there are {many} kinds for {count} nodes");
+        let why = format!("there are {} kinds for {count} nodes", kinds.len());
         return Err(wrong("nodes.kinds", why));
     }
     let has_stores = kinds.iter().any(|kind| kind.is_store());
-    let flaws = plan.variant.flaws();
-    if has_stores && flaws.iter().any(|flaw| !flaw.is_of_stores())
-        || !plan.variant.has_product_clients() && has_stores
-    {
-        let variant = plan.variant;
-        let why = format!(
-            "{variant} is not a lock on stores: use product, or a variant with a flaw of a store"
-        );
-        return Err(wrong("variant", why));
+    if has_stores && plan.nodes.wait.is_some() {
+        let why = "the replica of a database is asynchronous here: leave it out";
+        return Err(wrong("nodes.wait", why));
     }
-    if !has_stores && flaws.iter().any(|flaw| flaw.is_of_stores()) {
-        let variant = plan.variant;
-        let why = format!(
-            "{variant} has a flaw of a store: add nodes.kinds with a database or consensus"
-        );
-        return Err(wrong("variant", why));
-    }
-    Ok(())
+    let variant = plan.variant;
+    let mut flaws = variant.flaws().iter();
+    let why = match has_stores {
+        true if !variant.has_product_clients() || !flaws.all(|flaw| flaw.is_of_stores()) => {
+            "is not a lock on stores: use product, or a variant with a flaw of a store"
+        }
+        false if flaws.any(|flaw| flaw.is_of_stores()) => {
+            "has a flaw of a store: make a node one, in nodes.kinds"
+        }
+        _ => return Ok(()),
+    };
+    Err(wrong("variant", format!("{variant} {why}")))
 }
 
 /// The longest time of any step of an election.

@@ -170,10 +170,6 @@ variants! {
     ClientClockStore = "client-clock-store", [ClientsTimeRecords];
     /// The product's clients of a database whose replica takes over under the identity of its primary.
     SilentSuccessor = "silent-successor", [SuccessorIsSilent];
-    /// The product's clients of a database whose versions are counted, so that they come back after a failover.
-    CountedVersions = "counted-versions", [VersionsComeBack];
-    /// The product's clients of a database that is read from a replica.
-    ReplicaReads = "replica-reads", [ReplicaIsRead];
 }
 
 impl Variant {

@@ -2,7 +2,7 @@
 //! a resource.
 
 pub mod medium;
-mod records;
+pub mod records;
 pub mod runtime;
 pub mod store;
 pub mod transport;

@@ -19,6 +19,7 @@ fn combinations(lane: Lane) -> Vec<PlanGenerator> {
             Deployment::Servers,
             Deployment::Groups,
             Deployment::Clusters,
+            Deployment::Stores,
         ] {
             for workload in WorkloadKind::ALL {
                 let workload = Some(workload);
@@ -69,7 +70,7 @@ fn run_each(all: &[PlanGenerator], seeds: u64) {
 #[test]
 fn no_combination_in_the_fast_lane_breaks_a_property() {
     let all = combinations(Lane::Fast);
-    assert_eq!(all.len(), 45);
+    assert_eq!(all.len(), 90);
     run_each(&all, 10);
 }
 

@@ -114,10 +114,6 @@ pub enum Flaw {
     ClientsTimeRecords,
     /// A replica that takes over says that it is the process that it replaces.
     SuccessorIsSilent,
-    /// A replica that takes over gives versions that its predecessor has given.
-    VersionsComeBack,
-    /// A store reads from a replica.
-    ReplicaIsRead,
 }
 
 impl Flaw {
@@ -158,8 +154,6 @@ impl Flaw {
                 | Flaw::SilenceIsRefusal
                 | Flaw::ClientsTimeRecords
                 | Flaw::SuccessorIsSilent
-                | Flaw::VersionsComeBack
-                | Flaw::ReplicaIsRead
         )
     }
 

@@ -14,8 +14,8 @@ use quorlock::transport::{
     Transport, TransportError, UnfitName, Wake, Witness,
 };
 use quorlock_store::{
-    Draft, Key, ReadCall, Stamp, Store, StoreRuntime, StoreTransport, Task, Version, Watcher,
-    WriteCall, Written,
+    CheckInError, Claims, Draft, Key, ReadCall, Stamp, Store, StoreRuntime, StoreTransport, Task,
+    Version, Watcher, WriteCall, Written,
 };
 
 use crate::engine::network::{calls, requests, subscriptions};
@@ -35,14 +35,45 @@ use quorlock_sim_plan::variant::Flaw;
 /// Returns the product's transport from a process to a store.
 pub(super) fn transport(who: ProcessId, seat: Seat) -> impl Transport {
     let timeout = with(|world| world.plan.network.call_timeout);
-    let address = address(seat);
-    let store = SimStore { who, seat, address };
+    let store = SimStore::new(who, seat);
     let runtime = Arc::new(ClientRuntime(SimRuntime::new(who)));
     let transport = StoreTransport::with_runtime(store, runtime);
     ObservedTransport {
         who,
         seat,
         transport: transport.call_timeout(timeout.as_duration()),
+    }
+}
+
+/// Reads the record of a user in a database. Resolves to nothing if there is none.
+///
+/// # Errors
+/// The failure of the call.
+pub async fn read(who: ProcessId, seat: Seat, key: Key) -> Result<Option<Vec<u8>>, TransportError> {
+    let snapshot = SimStore::new(who, seat).read(&key).await?;
+    Ok(snapshot.stored.map(|stored| stored.record))
+}
+
+/// Writes the record of a user in one transaction of a database, which also checks the claims of a lock, if there are any.
+/// Resolves to whether it was committed.
+///
+/// # Errors
+/// The failure of the call. An indeterminate one may have been committed.
+pub async fn commit(
+    who: ProcessId,
+    seat: Seat,
+    key: Key,
+    claims: Option<Claims>,
+    record: Vec<u8>,
+) -> Result<Result<(), CheckInError>, TransportError> {
+    let call = RecordCall::Commit {
+        key,
+        claims,
+        record,
+    };
+    match SimStore::new(who, seat).call(call).await? {
+        Returned::Found(Found::Committed(committed)) => Ok(committed),
+        other => unreachable!("BUG: a transaction was answered by {other:?}"),
     }
 }
 
@@ -128,6 +159,11 @@ struct SimStore {
 }
 
 impl SimStore {
+    fn new(who: ProcessId, seat: Seat) -> Self {
+        let address = address(seat);
+        SimStore { who, seat, address }
+    }
+
     fn call(&self, call: RecordCall) -> DriverCall {
         let (who, seat) = (self.who, self.seat);
         let asked = Asked::Record(Rc::new(call));

@@ -28,7 +28,7 @@ impl Asked {
             Asked::Request(request) => MessageKind::of(request),
             Asked::Record(call) => match **call {
                 RecordCall::Read(_) => MessageKind::Read,
-                RecordCall::Write { .. } => MessageKind::Write,
+                RecordCall::Write { .. } | RecordCall::Commit { .. } => MessageKind::Write,
             },
         }
     }

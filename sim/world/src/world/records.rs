@@ -8,7 +8,7 @@ use quorlock::runtime::WallMillis;
 use quorlock_core::marker::{Marker, MarkerState, Nonce, Process};
 use quorlock_core::node::Node as Keys;
 use quorlock_core::node::record::Record;
-use quorlock_store::{Draft, Key, Snapshot, Stamp, Stored, Version, Written};
+use quorlock_store::{CheckInError, Claims, Draft, Key, Snapshot, Stamp, Stored, Version, Written};
 
 use crate::world::id::{Id, NodeId, Seat};
 use crate::world::node::MARKED_MILLIS;
@@ -32,13 +32,24 @@ pub enum RecordCall {
         /// What is written.
         draft: Draft,
     },
+    /// Write a record of a user in a transaction that checks the claims of a lock, if it has any to check.
+    Commit {
+        /// The key.
+        key: Key,
+        /// The claims; `None` for a transaction that checks nothing.
+        claims: Option<Claims>,
+        /// What is written.
+        record: Vec<u8>,
+    },
 }
 
 impl RecordCall {
     /// Returns the key of the record.
     pub fn key(&self) -> &Key {
         match self {
-            RecordCall::Read(key) | RecordCall::Write { key, .. } => key,
+            RecordCall::Read(key)
+            | RecordCall::Write { key, .. }
+            | RecordCall::Commit { key, .. } => key,
         }
     }
 }
@@ -57,6 +68,8 @@ pub enum Found {
     Snapshot(Snapshot),
     /// The result of a write.
     Written(Written),
+    /// The result of a transaction.
+    Committed(Result<(), CheckInError>),
 }
 
 /// One server of a store.
@@ -185,6 +198,14 @@ impl RecordServer {
                 let (version, stamp) = (Version::from(number), self.stamp(wall));
                 (Found::Written(Written::Stored { version, stamp }), told)
             }
+            RecordCall::Commit {
+                key,
+                claims,
+                record,
+            } => {
+                let committed = self.commit(wall, key, claims.as_ref(), record);
+                (Found::Committed(committed), Told::None)
+            }
         }
     }
 
@@ -192,10 +213,7 @@ impl RecordServer {
     /// primary goes on from where its predecessor was when it was heard last.
     fn next_version(&mut self) -> u64 {
         self.shelf.last += 1;
-        let of = match self.variant.has(Flaw::VersionsComeBack) {
-            true => 0,
-            false => u64::from(self.id.get() + 1) << 16 | u64::from(self.starts),
-        };
+        let of = u64::from(self.id.get() + 1) << 16 | u64::from(self.starts);
         of << 32 | self.shelf.last
     }
 
@@ -204,6 +222,26 @@ impl RecordServer {
             let keys = self.keys(millis(now), &name);
             keys.is_some_and(|(keys, now)| keys.held(now, &name).is_some())
         })
+    }
+
+    /// Executes a transaction. Nothing else happens between its check and its commit.
+    fn commit(
+        &mut self,
+        wall: WallMillis,
+        key: &Key,
+        claims: Option<&Claims>,
+        record: &[u8],
+    ) -> Result<(), CheckInError> {
+        let find = |key: &Key| self.shelf.records.get(key).map(|(_, draft)| &*draft.record);
+        claims.map_or(Ok(()), |claims| claims.check(wall, find))?;
+        let draft = Draft {
+            record: record.to_vec(),
+            has_news: false,
+            useful_until: None,
+        };
+        let number = self.next_version();
+        self.put(key.clone(), Some((number, draft)));
+        Ok(())
     }
 
     fn put(&mut self, key: Key, record: Option<(u64, Draft)>) {

@@ -4,14 +4,13 @@ use quorlock::Name;
 use quorlock::transport::{Channel, Wake};
 
 use crate::engine::network::{calls, subscriptions};
-use crate::engine::nodes::{replicas, wait};
+use crate::engine::nodes::replicas;
 use crate::world::World;
 use crate::world::call::{Answer, Call, Returned};
 use crate::world::id::{ClientId, Id, NodeId};
 use crate::world::records::{Found, RecordCall, Told};
 use crate::world::slab::Key;
 use crate::world::specification::server::Specification;
-use quorlock_sim_plan::variant::Flaw;
 use quorlock_store::Written;
 
 /// Executes a call of a client at a store, and answers it.
@@ -21,13 +20,9 @@ pub(super) fn execute(
     (id, client): (NodeId, ClientId),
     call: &RecordCall,
 ) {
-    let at = match call {
-        RecordCall::Read(_) if world.plan.variant.has(Flaw::ReplicaIsRead) => read_at(world, id),
-        _ => id,
-    };
     let now = world.now();
     let wall = world.node(id).wall(now);
-    let server = Specification::of(&mut *world.servers).records_at(at);
+    let server = Specification::of(&mut *world.servers).records_at(id);
     let (found, told) = server.execute(wall, call);
     world.note(digest(&found) ^ u64::from(id.get()) << 56);
     replicas::keep(world, id);
@@ -38,19 +33,7 @@ pub(super) fn execute(
         subscriptions::publish(world, id, &Channel::Lock(name), Wake::Unlocked, client);
     }
     let answer: Answer = Ok(Returned::Found(found));
-    match call {
-        RecordCall::Read(_) => calls::reply(world, key, answer),
-        RecordCall::Write { .. } => wait::reply(world, key, id, answer),
-    }
-}
-
-/// Returns the replica that a store with that flaw reads.
-fn read_at(world: &mut World, primary: NodeId) -> NodeId {
-    let replica = world.node(primary).replicas().first().map(|(id, _)| *id);
-    if let Some(replica) = replica {
-        replicas::catch_up(world, replica);
-    }
-    replica.unwrap_or(primary)
+    calls::reply(world, key, answer);
 }
 
 /// Returns a number for the trace that depends on what was found.
@@ -63,5 +46,6 @@ fn digest(found: &Found) -> u64 {
         }
         Found::Written(Written::Stored { version, .. }) => number(version) << 8 | 22,
         Found::Written(Written::Conflict) => 23,
+        Found::Committed(committed) => 24 + u64::from(committed.is_ok()),
     }
 }

@@ -12,10 +12,8 @@ use crate::world::World;
 use crate::world::call::{Answer, Call, Returned, failure};
 use crate::world::event::Event;
 use crate::world::id::NodeId;
-use crate::world::records::Found;
 use crate::world::replication::{AwaitedReplication, Waiter};
 use crate::world::slab::Key;
-use quorlock_store::Written;
 
 /// Sends an answer, either at once or when enough replicas have confirmed the write.
 pub(super) fn reply(world: &mut World, call: Key<Call>, node: NodeId, answer: Answer) {
@@ -114,8 +112,6 @@ fn is_relied_upon(answer: &Answer) -> bool {
         Ok(Returned::Reply(Reply::Renew(replies))) => replies
             .iter()
             .any(|reply| matches!(reply, RenewReply::AlreadyYours { .. })),
-        // A database with synchronous replicas acknowledges a commit when they have it.
-        Ok(Returned::Found(Found::Written(Written::Stored { .. }))) => true,
         _ => false,
     }
 }

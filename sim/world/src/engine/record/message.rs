@@ -40,6 +40,8 @@ fn record_call(call: &RecordCall) -> String {
     let key = call.key().as_bytes().escape_ascii();
     match call {
         RecordCall::Read(_) => format!("read {key}"),
+        RecordCall::Commit { claims: None, .. } => format!("commit {key}"),
+        RecordCall::Commit { .. } => format!("commit {key} if the claim is ours"),
         RecordCall::Write { version: None, .. } => format!("write {key} if there is none"),
         RecordCall::Write { .. } => format!("write {key} if it is unchanged"),
     }
@@ -208,7 +210,12 @@ fn answered(answer: &Answer) -> (MessageSort, String) {
         Ok(Returned::Found(Found::Written(Written::Conflict))) => {
             (MessageSort::No, "it has changed".to_owned())
         }
-        Ok(Returned::Found(Found::Written(_))) => (MessageSort::Yes, "written".to_owned()),
+        Ok(Returned::Found(Found::Committed(Err(_)))) => {
+            (MessageSort::No, "rolled back".to_owned())
+        }
+        Ok(Returned::Found(Found::Written(_) | Found::Committed(Ok(())))) => {
+            (MessageSort::Yes, "written".to_owned())
+        }
         Err(error) => (MessageSort::No, format!("{:?}", error.cause)),
     }
 }
