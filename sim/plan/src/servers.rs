@@ -49,11 +49,6 @@ impl Nodes {
         kind.copied().unwrap_or_default()
     }
 
-    /// Returns whether a node is a store of this kind.
-    pub fn has(&self, kind: NodeKind) -> bool {
-        self.kinds.contains(&kind)
-    }
-
     /// Returns whether a replica can take the place of any node. A consensus store chooses its leader by itself.
     pub fn can_fail_over(&self) -> bool {
         (0..self.count).any(|node| self.kind(node) != NodeKind::Consensus)

@@ -25,7 +25,7 @@ use crate::seam::runtime::SimRuntime;
 use crate::world::call::{Answer, Asked, Call, Returned};
 use crate::world::id::{ProcessId, Seat};
 use crate::world::medium::address;
-use crate::world::records::{Found, RecordCall};
+use crate::world::record_call::{Found, RecordCall};
 use crate::world::slab;
 use crate::world::subscription::Subscribed;
 use crate::world::with;

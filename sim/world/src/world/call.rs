@@ -7,7 +7,7 @@ use quorlock::transport::{Cause, Execution, Reply, Request, TransportError};
 
 use crate::history::Process;
 use crate::world::id::{ClientId, Id, NodeId, ProcessId};
-use crate::world::records::{Found, RecordCall};
+use crate::world::record_call::{Found, RecordCall};
 use crate::world::slab::Key;
 use crate::world::task::remember;
 use quorlock_sim_plan::fault::MessageKind;

@@ -12,64 +12,18 @@ use quorlock_store::{CheckInError, Claims, Draft, Key, Snapshot, Stamp, Stored, 
 
 use crate::world::id::{Id, NodeId, Seat};
 use crate::world::node::MARKED_MILLIS;
+use crate::world::record_call::{Found, RecordCall};
 use crate::world::server::Server;
 use crate::world::session::WallMicros;
 use quorlock_sim_plan::fault::ServerError;
 use quorlock_sim_plan::variant::{Flaw, Variant};
 use quorlock_sim_plan::{NodeKind, Persistence};
 
-/// A call of a store.
-#[derive(Debug)]
-pub enum RecordCall {
-    /// Read the record of a key.
-    Read(Key),
-    /// Write a record if its key still has a version; `None` if there must be no record.
-    Write {
-        /// The key.
-        key: Key,
-        /// The version that the record must have.
-        version: Option<Version>,
-        /// What is written.
-        draft: Draft,
-    },
-    /// Write a record of a user in a transaction that checks the claims of a lock, if it has any to check.
-    Commit {
-        /// The key.
-        key: Key,
-        /// The claims; `None` for a transaction that checks nothing.
-        claims: Option<Claims>,
-        /// What is written.
-        record: Vec<u8>,
-    },
-}
-
-impl RecordCall {
-    /// Returns the key of the record.
-    pub fn key(&self) -> &Key {
-        match self {
-            RecordCall::Read(key)
-            | RecordCall::Write { key, .. }
-            | RecordCall::Commit { key, .. } => key,
-        }
-    }
-}
-
 /// Whether clients that watch a record are told of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Told {
     None,
     Changed,
-}
-
-/// The result of a call of a store.
-#[derive(Debug)]
-pub enum Found {
-    /// The result of a read.
-    Snapshot(Snapshot),
-    /// The result of a write.
-    Written(Written),
-    /// The result of a transaction.
-    Committed(Result<(), CheckInError>),
 }
 
 /// One server of a store.
@@ -189,9 +143,9 @@ impl RecordServer {
                 }
                 let number = self.next_version();
                 self.put(key.clone(), Some((number, draft.clone())));
-                // Without a clock, every write begins the observations of waiting clients again.
-                let is_told = draft.has_news || self.kind == NodeKind::Consensus;
-                let told = match is_told && !self.variant.has(Flaw::ChangesUntold) {
+                // A report does not say what has changed, so each waiter asks again. If a waiter's own request were reported, the
+                // others would ask because of it, and their requests would be reported in turn.
+                let told = match draft.has_news && !self.variant.has(Flaw::ChangesUntold) {
                     true => Told::Changed,
                     false => Told::None,
                 };

@@ -12,7 +12,7 @@ use crate::world::World;
 use crate::world::call::{Answer, Asked, Returned};
 use crate::world::id::{ClientId, Id, NodeId};
 use crate::world::link::Passage;
-use crate::world::records::{Found, RecordCall};
+use crate::world::record_call::{Found, RecordCall};
 use quorlock_store::Written;
 
 /// Records what a call asks, if this run is recorded.
