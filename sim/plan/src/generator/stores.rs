@@ -4,14 +4,21 @@ use super::FaultChoice;
 use crate::draw::{Draw, Purpose};
 use crate::fault::Kind;
 use crate::time::SimTime;
-use crate::{LockKind, NodeKind, Plan};
+use crate::{LockKind, NodeKind, Plan, WorkloadKind};
 
 /// Turns nodes of a plan into stores.
 pub(super) fn add(plan: &mut Plan, faults: &FaultChoice) {
     let mut draw = Draw::new(plan.seed, Purpose::Stores, 0);
     let draw = &mut draw;
+    let has_queue = matches!(
+        plan.workload.kind,
+        WorkloadKind::Fair | WorkloadKind::Together
+    );
     let nodes = &mut plan.nodes;
     let kinds = match plan.lock {
+        // Where there is no clock, waiters of a fair lock that keep their places hardly let time pass, and what a dead client
+        // has left there stays too long for a bound on progress.
+        _ if has_queue => &[NodeKind::Database][..],
         LockKind::Redlock => &[NodeKind::Database, NodeKind::Consensus, NodeKind::Server][..],
         LockKind::Single | LockKind::Multi => &[NodeKind::Database, NodeKind::Consensus],
     };
