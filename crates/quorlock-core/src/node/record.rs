@@ -183,6 +183,26 @@ impl Record {
         self.clock = clock;
     }
 
+    /// Returns until when a waiter is considered alive; `None` if it is not in the queue of the fair lock.
+    #[must_use]
+    pub fn place(&self, owner: OwnerId) -> Option<WallMillis> {
+        let mut places = self.shared.queue.iter().flat_map(|key| key.value.iter());
+        let place = places.find(|(waiting, _)| *waiting == owner);
+        place.map(|(_, alive)| *alive)
+    }
+
+    /// Returns whether the record differs from another one in nothing but until when the same waiters are considered alive.
+    #[must_use]
+    pub fn has_only_later_places_than(&self, before: &Record) -> bool {
+        let owners = |record: &Record| -> Vec<OwnerId> {
+            let places = record.shared.queue.iter().flat_map(|key| key.value.iter());
+            places.map(|(owner, _)| *owner).collect()
+        };
+        let mut rest = self.clone();
+        rest.shared.queue.clone_from(&before.shared.queue);
+        owners(self) == owners(before) && rest == *before
+    }
+
     /// Returns whether no key expires between two times. The outcome of a request is then the same at both.
     #[must_use]
     pub fn is_steady(&self, from: WallMillis, until: WallMillis) -> bool {
