@@ -67,12 +67,13 @@ pub enum NodeKind {
     /// A lock server, such as Redis. It executes requests itself.
     #[default]
     Server,
-    /// A database. Clients apply requests to its records, and write them back if they are unchanged. It has a clock, it
-    /// loses no write that it has acknowledged except with its disk, and an asynchronous replica may take over without its last
-    /// writes.
+    /// A database. Clients apply requests to its records, and write them back if they are unchanged. It has a clock. A crash
+    /// loses nothing that it has acknowledged, except with its disk ([`Persistence::Memory`]), or if commits are acknowledged before
+    /// they are on the disk ([`Persistence::EverySecond`]): then the last ones are missing, under the same identity. An asynchronous
+    /// replica may take over without the last writes.
     Database,
-    /// A consensus store, such as etcd. Clients write its records in the same way. It has no clock, and forgets nothing, whoever
-    /// leads it.
+    /// A consensus store, such as etcd. Clients write its records in the same way. It has no clock, and forgets nothing when its
+    /// leader changes.
     Consensus,
 }
 

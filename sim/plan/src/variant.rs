@@ -162,6 +162,8 @@ variants! {
     UnheardMoved = "unheard-moved", [MovedUnheard];
     /// The product's clients of a store that writes without the condition.
     BlindWrites = "blind-writes", [ConditionIgnored];
+    /// The product's clients of a store whose versions are a count of its changes.
+    VersionFromACounter = "version-from-a-counter", [VersionsAreCounted];
     /// The product's clients of a store whose clients are not told of changes.
     UntoldChanges = "untold-changes", [ChangesUntold];
     /// The product's clients, with a driver that reports a lost reply to a write as a failure.

@@ -106,6 +106,8 @@ pub enum Flaw {
     ReadOnlyStays,
     /// A store executes a write whatever version the record has.
     ConditionIgnored,
+    /// The version of a record is the number of changes of its store, which goes back with an older state.
+    VersionsAreCounted,
     /// A store does not tell the clients that watch a record of its changes.
     ChangesUntold,
     /// The driver of a store reports a write that got no reply as one that was not executed.
@@ -150,6 +152,7 @@ impl Flaw {
         matches!(
             self,
             Flaw::ConditionIgnored
+                | Flaw::VersionsAreCounted
                 | Flaw::ChangesUntold
                 | Flaw::SilenceIsRefusal
                 | Flaw::ClientsTimeRecords

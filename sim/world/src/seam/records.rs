@@ -19,7 +19,7 @@ use quorlock_store::{
 };
 
 use crate::engine::network::{calls, requests, subscriptions};
-use crate::engine::nodes::statements;
+use crate::engine::nodes::{dead_claims, statements};
 use crate::engine::stop::using;
 use crate::seam::runtime::SimRuntime;
 use crate::world::call::{Answer, Asked, Call, Returned};
@@ -93,6 +93,7 @@ impl Transport for ObservedTransport {
             if client.is_some_and(|client| client.is(who)) {
                 world.pass(who.client, seat, MessageKind::of(&request), Towards::Node);
                 statements::note(world, who.process(), &request);
+                dead_claims::state(world, who.process(), &request);
             }
         });
         let call = self.transport.call(request);

@@ -17,7 +17,7 @@ use crate::world::server::Server;
 use crate::world::session::WallMicros;
 use quorlock_sim_plan::fault::ServerError;
 use quorlock_sim_plan::variant::{Flaw, Variant};
-use quorlock_sim_plan::{NodeKind, Persistence};
+use quorlock_sim_plan::{NodeKind, Persistence, Plan};
 
 /// Whether clients that watch a record are told of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,19 +35,31 @@ pub(crate) struct RecordServer {
     /// The number of processes that the server has had. A promotion counts as a new process.
     starts: u32,
     variant: Variant,
+    durability: Durability,
     refuses: Option<ServerError>,
     shelf: Shelf,
+    /// What a crash leaves, if commits are acknowledged before they are on the disk.
+    saved: Shelf,
     written: Vec<Rc<Change>>,
     /// Writes in flight to this server, in their order.
     replicated: Vec<Arriving>,
+}
+
+/// When a commit is acknowledged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Durability {
+    /// After it is on the disk.
+    OnDisk,
+    /// Before. A crash brings an older state back, under the same identity, as a restored copy does.
+    InMemory,
 }
 
 /// What a server has on its disk. Its primary sends every change of it to the replicas.
 #[derive(Clone, Debug, Default)]
 struct Shelf {
     records: BTreeMap<Key, (u64, Draft)>,
-    /// The last number that was given to a version.
-    last: u64,
+    /// The number of changes that led to this state. It goes back where an older state comes back.
+    changes: u64,
 }
 
 /// A change of one record.
@@ -56,6 +68,8 @@ pub(crate) struct Change {
     key: Key,
     /// The record and its version; `None` if it was deleted.
     record: Option<(u64, Draft)>,
+    /// The number of changes, with this one.
+    number: u64,
 }
 
 /// A change in flight to a replica.
@@ -68,33 +82,36 @@ struct Arriving {
 
 impl Shelf {
     fn take_over(&mut self, change: &Change) {
+        self.changes = change.number;
         match &change.record {
-            Some((version, draft)) => {
-                // A replica goes on from where its primary has come to, as a sequence of a database does.
-                self.last = self.last.max(*version & u64::from(u32::MAX));
-                let record = (*version, draft.clone());
-                self.records.insert(change.key.clone(), record);
-            }
-            None => {
-                self.records.remove(&change.key);
-            }
-        }
+            Some(record) => self.records.insert(change.key.clone(), record.clone()),
+            None => self.records.remove(&change.key),
+        };
     }
 }
 
 impl RecordServer {
-    pub(crate) fn new(kind: NodeKind, id: NodeId, seat: Seat, variant: Variant) -> Self {
+    pub(crate) fn new(kind: NodeKind, id: NodeId, seat: Seat, plan: &Plan) -> Self {
         RecordServer {
             kind,
             id,
             seat,
             starts: 1,
-            variant,
+            variant: plan.variant,
+            durability: match plan.nodes.persistence {
+                Persistence::EverySecond => Durability::InMemory,
+                Persistence::Memory | Persistence::EveryWrite => Durability::OnDisk,
+            },
             refuses: None,
             shelf: Shelf::default(),
+            saved: Shelf::default(),
             written: Vec::new(),
             replicated: Vec::new(),
         }
+    }
+
+    pub(crate) fn has_clock(&self) -> bool {
+        self.kind == NodeKind::Database
     }
 
     pub(crate) fn refuses(&self) -> Option<ServerError> {
@@ -114,7 +131,7 @@ impl RecordServer {
 
     fn stamp(&self, wall: WallMillis) -> Stamp {
         Stamp {
-            now: (self.kind == NodeKind::Database).then_some(wall),
+            now: self.has_clock().then_some(wall),
             process: self.process(),
         }
     }
@@ -141,15 +158,14 @@ impl RecordServer {
                 if present.map(Version::from) != *version && !is_blind {
                     return (Found::Written(Written::Conflict), Told::None);
                 }
-                let number = self.next_version();
-                self.put(key.clone(), Some((number, draft.clone())));
-                // A report does not say what has changed, so each waiter asks again. If a waiter's own request were reported, the
-                // others would ask because of it, and their requests would be reported in turn.
-                let told = match draft.has_news && !self.variant.has(Flaw::ChangesUntold) {
+                let version = Version::from(self.write(key.clone(), draft.clone()));
+                // A store without a clock reports every change. One with a clock reports what clients wait for.
+                let is_reported = draft.has_news || self.kind == NodeKind::Consensus;
+                let told = match is_reported && !self.variant.has(Flaw::ChangesUntold) {
                     true => Told::Changed,
                     false => Told::None,
                 };
-                let (version, stamp) = (Version::from(number), self.stamp(wall));
+                let stamp = self.stamp(wall);
                 (Found::Written(Written::Stored { version, stamp }), told)
             }
             RecordCall::Commit {
@@ -163,12 +179,14 @@ impl RecordServer {
         }
     }
 
-    /// Returns a version that no record of the store has had. A count alone would come back after a failover: the new
-    /// primary goes on from where its predecessor was when it was heard last.
-    fn next_version(&mut self) -> u64 {
-        self.shelf.last += 1;
-        let of = u64::from(self.id.get() + 1) << 16 | u64::from(self.starts);
-        of << 32 | self.shelf.last
+    /// Writes a record. Returns its version, which is the number of the write, as in the shipped databases.
+    fn write(&mut self, key: Key, draft: Draft) -> u64 {
+        let version = match self.variant.has(Flaw::VersionsAreCounted) {
+            true => self.shelf.changes + 1,
+            false => draft.number,
+        };
+        self.put(key, Some((version, draft)));
+        version
     }
 
     fn has(&self, now: WallMicros, name: &str) -> bool {
@@ -190,16 +208,21 @@ impl RecordServer {
         claims.map_or(Ok(()), |claims| claims.check(wall, find))?;
         let draft = Draft {
             record: record.to_vec(),
+            number: self.shelf.changes,
             has_news: false,
             useful_until: None,
         };
-        let number = self.next_version();
-        self.put(key.clone(), Some((number, draft)));
+        self.write(key.clone(), draft);
         Ok(())
     }
 
     fn put(&mut self, key: Key, record: Option<(u64, Draft)>) {
-        let change = Change { key, record };
+        let number = self.shelf.changes + 1;
+        let change = Change {
+            key,
+            record,
+            number,
+        };
         self.shelf.take_over(&change);
         self.written.push(Rc::new(change));
     }
@@ -246,12 +269,18 @@ impl RecordServer {
 }
 
 impl Server for RecordServer {
-    /// Loses everything with the disk, or nothing: what a store acknowledges is on its disk. Another disk is another
-    /// database. A consensus store has its records on other machines, too.
+    /// Loses everything with the disk of a database, its last commits if they were not on the disk, or nothing. Another disk is
+    /// another database. A consensus store has its records on other machines, too.
     fn crash(&mut self, disk: Persistence) {
-        if disk == Persistence::Memory && self.kind == NodeKind::Database {
-            self.shelf = Shelf::default();
-            self.starts += 1;
+        match (self.kind, disk, self.durability) {
+            (NodeKind::Database, Persistence::Memory, _) => {
+                self.shelf = Shelf::default();
+                self.starts += 1;
+            }
+            (NodeKind::Database, Persistence::EverySecond, Durability::InMemory) => {
+                self.shelf = self.saved.clone();
+            }
+            _ => {}
         }
     }
 
@@ -266,7 +295,9 @@ impl Server for RecordServer {
 
     fn back_up(&mut self) {}
 
-    fn save(&mut self) {}
+    fn save(&mut self) {
+        self.saved = self.shelf.clone();
+    }
 
     fn flush(&mut self, now: WallMicros, names: &[String]) -> bool {
         let had_any = names.iter().any(|name| self.has(now, name));
@@ -303,11 +334,11 @@ impl Server for RecordServer {
         }));
         let draft = Draft {
             record: record.encode(nonce.get()).into_bytes(),
+            number: nonce.get(),
             has_news: false,
             useful_until: None,
         };
-        let number = self.next_version();
-        self.put(Key::new(Key::MARKER), Some((number, draft)));
+        self.write(Key::new(Key::MARKER), draft);
     }
 
     /// Returns nothing for a store without a clock: the claim of a dead owner remains there until a client observes it.

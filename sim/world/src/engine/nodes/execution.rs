@@ -35,7 +35,7 @@ pub fn execute(world: &mut World, key: Key<Call>) {
     world.counters.commands += 1;
     let request = match asked {
         Asked::Request(request) => request,
-        Asked::Record(call) => return records::execute(world, key, (id, client), &call),
+        Asked::Record(call) => return records::execute(world, key, (id, client), by, &call),
     };
     let server = Specification::of(&mut *world.servers).at(id);
     let before = ClaimsBefore::of(server.keys(), wall, &request);

@@ -4,7 +4,8 @@ use quorlock::Name;
 use quorlock::transport::{Channel, Wake};
 
 use crate::engine::network::{calls, subscriptions};
-use crate::engine::nodes::replicas;
+use crate::engine::nodes::{dead_claims, replicas};
+use crate::history::Process;
 use crate::world::World;
 use crate::world::call::{Answer, Call, Returned};
 use crate::world::id::{ClientId, Id, NodeId};
@@ -19,6 +20,7 @@ pub(super) fn execute(
     world: &mut World,
     key: Key<Call>,
     (id, client): (NodeId, ClientId),
+    by: Process,
     call: &RecordCall,
 ) {
     let now = world.now();
@@ -27,6 +29,8 @@ pub(super) fn execute(
     let (found, told) = server.execute(wall, call);
     world.note(digest(&found) ^ u64::from(id.get()) << 56);
     replicas::keep(world, id);
+    let seat = world.seat_of(id);
+    dead_claims::write(world, seat, by);
     if told == Told::Changed
         && let Ok(name) = Name::new(call.key().as_bytes())
     {

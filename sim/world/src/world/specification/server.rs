@@ -87,7 +87,7 @@ impl Specification {
                 }
                 kind => {
                     let seat = Seat::new(seat);
-                    ValueServer::Records(RecordServer::new(kind, id, seat, plan.variant))
+                    ValueServer::Records(RecordServer::new(kind, id, seat, plan))
                 }
             }
         };
@@ -215,8 +215,10 @@ impl Servers for Specification {
     }
 
     fn claims(&self, node: NodeId, now: WallMicros, name: &Name) -> Vec<(Option<OwnerId>, Ttl)> {
-        if let Some(ValueServer::Records(_)) = self.servers.get(node) {
-            // Clients write the ends of claims: by a clock that they have read before, and a bit too late.
+        if let Some(ValueServer::Records(server)) = self.servers.get(node)
+            && !server.has_clock()
+        {
+            // The claim of a dead owner stays until a client has observed it.
             return Vec::new();
         }
         let claims = self.look(node, millis(now), name, |keys, wall| {
