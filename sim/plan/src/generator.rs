@@ -230,13 +230,19 @@ impl PlanGenerator {
         self.margin(&mut plan, seed);
         self.stays(&mut plan, seed);
         self.clocks(&mut plan, seed);
-        match self.deployment {
-            Deployment::Servers => {}
-            Deployment::Groups => groups::add(&mut plan, &self.faults),
-            Deployment::Clusters => clusters::add(&mut plan, &self.faults),
-            Deployment::Stores => stores::add(&mut plan, &self.faults),
-        }
-        let preset = self.preset(&mut plan);
+        let shaped = match self.deployment {
+            Deployment::Servers => None,
+            Deployment::Groups => {
+                groups::add(&mut plan, &self.faults);
+                None
+            }
+            Deployment::Clusters => {
+                clusters::add(&mut plan, &self.faults);
+                None
+            }
+            Deployment::Stores => Some(stores::add(&mut plan, &self.faults)),
+        };
+        let preset = shaped.unwrap_or_else(|| self.preset(&mut plan));
         let kinds = Kind::ALL.into_iter().filter(|_| preset.has_faults());
         for kind in kinds {
             // Each kind has its own stream, so that a new kind does not change the faults of the others.
