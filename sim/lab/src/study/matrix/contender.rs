@@ -110,20 +110,6 @@ pub const CONTENDERS: &[Candidate] = &[
         ..OURS_SINGLE
     },
     Candidate {
-        id: "ours, a consensus store",
-        title: "the same on records of a consensus store, such as etcd: it has no clock and forgets nothing, whoever leads it",
-        deployment: Deployment::Stores,
-        kinds: &[NodeKind::Consensus],
-        ..OURS_SINGLE
-    },
-    Candidate {
-        id: "ours, a database with a replica",
-        title: "the same on records of a database, such as PostgreSQL, with an asynchronous replica",
-        deployment: Deployment::Stores,
-        kinds: &[NodeKind::Database],
-        ..OURS_SINGLE
-    },
-    Candidate {
         id: "ours, MultiLock",
         title: "several names, each on one of two nodes",
         lock: LockKind::Multi,
@@ -162,13 +148,6 @@ pub const CONTENDERS: &[Candidate] = &[
     },
     OURS,
     Candidate {
-        id: "ours, a majority of unlike stores",
-        title: "the same on a server, a database with an asynchronous replica, and a consensus store",
-        deployment: Deployment::Stores,
-        kinds: &[NodeKind::Server, NodeKind::Database, NodeKind::Consensus],
-        ..OURS
-    },
-    Candidate {
         id: "ours, a majority of Sentinel groups",
         title: "the same on three Sentinel groups (a primary, a replica, three sentinels each), through the real client: faults of nodes affect one of them; a tenth of the runs",
         deployment: Deployment::Groups,
@@ -178,6 +157,31 @@ pub const CONTENDERS: &[Candidate] = &[
         id: "ours, a majority of shards",
         title: "the same on the three shards of one Redis Cluster (a primary and a replica each), through the real client: faults of nodes affect one of them; a tenth of the runs",
         deployment: Deployment::Clusters,
+        ..OURS
+    },
+];
+
+/// Locks on [stores](NodeKind). The matrix has them only if they are asked for by name.
+pub const ON_STORES: &[Candidate] = &[
+    Candidate {
+        id: "ours, a consensus store",
+        title: "this crate's lock on records of a consensus store, such as etcd: it has no clock, and forgets nothing when its leader changes",
+        deployment: Deployment::Stores,
+        kinds: &[NodeKind::Consensus],
+        ..OURS_SINGLE
+    },
+    Candidate {
+        id: "ours, a database with a replica",
+        title: "this crate's lock on records of a database, such as PostgreSQL, with an asynchronous replica",
+        deployment: Deployment::Stores,
+        kinds: &[NodeKind::Database],
+        ..OURS_SINGLE
+    },
+    Candidate {
+        id: "ours, a majority of unlike stores",
+        title: "this crate's majority on a server, a database with an asynchronous replica, and a consensus store",
+        deployment: Deployment::Stores,
+        kinds: &[NodeKind::Server, NodeKind::Database, NodeKind::Consensus],
         ..OURS
     },
 ];
