@@ -41,7 +41,7 @@ workloads=$("$program" explore --help | sed -n 's/.*\[possible values: \(mutual-
 combinations() {
   local lane deployment lock workload
   for lane in fast turmoil; do
-    for deployment in servers sentinels cluster; do
+    for deployment in servers sentinels cluster stores; do
       for lock in single multi redlock; do
         for workload in $workloads; do
           local name=$lane,$deployment,$lock,$workload

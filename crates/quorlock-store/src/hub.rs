@@ -36,8 +36,21 @@ struct Hub {
     heard: Option<u64>,
     /// The number of the write that stored the record, and when the client first knew it.
     write: Option<(u64, Time)>,
+    look: Look,
     /// The watch of the store.
     watch: Option<Subscription>,
+}
+
+/// Whether the record is read because a report did not tell what it is.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+enum Look {
+    /// It is not read.
+    #[default]
+    None,
+    /// It is read.
+    Once,
+    /// It is read, and has changed since the read began, so it is read once more.
+    Again,
 }
 
 /// What listeners are told, after the mutex is unlocked: one may wake a task that makes its next call on this thread.
@@ -132,9 +145,9 @@ impl Hubs {
         });
     }
 
-    /// Handles a report of the store.
-    pub(crate) fn changed(&self, now: Time, key: &Key, record: Option<&[u8]>) {
-        self.with(key, |hub| match read(record) {
+    /// Handles a report of the store that tells what the record is.
+    pub(crate) fn changed(&self, now: Time, key: &Key, record: &[u8]) {
+        self.with(key, |hub| match read(Some(record)) {
             Some((record, write)) => {
                 hub.note(now, write);
                 // Before the first read it is not known which of the messages are new.
@@ -147,11 +160,42 @@ impl Hubs {
                 }
             }
             // A record that is no record is reported by the next request.
-            None => {
-                hub.heard = None;
-                hub.all()
-            }
+            None => hub.gap(),
         });
+    }
+
+    /// Handles that a change of the record could not be read.
+    pub(crate) fn gap(&self, key: &Key) {
+        self.with(key, Hub::gap);
+    }
+
+    /// Handles a report of the store that does not tell what the record is. Returns whether it must be read now: it has listeners,
+    /// and it is not being read.
+    pub(crate) fn begin_look(&self, key: &Key) -> bool {
+        let mut state = self.0.lock();
+        let Some(hub) = state.hubs.get_mut(key) else {
+            return false;
+        };
+        let before = hub.look;
+        hub.look = match before {
+            Look::None => Look::Once,
+            Look::Once | Look::Again => Look::Again,
+        };
+        before == Look::None
+    }
+
+    /// Handles that the record was read. Returns whether that was the last time for now.
+    pub(crate) fn end_look(&self, key: &Key) -> bool {
+        let mut state = self.0.lock();
+        let Some(hub) = state.hubs.get_mut(key) else {
+            return true;
+        };
+        let before = hub.look;
+        hub.look = match before {
+            Look::None | Look::Once => Look::None,
+            Look::Again => Look::Once,
+        };
+        before != Look::Again
     }
 
     /// Handles what a request has read: it is no older than the request.
@@ -190,6 +234,11 @@ impl Hubs {
 impl Hub {
     fn all(&self) -> News {
         News::Live(self.listeners.values().map(|(_, l)| l.clone()).collect())
+    }
+
+    fn gap(&mut self) -> News {
+        self.heard = None;
+        self.all()
     }
 
     fn note(&mut self, now: Time, write: u64) {

@@ -162,7 +162,7 @@ impl Service {
         View::remembered(seen, reading, now)
     }
 
-    async fn read_view(&self, key: &Key) -> Result<View, TransportError> {
+    pub(crate) async fn read_view(&self, key: &Key) -> Result<View, TransportError> {
         let snapshot = self.read(key).await?;
         let process = snapshot.stamp.process;
         let Some(stored) = snapshot.stored else {

@@ -128,7 +128,7 @@ pub trait Watcher: Send + Sync + 'static {
     /// Called when changes begin to be reported. Earlier ones may have been missed.
     fn live(&self);
 
-    /// Called with the record after a change; `None` if it was deleted, or if the store does not tell what it is.
+    /// Called with the record after a change; `None` if it was deleted, or if the store does not tell what it is. It is then read.
     fn changed(&self, record: Option<&[u8]>);
 }
 
@@ -201,7 +201,7 @@ pub struct Draft {
     /// is restored: B would remember a free record by the version that A's claim has then, and overwrite the claim.
     pub number: u64,
     /// Whether the record has messages that the one before had not. A store with a clock may leave other changes unreported:
-    /// no client waits for them.
+    /// no client waits for them. Without a clock, clients must know since when they have known a record.
     pub has_news: bool,
     /// When the record is of no more use and may be deleted, by the clock of the store; `None` for never, and on a store
     /// without a clock.

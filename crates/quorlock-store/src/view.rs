@@ -3,7 +3,9 @@
 use quorlock_core::failure::TransportError;
 use quorlock_core::fencing::Fence;
 use quorlock_core::marker::Process;
-use quorlock_core::message::{Acquire, AcquireReply, RenewReply, Reply, Request};
+use quorlock_core::message::{
+    Access, Acquire, AcquireReply, QueuePlace, RenewReply, Reply, Request,
+};
 use quorlock_core::node::record::Record;
 use quorlock_core::time::{Time, WallMillis};
 
@@ -92,7 +94,12 @@ impl View {
             let reply = match (self.clock, request) {
                 (Clock::Observed(_), Request::Acquire(ask)) => {
                     let ask = without_clock(ask.clone());
-                    record.apply(self.process, now, &Request::Acquire(ask))
+                    let before = record.clone();
+                    let reply = record.apply(self.process, now, &Request::Acquire(ask.clone()));
+                    if is_early(&before, now, &ask) && record.has_only_later_places_than(&before) {
+                        record = before;
+                    }
+                    reply
                 }
                 _ => record.apply(self.process, now, request),
             };
@@ -114,6 +121,18 @@ impl View {
             is_changed,
         }
     }
+}
+
+/// Returns whether a waiter asks again while it has its place for half of its time at least, as it usually does.
+///
+/// Its place is then left as it is. If each of many waiters wrote whenever it asks, every write would begin the observations of
+/// the others again. No time would pass in the record, and a dead holder or waiter would stay for ever.
+fn is_early(record: &Record, now: WallMillis, ask: &Acquire) -> bool {
+    let Access::Fair(QueuePlace::Kept { millis }) = ask.access else {
+        return false;
+    };
+    let place = record.place(ask.owner);
+    place.is_some_and(|until| now.plus(millis / 2) <= until)
 }
 
 /// Returns whether a client relies on the record from now on.

@@ -51,11 +51,37 @@ impl Watcher for Reports {
     }
 
     fn changed(&self, record: Option<&[u8]>) {
-        if let Some(service) = self.service.upgrade() {
-            let now = service.runtime.now();
-            service.hubs.changed(now, &self.key, record);
+        let Some(service) = self.service.upgrade() else {
+            return;
+        };
+        match record {
+            Some(record) => {
+                let now = service.runtime.now();
+                service.hubs.changed(now, &self.key, record);
+            }
+            None => look(&service, &self.key),
         }
     }
+}
+
+/// Reads a record that has changed in a way that the store did not tell. If each waiter asked instead, and a request of A changed
+/// the record, B would be told of it and ask, and A of B's: they would never come to rest.
+fn look(service: &Arc<Service>, key: &Key) {
+    if !service.hubs.begin_look(key) {
+        return;
+    }
+    let (service, key) = (service.clone(), key.clone());
+    service.runtime.clone().spawn(Box::pin(async move {
+        loop {
+            // What is read reaches the listeners; a read that fails is a gap.
+            if service.read_view(&key).await.is_err() {
+                service.hubs.gap(&key);
+            }
+            if service.hubs.end_look(&key) {
+                return;
+            }
+        }
+    }));
 }
 
 /// Ends a subscription when it is dropped.

@@ -108,7 +108,8 @@ struct Drawn {
     #[arg(long, value_enum, default_value_t = LockArg::Redlock)]
     lock: LockArg,
     /// The kind of nodes: servers; or, only in the lane turmoil, sentinels (each node is a Sentinel group with
-    /// elections) or cluster (each node is a shard of one Redis Cluster; with the lock single, the cluster is the node).
+    /// elections) or cluster (each node is a shard of one Redis Cluster; with the lock single, the cluster is the node);
+    /// or, only in the lane fast, stores (each node is a database or a consensus store; in a majority also a server).
     #[arg(long, value_enum, default_value_t = DeploymentArg::Servers)]
     deployment: DeploymentArg,
     /// The implementation of the lock: the product's, or one of the simulator's variants, most of them with deliberate
@@ -175,6 +176,7 @@ impl Drawn {
                 DeploymentArg::Servers => Deployment::Servers,
                 DeploymentArg::Sentinels => Deployment::Groups,
                 DeploymentArg::Cluster => Deployment::Clusters,
+                DeploymentArg::Stores => Deployment::Stores,
             },
             lock: match self.lock {
                 LockArg::Single => LockKind::Single,
@@ -195,6 +197,7 @@ enum DeploymentArg {
     Servers,
     Sentinels,
     Cluster,
+    Stores,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

@@ -81,6 +81,7 @@ fn check_counts(plan: &Plan) -> Result<(), PlanError> {
     }
     check_sentinels(plan)?;
     check_cluster(plan)?;
+    check_kinds(plan)?;
     between("workload.names", plan.workload.names, 1, 60)
 }
 
@@ -171,6 +172,32 @@ fn longest(place: &str, value: SimTime, max: SimTime) -> Result<(), PlanError> {
             format!("{value} is too long: it must be at most {max}"),
         )),
     }
+}
+
+/// Checks that there are as many nodes as kinds, and that what is planted is a flaw of a store where there are stores.
+fn check_kinds(plan: &Plan) -> Result<(), PlanError> {
+    let (kinds, count) = (&plan.nodes.kinds, plan.nodes.count);
+    if usize::from(count) < kinds.len() {
+        let why = format!("there are {} kinds for {count} nodes", kinds.len());
+        return Err(wrong("nodes.kinds", why));
+    }
+    let has_stores = kinds.iter().any(|kind| kind.is_store());
+    if has_stores && plan.nodes.wait.is_some() {
+        let why = "the replica of a database is asynchronous here: leave it out";
+        return Err(wrong("nodes.wait", why));
+    }
+    let variant = plan.variant;
+    let mut flaws = variant.flaws().iter();
+    let why = match has_stores {
+        true if !variant.has_product_clients() || !flaws.all(|flaw| flaw.is_of_stores()) => {
+            "is not a lock on stores: use product, or a variant with a flaw of a store"
+        }
+        false if flaws.any(|flaw| flaw.is_of_stores()) => {
+            "has a flaw of a store: make a node one, in nodes.kinds"
+        }
+        _ => return Ok(()),
+    };
+    Err(wrong("variant", format!("{variant} {why}")))
 }
 
 /// The longest time of any step of an election.

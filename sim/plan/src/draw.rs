@@ -36,6 +36,8 @@ pub enum Purpose {
     Outages = 13,
     /// The times of clusters and their shards.
     Clusters = 14,
+    /// The kinds of nodes that are stores.
+    Stores = 15,
 }
 
 /// A stream of random numbers that is the same on every platform.

@@ -9,6 +9,7 @@ mod exempt;
 mod fault_generator;
 mod groups;
 mod preset;
+mod stores;
 
 use std::fmt;
 use std::str::FromStr;
@@ -90,7 +91,7 @@ impl FaultChoice {
         let is_had = match kind.needs() {
             Needs::Nothing => true,
             Needs::Replicas => 0 < nodes.replicas,
-            Needs::PlainServers { .. } => !nodes.are_groups(),
+            Needs::PlainServers { .. } => !nodes.are_groups() && nodes.can_fail_over(),
             Needs::Elections => nodes.are_groups(),
             Needs::Sentinels => nodes.sentinels.is_some(),
             Needs::Cluster => nodes.cluster.is_some(),
@@ -141,6 +142,8 @@ pub enum Deployment {
     /// Each node is a shard of one cluster. Elections, faults that lead to them, and moves of slots are drawn, too.
     /// For the lock on one node, the whole cluster is that node.
     Clusters,
+    /// Each node is a store: a database or a consensus store. A node of a majority may also be a server.
+    Stores,
 }
 
 /// The choices that the user makes. Everything else is drawn from the seed.
@@ -186,7 +189,7 @@ impl PlanGenerator {
     /// Checks that the lane supports the deployment, and the faults that were requested by name.
     ///
     /// # Errors
-    /// Returns [`Lacks::Kind`], [`Lacks::Sentinels`], [`Lacks::Cluster`] or [`Lacks::SeveralOfCluster`].
+    /// Returns [`Lacks::Kind`], [`Lacks::Sentinels`], [`Lacks::Cluster`], [`Lacks::Stores`] or [`Lacks::SeveralOfCluster`].
     pub fn check(&self) -> Result<(), Lacks> {
         if self.deployment == Deployment::Groups && self.lane == Lane::Fast {
             return Err(Lacks::Sentinels);
@@ -198,6 +201,9 @@ impl PlanGenerator {
             if self.lock == LockKind::Multi {
                 return Err(Lacks::SeveralOfCluster);
             }
+        }
+        if self.deployment == Deployment::Stores && self.lane != Lane::Fast {
+            return Err(Lacks::Stores);
         }
         let FaultChoice::Only(kinds) = &self.faults else {
             return Ok(());
@@ -224,12 +230,19 @@ impl PlanGenerator {
         self.margin(&mut plan, seed);
         self.stays(&mut plan, seed);
         self.clocks(&mut plan, seed);
-        match self.deployment {
-            Deployment::Servers => {}
-            Deployment::Groups => groups::add(&mut plan, &self.faults),
-            Deployment::Clusters => clusters::add(&mut plan, &self.faults),
-        }
-        let preset = self.preset(&mut plan);
+        let shaped = match self.deployment {
+            Deployment::Servers => None,
+            Deployment::Groups => {
+                groups::add(&mut plan, &self.faults);
+                None
+            }
+            Deployment::Clusters => {
+                clusters::add(&mut plan, &self.faults);
+                None
+            }
+            Deployment::Stores => Some(stores::add(&mut plan, &self.faults)),
+        };
+        let preset = shaped.unwrap_or_else(|| self.preset(&mut plan));
         let kinds = Kind::ALL.into_iter().filter(|_| preset.has_faults());
         for kind in kinds {
             // Each kind has its own stream, so that a new kind does not change the faults of the others.

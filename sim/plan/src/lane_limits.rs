@@ -33,6 +33,11 @@ pub enum Lacks {
         "nodes.cluster: the lane fast has no slots, which the product's adapter needs; use the lane turmoil"
     )]
     Cluster,
+    /// Nodes that are stores.
+    #[error(
+        "nodes.kinds: the lane turmoil has only Redis servers; use the lane fast, where the product's transport of stores runs"
+    )]
+    Stores,
     /// A lock on several names in a cluster.
     #[error(
         "lock: a cluster is one node or a majority of its shards; use the lock single or redlock"
@@ -61,6 +66,7 @@ impl Lacks {
             Lacks::Fault { index, .. } | Lacks::Answer(index) => Some(format!("faults[{index}]")),
             Lacks::Sentinels => Some("nodes.sentinels".to_owned()),
             Lacks::Cluster => Some("nodes.cluster".to_owned()),
+            Lacks::Stores => Some("nodes.kinds".to_owned()),
             Lacks::SeveralOfCluster => Some("lock".to_owned()),
             Lacks::Variant(_) => Some("variant".to_owned()),
         }
@@ -77,6 +83,9 @@ impl Lacks {
                 (None, Some(_)) => Err(Lacks::Cluster),
                 (None, None) => Ok(()),
             };
+        }
+        if !plan.nodes.kinds.is_empty() {
+            return Err(Lacks::Stores);
         }
         if plan.variant.flaws().iter().any(|flaw| flaw.is_of_nodes()) {
             return Err(Lacks::Variant(plan.variant));

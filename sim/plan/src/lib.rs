@@ -25,7 +25,9 @@ use crate::fault::{Fault, Trigger};
 pub use crate::lane_limits::Lacks;
 pub use crate::outage::{Outage, OutageKind};
 use crate::property::Property;
-pub use crate::servers::{Connections, MinReplicas, Network, Nodes, Persistence, Sentinels, Wait};
+pub use crate::servers::{
+    Connections, MinReplicas, Network, NodeKind, Nodes, Persistence, Sentinels, Wait,
+};
 use crate::time::SimTime;
 use crate::variant::{Flaw, Variant};
 pub use crate::workload::name_of;

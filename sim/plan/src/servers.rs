@@ -11,6 +11,9 @@ use crate::time::SimTime;
 pub struct Nodes {
     /// The number of nodes.
     pub count: u16,
+    /// The kind of each node, in their order. Nodes that are not in the list are lock servers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kinds: Vec<NodeKind>,
     /// The data that a server still has after a restart.
     pub persistence: Persistence,
     /// The number of replicas of each node. A replica answers only after it was promoted.
@@ -40,9 +43,45 @@ impl Nodes {
         of_cluster.or_else(|| self.sentinels.clone())
     }
 
+    /// Returns the kind of a node of the plan.
+    pub fn kind(&self, node: u16) -> NodeKind {
+        let kind = self.kinds.get(usize::from(node));
+        kind.copied().unwrap_or_default()
+    }
+
+    /// Returns whether a replica can take the place of any node. A consensus store chooses its leader by itself.
+    pub fn can_fail_over(&self) -> bool {
+        (0..self.count).any(|node| self.kind(node) != NodeKind::Consensus)
+    }
+
     /// Returns whether nodes are groups, which elect their primaries.
     pub fn are_groups(&self) -> bool {
         self.sentinels.is_some() || self.cluster.is_some()
+    }
+}
+
+/// What a node is, and so who executes the requests of locks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NodeKind {
+    /// A lock server, such as Redis. It executes requests itself.
+    #[default]
+    Server,
+    /// A database. Clients apply requests to its records, and write them back if they are unchanged. It has a clock. A crash
+    /// loses nothing that it has acknowledged, except with its disk ([`Persistence::Memory`]), or if commits are acknowledged before
+    /// they are on the disk ([`Persistence::EverySecond`]): then the last ones are missing, under the same identity. An asynchronous
+    /// replica may take over without the last writes.
+    Database,
+    /// A consensus store, such as etcd. Clients write its records in the same way. It has no clock, and forgets nothing when its
+    /// leader changes.
+    Consensus,
+}
+
+impl NodeKind {
+    /// Returns whether clients execute the requests, on records that the node stores.
+    #[must_use]
+    pub const fn is_store(self) -> bool {
+        !matches!(self, NodeKind::Server)
     }
 }
 
@@ -153,6 +192,7 @@ impl Default for Nodes {
     fn default() -> Self {
         Nodes {
             count: 5,
+            kinds: Vec::new(),
             persistence: Persistence::EveryWrite,
             replicas: 0,
             replication_lag: SimTime::millis(1),

@@ -160,11 +160,23 @@ variants! {
     /// The product's clients of a cluster. They do not follow a node that names the owner of a slot, and do not look
     /// up the owner again.
     UnheardMoved = "unheard-moved", [MovedUnheard];
+    /// The product's clients of a store that writes without the condition.
+    BlindWrites = "blind-writes", [ConditionIgnored];
+    /// The product's clients of a store whose versions are a count of its changes.
+    VersionFromACounter = "version-from-a-counter", [VersionsAreCounted];
+    /// The product's clients of a store whose clients are not told of changes.
+    UntoldChanges = "untold-changes", [ChangesUntold];
+    /// The product's clients, with a driver that reports a lost reply to a write as a failure.
+    LostIsFailed = "lost-is-failed", [SilenceIsRefusal];
+    /// The product's clients of a store whose time is the wall clock of the client that asks.
+    ClientClockStore = "client-clock-store", [ClientsTimeRecords];
+    /// The product's clients of a database whose replica takes over under the identity of its primary.
+    SilentSuccessor = "silent-successor", [SuccessorIsSilent];
 }
 
 impl Variant {
     /// Returns whether the clients of the variant are those of the product. Its flaws, if any, then concern queues,
-    /// readers, leaders, or how clients reach a group or cluster.
+    /// readers, leaders, or how clients reach a group, a cluster or a store.
     #[must_use]
     pub fn has_product_clients(self) -> bool {
         let flaws = self.flaws();

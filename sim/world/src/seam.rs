@@ -2,6 +2,7 @@
 //! a resource.
 
 pub mod medium;
+pub mod records;
 pub mod runtime;
 pub mod store;
 pub mod transport;

@@ -6,6 +6,7 @@
 
 // The parts of one run.
 pub mod medium;
+pub(crate) mod records;
 pub mod server;
 pub mod shards;
 pub(crate) mod specification;
@@ -23,6 +24,7 @@ pub mod callback;
 pub(crate) mod dead_claims;
 pub mod event;
 pub mod livelock;
+pub mod record_call;
 pub mod replication;
 pub mod session;
 pub mod stop;

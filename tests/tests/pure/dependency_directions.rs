@@ -186,7 +186,12 @@ fn the_test_kit_knows_the_world_and_no_laboratory() {
         ("quorlock-sim-plan", vec!["quorlock"]),
         (
             "quorlock-sim-world",
-            vec!["quorlock", "quorlock-core", "quorlock-sim-plan"],
+            vec![
+                "quorlock",
+                "quorlock-core",
+                "quorlock-sim-plan",
+                "quorlock-store",
+            ],
         ),
         (
             "quorlock-sim-check",

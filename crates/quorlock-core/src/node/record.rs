@@ -141,6 +141,11 @@ impl Record {
         self.shared.token = Some(Key { value, expires });
     }
 
+    /// Stores or removes the marker, as another program would.
+    pub fn put_marker(&mut self, marker: Option<Marker>) {
+        self.marker = marker;
+    }
+
     fn own(&mut self, name: &Name) -> &mut OwnKeys {
         match name.stem() == name.as_bytes() {
             true => &mut self.bare,
@@ -176,6 +181,26 @@ impl Record {
     /// Sets the time of the record.
     pub fn set_clock(&mut self, clock: WallMillis) {
         self.clock = clock;
+    }
+
+    /// Returns until when a waiter is considered alive; `None` if it is not in the queue of the fair lock.
+    #[must_use]
+    pub fn place(&self, owner: OwnerId) -> Option<WallMillis> {
+        let mut places = self.shared.queue.iter().flat_map(|key| key.value.iter());
+        let place = places.find(|(waiting, _)| *waiting == owner);
+        place.map(|(_, alive)| *alive)
+    }
+
+    /// Returns whether the record differs from another one in nothing but until when the same waiters are considered alive.
+    #[must_use]
+    pub fn has_only_later_places_than(&self, before: &Record) -> bool {
+        let owners = |record: &Record| -> Vec<OwnerId> {
+            let places = record.shared.queue.iter().flat_map(|key| key.value.iter());
+            places.map(|(owner, _)| *owner).collect()
+        };
+        let mut rest = self.clone();
+        rest.shared.queue.clone_from(&before.shared.queue);
+        owners(self) == owners(before) && rest == *before
     }
 
     /// Returns whether no key expires between two times. The outcome of a request is then the same at both.

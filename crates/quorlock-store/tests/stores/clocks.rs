@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use quorlock::{Locks, Mode};
+use quorlock::{Locks, Mode, RetryPolicy};
 use quorlock_core::message::{
-    Access, AcquireReply, Channel, Freshness, ReleaseReply, Reply, Request, Ttl, Wake,
+    Access, AcquireReply, Channel, Freshness, QueuePlace, ReleaseReply, Reply, Request, Ttl, Wake,
 };
 use quorlock_core::name::Name;
 use quorlock_core::time::WallMillis;
 use quorlock_core::transport::{Execution, Listener, Transport};
-use quorlock_store::{MemoryStore, StoreTransport};
+use quorlock_store::{
+    Draft, Key, MemoryStore, ReadCall, Store, StoreTransport, Version, Watcher, WriteCall,
+};
 use tokio::time::{sleep, timeout};
 
 use crate::SECOND;
@@ -288,6 +290,76 @@ async fn without_a_clock_every_kind_of_lock_works_and_dead_holders_are_replaced(
         assert!(token < guard.fencing_token(), "{mode}");
         guard.release().await.unwrap();
     }
+}
+
+/// Tells that a record has changed, and not what it is.
+struct Terse(Arc<dyn Watcher>);
+
+impl Watcher for Terse {
+    fn live(&self) {
+        self.0.live();
+    }
+
+    fn changed(&self, _: Option<&[u8]>) {
+        self.0.changed(None);
+    }
+}
+
+/// A store that answers after some time, and does not tell what a changed record is.
+fn distant(store: &MemoryStore) -> Wrapped {
+    const AWAY: Duration = Duration::from_millis(20);
+    let read = |store: &MemoryStore, key: &Key| -> ReadCall {
+        let read = store.read(key);
+        Box::pin(async {
+            sleep(AWAY).await;
+            read.await
+        })
+    };
+    let write =
+        |store: &MemoryStore, key: &Key, version: Option<&Version>, draft: Draft| -> WriteCall {
+            let (store, key, version) = (store.clone(), key.clone(), version.cloned());
+            Box::pin(async move {
+                sleep(AWAY).await;
+                store.write_if(&key, version.as_ref(), draft).await
+            })
+        };
+    let watch =
+        |store: &MemoryStore, key: &Key, watcher| store.watch(key, Arc::new(Terse(watcher)));
+    let wrapped = Wrapped::new(store);
+    wrapped.on_read(read).on_write(write).on_watch(watch)
+}
+
+/// Each waiter keeps its place. Time passes in the record nevertheless.
+async fn many_wait(distant: impl Fn(&MemoryStore) -> Wrapped) {
+    let store = clockless();
+    let fair = |number, place| in_mode(acquire(owner(number, 1), 3 * SECOND), Access::Fair(place));
+    another_writes(&store, fair(1, QueuePlace::None)).await;
+    another_writes(&store, fair(2, QueuePlace::Kept { millis: 3_000 })).await;
+    let waiting = (0..8).map(|_| {
+        let retry = RetryPolicy::default().poll_cap(SECOND / 2);
+        let builder = Locks::builder().watchdog_lease(3 * SECOND).retry(retry);
+        let locks = builder
+            .on_node(StoreTransport::new(distant(&store)))
+            .unwrap();
+        tokio::spawn(async move {
+            let guard = locks.fair("a").acquire().await.unwrap();
+            guard.release().await.unwrap();
+        })
+    });
+    let waiting: Vec<_> = waiting.collect();
+    for waiter in waiting {
+        timeout(20 * SECOND, waiter).await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_clock_many_waiters_of_a_fair_lock_outlive_a_dead_holder_and_a_dead_waiter() {
+    many_wait(distant).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_clock_and_a_watch_many_waiters_of_a_fair_lock_outlive_a_dead_holder() {
+    many_wait(|store| distant(store).on_watch(|_, _, _| None)).await;
 }
 
 /// A token counter without a clock begins at the wall clock of a client, as it does on a server.

@@ -113,6 +113,20 @@ async fn a_report_after_a_gap_tells_listeners_to_look_again() {
     watcher.changed(Some(&record().await));
     assert_eq!(ear.taken(), (1, 0), "more than the record has");
     watcher.changed(None);
+    sleep(MILLI).await;
+    assert_eq!(ear.taken(), (0, 0), "nothing new");
+    pass(2).await;
+    watcher.changed(None);
+    watcher.changed(None);
+    sleep(MILLI).await;
+    assert_eq!(
+        ear.taken(),
+        (0, 2),
+        "two releases that the report does not tell"
+    );
+    store.clear();
+    watcher.changed(None);
+    sleep(MILLI).await;
     assert_eq!(ear.taken(), (1, 0), "deleted");
     watcher.changed(Some(b"nonsense"));
     assert_eq!(ear.taken(), (1, 0));

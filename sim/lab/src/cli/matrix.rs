@@ -6,7 +6,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 
 use super::{CliError, Form, Threads, complain, say, say_json, write_file};
-use crate::study::matrix::{CLASSES, CONTENDERS, Class, Example, Matrix, MatrixTable};
+use crate::study::matrix::{CLASSES, CONTENDERS, Class, Example, Matrix, MatrixTable, ON_STORES};
 
 /// Run every lock against every class of fault, and count how often exclusion and fencing break.
 #[derive(Debug, Args)]
@@ -14,8 +14,8 @@ pub(super) struct MatrixRun {
     /// The number of runs for each pair of a lock and a class; a lock on a Sentinel group gets a tenth of it.
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     runs: u64,
-    /// Run only this lock; may be given several times.
-    #[arg(long, value_parser = PossibleValuesParser::new(CONTENDERS.iter().map(|lock| lock.id)))]
+    /// Run only this lock; may be given several times. Locks on stores run only if they are given.
+    #[arg(long, value_parser = PossibleValuesParser::new(CONTENDERS.iter().chain(ON_STORES).map(|lock| lock.id)))]
     lock: Vec<String>,
     /// Run only this class of fault; may be given several times.
     #[arg(long, value_parser = PossibleValuesParser::new(CLASSES.iter().map(|class| class.id)))]
@@ -54,6 +54,9 @@ impl MatrixRun {
         let mut matrix = Matrix::new(self.runs, self.threads.count());
         let is_asked =
             |asked: &[String], id: &str| asked.is_empty() || asked.iter().any(|a| a == id);
+        if !self.lock.is_empty() {
+            matrix.contenders.extend_from_slice(ON_STORES);
+        }
         matrix
             .contenders
             .retain(|lock| is_asked(&self.lock, lock.id));

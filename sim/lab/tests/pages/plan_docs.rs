@@ -11,8 +11,8 @@ use quorlock_sim_plan::property::Property;
 use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_plan::variant::Variant;
 use quorlock_sim_plan::{
-    AssertedRestarts, Cluster, Lane, LockKind, MinReplicas, Network, Nodes, Persistence, Plan,
-    Remedies, Sentinels, Wait, Watchdog, Workload,
+    AssertedRestarts, Cluster, Lane, LockKind, MinReplicas, Network, NodeKind, Nodes, Persistence,
+    Plan, Remedies, Sentinels, Wait, Watchdog, Workload,
 };
 use toml::{Table, Value};
 
@@ -82,6 +82,7 @@ fn every_field() -> Plan {
         clients: 1,
         nodes: Nodes {
             count: 1,
+            kinds: vec![NodeKind::Database],
             persistence: Persistence::Memory,
             replicas: 0,
             replication_lag: SimTime::ZERO,

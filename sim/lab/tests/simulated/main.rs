@@ -6,6 +6,7 @@
 )]
 
 mod backups;
+mod checked_in;
 mod clocks;
 mod clusters;
 mod command_line;

@@ -7,6 +7,7 @@
 mod clusters;
 mod groups;
 mod plans;
+mod stores;
 
 use std::rc::Rc;
 
@@ -38,7 +39,8 @@ fn every_variant_is_planted_or_right() {
     for variant in Variant::ALL {
         let is_planted = PLANTED.contains(variant)
             || groups::PLANTED.contains(variant)
-            || clusters::PLANTED.contains(variant);
+            || clusters::PLANTED.contains(variant)
+            || stores::PLANTED.contains(variant);
         assert_ne!(is_planted, RIGHT.contains(variant), "{variant}");
     }
 }

@@ -79,7 +79,7 @@ fn every_scenario_that_a_page_names_is_in_the_catalog() {
         .filter(|(page, _)| !page.ends_with("protocol.md"))
     {
         for word in text.split(|c: char| !c.is_alphanumeric() && c != '-') {
-            let number = word.strip_prefix(['S', 'R', 'M', 'Q', 'F', 'L', 'E']);
+            let number = word.strip_prefix(['S', 'R', 'M', 'Q', 'F', 'L', 'E', 'D']);
             let is_id =
                 number.is_some_and(|n| !n.is_empty() && n.chars().all(|c| c.is_ascii_digit()));
             if is_id && !ids.iter().any(|id| id == word) {

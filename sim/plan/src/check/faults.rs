@@ -1,11 +1,11 @@
 //! The conditions that a fault in a plan must meet.
 
-use crate::Plan;
 use crate::fault::{
     AfterMessage, ClientTarget, Fault, FaultKind, Field, Kind, MOST_TIMES, Meaning, Needs,
     RATES_PPM, Repeats, Trigger, Value,
 };
 use crate::time::SimTime;
+use crate::{NodeKind, Plan};
 
 type Wrong = (&'static str, String);
 
@@ -21,6 +21,7 @@ pub(super) fn check(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
     }
     below("node", "node", fault.nodes(), plan.nodes.count)?;
     check_deployment(plan, fault)?;
+    check_store(plan, fault)?;
     if let FaultKind::Node {
         replica: Some(replica),
         ..
@@ -181,6 +182,19 @@ fn check_holder(plan: &Plan, field: &'static str, target: ClientTarget) -> Resul
             Err((field, format!("there is no name {name}, only {names}")))
         }
         _ => Ok(()),
+    }
+}
+
+/// Checks that no replica takes the place of a consensus store, which does that by itself and forgets nothing.
+fn check_store(plan: &Plan, fault: &Fault) -> Result<(), Wrong> {
+    let takes_over = fault.kind() == Kind::Failover;
+    let is_consensus = |node: &u16| plan.nodes.kind(*node) == NodeKind::Consensus;
+    match takes_over && fault.nodes().iter().any(is_consensus) {
+        true => {
+            let why = "a consensus store chooses its leader by itself and forgets nothing: use crash-node or pause-node";
+            Err(("kind", why.to_owned()))
+        }
+        false => Ok(()),
     }
 }
 

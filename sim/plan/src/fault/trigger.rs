@@ -80,6 +80,10 @@ pub enum MessageKind {
     ForceRelease,
     /// A query for the identity of the node's process.
     Probe,
+    /// A read of a record of a store.
+    Read,
+    /// A write of a record of a store.
+    Write,
 }
 
 impl MessageKind {
@@ -105,6 +109,8 @@ impl MessageKind {
             MessageKind::Inspect => "inspect",
             MessageKind::ForceRelease => "force-release",
             MessageKind::Probe => "probe",
+            MessageKind::Read => "read",
+            MessageKind::Write => "write",
         }
     }
 }

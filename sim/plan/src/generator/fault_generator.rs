@@ -7,7 +7,7 @@ use crate::fault::{
     NodesFault, ServerError, Suspended, Trigger,
 };
 use crate::time::{ClockStep, SimTime};
-use crate::{Persistence, Plan};
+use crate::{NodeKind, Persistence, Plan};
 
 /// Draws one fault of a given kind.
 #[derive(Debug)]
@@ -62,6 +62,14 @@ impl FaultGenerator<'_> {
             return node;
         }
         node % minority
+    }
+
+    /// Maps a node to one that a replica can replace.
+    fn may_fail_over(&self, node: u16) -> u16 {
+        let nodes = &self.plan.nodes;
+        let mut others = (node..nodes.count).chain(0..node);
+        let replaced = others.find(|node| nodes.kind(*node) != NodeKind::Consensus);
+        replaced.unwrap_or(node)
     }
 
     fn name(&mut self) -> u16 {
@@ -255,6 +263,7 @@ impl FaultGenerator<'_> {
                 replica,
                 left_behind,
             } => {
+                *node = self.may_fail_over(*node);
                 let replicas = u64::from(self.plan.nodes.replicas).max(1);
                 *replica = self.draw.between(0, replicas - 1) as u16;
                 if self.draw.chance(500_000) {

@@ -73,6 +73,8 @@ pub(super) enum Preset {
     ReAcquired,
     /// A client whose first request to a node is in flight while the node is flushed.
     Newcomers,
+    /// A shape that the deployment has given to the plan.
+    Shaped,
 }
 
 /// The choices that the user makes; `None` to draw them.
@@ -120,7 +122,7 @@ impl Preset {
     pub(super) fn apply(self, plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
         let work = fixed.work;
         match self {
-            Preset::Mixed => {}
+            Preset::Mixed | Preset::Shaped => {}
             Preset::OtherWork => {
                 if work.is_none() {
                     plan.workload.kind = other_work(plan.lock, draw);

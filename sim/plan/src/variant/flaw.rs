@@ -104,6 +104,18 @@ pub enum Flaw {
     MovedUnheard,
     /// The client keeps a connection on which the server answered `READONLY`.
     ReadOnlyStays,
+    /// A store executes a write whatever version the record has.
+    ConditionIgnored,
+    /// The version of a record is the number of changes of its store, which goes back with an older state.
+    VersionsAreCounted,
+    /// A store does not tell the clients that watch a record of its changes.
+    ChangesUntold,
+    /// The driver of a store reports a write that got no reply as one that was not executed.
+    SilenceIsRefusal,
+    /// The time of a store is the wall clock of the client that asks.
+    ClientsTimeRecords,
+    /// A replica that takes over says that it is the process that it replaces.
+    SuccessorIsSilent,
 }
 
 impl Flaw {
@@ -132,7 +144,20 @@ impl Flaw {
 
     /// Returns whether the flaw concerns how clients reach a server.
     const fn is_of_ways(self) -> bool {
-        self.is_of_groups() || self.is_of_clusters()
+        self.is_of_groups() || self.is_of_clusters() || self.is_of_stores()
+    }
+
+    /// Returns whether the flaw concerns a store, or how clients reach it.
+    pub(crate) const fn is_of_stores(self) -> bool {
+        matches!(
+            self,
+            Flaw::ConditionIgnored
+                | Flaw::VersionsAreCounted
+                | Flaw::ChangesUntold
+                | Flaw::SilenceIsRefusal
+                | Flaw::ClientsTimeRecords
+                | Flaw::SuccessorIsSilent
+        )
     }
 
     /// Returns whether the flaw concerns how clients reach the primary of a group.

@@ -117,6 +117,7 @@ fn of_nodes(nodes: &mut Nodes) -> Vec<Amount<'_>> {
         cluster,
         wait,
         count: _,
+        kinds: _,
         persistence: _,
     } = nodes;
     let mut all = Vec::new();

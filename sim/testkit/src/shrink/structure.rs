@@ -86,6 +86,9 @@ pub(super) fn smaller(plan: &Plan) -> Vec<Plan> {
         for node in (0..plan.nodes.count).rev().filter(|_| 1 < plan.nodes.count) {
             push(&|plan: &mut Plan| {
                 plan.nodes.count -= 1;
+                if usize::from(node) < plan.nodes.kinds.len() {
+                    plan.nodes.kinds.remove(node.into());
+                }
                 leave_out(plan, node, leave_out_node);
             });
         }

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use quorlock::transport::Transport;
 
+use crate::seam::records;
 use crate::seam::transport::ValueTransport;
-use crate::world::id::{ProcessId, Seat};
+use crate::world::id::{Id, ProcessId, Seat};
 use crate::world::medium::{Driver, Medium};
 use crate::world::server::Servers;
 use crate::world::specification::server::Specification;
+use crate::world::with;
 use quorlock_sim_plan::Plan;
 
 /// The medium in which messages are values. Events of the world carry them to servers that execute the specification.
@@ -25,6 +27,9 @@ impl Medium for Values {
     }
 
     fn transport(&self, who: ProcessId, seat: Seat) -> Arc<dyn Transport> {
-        Arc::new(ValueTransport::new(who, seat))
+        match with(|world| world.plan.nodes.kind(seat.get()).is_store()) {
+            true => Arc::new(records::transport(who, seat)),
+            false => Arc::new(ValueTransport::new(who, seat)),
+        }
     }
 }

@@ -14,7 +14,7 @@ use quorlock::transport::{
 
 use crate::engine::network::{calls, connections, requests, subscriptions};
 use crate::engine::stop::using;
-use crate::world::call::{Call, Replied};
+use crate::world::call::{Asked, Call, Replied, Returned};
 use crate::world::id::{ProcessId, Seat};
 use crate::world::medium::address;
 use crate::world::slab::Key;
@@ -42,9 +42,9 @@ impl ValueTransport {
 
 impl Transport for ValueTransport {
     fn call(&self, request: Request) -> Boxed {
-        let request = Rc::new(request);
+        let asked = Asked::Request(Rc::new(request));
         let (who, seat) = (self.who, self.seat);
-        let key = using(who, |world| requests::start(world, who, seat, request));
+        let key = using(who, |world| requests::start(world, who, seat, asked));
         Box::pin(SimCall { who, key })
     }
 
@@ -96,7 +96,12 @@ impl Future for SimCall {
 /// Takes the answer. This is separate from `poll`, which usually finds no answer.
 #[inline(never)]
 fn answer(reply: Key<Replied>) -> Poll<Result<Reply, TransportError>> {
-    with(|world| calls::take_answer(world, reply)).map_or(Poll::Pending, Poll::Ready)
+    match with(|world| calls::take_answer(world, reply)) {
+        Some(Ok(Returned::Reply(reply))) => Poll::Ready(Ok(reply)),
+        Some(Ok(other)) => unreachable!("BUG: a request was answered by {other:?}"),
+        Some(Err(error)) => Poll::Ready(Err(error)),
+        None => Poll::Pending,
+    }
 }
 
 impl Drop for SimCall {

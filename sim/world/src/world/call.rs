@@ -7,11 +7,44 @@ use quorlock::transport::{Cause, Execution, Reply, Request, TransportError};
 
 use crate::history::Process;
 use crate::world::id::{ClientId, Id, NodeId, ProcessId};
+use crate::world::record_call::{Found, RecordCall};
 use crate::world::slab::Key;
 use crate::world::task::remember;
+use quorlock_sim_plan::fault::MessageKind;
+
+/// What a call asks of its node. It is in an `Rc` because requests are large, and replicas share them.
+#[derive(Clone, Debug)]
+pub enum Asked {
+    /// A request, which a lock server executes.
+    Request(Rc<Request>),
+    /// A read or a write of a record, which a store executes.
+    Record(Rc<RecordCall>),
+}
+
+impl Asked {
+    /// Returns the kind of the message.
+    pub(crate) fn kind(&self) -> MessageKind {
+        match self {
+            Asked::Request(request) => MessageKind::of(request),
+            Asked::Record(call) => match **call {
+                RecordCall::Read(_) => MessageKind::Read,
+                RecordCall::Write { .. } | RecordCall::Commit { .. } => MessageKind::Write,
+            },
+        }
+    }
+}
+
+/// What a node answers.
+#[derive(Debug)]
+pub enum Returned {
+    /// The reply of a lock server.
+    Reply(Reply),
+    /// What a store returns.
+    Found(Found),
+}
 
 /// The result of a call.
-pub(crate) type Answer = Result<Reply, TransportError>;
+pub(crate) type Answer = Result<Returned, TransportError>;
 
 /// A reply in flight.
 #[derive(Debug)]
@@ -52,8 +85,7 @@ pub struct Call {
     /// How often the client had been restarted before the process that sends the request.
     restarts: u16,
     node: NodeId,
-    /// The request. It is in an `Rc` because requests are large and replicas share them.
-    request: Rc<Request>,
+    asked: Asked,
     epoch: u32,
     departs: u64,
     /// The number of copies of the request that have not arrived at the node yet.
@@ -81,12 +113,12 @@ enum Tie {
 
 impl Call {
     /// Creates a call whose request leaves its process at this time.
-    pub fn new(who: ProcessId, node: NodeId, request: Rc<Request>, departs: u64) -> Self {
+    pub fn new(who: ProcessId, node: NodeId, asked: Asked, departs: u64) -> Self {
         Call {
             client: who.client,
             restarts: who.restarts,
             node,
-            request,
+            asked,
             epoch: 0,
             departs,
             copies: 0,
@@ -110,8 +142,8 @@ impl Call {
     }
 
     #[inline]
-    pub(crate) fn request(&self) -> &Rc<Request> {
-        &self.request
+    pub(crate) fn asked(&self) -> &Asked {
+        &self.asked
     }
 
     /// Returns the number of the connection on which the request was sent.

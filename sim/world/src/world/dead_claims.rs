@@ -85,7 +85,12 @@ impl DeadClaims {
         });
         stated.process = stated.process.filter(|known| *known == by);
         stated.kept_millis = stated.kept_millis.max(kept_millis);
-        let dead = self.dead.iter().find(|(process, _)| *process == by);
+        self.died(by)
+    }
+
+    /// Returns when a process died, if it has died.
+    pub(crate) fn died(&self, process: Process) -> Option<u64> {
+        let dead = self.dead.iter().find(|(dead, _)| *dead == process);
         dead.map(|(_, died)| *died)
     }
 

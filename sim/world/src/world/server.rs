@@ -103,7 +103,8 @@ pub trait Servers: Any + Debug {
     /// Sends what a server has written to its replicas. `arrivals` has each replica and the time of arrival.
     fn replicate(&mut self, node: NodeId, arrivals: &[(NodeId, u64)]);
 
-    /// Returns the owners with a claim under a name on a node, if this is visible without a request to the server.
+    /// Returns the owners with a claim under a name on a node, if this is visible without a request to the server, and if the
+    /// server itself determines when claims end.
     fn claims(&self, _node: NodeId, _now: WallMicros, _name: &Name) -> Vec<(Option<OwnerId>, Ttl)> {
         Vec::new()
     }

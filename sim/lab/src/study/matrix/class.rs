@@ -97,6 +97,8 @@ impl Class {
         let kinds = self.kinds.iter().flat_map(|kind| match kind {
             Kind::Failover if plan.nodes.sentinels.is_some() => &SEPARATIONS[..],
             Kind::Failover if plan.nodes.cluster.is_some() => &HANDOVERS[..],
+            // Another leader takes over with everything that was acknowledged. Calls of the former one are lost.
+            Kind::Failover if !plan.nodes.can_fail_over() => &[Kind::CrashNode][..],
             kind => std::slice::from_ref(kind),
         });
         kinds.copied().filter(|kind| plan.lane.has(*kind)).collect()

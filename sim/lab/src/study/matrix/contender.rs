@@ -1,10 +1,13 @@
 //! The locks that the matrix compares.
 
 use super::class::{Assumes, Class};
+use quorlock_sim_plan::fault::Kind;
 use quorlock_sim_plan::generator::{Deployment, FaultChoice, PlanGenerator};
 use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_plan::variant::Variant;
-use quorlock_sim_plan::{Cluster, Lane, LockKind, Plan, Remedies, Sentinels, Wait, WorkloadKind};
+use quorlock_sim_plan::{
+    Cluster, Lane, LockKind, NodeKind, Plan, Remedies, Sentinels, Wait, WorkloadKind,
+};
 
 /// A lock of the matrix.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +22,8 @@ pub struct Candidate {
     margin: Margin,
     replicas: ReplicaWait,
     deployment: Deployment,
+    /// The kinds of the nodes, if they are stores.
+    kinds: &'static [NodeKind],
 }
 
 /// Whether a restarted node is watched before its vote counts.
@@ -52,6 +57,7 @@ const OURS_SINGLE: Candidate = Candidate {
     margin: Margin::Off,
     replicas: ReplicaWait::NotAwaited,
     deployment: Deployment::Servers,
+    kinds: &[],
 };
 
 /// The product's lock on a majority.
@@ -155,6 +161,31 @@ pub const CONTENDERS: &[Candidate] = &[
     },
 ];
 
+/// Locks on [stores](NodeKind). The matrix has them only if they are asked for by name.
+pub const ON_STORES: &[Candidate] = &[
+    Candidate {
+        id: "ours, a consensus store",
+        title: "this crate's lock on records of a consensus store, such as etcd: it has no clock, and forgets nothing when its leader changes",
+        deployment: Deployment::Stores,
+        kinds: &[NodeKind::Consensus],
+        ..OURS_SINGLE
+    },
+    Candidate {
+        id: "ours, a database with a replica",
+        title: "this crate's lock on records of a database, such as PostgreSQL, with an asynchronous replica",
+        deployment: Deployment::Stores,
+        kinds: &[NodeKind::Database],
+        ..OURS_SINGLE
+    },
+    Candidate {
+        id: "ours, a majority of unlike stores",
+        title: "this crate's majority on a server, a database with an asynchronous replica, and a consensus store",
+        deployment: Deployment::Stores,
+        kinds: &[NodeKind::Server, NodeKind::Database, NodeKind::Consensus],
+        ..OURS
+    },
+];
+
 /// The locks that only storms have: for work that the other locks cannot do.
 #[cfg(unix)]
 pub(crate) const STORM_LOCKS: &[Candidate] = &[Candidate {
@@ -198,7 +229,7 @@ impl Candidate {
     /// Returns the lane of the lock's plans.
     pub(super) fn lane(&self) -> Lane {
         match self.deployment {
-            Deployment::Servers => Lane::Fast,
+            Deployment::Servers | Deployment::Stores => Lane::Fast,
             // Only in this lane does the client itself find the primary.
             Deployment::Groups | Deployment::Clusters => Lane::Turmoil,
         }
@@ -222,12 +253,20 @@ impl Candidate {
             within: SimTime::millis(20),
         });
         let is_majority = self.lock == LockKind::Redlock;
-        if self.deployment != Deployment::Servers {
+        if self.elects() {
             // The client tries all sentinels, or all nodes, one after another within this time.
             plan.network.connect_timeout = SimTime::millis(600);
         }
         match self.deployment {
             Deployment::Servers => {}
+            Deployment::Stores => {
+                plan.nodes.replicas = 1;
+                // Any of them may be the one that faults strike.
+                plan.nodes.kinds = self.kinds.to_vec();
+                plan.nodes
+                    .kinds
+                    .rotate_left((plan.seed % self.kinds.len() as u64) as usize);
+            }
             Deployment::Groups => {
                 plan.nodes.replicas = if is_majority { 1 } else { 2 };
                 plan.nodes.sentinels = Some(Sentinels::default());
@@ -245,16 +284,22 @@ impl Candidate {
             (LockKind::Single, _) => 1,
             (LockKind::Multi, _) => 2,
             (LockKind::Redlock, Deployment::Servers) => majority,
-            // Each node consists of several hosts.
+            // Each node consists of several hosts, or is of a kind of its own.
             (LockKind::Redlock, _) => 3,
         }
     }
 
+    /// Returns whether members elect their primaries.
+    fn elects(&self) -> bool {
+        matches!(self.deployment, Deployment::Groups | Deployment::Clusters)
+    }
+
     /// Returns whether a storm of a class can strike the lock on real servers. A lock on Sentinel groups has faults
-    /// that lead to elections, and no others; a lock on a cluster has failovers and moved slots.
+    /// that lead to elections, and no others; a lock on a cluster has failovers and moved slots. Storms have no stores.
     #[cfg(unix)]
     pub(crate) fn meets(&self, class: &Class) -> bool {
-        class.needs_sentinels() == (self.deployment == Deployment::Groups)
+        self.deployment != Deployment::Stores
+            && class.needs_sentinels() == (self.deployment == Deployment::Groups)
             && class.needs_a_cluster() == (self.deployment == Deployment::Clusters)
     }
 
@@ -262,14 +307,33 @@ impl Candidate {
     /// times as long.
     pub(super) fn runs_of(&self, runs: u64) -> u64 {
         match self.deployment {
-            Deployment::Servers => runs,
+            Deployment::Servers | Deployment::Stores => runs,
             Deployment::Groups | Deployment::Clusters => runs.div_ceil(10),
         }
     }
 
     /// Returns whether a replica that lacks claims or counters may be promoted.
     fn may_fail_over(&self, class: &Class) -> bool {
-        self.deployment != Deployment::Servers && class.leads_to_elections()
+        self.elects() && class.leads_to_elections()
+    }
+
+    /// Returns what the lock needs to hold under a class. One store withstands by itself what it does not notice.
+    fn needs(&self, class: &Class) -> Assumes {
+        let unnoticed: &[Kind] = match self.kinds {
+            [NodeKind::Consensus] => &[
+                Kind::CrashNode,
+                Kind::PowerLoss,
+                Kind::NodeStep,
+                Kind::Failover,
+                Kind::SlowReplication,
+            ],
+            [NodeKind::Database] => &[Kind::PowerLoss],
+            _ => &[],
+        };
+        match class.kinds.iter().all(|kind| unnoticed.contains(kind)) {
+            true => Assumes::Nothing,
+            false => class.assumes,
+        }
     }
 
     /// Returns whether the members without an election make up for what a promoted replica lacks.
@@ -288,7 +352,7 @@ impl Candidate {
     pub fn keeps_exclusion(&self, class: &Class) -> bool {
         self.is_ours()
             && (!self.may_fail_over(class) || self.outlives_failovers(class))
-            && match class.assumes {
+            && match self.needs(class) {
                 Assumes::Nothing => true,
                 Assumes::Trust => self.trust == Trust::On,
                 Assumes::Margin => self.margin == Margin::On,
@@ -302,8 +366,10 @@ impl Candidate {
     pub fn keeps_order(&self, class: &Class) -> bool {
         self.is_ours()
             && (!self.may_fail_over(class) || self.outlives_failovers(class))
-            && match class.assumes {
-                Assumes::Nothing | Assumes::Margin | Assumes::Counters => true,
+            && match self.needs(class) {
+                // An evicted record of a store takes its counter with it.
+                Assumes::Counters => self.kinds.is_empty() || !class.kinds.contains(&Kind::Evict),
+                Assumes::Nothing | Assumes::Margin => true,
                 // If a token that only a bare majority accepted is lost with one counter, only the clocks of the nodes
                 // keep the order. In this class, these clocks are right.
                 Assumes::Trust | Assumes::Remedies => self.trust == Trust::On,

@@ -26,6 +26,7 @@ catalog! {
     "F1" "F2"
     "L1" "L2" "L3" "L4" "L5" "L6" "L7" "L8"
     "E1" "E2" "E3" "E4" "E5" "E6"
+    "D1" "D2" "D3" "D4" "D5" "D6" "D7" "D8" "D9" "D10"
 }
 
 /// Returns all scenarios, in the order of the catalog.

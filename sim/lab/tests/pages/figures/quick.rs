@@ -31,7 +31,7 @@ fn catalog() -> Results {
         .map(|s| s.id)
         .collect();
     let mut figures = Figures::new();
-    for prefix in ["S", "R", "M", "Q", "F", "L", "E"] {
+    for prefix in ["S", "R", "M", "Q", "F", "L", "E", "D"] {
         let numbers = ids
             .iter()
             .filter_map(|id| id.strip_prefix(prefix)?.parse().ok());

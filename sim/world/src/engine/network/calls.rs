@@ -1,6 +1,5 @@
 //! Calls: a request is sent and answered, or fails without a reply.
 
-use std::rc::Rc;
 use std::task::{Context, Waker};
 
 use quorlock::transport::{Cause, Execution};
@@ -13,7 +12,7 @@ use crate::world::event::Event;
 use crate::world::id::{ClientId, Id, NodeId};
 use crate::world::link::Passage;
 use crate::world::slab::Key;
-use quorlock_sim_plan::fault::{MessageKind, Towards};
+use quorlock_sim_plan::fault::Towards;
 
 /// Sends a request at a time.
 pub fn send(world: &mut World, key: Key<Call>, departs: u64) {
@@ -53,12 +52,12 @@ fn record(world: &mut World, key: Key<Call>, passage: Passage) {
         return;
     };
     let (client, node, departs) = (call.client(), call.node(), call.departs());
-    let request = Rc::clone(call.request());
+    let asked = call.asked().clone();
     let process = Process {
         client: client.get(),
         restarts: world.client(client).restarts(),
     };
-    message::request(world, process, node, departs, passage, &request);
+    message::asked(world, process, node, departs, passage, &asked);
 }
 
 /// Sends a reply.
@@ -71,7 +70,7 @@ pub fn reply(world: &mut World, key: Key<Call>, answer: Answer) {
     }
     let (client, node) = (call.client(), call.node());
     if world.triggers.awaits_messages() {
-        let message = MessageKind::of(call.request());
+        let message = call.asked().kind();
         let seat = world.seat_of(node);
         world.pass(client, seat, message, Towards::Client);
     }

@@ -11,14 +11,59 @@ use crate::history::{Overdue, Process};
 use crate::world::World;
 use crate::world::dead_claims::DeadClaim;
 use crate::world::id::{Id, NodeId, Seat, first};
-use quorlock_sim_plan::fault::{Fault, FaultKind, NodeFault, Trigger};
+use quorlock_sim_plan::NodeKind;
+use quorlock_sim_plan::fault::{ClientFault, Fault, FaultKind, NodeFault, Trigger};
 use quorlock_sim_plan::time::SimTime;
 
 /// How much later a node that is paused or down is checked again, in nanoseconds.
 const LATER: u64 = 10_000_000;
 
+/// Records that a store executes a write of a process, which may have made it before its death.
+pub(crate) fn write(world: &mut World, seat: Seat, by: Process) {
+    if let Some(died) = world.dead_claims.died(by) {
+        leave_on(world, by, died, seat);
+    }
+}
+
+/// Returns how many milliseconds too late a claim may end at a database. Clients that write without reading reckon its clock from an
+/// earlier reading, as if it were that of the moment in which they began to ask, and add 1 % for the drift of the two clocks.
+fn reckoned(world: &World, seat: Seat) -> u64 {
+    if world.plan.nodes.kind(seat.get()) != NodeKind::Database {
+        return 0;
+    }
+    let rate = |fault: &Fault| match fault.what {
+        FaultKind::Client {
+            fault: ClientFault::Rate { rate_ppm },
+            ..
+        }
+        | FaultKind::Node {
+            fault: NodeFault::Rate { rate_ppm },
+            ..
+        } => Some(u64::from(rate_ppm.unsigned_abs())),
+        _ => None,
+    };
+    let fastest = world.plan.faults.iter().filter_map(rate).max();
+    let ppm = 11_000 + 3 * fastest.unwrap_or(0);
+    let drift = world.now() / 1_000_000 * ppm / 1_000_000;
+    // A call of the store gets half of the time-out, and its client may be stopped before it sends it.
+    let stops = world.plan.faults.iter();
+    let stops = stops.filter(|fault| matches!(fault.what, FaultKind::Client { .. }));
+    let asking = stops.fold(world.plan.network.call_timeout, |sum, stop| {
+        sum.plus(stop.lasts)
+    });
+    1 + drift + asking.as_nanos() / 1_000_000
+}
+
 /// Records that a node executes a request.
 pub(crate) fn note(world: &mut World, node: NodeId, by: Process, request: &Request) {
+    if let Some(died) = state(world, by, request) {
+        let seat = world.seat_of(node);
+        leave_on(world, by, died, seat);
+    }
+}
+
+/// Records for how long a process asks that its claims are kept. Returns when it died, if it has died.
+pub(crate) fn state(world: &mut World, by: Process, request: &Request) -> Option<u64> {
     let mut died = None;
     match request {
         Request::Acquire(ask) => {
@@ -33,10 +78,7 @@ pub(crate) fn note(world: &mut World, node: NodeId, by: Process, request: &Reque
         }
         _ => {}
     }
-    if let Some(died) = died {
-        let seat = world.seat_of(node);
-        leave_on(world, by, died, seat);
-    }
+    died
 }
 
 /// Records the death of a process, and schedules the check of its claims.
@@ -65,6 +107,7 @@ fn leave_on(world: &mut World, process: Process, died: u64, seat: Seat) {
     let wall = walls.into_iter().max().unwrap_or_default();
     let until = wall
         .saturating_add(kept)
+        .saturating_add(reckoned(world, seat))
         .saturating_add(set_back(world, seat));
     let mut dead_claim = DeadClaim {
         process,

@@ -1,17 +1,16 @@
 //! Execution of requests by nodes, and checks of what each request did.
 
-use std::rc::Rc;
-
 use quorlock::transport::{AcquireReply, Cause, Execution, ReleaseReply, Reply, Request};
 use quorlock::{Name, OwnerId};
 use quorlock_core::marker::Act;
 use quorlock_core::message::Mode;
+use quorlock_core::node::Node as Keys;
 
 use crate::engine::network::{calls, subscriptions};
 use crate::engine::nodes::thefts::{ClaimsBefore, owners};
-use crate::engine::nodes::{answers, dead_claims, replicas, statements, wait};
+use crate::engine::nodes::{answers, dead_claims, records, replicas, statements, wait};
 use crate::world::World;
-use crate::world::call::{Answer, Call, failure};
+use crate::world::call::{Answer, Asked, Call, Returned, failure};
 use crate::world::id::{FaultId, Id, NodeId, Seat, first};
 use crate::world::slab::Key;
 use crate::world::specification::server::Specification;
@@ -23,17 +22,21 @@ pub fn execute(world: &mut World, key: Key<Call>) {
         return;
     };
     let (id, by, client) = (call.node(), call.process(), call.client());
-    let request = Rc::clone(call.request());
+    let asked = call.asked().clone();
     let Some(node) = world.nodes.get(id) else {
         return;
     };
     let wall = node.wall(now);
     let has_replicas = !node.replicas().is_empty();
-    if let Some(cause) = refusal(world, id, &request) {
+    if let Some(cause) = refusal(world, id, &asked) {
         calls::reply(world, key, Err(failure(Execution::Definite, cause)));
         return;
     }
     world.counters.commands += 1;
+    let request = match asked {
+        Asked::Request(request) => request,
+        Asked::Record(call) => return records::execute(world, key, (id, client), by, &call),
+    };
     let server = Specification::of(&mut *world.servers).at(id);
     let before = ClaimsBefore::of(server.keys(), wall, &request);
     let mut applied = server.execute(wall, &request);
@@ -66,35 +69,38 @@ pub fn execute(world: &mut World, key: Key<Call>) {
             *told = listening;
         }
     }
-    let answer: Answer = applied
-        .reply
-        .map_err(|cause| failure(Execution::Definite, cause));
+    let reply = applied.reply.map(Returned::Reply);
+    let answer: Answer = reply.map_err(|cause| failure(Execution::Definite, cause));
     wait::reply(world, key, id, answer);
 }
 
 /// Returns why a node does not execute a request, if it does not.
-fn refusal(world: &mut World, id: NodeId, request: &Request) -> Option<Cause> {
+fn refusal(world: &mut World, id: NodeId, asked: &Asked) -> Option<Cause> {
     let node = world.nodes.get(id)?;
     let min_replicas = world.plan.nodes.min_replicas.as_ref();
     if let Some(cause) = node.refusal(world.now(), min_replicas) {
         return Some(cause);
     }
-    if let Some(cause) = Specification::of(&mut *world.servers).at(id).refuses() {
+    if let Some(cause) = Specification::of(&mut *world.servers).refuses(id) {
         if let Some((_, fault)) = node.error() {
             world.blame(fault);
         }
         return Some(cause);
     }
-    let fault = revocation(node.revoked(), &world.history.names, request)?;
+    let fault = revocation(node.revoked(), &world.history.names, asked)?;
     world.blame(fault);
     Some(Cause::NoPermission)
 }
 
 /// Returns the fault that forbids a request, because it has a name whose keys the user may not use.
-fn revocation(revoked: &[(u16, FaultId)], all: &[String], request: &Request) -> Option<FaultId> {
+fn revocation(revoked: &[(u16, FaultId)], all: &[String], asked: &Asked) -> Option<FaultId> {
     let of = |(name, _): &&(u16, FaultId)| {
         let name = all.get(usize::from(*name)).map(String::as_bytes);
         let is_it = |used: &Name| name == Some(used.as_bytes());
+        let request = match asked {
+            Asked::Request(request) => &**request,
+            Asked::Record(call) => return name == Some(call.key().as_bytes()),
+        };
         match request {
             Request::Acquire(ask) => is_it(&ask.name),
             Request::Renew(ask) => ask.claims.iter().any(|claim| is_it(&claim.name)),
@@ -116,8 +122,8 @@ pub fn claims_of(world: &mut World, name: &quorlock::Name, owner: OwnerId) -> us
         let Some(wall) = world.nodes.get(*node).map(|node| node.wall(now)) else {
             return false;
         };
-        let keys = Specification::of(&mut *world.servers).at(*node).keys();
-        owners(keys, wall, name).as_slice().contains(&owner)
+        let has_it = |keys: &Keys, now| owners(keys, now, name).as_slice().contains(&owner);
+        Specification::of(&mut *world.servers).look(*node, wall, name, has_it) == Some(true)
     };
     nodes.iter().map(|node| usize::from(has_claim(node))).sum()
 }

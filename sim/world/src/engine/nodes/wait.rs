@@ -9,7 +9,7 @@ use crate::world::session::Awaited;
 use crate::engine::network::calls;
 use crate::engine::nodes::replicas;
 use crate::world::World;
-use crate::world::call::{Answer, Call, failure};
+use crate::world::call::{Answer, Call, Returned, failure};
 use crate::world::event::Event;
 use crate::world::id::NodeId;
 use crate::world::replication::{AwaitedReplication, Waiter};
@@ -106,10 +106,10 @@ pub fn end(world: &mut World, key: Key<AwaitedReplication>) {
 /// Returns whether a client relies on the write. The adapter waits for replicas after grants and renewals.
 fn is_relied_upon(answer: &Answer) -> bool {
     match answer {
-        Ok(Reply::Acquire(reply) | Reply::Checked(reply, _)) => {
+        Ok(Returned::Reply(Reply::Acquire(reply) | Reply::Checked(reply, _))) => {
             matches!(reply, AcquireReply::Granted { .. })
         }
-        Ok(Reply::Renew(replies)) => replies
+        Ok(Returned::Reply(Reply::Renew(replies))) => replies
             .iter()
             .any(|reply| matches!(reply, RenewReply::AlreadyYours { .. })),
         _ => false,

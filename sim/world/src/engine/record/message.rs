@@ -9,12 +9,46 @@ use quorlock_core::message::Ttl;
 use crate::history::Process;
 use crate::history::recording::{Message, MessageSort, Recording};
 use crate::world::World;
-use crate::world::call::Answer;
+use crate::world::call::{Answer, Asked, Returned};
 use crate::world::id::{ClientId, Id, NodeId};
 use crate::world::link::Passage;
+use crate::world::record_call::{Found, RecordCall};
+use quorlock_store::Written;
+
+/// Records what a call asks, if this run is recorded.
+pub(crate) fn asked(
+    world: &mut World,
+    process: Process,
+    node: NodeId,
+    sent: u64,
+    passage: Passage,
+    asked: &Asked,
+) {
+    match asked {
+        Asked::Request(it) => request(world, process, node, sent, passage, it),
+        Asked::Record(call) => {
+            if let Some(recording) = &mut world.recording {
+                let ends = (ClientId::new(process.client), node);
+                let text = record_call(call);
+                passes(recording, ends, MessageSort::Request, sent, passage, &text);
+            }
+        }
+    }
+}
+
+fn record_call(call: &RecordCall) -> String {
+    let key = call.key().as_bytes().escape_ascii();
+    match call {
+        RecordCall::Read(_) => format!("read {key}"),
+        RecordCall::Commit { claims: None, .. } => format!("commit {key}"),
+        RecordCall::Commit { .. } => format!("commit {key} if the claim is ours"),
+        RecordCall::Write { version: None, .. } => format!("write {key} if there is none"),
+        RecordCall::Write { .. } => format!("write {key} if it is unchanged"),
+    }
+}
 
 /// Records a request, if this run is recorded.
-pub(crate) fn request(
+fn request(
     world: &mut World,
     process: Process,
     node: NodeId,
@@ -44,7 +78,7 @@ pub(crate) fn request(
         MessageSort::Request,
         sent,
         passage,
-        &asked(request),
+        &request_text(request),
     );
 }
 
@@ -115,7 +149,7 @@ fn owners(request: &Request) -> Vec<quorlock::OwnerId> {
     }
 }
 
-fn asked(request: &Request) -> String {
+fn request_text(request: &Request) -> String {
     match request {
         Request::Acquire(acquire) => {
             let lease = acquire.lease.millis();
@@ -168,13 +202,47 @@ fn acquired(reply: &AcquireReply) -> (MessageSort, String) {
 
 fn answered(answer: &Answer) -> (MessageSort, String) {
     match answer {
-        Ok(Reply::Acquire(reply)) => acquired(reply),
-        Ok(Reply::Checked(reply, shown)) => {
+        Ok(Returned::Reply(reply)) => replied(reply),
+        Ok(Returned::Found(Found::Snapshot(snapshot))) => match &snapshot.stored {
+            Some(stored) => (MessageSort::Yes, claims_in(&stored.record)),
+            None => (MessageSort::Yes, "there is no record".to_owned()),
+        },
+        Ok(Returned::Found(Found::Written(Written::Conflict))) => {
+            (MessageSort::No, "it has changed".to_owned())
+        }
+        Ok(Returned::Found(Found::Committed(Err(_)))) => {
+            (MessageSort::No, "rolled back".to_owned())
+        }
+        Ok(Returned::Found(Found::Written(_) | Found::Committed(Ok(())))) => {
+            (MessageSort::Yes, "written".to_owned())
+        }
+        Err(error) => (MessageSort::No, format!("{:?}", error.cause)),
+    }
+}
+
+/// Returns the lines of a record about claims.
+fn claims_in(record: &[u8]) -> String {
+    let text = String::from_utf8_lossy(record);
+    let is_claim = |line: &&str| {
+        let words = ["plain", "writer", "reader", "marker"];
+        words.iter().any(|word| line.starts_with(word))
+    };
+    let claims: Vec<&str> = text.lines().filter(is_claim).collect();
+    match claims.is_empty() {
+        true => "nothing is claimed".to_owned(),
+        false => claims.join("; "),
+    }
+}
+
+fn replied(reply: &Reply) -> (MessageSort, String) {
+    match reply {
+        Reply::Acquire(reply) => acquired(reply),
+        Reply::Checked(reply, shown) => {
             let (sort, text) = acquired(reply);
             (sort, format!("{text}{}", marker(shown)))
         }
-        Ok(Reply::Probe(shown)) => (MessageSort::Yes, format!("answered{}", marker(shown))),
-        Ok(Reply::Renew(replies)) => {
+        Reply::Probe(shown) => (MessageSort::Yes, format!("answered{}", marker(shown))),
+        Reply::Renew(replies) => {
             let is_good = |r: &RenewReply| matches!(r, RenewReply::AlreadyYours { .. });
             if replies.iter().all(is_good) {
                 (MessageSort::Yes, "renewed".to_owned())
@@ -182,9 +250,8 @@ fn answered(answer: &Answer) -> (MessageSort, String) {
                 (MessageSort::No, "not yours".to_owned())
             }
         }
-        Ok(Reply::Release(ReleaseReply::NotYours)) => (MessageSort::No, "not yours".to_owned()),
-        Ok(Reply::Release(_)) => (MessageSort::Yes, "released".to_owned()),
-        Ok(other) => (MessageSort::Yes, format!("{other:?}")),
-        Err(error) => (MessageSort::No, format!("{:?}", error.cause)),
+        Reply::Release(ReleaseReply::NotYours) => (MessageSort::No, "not yours".to_owned()),
+        Reply::Release(_) => (MessageSort::Yes, "released".to_owned()),
+        other => (MessageSort::Yes, format!("{other:?}")),
     }
 }

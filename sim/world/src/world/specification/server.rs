@@ -14,17 +14,25 @@ use quorlock_core::node::{Applied, Held, Node as Keys};
 
 use super::apply;
 use crate::world::by_id::ById;
-use crate::world::id::{Id, NodeId};
+use crate::world::id::{Id, NodeId, Seat};
 use crate::world::node::MARKED_MILLIS;
+use crate::world::records::RecordServer;
 use crate::world::server::{Server, Servers};
 use quorlock_sim_plan::fault::ServerError;
 use quorlock_sim_plan::variant::Variant;
-use quorlock_sim_plan::{Persistence, Plan};
+use quorlock_sim_plan::{NodeKind, Persistence, Plan};
 
 /// The servers of a run whose messages are values, not bytes on sockets.
 #[derive(Debug, Default)]
 pub(crate) struct Specification {
-    servers: ById<NodeId, SpecifiedServer>,
+    servers: ById<NodeId, ValueServer>,
+}
+
+/// A server whose messages are values.
+#[derive(Debug)]
+enum ValueServer {
+    Locks(SpecifiedServer),
+    Records(RecordServer),
 }
 
 /// A server that executes requests as the specification does.
@@ -70,10 +78,21 @@ impl Specification {
     pub(crate) fn new(plan: &Plan, nodes: usize) -> Self {
         let lineage = (0 < plan.nodes.replicas).then_some(Lineage::Shared);
         let ids = (0..=u16::MAX).take(nodes).map(NodeId::new);
+        let of = |id: NodeId| {
+            let replica = id.get().checked_sub(plan.nodes.count);
+            let seat = replica.map_or(id.get(), |n| n / plan.nodes.replicas.max(1));
+            match plan.nodes.kind(seat) {
+                NodeKind::Server => {
+                    ValueServer::Locks(SpecifiedServer::new(id, plan.variant, lineage))
+                }
+                kind => {
+                    let seat = Seat::new(seat);
+                    ValueServer::Records(RecordServer::new(kind, id, seat, plan))
+                }
+            }
+        };
         Specification {
-            servers: ids
-                .map(|id| SpecifiedServer::new(id, plan.variant, lineage))
-                .collect(),
+            servers: ids.map(of).collect(),
         }
     }
 
@@ -85,8 +104,61 @@ impl Specification {
         specification.expect("BUG: an event of another medium")
     }
 
+    /// Returns a lock server.
     pub(crate) fn at(&mut self, node: NodeId) -> &mut SpecifiedServer {
-        self.servers.get_mut(node).expect("BUG: no such node")
+        match self.servers.get_mut(node) {
+            Some(ValueServer::Locks(server)) => server,
+            _ => panic!("BUG: no such lock server"),
+        }
+    }
+
+    /// Returns a server of a store.
+    pub(crate) fn records_at(&mut self, node: NodeId) -> &mut RecordServer {
+        match self.servers.get_mut(node) {
+            Some(ValueServer::Records(server)) => server,
+            _ => panic!("BUG: no such store"),
+        }
+    }
+
+    /// Returns the error with which a server refuses every request, if it does.
+    pub(crate) fn refuses(&self, node: NodeId) -> Option<Cause> {
+        let refuses = match self.servers.get(node)? {
+            ValueServer::Locks(server) => server.refuses,
+            ValueServer::Records(server) => server.refuses(),
+        };
+        refuses.map(|error| match error {
+            ServerError::ReadOnly => Cause::ReadOnly,
+            ServerError::Loading => Cause::Loading,
+            ServerError::OutOfMemory => Cause::OutOfMemory,
+            ServerError::Busy => Cause::Busy,
+        })
+    }
+
+    /// Asks about the keys of a name on a node, and the time by which they are judged. Returns `None` if a store has no record
+    /// of the name.
+    pub(crate) fn look<R>(
+        &self,
+        node: NodeId,
+        wall: WallMillis,
+        name: &Name,
+        question: impl FnOnce(&Keys, WallMillis) -> R,
+    ) -> Option<R> {
+        match self.servers.get(node)? {
+            ValueServer::Locks(server) => Some(question(&server.keys, wall)),
+            ValueServer::Records(server) => {
+                let (keys, now) = server.keys(wall, name)?;
+                Some(question(&keys, now))
+            }
+        }
+    }
+}
+
+impl ValueServer {
+    fn as_server(&mut self) -> &mut dyn Server {
+        match self {
+            ValueServer::Locks(server) => server,
+            ValueServer::Records(server) => server,
+        }
     }
 }
 
@@ -99,46 +171,70 @@ impl Default for Box<dyn Servers> {
 
 impl Servers for Specification {
     fn server(&mut self, node: NodeId) -> &mut dyn Server {
-        self.at(node)
+        let server = self.servers.get_mut(node);
+        server.expect("BUG: no such node").as_server()
     }
 
     fn follow(&mut self, replica: NodeId, primary: NodeId) {
-        let keys = self.at(primary).keys.clone();
-        let replica = self.at(replica);
-        replica.keys = keys;
-        // What is in flight is part of the copy, or of what the primary has lost. If it were applied later, it would
-        // overwrite newer keys with older ones.
-        replica.replicated.clear();
+        match self.servers.pair_mut(replica, primary) {
+            Some([ValueServer::Locks(replica), ValueServer::Locks(primary)]) => {
+                replica.keys = primary.keys.clone();
+                // What is in flight is part of the copy, or of what the primary has lost. If it were applied later, it would
+                // overwrite newer keys with older ones.
+                replica.replicated.clear();
+            }
+            Some([ValueServer::Records(replica), ValueServer::Records(primary)]) => {
+                replica.copy_of(primary);
+            }
+            _ => panic!("BUG: a replica is of the kind of its primary"),
+        }
     }
 
     fn replicate(&mut self, node: NodeId, arrivals: &[(NodeId, u64)]) {
-        for written in std::mem::take(&mut self.at(node).written) {
-            for (to, arrives) in arrivals.iter().copied() {
-                self.at(to).replicated.push(SpecificationChange {
-                    from: node,
-                    arrives,
-                    written: written.clone(),
-                });
+        match self.servers.get_mut(node) {
+            Some(ValueServer::Locks(server)) => {
+                for written in std::mem::take(&mut server.written) {
+                    for (to, arrives) in arrivals.iter().copied() {
+                        self.at(to).replicated.push(SpecificationChange {
+                            from: node,
+                            arrives,
+                            written: written.clone(),
+                        });
+                    }
+                }
             }
+            Some(ValueServer::Records(server)) => {
+                for change in server.take_written() {
+                    for (to, arrives) in arrivals.iter().copied() {
+                        self.records_at(to).receive(node, arrives, &change);
+                    }
+                }
+            }
+            None => {}
         }
     }
 
     fn claims(&self, node: NodeId, now: WallMicros, name: &Name) -> Vec<(Option<OwnerId>, Ttl)> {
-        let Some(server) = self.servers.get(node) else {
+        if let Some(ValueServer::Records(server)) = self.servers.get(node)
+            && !server.has_clock()
+        {
+            // The claim of a dead owner stays until a client has observed it.
             return Vec::new();
-        };
-        let (keys, wall) = (&server.keys, millis(now));
-        match keys.held(wall, name) {
-            None => Vec::new(),
-            Some((Held::Plain { owner, .. }, ttl)) => vec![(Some(owner), ttl)],
-            Some((Held::ReadWrite(held), ttl)) => {
-                let readers = keys.readers(wall, name).into_iter();
-                let readers = readers.map(|(owner, _, ttl)| (Some(owner), ttl));
-                let writer = held.writer.map(|(owner, _)| (Some(owner), ttl));
-                writer.into_iter().chain(readers).collect()
-            }
-            Some((Held::NotALock, ttl)) => vec![(None, ttl)],
         }
+        let claims = self.look(node, millis(now), name, |keys, wall| {
+            match keys.held(wall, name) {
+                None => Vec::new(),
+                Some((Held::Plain { owner, .. }, ttl)) => vec![(Some(owner), ttl)],
+                Some((Held::ReadWrite(held), ttl)) => {
+                    let readers = keys.readers(wall, name).into_iter();
+                    let readers = readers.map(|(owner, _, ttl)| (Some(owner), ttl));
+                    let writer = held.writer.map(|(owner, _)| (Some(owner), ttl));
+                    writer.into_iter().chain(readers).collect()
+                }
+                Some((Held::NotALock, ttl)) => vec![(None, ttl)],
+            }
+        });
+        claims.unwrap_or_default()
     }
 }
 
@@ -163,16 +259,6 @@ impl SpecifiedServer {
 
     pub(crate) fn keys(&self) -> &Keys {
         &self.keys
-    }
-
-    /// Returns the error with which the server refuses every request, if it does.
-    pub(crate) fn refuses(&self) -> Option<Cause> {
-        self.refuses.map(|error| match error {
-            ServerError::ReadOnly => Cause::ReadOnly,
-            ServerError::Loading => Cause::Loading,
-            ServerError::OutOfMemory => Cause::OutOfMemory,
-            ServerError::Busy => Cause::Busy,
-        })
     }
 
     pub(crate) fn execute(&mut self, wall: WallMillis, request: &Request) -> Applied {
