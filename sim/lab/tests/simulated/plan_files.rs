@@ -116,7 +116,7 @@ fn what_is_wrong_with_a_trigger_or_a_lane_is_told_with_what_to_do() {
         (
             "[[faults]]\nkind = \"flush\"\nnode = 0\nafter = { message = \"renewal\" }",
             "4:21: faults[0].after.message: unknown variant `renewal`, expected one of `acquire`, `renew`, `release`, `inspect`, \
-             `force-release`, `probe`; did you mean `renew`?",
+             `force-release`, `probe`, `read`, `write`; did you mean `renew`?",
         ),
         (
             "[[faults]]\nkind = \"power-loss\"\nnode = 0\nloses = \"1ms\"\nrestart_after = \"1ms\"\nafter = { message = \"renew\" }",

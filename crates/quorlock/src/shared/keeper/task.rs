@@ -151,9 +151,9 @@ impl KeeperTask {
     }
 
     fn orphan(&mut self, hold: &Hold, member: MemberId, now: Time) {
-        let orphan = CleanUp::of(hold, member, now, None);
+        let left = CleanUp::of(hold, member, now, None);
         hold.gone_from(member);
-        self.adopt(orphan, now);
+        self.adopt(left, now);
     }
 
     fn adopt(&mut self, mut orphan: CleanUp, now: Time) {

@@ -380,7 +380,7 @@ mod tests {
             ),
             (
                 "[[case]]\nname = \"grey\"\nexpect = \"holds\"\nplan = { nodes = { cuont = 3 } }",
-                "9:20: case \"grey\": unknown field `cuont`, expected one of `count`, `persistence`, `replicas`, \
+                "9:20: case \"grey\": unknown field `cuont`, expected one of `count`, `kinds`, `persistence`, `replicas`, \
                  `replication_lag`, `wait`, `min_replicas`, `sentinels`, `cluster`; did you mean `count`?",
             ),
             (
