@@ -16,7 +16,8 @@ trap 'rm -rf "$unpacked"' EXIT
 {
   printf '[workspace]\nresolver = "3"\nmembers = ["*-[0-9]*"]\n\n[patch.crates-io]\n'
   for package in "$target"/package/*.crate; do
-    tar -xzf "$package" -C "$unpacked"
+    # All files of all packages have one date, by which Cargo would take an earlier run's for these.
+    tar -xzmf "$package" -C "$unpacked"
     folder=$(basename "$package" .crate)
     printf '%s = { path = "%s" }\n' "${folder%-[0-9]*}" "$folder"
   done
