@@ -8,7 +8,9 @@ use quorlock_testbed::wait::{wait_for, wait_until};
 use rustix::process::{Pid, Signal};
 
 use super::ending::{LEASE, Running, STUBBORN, boottime};
-use super::support::{guardian_of, helpers_of, is_alive, lives, pid_of, quorlock_on, send};
+use super::support::{
+    guardian_of, helpers_of, is_alive, lives, pid_of, process, quorlock_on, send,
+};
 
 server_tests![
     no_subset_of_killed_and_stopped_processes_leaves_the_group_alive,
@@ -16,6 +18,7 @@ server_tests![
     a_run_whose_processes_are_all_killed_leaves_no_command,
     a_guardian_that_was_stopped_heeds_what_waited,
     a_validity_that_moves_back_reaches_the_guardian,
+    a_process_that_was_reaped_while_it_was_read_is_none,
 ];
 
 /// The fate of one process of a run.
@@ -226,4 +229,14 @@ async fn a_validity_that_moves_back_reaches_the_guardian() {
     three.resume();
     let wrapper = pid_of(&running.wrapper);
     clean_up(running, &[wrapper]);
+}
+
+/// The tests read the states of all processes, also of those that other tests end at that moment.
+async fn a_process_that_was_reaped_while_it_was_read_is_none() {
+    let stat = "7 (a) b) Z 0 -1 -1 0 -1 4227084";
+    assert!(process(7, stat).is_none());
+    let stat = "7 (a) b) S 1 7 7 0 -1 4194304";
+    let process = process(7, stat).unwrap();
+    assert_eq!((process.state, process.parent), ('S', 1));
+    assert_eq!(process.group.as_raw_nonzero().get(), 7);
 }

@@ -204,14 +204,21 @@ pub(crate) fn processes() -> impl Iterator<Item = Process> {
 /// Returns the state of this process, if it exists.
 pub(crate) fn stat(pid: i32) -> Option<Process> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    process(pid, &stat)
+}
+
+/// Returns the state that Linux writes of a process, unless the process has been reaped meanwhile: its group is -1.
+pub(crate) fn process(pid: i32, stat: &str) -> Option<Process> {
     let (_, fields) = stat.rsplit_once(") ")?;
     let mut fields = fields.split(' ');
     let state = fields.next()?.chars().next()?;
+    let parent = fields.next()?.parse().ok()?;
+    let group: i32 = fields.next()?.parse().ok()?;
     Some(Process {
         pid: Pid::from_raw(pid)?,
         state,
-        parent: fields.next()?.parse().ok()?,
-        group: Pid::from_raw(fields.next()?.parse().ok()?)?,
+        parent,
+        group: Pid::from_raw(group.max(0))?,
     })
 }
 
