@@ -211,3 +211,15 @@ fn what_the_lane_lacks_is_refused_by_name_and_never_left_out_in_silence() {
     let page = sim(&["report", "no-such-plan", "-o", "x.html"]);
     assert_eq!(page.status.code(), Some(1));
 }
+
+/// Shrinking and writers of plans may set such time-outs: nobody gets a lock then, and that is a verdict.
+#[test]
+fn time_outs_that_are_shorter_than_a_handshake_are_simulated() {
+    for timeout in [SimTime::millis(1), SimTime::millis(3), SimTime::millis(4)] {
+        let mut plan = (*plan(LockKind::Redlock, FaultChoice::None, 1)).clone();
+        plan.network.call_timeout = timeout;
+        plan.network.connect_timeout = timeout;
+        let holds = run(&Rc::new(plan)).history.holds;
+        assert_eq!(0 < holds, SimTime::millis(4) <= timeout, "{holds} holds");
+    }
+}
