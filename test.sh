@@ -1,18 +1,23 @@
 #!/usr/bin/env bash
-# Runs every check of the project: ./test.sh [--versions]
+# Runs every check of the project: ./test.sh [--interop] [--versions]
 #
 # The tests against real servers need the program `redis-server`. If it is missing, this script installs it with the
 # system's package manager; plain `cargo test` lists those tests as ignored instead. Each test starts its own servers on
-# free ports of the loopback interface, and stops them. The tests that need a JVM are run by tests/interop/run.sh.
+# free ports of the loopback interface, and stops them.
 #
+# --interop also tests the locks beside Redisson, which needs a JDK and Maven (tests/interop/run.sh).
 # --versions runs the server tests on Redis 5, 6, 8 and Valkey 9 as well (tests/versions.sh).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
-case ${1:-} in
-  '' | --versions) ;;
-  *) echo "unknown argument: $1; usage: ./test.sh [--versions]" >&2; exit 64 ;;
-esac
+interop= versions=
+for argument in "$@"; do
+  case $argument in
+    --interop) interop=yes ;;
+    --versions) versions=yes ;;
+    *) echo "unknown argument: $argument; usage: ./test.sh [--interop] [--versions]" >&2; exit 64 ;;
+  esac
+done
 
 step() { printf '\n== %s\n' "$*"; }
 
@@ -111,19 +116,28 @@ wait $! || passed=no
 cat "$checks"
 [ $passed = yes ] || exit 1
 
-# Runs all faults at once, with servers that forget, on three servers. Published Redlock must break in the same time.
-step "chaos on real servers, a minute"
+# Processes that wait for each other and for leases: they run beside each other.
 cargo test --quiet --workspace --all-features --no-run --test chaos
-"${CARGO_TARGET_DIR:-target}/debug/quorlock-sim" chaos --class "all at once, amnesia" --minutes 1 --seed 1
+(
+  # Runs all faults at once, with servers that forget, on three servers. Published Redlock must break in the same time.
+  step "chaos on real servers, a minute"
+  "${CARGO_TARGET_DIR:-target}/debug/quorlock-sim" chaos --class "all at once, amnesia" --minutes 1 --seed 1
 
-step "the protocol, with a client in Python"
-if command -v python3 >/dev/null; then
-  BESIDE=$(realpath "${CARGO_TARGET_DIR:-target}/debug/examples/beside") tests/protocol/run.sh
-else
-  echo "not run: python3 is missing"
+  step "the protocol, with a client in Python"
+  if command -v python3 >/dev/null; then
+    BESIDE=$(realpath "${CARGO_TARGET_DIR:-target}/debug/examples/beside") tests/protocol/run.sh
+  else
+    echo "not run: python3 is missing"
+  fi
+) >"$checks" 2>&1 &
+if [ -n "$interop" ]; then
+  tests/interop/run.sh || passed=no
 fi
+wait $! || passed=no
+cat "$checks"
+[ $passed = yes ] || exit 1
 
-if [ "${1:-}" = --versions ]; then
+if [ -n "$versions" ]; then
   step "other versions of Redis, and Valkey"
   tests/versions.sh
 fi
