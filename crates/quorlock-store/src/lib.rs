@@ -43,6 +43,14 @@ mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
+// What databases have in common.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod columns;
+#[cfg(feature = "postgres")]
+mod database;
+#[cfg(feature = "postgres")]
+mod links;
+
 // What a store is and how it is named, and what the transport needs beside it.
 mod address;
 mod check_in;

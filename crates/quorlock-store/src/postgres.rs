@@ -10,7 +10,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorlock_core::marker::Process;
 use quorlock_core::time::WallMillis;
 use quorlock_core::transport::{Subscription, TransportError};
 use tokio_postgres::config::Host;
@@ -18,13 +17,16 @@ use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, NoTls, Row, Socket};
 
-use self::error::{Phase, failed};
+use self::error::failed;
 use self::listen::Listening;
-use self::session::{Dial, Links, dial};
+use self::session::{Dial, Session, dial};
 use crate::address::{self, AddressError};
+use crate::columns::{number_of, stored_number, stored_until};
+use crate::database::{Phase, check_address, process_of};
+use crate::links::Links;
 use crate::store::{
     Draft, Key, KeysCall, ReadCall, SetUpCall, Snapshot, Stamp, Store, Stored, SweepCall, Version,
-    Watcher, WriteCall, Written, stored_number,
+    Watcher, WriteCall, Written,
 };
 
 /// The longest text of a notification is 8,000 bytes.
@@ -47,7 +49,7 @@ pub struct PostgresStore {
 struct Shared {
     dial: Arc<Dial>,
     address: String,
-    links: Links,
+    links: Links<Session>,
     listening: Arc<Listening>,
 }
 
@@ -94,9 +96,9 @@ CREATE TABLE IF NOT EXISTS quorlock (
         let dial = dial(config, tls);
         let shared = Shared {
             listening: Arc::new(Listening::new(dial.clone())),
+            links: Links::new(dial.clone()),
             dial,
             address,
-            links: Links::default(),
         };
         Ok(PostgresStore {
             shared: Arc::new(shared),
@@ -129,7 +131,7 @@ impl Store for PostgresStore {
     fn read(&self, key: &Key) -> ReadCall {
         let (shared, key) = (self.shared.clone(), key.clone());
         Box::pin(async move {
-            let session = shared.links.session(&shared.dial).await?;
+            let session = shared.links.session().await?;
             let key = key.as_bytes();
             let named: [&(dyn ToSql + Sync); 1] = [&key];
             let row = session.client.query_one(&session.read, &named).await;
@@ -148,16 +150,10 @@ impl Store for PostgresStore {
 
     fn write_if(&self, key: &Key, version: Option<&Version>, draft: Draft) -> WriteCall {
         let (shared, key) = (self.shared.clone(), key.clone());
-        // A version that is no number is none of this store.
-        let number = |version: &Version| {
-            let number = version.to_number().and_then(|it| i64::try_from(it).ok());
-            number.unwrap_or(-1)
-        };
-        let version = version.map(number);
+        let version = version.map(number_of);
         Box::pin(async move {
-            let session = shared.links.session(&shared.dial).await?;
-            let until = draft.useful_until.map(|until| until.0);
-            let until = until.map(|until| i64::try_from(until).unwrap_or(i64::MAX));
+            let session = shared.links.session().await?;
+            let until = stored_until(&draft);
             let notice = draft.has_news.then(|| notice(&key, &draft.record));
             let bucket = quiet::bucket(&key);
             let (key, record) = (key.as_bytes(), &*draft.record);
@@ -194,7 +190,7 @@ impl Store for PostgresStore {
     fn sweep(&self) -> SweepCall {
         let shared = self.shared.clone();
         Box::pin(async move {
-            let session = shared.links.session(&shared.dial).await?;
+            let session = shared.links.session().await?;
             let swept = session.client.execute(&session.sweep, &[]).await;
             swept.map_err(|e| failed(&e, Phase::Write))
         })
@@ -204,7 +200,7 @@ impl Store for PostgresStore {
         let shared = self.shared.clone();
         let after = after.map_or(Vec::new(), |key| key.as_bytes().to_vec());
         Box::pin(async move {
-            let session = shared.links.session(&shared.dial).await?;
+            let session = shared.links.session().await?;
             let rows = session.client.query(&session.keys, &[&after]).await;
             let rows = rows.map_err(|e| failed(&e, Phase::Read))?;
             let keys = rows
@@ -229,20 +225,13 @@ impl Store for PostgresStore {
     }
 }
 
-/// Parses an address. Its parts are shown in errors and logs, so no part of a password must be taken for one of them.
 fn parse(address: &str) -> Result<Config, AddressError> {
     let wrong = |problem: &str| AddressError::new(address::POSTGRES, problem);
-    if !["postgres://", "postgresql://"]
-        .iter()
-        .any(|scheme| address.starts_with(scheme))
-    {
-        return Err(wrong("does not begin with postgres://"));
-    }
-    if 1 < address.matches('@').count() {
-        return Err(wrong(
-            "has more than one @: write %40 for one in a password, %2F for /, %3F for ?, %23 for # and %25 for %",
-        ));
-    }
+    check_address(
+        address,
+        &["postgres://", "postgresql://"],
+        address::POSTGRES,
+    )?;
     let config: Config = address.parse().map_err(|error: tokio_postgres::Error| {
         let why = std::error::Error::source(&error).map(ToString::to_string);
         wrong(&format!("is not valid ({})", why.unwrap_or_default()))
@@ -257,11 +246,10 @@ fn parse(address: &str) -> Result<Config, AddressError> {
 fn stamp(row: &Row, at: usize, system: u64) -> Result<Stamp, tokio_postgres::Error> {
     let now: i64 = row.try_get(at)?;
     let timeline: i64 = row.try_get(at + 1)?;
-    // Timelines are small numbers. The identifiers of two servers differ in their first bits, which are a time.
-    let process = (system ^ timeline.unsigned_abs().wrapping_mul(0x9e37_79b9_7f4a_7c15)) >> 12;
+    // The first bits of a system's identifier are a time.
     Ok(Stamp {
         now: Some(WallMillis(now.unsigned_abs())),
-        process: Process(process),
+        process: process_of(system, timeline.unsigned_abs()),
     })
 }
 

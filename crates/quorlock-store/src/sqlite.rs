@@ -17,9 +17,10 @@ use rusqlite::{
 };
 
 use crate::address::{self, AddressError};
+use crate::columns::{number_of, stored_number, stored_until};
 use crate::store::{
     Draft, Key, KeysCall, ReadCall, SetUpCall, Snapshot, Stamp, Store, Stored, SweepCall, Version,
-    WriteCall, Written, stored_number,
+    WriteCall, Written,
 };
 use crate::sync::Mutex;
 
@@ -223,15 +224,13 @@ impl Store for SqliteStore {
         self.run(move |connection| {
             let change = begin(connection)?;
             let next = stored_number(draft.number);
-            let until = draft.useful_until.map(|until| until.0);
-            let until = until.map(|until| i64::try_from(until).unwrap_or(i64::MAX));
+            let until = stored_until(&draft);
             let changed = match version {
                 None => change
                     .prepare("INSERT INTO quorlock VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING")?
                     .execute(params![key.as_bytes(), next, draft.record, until])?,
                 Some(version) => {
-                    // A version that is no number is none of this store.
-                    let version = version.to_number().and_then(|it| i64::try_from(it).ok());
+                    let version = number_of(&version);
                     change
                         .prepare(
                             "UPDATE quorlock SET version = ?2, record = ?3, useful_until = ?4 \

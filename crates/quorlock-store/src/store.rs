@@ -252,12 +252,6 @@ pub enum Written {
     Conflict,
 }
 
-/// Returns the number of a write as databases store it, which have no unsigned numbers.
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
-pub(crate) fn stored_number(number: u64) -> i64 {
-    (number >> 1).cast_signed()
-}
-
 /// Reads a record, and the number of its write.
 pub(crate) fn decode(key: &Key, record: &[u8]) -> Result<(Record, u64), TransportError> {
     Record::decode(record).map_err(|error| {

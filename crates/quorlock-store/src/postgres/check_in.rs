@@ -7,8 +7,9 @@ use std::pin::Pin;
 use quorlock_core::time::WallMillis;
 use tokio_postgres::{Error, Transaction};
 
-use super::error::{Phase, failed, is_conflict};
+use super::error::{failed, is_conflict};
 use crate::check_in::{CheckIn, CheckInError, Claims};
+use crate::database::Phase;
 use crate::store::Key;
 
 /// A row that is locked for share is read in its latest version, and is not written until the transaction ends.

@@ -1,8 +1,10 @@
 //! What an error of the server or the driver means for a call.
 
-use quorlock_core::transport::{Cause, Execution, TransportError};
+use quorlock_core::transport::{Cause, TransportError};
 use tokio_postgres::Error;
 use tokio_postgres::error::{DbError, SqlState};
+
+use crate::database::{Phase, RIGHTS, UNREACHABLE};
 
 const STRANGE: &str = "the table quorlock is another program's, not that of PostgresStore::SCHEMA: choose a schema by options=-csearch_path%3DNAME in the address";
 
@@ -10,20 +12,6 @@ pub(super) const REPLICA: &str = "the server is a read-only replica: name the pr
 
 pub(super) const READ_ONLY: &str =
     "the database or the user is read-only (default_transaction_read_only): a lock is written";
-
-/// Returns the error of a server that takes no writes.
-pub(super) fn read_only(advice: &'static str) -> TransportError {
-    TransportError::definite(Cause::ReadOnly, "it takes no writes").advised(advice)
-}
-
-/// What was done when the error came.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Phase {
-    /// A connection was made: nothing of the call was sent.
-    Connect,
-    Read,
-    Write,
-}
 
 /// Returns whether the server has refused a write because of another one.
 pub(super) fn is_conflict(error: &Error) -> bool {
@@ -35,24 +23,13 @@ pub(super) fn is_conflict(error: &Error) -> bool {
 }
 
 pub(super) fn failed(error: &Error, phase: Phase) -> TransportError {
-    let (cause, advice) = match error.as_db_error() {
+    let what = match error.as_db_error() {
         Some(error) => of_server(error),
         None => of_driver(error, phase),
     };
-    let failed = TransportError::new(execution(error, phase), cause, text(error));
-    match advice {
-        Some(advice) => failed.advised(advice),
-        None => failed,
-    }
-}
-
-fn execution(error: &Error, phase: Phase) -> Execution {
     // A statement that fails with an error is rolled back. What ends the connection may come after the commit.
     let severity = error.as_db_error().map(DbError::severity);
-    match phase {
-        Phase::Write if severity != Some("ERROR") => Execution::Indeterminate,
-        _ => Execution::Definite,
-    }
+    phase.error(severity == Some("ERROR"), what, text(error))
 }
 
 fn of_driver(error: &Error, phase: Phase) -> (Cause, Option<&'static str>) {
@@ -66,10 +43,7 @@ fn of_driver(error: &Error, phase: Phase) -> (Cause, Option<&'static str>) {
                 "this connection needs TLS: use PostgresStore::with_tls, or sslmode=disable in the address",
             ),
         ),
-        Phase::Connect => (
-            Cause::Unreachable,
-            Some("check that the server runs, and that its address is right"),
-        ),
+        Phase::Connect => (Cause::Unreachable, Some(UNREACHABLE)),
         Phase::Read | Phase::Write if error.to_string().contains("column") => {
             (Cause::Unsupported, Some(STRANGE))
         }
@@ -106,8 +80,7 @@ fn of_server(error: &DbError) -> (Cause, Option<&'static str>) {
         return (Cause::ReadOnly, Some(READ_ONLY));
     }
     if is(&[&SqlState::INSUFFICIENT_PRIVILEGE]) {
-        let advice = "the user needs SELECT, INSERT, UPDATE and DELETE on the table quorlock; to make it, CREATE on the schema";
-        return (Cause::NoPermission, Some(advice));
+        return (Cause::NoPermission, Some(RIGHTS));
     }
     if is(&[&SqlState::INVALID_CATALOG_NAME]) {
         return (Cause::NoDatabase, Some("the server has no such database"));

@@ -1,23 +1,19 @@
 //! Connections to the server, and the statements that they have prepared.
 
 use std::future::{Future, poll_fn};
-use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use futures_util::future::{FutureExt, Shared, try_join5};
+use futures_util::future::try_join5;
 use futures_util::stream::{self, Stream, StreamExt};
-use quorlock_core::transport::{Cause, TransportError};
+use quorlock_core::transport::TransportError;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{AsyncMessage, Client, Config, Error, Socket, Statement};
 
-use super::error::{self, Phase, failed};
-use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicUsize, Ordering};
-
-/// How many connections carry calls.
-const LINKS: usize = 8;
+use super::error::{self, failed};
+use crate::database::{Phase, read_only};
+use crate::links;
 
 /// The messages of a connection. It makes progress only while they are polled.
 pub(super) type Messages = Pin<Box<dyn Stream<Item = Result<AsyncMessage, Error>> + Send>>;
@@ -89,118 +85,20 @@ pub(super) struct Session {
     pub(super) keys: Statement,
 }
 
-/// The connections of a store. A server executes the calls of one connection one after another, and each write waits for
-/// the disk, so there are several; but no more than calls were under way at once, because a new one takes many round trips.
-#[derive(Default)]
-pub(super) struct Links([Link; LINKS]);
+impl links::Session for Session {
+    type Target = Arc<Dial>;
 
-/// One place for a connection, which is made again when it has ended.
-#[derive(Default)]
-struct Link {
-    opening: Mutex<Option<Opening>>,
-    /// The number of calls that use it.
-    calls: AtomicUsize,
-}
-
-/// A connection that a call uses.
-pub(super) struct Lent<'a> {
-    session: Arc<Session>,
-    _using: Using<'a>,
-}
-
-impl Deref for Lent<'_> {
-    type Target = Session;
-
-    fn deref(&self) -> &Session {
-        &self.session
-    }
-}
-
-/// A call of a connection, until it is dropped.
-struct Using<'a>(&'a Link);
-
-impl Drop for Using<'_> {
-    fn drop(&mut self) {
-        self.0.calls.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// A connection, or the task that makes it. The task goes on when its callers have stopped waiting: otherwise a server that
-/// is slower than a call would never be connected to.
-type Opening = Shared<Pin<Box<dyn Future<Output = Opened> + Send>>>;
-
-type Opened = Result<Arc<Session>, TransportError>;
-
-impl Links {
-    /// Returns the first connection without a call, or else the one with the fewest. It is made if it is not there.
-    pub(super) async fn session(&self, dial: &Arc<Dial>) -> Result<Lent<'_>, TransportError> {
-        let calls = |link: &&Link| link.calls.load(Ordering::Relaxed);
-        let link = self
-            .0
-            .iter()
-            .min_by_key(calls)
-            .expect("BUG: there are links");
-        link.calls.fetch_add(1, Ordering::Relaxed);
-        let using = Using(link);
-        let session = link.session(dial).await?;
-        Ok(Lent {
-            session,
-            _using: using,
-        })
-    }
-}
-
-impl Link {
-    /// Returns the current connection, or a new one.
-    async fn session(&self, dial: &Arc<Dial>) -> Opened {
-        let opening = {
-            let mut current = self.opening.lock();
-            let has_ended = |opened: &Opened| match opened {
-                Ok(session) => session.client.is_closed(),
-                Err(_) => true,
-            };
-            match current.as_ref() {
-                Some(opening) if !opening.peek().is_some_and(has_ended) => opening.clone(),
-                _ => current.insert(Self::open(dial)).clone(),
-            }
-        };
-        opening.await
-    }
-
-    fn open(dial: &Arc<Dial>) -> Opening {
-        let dial = dial.clone();
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "a connection outlives its first caller"
-        )]
-        let task = tokio::spawn(async move { Session::open(&*dial).await.map(Arc::new) });
-        let opened = async move {
-            // Nothing of the call was sent, so what fails here is definite.
-            match task.await {
-                Ok(opened) => opened,
-                Err(_) => Err(TransportError::definite(
-                    Cause::Closed,
-                    "the runtime has ended",
-                )),
-            }
-        };
-        let opened: Pin<Box<dyn Future<Output = Opened> + Send>> = Box::pin(opened);
-        opened.shared()
-    }
-}
-
-impl Session {
-    async fn open(dial: &Dial) -> Result<Session, TransportError> {
+    async fn open(dial: Arc<Dial>) -> Result<Session, TransportError> {
         let failed = |error: Error| failed(&error, Phase::Connect);
-        let client = connect(dial).await.map_err(failed)?;
+        let client = connect(&*dial).await.map_err(failed)?;
         client.batch_execute(DURABLE).await.map_err(failed)?;
         let row = client.query_one(SYSTEM, &[]).await.map_err(failed)?;
         let system: i64 = row.try_get(0).map_err(failed)?;
         if row.try_get(1).map_err(failed)? {
-            return Err(error::read_only(error::REPLICA));
+            return Err(read_only(error::REPLICA));
         }
         if row.try_get(2).map_err(failed)? {
-            return Err(error::read_only(error::READ_ONLY));
+            return Err(read_only(error::READ_ONLY));
         }
         // One round trip for all: the server answers them in order.
         let (insert, update) = (format!("{INSERT}{TOLD}"), format!("{UPDATE}{TOLD}"));
@@ -221,6 +119,10 @@ impl Session {
             keys,
             client,
         })
+    }
+
+    fn has_ended(&self) -> bool {
+        self.client.is_closed()
     }
 }
 
