@@ -5,7 +5,8 @@ use quorlock_store::Cause;
 use quorlock_testbed::postgres::Postgres;
 use quorlock_testbed::server::Server;
 
-use crate::{SECOND, survives_the_loss_of};
+use crate::databases::SECOND;
+use crate::survives_the_loss_of;
 
 /// Returns a file of SQLite with the tables, by its address.
 async fn file(folder: &tempfile::TempDir) -> String {
@@ -26,29 +27,13 @@ async fn refused(address: &str) -> ConnectError {
     Locks::connect(address).await.unwrap_err()
 }
 
-pub(crate) async fn a_client_is_made_from_an_address(server: Postgres) {
-    let folder = tempfile::tempdir().unwrap();
-    let table = server.address().replace("postgres:", "postgresql:");
-    assert!(Locks::init(&table).await.unwrap());
-    assert!(Locks::init(&table).await.unwrap(), "a second time");
-    assert!(Locks::schema(&table).unwrap().unwrap().contains("bytea"));
-    for address in [table, file(&folder).await] {
-        let (one, other) = (Locks::connect(&address), Locks::connect(&address));
-        let (one, other) = (one.await.unwrap(), other.await.unwrap());
-        let guard = one.lock("a").acquire().await.unwrap();
-        assert!(other.lock("a").try_acquire().await.unwrap().is_none());
-        guard.release().await.unwrap();
-        let guard = other.lock("a").try_acquire().await.unwrap();
-        guard.unwrap().release().await.unwrap();
-    }
-}
-
 pub(crate) async fn a_majority_of_a_table_a_file_and_a_redis_server_survives_the_loss_of_one(
     mut server: Postgres,
 ) {
     let folder = tempfile::tempdir().unwrap();
     let redis = Server::start();
-    let addresses = [server.address(), file(&folder).await, redis.address()];
+    let table = server.address().replace("postgres:", "postgresql:");
+    let addresses = [table, file(&folder).await, redis.address()];
     assert!(Locks::init(&addresses[0]).await.unwrap());
     assert!(
         !Locks::init(&addresses[2]).await.unwrap(),
@@ -99,7 +84,7 @@ pub(crate) async fn locks_of_several_stores_are_taken_together(server: Postgres)
 pub(crate) async fn what_is_wrong_with_an_address_is_said(server: Postgres) {
     let right = server.address();
     for (address, words) in [
-        ("mysql://u:s3cret@h/db".to_owned(), "postgres:// or sqlite:"),
+        ("zk://u:s3cret@h/db".to_owned(), "postgres:// or sqlite:"),
         ("postgres".to_owned(), "scheme"),
         (
             "postgres:/locks/s3cret".to_owned(),

@@ -1,18 +1,13 @@
 //! The lock and the data in one transaction.
 
-use std::io::{BufRead as _, BufReader, Lines, Write as _};
-use std::process::{Child, ChildStdout, Command, Stdio};
-
 use quorlock::{Guard, Locks};
 use quorlock_store::CheckInError;
 use quorlock_testbed::postgres::Postgres;
 use tokio_postgres::{Client, Transaction};
 
-use crate::shop::{PIECES, Sale, buy, connect, open};
-use crate::{SECOND, shop};
-
-/// The first argument of a process that buys.
-pub(crate) const BUY: &str = "buy";
+use crate::customers::{REFUSED, three_buy};
+use crate::databases::SECOND;
+use crate::shop::{self, PIECES, Sale, buy, connect, open};
 
 /// Runs a process that buys a piece.
 pub(crate) fn customer(mut arguments: impl Iterator<Item = String>) {
@@ -25,82 +20,25 @@ pub(crate) fn customer(mut arguments: impl Iterator<Item = String>) {
     runtime.block_on(buy(&address, sale)).unwrap();
 }
 
-struct Customer {
-    process: Child,
-    lines: Lines<BufReader<ChildStdout>>,
-}
-
-impl Customer {
-    /// Starts a process, and waits until it has read the stock.
-    fn start(address: &str, sale: &str) -> Self {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args([BUY, address, sale]).stdin(Stdio::piped());
-        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let mut customer = Customer { process, lines };
-        assert!(customer.line().contains("pieces are left: buy one?"));
-        customer
-    }
-
-    fn line(&mut self) -> String {
-        self.lines.next().unwrap().unwrap()
-    }
-
-    fn signal(&self, signal: &str) {
-        let words = ["-c", "kill $0 $1", signal, &self.process.id().to_string()];
-        let sent = Command::new("sh").args(words).status();
-        assert!(sent.unwrap().success());
-    }
-
-    /// Lets the process buy. Returns what it said.
-    fn buy(mut self) -> Vec<String> {
-        writeln!(self.process.stdin.take().unwrap()).unwrap();
-        let said = self.lines.by_ref().map(Result::unwrap).collect();
-        assert!(self.process.wait().unwrap().success());
-        said
-    }
-}
-
-impl Drop for Customer {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-/// Three processes buy a piece each. The first is stopped after it has read the stock, until the others have bought. Returns
-/// what it said in the end, and how many pieces are left.
-async fn three_buy(address: &str, sale: &'static str) -> (Vec<String>, i64) {
-    open(address).await.unwrap();
-    let first = Customer::start(address, sale);
-    first.signal("-STOP");
-    for _ in 0..2 {
-        let address = address.to_owned();
-        let other = move || Customer::start(&address, sale).buy();
-        let said = tokio::task::spawn_blocking(other).await.unwrap();
-        assert!(said.last().unwrap().starts_with("> bought"), "{said:?}");
-    }
-    first.signal("-CONT");
-    let said = tokio::task::spawn_blocking(|| first.buy()).await.unwrap();
-    let row = connect(address).await.unwrap();
-    let row = row
-        .query_one("SELECT pieces FROM stock", &[])
-        .await
-        .unwrap();
-    (said, row.get(0))
-}
-
 pub(crate) async fn a_holder_that_was_stopped_cannot_commit(server: Postgres) {
-    let (said, left) = three_buy(&server.address(), "checked").await;
-    let refused = "> stock/7 is not held any more: nothing was written, and the sale begins again";
-    assert_eq!(said.first().map(String::as_str), Some(refused), "{said:?}");
-    assert_eq!(left, PIECES - 3, "{said:?}");
+    let address = server.address();
+    open(&address).await.unwrap();
+    let said = three_buy(&address, "checked").await;
+    assert_eq!(said.first().map(String::as_str), Some(REFUSED), "{said:?}");
+    assert_eq!(left(&connect(&address).await.unwrap()).await, PIECES - 3);
 }
 
 /// The test of the test: what a lock alone does not prevent.
 pub(crate) async fn without_the_check_a_piece_is_sold_twice(server: Postgres) {
-    let (said, left) = three_buy(&server.address(), "unchecked").await;
-    assert_eq!(left, PIECES - 1, "{said:?}");
+    let address = server.address();
+    open(&address).await.unwrap();
+    three_buy(&address, "unchecked").await;
+    assert_eq!(left(&connect(&address).await.unwrap()).await, PIECES - 1);
+}
+
+async fn left(client: &Client) -> i64 {
+    let row = client.query_one("SELECT pieces FROM stock", &[]).await;
+    row.unwrap().get(0)
 }
 
 async fn sells(transaction: &Transaction<'_>) {
@@ -115,11 +53,7 @@ async fn refused(client: &mut Client, guard: &Guard) -> CheckInError {
     let error = guard.check_in(&mut transaction).await.unwrap_err();
     // The error is ignored.
     let _ = transaction.commit().await;
-    let row = client
-        .query_one("SELECT pieces FROM stock", &[])
-        .await
-        .unwrap();
-    assert_eq!(row.get::<_, i64>(0), PIECES);
+    assert_eq!(left(client).await, PIECES);
     error
 }
 
@@ -191,11 +125,7 @@ pub(crate) async fn a_claim_that_is_checked_in_stays_until_the_commit(server: Po
         tokio::time::sleep(SECOND / 50).await;
     }
     transaction.commit().await.unwrap();
-    let row = client
-        .query_one("SELECT pieces FROM stock", &[])
-        .await
-        .unwrap();
-    assert_eq!(row.get::<_, i64>(0), PIECES - 1);
+    assert_eq!(left(&client).await, PIECES - 1);
     // It may have ended in the time-out of its call.
     let _ = forced.await.unwrap();
 }
