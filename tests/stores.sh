@@ -5,9 +5,13 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-if ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then
+missing=()
+ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing+=(postgresql)
+[[ -x /usr/sbin/mariadbd ]] || missing+=(mariadb-server)
+if ((${#missing[@]})); then
   apt-get update -qq
-  apt-get install -y -qq --no-install-recommends postgresql
+  apt-get install -y -qq --no-install-recommends "${missing[@]}"
 fi
-export QUORLOCK_REQUIRE_POSTGRES=1
+export QUORLOCK_REQUIRE_POSTGRES=1 QUORLOCK_REQUIRE_MYSQL=1
 cargo test --package quorlock-store --all-features "$@"
+cargo test --package quorlock-cli --all-features --test command table "$@"

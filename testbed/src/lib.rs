@@ -10,6 +10,7 @@
 //! | a process that ends with this one | [`guardian`] |
 //! | a `redis-server` | [`server`] |
 //! | a PostgreSQL server | [`postgres`] |
+//! | a MariaDB server | [`mysql`] |
 //! | a Sentinel group of Redis servers | [`sentinels`] |
 //! | a Redis Cluster of such servers | [`cluster`] |
 //! | a network that delays, loses and cuts | [`proxy`] |
@@ -22,10 +23,12 @@
 pub mod certificates;
 pub mod cluster;
 pub mod guardian;
+pub mod mysql;
 mod port;
 pub mod postgres;
 pub mod proxy;
 pub mod relay;
+mod run;
 pub mod sentinels;
 pub mod server;
 #[cfg(feature = "harness")]

@@ -1,8 +1,7 @@
 //! Real PostgreSQL servers.
 
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -11,13 +10,11 @@ use tempfile::TempDir;
 
 use crate::guardian::{Guardian, is_alive};
 use crate::port::free_port;
+use crate::run::{self, is_root, run, status_of};
 use crate::wait::{BOUND, within};
 
 /// The longest time that a server may take until it answers, on a loaded machine.
 const UP: Duration = Duration::from_secs(60);
-
-/// If this variable is set, a missing server is a failure instead of a reason to ignore a test.
-const REQUIRED: &str = "QUORLOCK_REQUIRE_POSTGRES";
 
 /// Returns the folder of the newest installed server's programs, if there is one.
 #[must_use]
@@ -32,8 +29,8 @@ pub fn installed() -> Option<PathBuf> {
 /// Returns why tests that need a server are ignored; `None` if one is installed or required.
 #[must_use]
 pub fn missing() -> Option<&'static str> {
-    let is_required = std::env::var_os(REQUIRED).is_some_and(|value| !value.is_empty());
-    (!is_required && installed().is_none()).then_some("needs PostgreSQL: run tests/stores.sh")
+    let reason = "needs PostgreSQL: run tests/stores.sh";
+    run::missing("QUORLOCK_REQUIRE_POSTGRES", installed().is_some(), reason)
 }
 
 /// What a test needs of a disk: what a process wrote is there when the process is killed, and no machine is. Clients that want
@@ -238,12 +235,7 @@ impl Postgres {
     }
 
     fn as_user(&self, program: &str, arguments: &[&str]) {
-        let command = self.command(program, arguments);
-        let ended = status_of(&command);
-        assert!(
-            ended.as_ref().is_ok_and(|ended| *ended),
-            "{command:?}: {ended:?}"
-        );
+        run(&self.command(program, arguments));
     }
 }
 
@@ -252,20 +244,6 @@ impl Drop for Postgres {
         // Its workers end by themselves when it does.
         self.running = None;
     }
-}
-
-/// Runs a command to its end. Returns whether it succeeded.
-fn status_of(command: &[String]) -> io::Result<bool> {
-    let (program, arguments) = command.split_first().expect("a program");
-    let mut command = Command::new(program);
-    // The current folder may be one that the user of the server may not enter.
-    command.args(arguments).current_dir(Path::new("/"));
-    let output = command.output()?;
-    if !output.status.success() && !output.stderr.is_empty() {
-        let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        return Err(io::Error::other(text));
-    }
-    Ok(output.status.success())
 }
 
 /// Returns the children of a process.
@@ -284,8 +262,4 @@ fn stat_of(pid: i32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, after_name) = stat.rsplit_once(") ")?;
     Some(after_name.to_owned())
-}
-
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
 }

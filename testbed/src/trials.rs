@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use libtest_mimic::{Arguments, Conclusion, Failed, Trial};
 
-use crate::postgres;
 use crate::server::{self, Product, Version};
+use crate::{mysql, postgres};
 
 /// If this variable is set, a missing server is a failure instead of a reason to ignore a test.
 const REQUIRED: &str = "QUORLOCK_REQUIRE_REDIS";
@@ -60,6 +60,12 @@ impl Needs {
     pub const POSTGRES: Needs = Needs {
         is_built: || postgres::missing().is_none(),
         ..Needs::since(5, 0, "needs PostgreSQL: run tests/stores.sh")
+    };
+
+    /// A MariaDB server beside Redis.
+    pub const MYSQL: Needs = Needs {
+        is_built: || mysql::missing().is_none(),
+        ..Needs::since(5, 0, "needs MariaDB: run tests/stores.sh")
     };
 
     /// The error texts of Redis 7, which the simulated server has.

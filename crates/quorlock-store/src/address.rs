@@ -5,6 +5,9 @@ use std::fmt;
 /// The form of an address of a file.
 pub(crate) const SQLITE: &str = "sqlite:/path/of/the/file";
 
+/// The form of an address of a database of MySQL or MariaDB.
+pub(crate) const MYSQL: &str = "mysql://user:password@host[:port]/database";
+
 /// The form of an address of a PostgreSQL database.
 pub(crate) const POSTGRES: &str = "postgres://user:password@host[:port]/database";
 
@@ -24,7 +27,7 @@ impl AddressError {
     pub(crate) fn of_scheme() -> Self {
         AddressError {
             scheme: None,
-            problem: format!("has no scheme of a store: write {SQLITE} or {POSTGRES}"),
+            problem: format!("has no scheme of a store: write {SQLITE}, {POSTGRES} or {MYSQL}"),
             form: None,
         }
     }

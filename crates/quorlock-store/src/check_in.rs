@@ -118,7 +118,7 @@ impl Claims {
 /// let guard = locks.lock("stock/7").acquire().await?;
 /// let mut sale = database.transaction()?;
 /// sale.execute("UPDATE stock SET pieces = pieces - 1 WHERE item = 7", [])?;
-/// guard.check_in(&mut sale)?; // with `.await` on PostgreSQL
+/// guard.check_in(&mut sale)?; // with `.await` on PostgreSQL and MySQL
 /// sale.commit()?;
 /// guard.release().await?;
 /// # Ok(())

@@ -37,6 +37,8 @@ mod view;
 // Stores by their addresses, and the test of a store.
 pub mod conformance;
 mod memory;
+#[cfg(feature = "mysql")]
+mod mysql;
 mod open;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -44,11 +46,11 @@ mod postgres;
 mod sqlite;
 
 // What databases have in common.
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod columns;
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 mod database;
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 mod links;
 
 // What a store is and how it is named, and what the transport needs beside it.
@@ -61,6 +63,8 @@ mod sync;
 pub use address::AddressError;
 pub use check_in::{CheckIn, CheckInError, Claims};
 pub use memory::MemoryStore;
+#[cfg(feature = "mysql")]
+pub use mysql::MysqlStore;
 pub use open::open;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;

@@ -3,18 +3,22 @@
 use std::sync::Arc;
 
 use crate::address::AddressError;
+#[cfg(not(feature = "mysql"))]
+use crate::address::MYSQL;
 #[cfg(not(feature = "postgres"))]
 use crate::address::POSTGRES;
 #[cfg(not(feature = "sqlite"))]
 use crate::address::SQLITE;
+#[cfg(feature = "mysql")]
+use crate::mysql::MysqlStore;
 #[cfg(feature = "postgres")]
 use crate::postgres::PostgresStore;
 #[cfg(feature = "sqlite")]
 use crate::sqlite::SqliteStore;
 use crate::store::Store;
 
-/// Returns the store at an address: `sqlite:/path/of/the/file` or `postgres://user:password@host[:port]/database`. Nothing
-/// is read or sent yet.
+/// Returns the store at an address: `sqlite:/path/of/the/file`, or `postgres://user:password@host[:port]/database`, or the
+/// same with `mysql://`. Nothing is read or sent yet.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -46,6 +50,10 @@ pub fn open(address: &str) -> Result<Arc<dyn Store>, AddressError> {
         "sqlite" => Ok(Arc::new(SqliteStore::at_address(address)?)),
         #[cfg(not(feature = "sqlite"))]
         "sqlite" => Err(off(SQLITE, "sqlite")),
+        #[cfg(feature = "mysql")]
+        "mysql" => Ok(Arc::new(MysqlStore::new(address)?)),
+        #[cfg(not(feature = "mysql"))]
+        "mysql" => Err(off(MYSQL, "mysql")),
         #[cfg(feature = "postgres")]
         "postgres" | "postgresql" => Ok(Arc::new(PostgresStore::new(address)?)),
         #[cfg(not(feature = "postgres"))]
@@ -54,7 +62,7 @@ pub fn open(address: &str) -> Result<Arc<dyn Store>, AddressError> {
     }
 }
 
-#[cfg(not(all(feature = "postgres", feature = "sqlite")))]
+#[cfg(not(all(feature = "mysql", feature = "postgres", feature = "sqlite")))]
 fn off(form: &'static str, feature: &str) -> AddressError {
     AddressError::new(
         form,

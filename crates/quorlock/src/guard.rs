@@ -1,6 +1,6 @@
 //! The value that holds a lock.
 
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "store")]
 mod check_in;
 mod lost_signal;
 mod until_lost;

@@ -43,7 +43,7 @@
 
 // The public face: how locks are made, acquired and held.
 mod builder;
-#[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
+#[cfg(any(feature = "redis", feature = "store"))]
 mod connect;
 mod guard;
 mod leader;

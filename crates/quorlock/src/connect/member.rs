@@ -6,14 +6,15 @@ use quorlock_core::name::Name;
 use quorlock_core::transport::{Transport, TransportError};
 #[cfg(feature = "redis")]
 use quorlock_redis::RedisTransport;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "store")]
 use quorlock_store::{Key, StoreTransport};
 
 use crate::builder::LocksBuilder;
 use crate::error::{ConnectError, NodeProblem};
 
 /// The schemes of stores, with the cargo features that they need.
-const STORES: [(&str, &str, bool); 3] = [
+const STORES: [(&str, &str, bool); 4] = [
+    ("mysql", "mysql", cfg!(feature = "mysql")),
     ("postgres", "postgres", cfg!(feature = "postgres")),
     ("postgresql", "postgres", cfg!(feature = "postgres")),
     ("sqlite", "sqlite", cfg!(feature = "sqlite")),
@@ -25,7 +26,7 @@ pub(super) enum Member {
     #[cfg(feature = "redis")]
     Redis(RedisTransport),
     /// A store with conditional writes.
-    #[cfg(any(feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "store")]
     Store(StoreTransport),
 }
 
@@ -33,7 +34,7 @@ pub(super) enum Member {
 pub(super) enum Checked {
     #[cfg(feature = "redis")]
     Redis(quorlock_redis::Checked),
-    #[cfg(any(feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "store")]
     Store(quorlock_store::Process),
 }
 
@@ -58,7 +59,7 @@ impl Member {
         let store = STORES.iter().find(|(known, ..)| *known == scheme);
         match store {
             Some((scheme, feature, false)) => Err(ConnectError::Feature { scheme, feature }),
-            #[cfg(any(feature = "postgres", feature = "sqlite"))]
+            #[cfg(feature = "store")]
             Some(_) => {
                 let store = quorlock_store::open(address)?;
                 Ok(Member::Store(StoreTransport::new(store)))
@@ -80,7 +81,7 @@ impl Member {
         match self {
             #[cfg(feature = "redis")]
             Member::Redis(node) => node.address(),
-            #[cfg(any(feature = "postgres", feature = "sqlite"))]
+            #[cfg(feature = "store")]
             Member::Store(node) => node.address(),
         }
     }
@@ -94,7 +95,7 @@ impl Member {
                 .await
                 .map(Checked::Redis)
                 .map_err(NodeProblem::Redis),
-            #[cfg(any(feature = "postgres", feature = "sqlite"))]
+            #[cfg(feature = "store")]
             Member::Store(node) => {
                 let checked = node.check().await.map(Checked::Store);
                 checked.map_err(|error| self.problem(error))
@@ -107,7 +108,7 @@ impl Member {
         match self {
             #[cfg(feature = "redis")]
             Member::Redis(_) => Ok(false),
-            #[cfg(any(feature = "postgres", feature = "sqlite"))]
+            #[cfg(feature = "store")]
             Member::Store(node) => {
                 let made = node.store().set_up().await;
                 made.map(|()| true).map_err(|error| self.problem(error))
@@ -120,12 +121,12 @@ impl Member {
         match self {
             #[cfg(feature = "redis")]
             Member::Redis(_) => None,
-            #[cfg(any(feature = "postgres", feature = "sqlite"))]
+            #[cfg(feature = "store")]
             Member::Store(node) => node.store().schema(),
         }
     }
 
-    #[cfg(any(feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "store")]
     fn problem(&self, error: TransportError) -> NodeProblem {
         NodeProblem::Store {
             address: self.address().to_owned(),
@@ -152,7 +153,7 @@ impl Member {
             (Some(Checked::Redis(one)), Some(Checked::Redis(other))) => {
                 one.run_id.is_some() && one.run_id == other.run_id
             }
-            #[cfg(any(feature = "postgres", feature = "sqlite"))]
+            #[cfg(feature = "store")]
             (Some(Checked::Store(one)), Some(Checked::Store(other))) => one == other,
             _ => false,
         }
@@ -162,7 +163,7 @@ impl Member {
         match self {
             #[cfg(feature = "redis")]
             Member::Redis(node) => Arc::new(node),
-            #[cfg(any(feature = "postgres", feature = "sqlite"))]
+            #[cfg(feature = "store")]
             Member::Store(node) => Arc::new(node),
         }
     }
@@ -180,7 +181,7 @@ impl Member {
                 });
                 Ok(scanned.collect())
             }
-            #[cfg(any(feature = "postgres", feature = "sqlite"))]
+            #[cfg(feature = "store")]
             Member::Store(node) => {
                 let _ = pattern;
                 let address = self.address().to_owned();
@@ -192,7 +193,7 @@ impl Member {
 }
 
 /// Returns the names that the records of a store may be about.
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "store")]
 async fn names_of(node: &StoreTransport) -> Result<Vec<Name>, TransportError> {
     let mut names = Vec::new();
     let mut last: Option<Key> = None;

@@ -208,7 +208,7 @@ pub(super) async fn warn_of_doubts(nodes: &[Member], prefix: &[u8]) {
     let of = nodes.len();
     let servers = nodes.iter().filter_map(|node| match node {
         Member::Redis(node) => Some(node),
-        #[cfg(any(feature = "postgres", feature = "sqlite"))]
+        #[cfg(feature = "store")]
         Member::Store(_) => None,
     });
     let asked = servers.map(async |node| (node.address(), node.doubts(prefix).await));

@@ -6,8 +6,8 @@ use crate::error::ConnectError;
 use crate::locks::Locks;
 
 impl Locks {
-    /// Makes the table that locks need at an address, if it is not there: `postgres://user:password@host/database`, or
-    /// `sqlite:/path/of/the/file`, which also makes the file. Returns whether there is such a table; a Redis server needs
+    /// Makes the table that locks need at an address, if it is not there: `postgres://user:password@host/database`, the
+    /// same with `mysql://`, or `sqlite:/path/of/the/file`, which also makes the file. Returns whether there is such a table; a Redis server needs
     /// none.
     ///
     /// # Errors

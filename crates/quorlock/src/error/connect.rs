@@ -18,7 +18,7 @@ pub enum ConnectError {
     #[error("{error}{also}", error = .0, also = or_a_store(.0))]
     Address(#[from] quorlock_redis::AddressError),
     /// The address of a store is invalid.
-    #[cfg(any(feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "store")]
     #[error(transparent)]
     StoreAddress(#[from] quorlock_store::AddressError),
     /// An address of this scheme needs a cargo feature that is off.
@@ -98,7 +98,7 @@ impl std::error::Error for NodeProblem {
 fn or_a_store(error: &quorlock_redis::AddressError) -> &'static str {
     match error.problem {
         quorlock_redis::AddressProblem::UnknownScheme => {
-            "; of a store postgres:// or sqlite: (the cargo features of these names)"
+            "; of a store mysql://, postgres:// or sqlite: (the cargo features of these names)"
         }
         _ => "",
     }

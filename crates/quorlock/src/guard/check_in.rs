@@ -9,8 +9,8 @@ impl Guard {
     /// committed only while no other client can be granted the name. **No stale write is possible**, whatever pauses do.
     ///
     /// The claim must be in the database of the transaction, and the data too: a lock of [`Locks::connect`] with
-    /// `postgres://` or `sqlite:`. The transaction is one of `tokio-postgres` (the result is a future) or of `rusqlite`
-    /// (a [`Result`]). For another driver, or a transaction on another thread, see [`Guard::claims`].
+    /// `postgres://`, `mysql://` or `sqlite:`. The transaction is one of `tokio-postgres` or `mysql_async` (the result is a
+    /// future), or of `rusqlite` (a [`Result`]). For another driver, or a transaction on another thread, see [`Guard::claims`].
     ///
     /// Check in last, just before the commit. A renewal waits for the transaction, so one that is longer than the lease
     /// loses it.
@@ -19,7 +19,7 @@ impl Guard {
     ///
     /// # Errors
     /// [`CheckInError`](quorlock_store::CheckInError): the hold is gone, or cannot be checked here. The transaction is
-    /// rolled back then, also if the error is ignored.
+    /// rolled back then, also if the error is ignored; on MySQL, its connection is ended.
     ///
     /// # Cancel safety
     /// If the future is dropped early, nothing was checked: drop the transaction, too.

@@ -226,10 +226,21 @@ const STORES: Floors = &[
     &["lib.rs"],
     // The test of a store, and stores.
     &["conformance.rs", "open.rs"],
-    &["memory.rs", "postgres.rs", "sqlite.rs"],
-    &["postgres/check_in.rs", "postgres/listen.rs", "sqlite/"],
-    &["postgres/quiet.rs", "postgres/session.rs"],
-    &["postgres/error.rs"],
+    &["memory.rs", "mysql.rs", "postgres.rs", "sqlite.rs"],
+    &[
+        "mysql/check_in.rs",
+        "postgres/check_in.rs",
+        "postgres/listen.rs",
+        "sqlite/",
+    ],
+    &[
+        "mysql/session.rs",
+        "postgres/quiet.rs",
+        "postgres/session.rs",
+    ],
+    &["mysql/error.rs", "postgres/error.rs"],
+    // What databases have in common.
+    &["columns.rs", "database.rs", "links.rs"],
     // A call from its request to its reply.
     &["transport.rs"],
     &["execute.rs", "watch.rs"],

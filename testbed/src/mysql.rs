@@ -1,0 +1,198 @@
+//! Real MariaDB servers, which speak the protocol of MySQL.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use crate::guardian::Guardian;
+use crate::port::free_port;
+use crate::run::{self, is_root, run, status_of};
+use crate::wait::within;
+
+/// The longest time that a server may take until it answers, on a loaded machine.
+const UP: Duration = Duration::from_secs(60);
+
+const SERVER: &str = "/usr/sbin/mariadbd";
+
+/// Returns why tests that need a server are ignored; `None` if one is installed or required.
+#[must_use]
+pub fn missing() -> Option<&'static str> {
+    let reason = "needs MariaDB: run tests/stores.sh";
+    run::missing("QUORLOCK_REQUIRE_MYSQL", Path::new(SERVER).exists(), reason)
+}
+
+/// What is executed whenever a server starts. The user may do everything, as the one of many an application may.
+const USERS: &str = "\
+CREATE DATABASE IF NOT EXISTS locks;
+CREATE USER IF NOT EXISTS locks@'127.0.0.1' IDENTIFIED BY 'right';
+GRANT ALL ON *.* TO locks@'127.0.0.1' WITH GRANT OPTION;
+";
+
+/// A MariaDB server that only its owner uses, on a free port of the loopback interface. When this value is dropped, or when this
+/// process is killed, the server ends and its folder is removed.
+#[derive(Debug)]
+pub struct Mysql {
+    port: u16,
+    settings: Vec<String>,
+    running: Option<Guardian>,
+    folder: TempDir,
+}
+
+impl Mysql {
+    /// The password of the user `locks`.
+    pub const PASSWORD: &str = "right";
+
+    /// Makes a database and starts its server, which may have replicas.
+    ///
+    /// # Panics
+    /// Panics if MariaDB is not installed, or the server does not come up.
+    #[must_use]
+    pub fn start() -> Mysql {
+        Mysql::start_with(&["--server-id=1", "--log-bin=log", "--sync-binlog=1"])
+    }
+
+    /// The same with these settings, and otherwise those that every server has.
+    ///
+    /// # Panics
+    /// Panics if MariaDB is not installed, or the server does not come up.
+    #[must_use]
+    pub fn start_with(settings: &[&str]) -> Mysql {
+        let folder = tempfile::Builder::new().prefix("quorlock-").tempdir();
+        let mut server = Mysql {
+            port: free_port().expect("a free port"),
+            settings: settings.iter().map(ToString::to_string).collect(),
+            running: None,
+            folder: folder.expect("a temporary folder"),
+        };
+        fs::write(server.path("users"), USERS).expect("a file");
+        let words = ["--auth-root-authentication-method=normal", "--skip-test-db"];
+        run(&server.command("mariadb-install-db", &words));
+        server.launch();
+        server
+    }
+
+    /// Makes a replica of this server and starts it.
+    ///
+    /// # Panics
+    /// Panics if the replica does not come up.
+    #[must_use]
+    pub fn replica(&self) -> Mysql {
+        let replica = Mysql::start_with(&["--server-id=2", "--read-only=1"]);
+        let (port, password) = (self.port, Self::PASSWORD);
+        replica.execute(&format!(
+            "CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {port}, MASTER_USER = 'locks', \
+             MASTER_PASSWORD = '{password}', MASTER_USE_GTID = slave_pos; START SLAVE"
+        ));
+        replica
+    }
+
+    /// Returns the address of the server, with its password.
+    #[must_use]
+    pub fn address(&self) -> String {
+        let (password, port) = (Self::PASSWORD, self.port);
+        format!("mysql://locks:{password}@127.0.0.1:{port}/locks")
+    }
+
+    /// Returns the path of the socket of the server.
+    #[must_use]
+    pub fn socket(&self) -> String {
+        self.path("socket")
+    }
+
+    /// Starts the server, and waits until it takes connections.
+    ///
+    /// # Panics
+    /// Panics if it does not come up. The message has its output.
+    pub fn launch(&mut self) {
+        let mut words = vec![format!("--port={}", self.port)];
+        words.push(format!("--socket={}", self.socket()));
+        words.push(format!("--init-file={}", self.path("users")));
+        words.extend(["--bind-address=127.0.0.1", "--skip-name-resolve"].map(String::from));
+        words.push("--innodb-buffer-pool-size=16M".to_owned());
+        words.extend(self.settings.iter().cloned());
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let command = self.command(SERVER, &words);
+        self.running = Some(Guardian::start(self.folder.path(), &command, &[]).expect("it starts"));
+        let ready = self.client("DO 0");
+        let is_up = within(UP, || status_of(&ready).ok().filter(|is_up| *is_up));
+        let output = || fs::read_to_string(self.path("output")).unwrap_or_default();
+        assert!(is_up.is_some(), "the server does not start: {}", output());
+    }
+
+    /// Makes this replica a primary.
+    ///
+    /// # Panics
+    /// Panics if it is none.
+    pub fn promote(&self) {
+        self.execute("STOP SLAVE; SET GLOBAL read_only = 0");
+    }
+
+    /// Executes statements.
+    ///
+    /// # Panics
+    /// Panics if one fails.
+    pub fn execute(&self, sql: &str) {
+        run(&self.client(sql));
+    }
+
+    /// Ends the server at once, as a crash does.
+    pub fn kill(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.kill();
+        }
+    }
+
+    /// Stops the server, until [`Mysql::go_on`].
+    pub fn stop(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets a stopped server go on.
+    pub fn go_on(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        self.running.as_ref().expect("it runs").signal(signal);
+    }
+
+    fn path(&self, name: &str) -> String {
+        let path = self.folder.path().join(name);
+        path.to_str().expect("UTF-8").to_owned()
+    }
+
+    /// Returns a command line with this server's folder. The files of the machine's own server are not read.
+    fn command(&self, program: &str, arguments: &[&str]) -> Vec<String> {
+        let mut words = vec![program.to_owned(), "--no-defaults".to_owned()];
+        words.push(format!("--datadir={}", self.path("data")));
+        words.push("--innodb-log-file-size=4M".to_owned());
+        // A server that starts removes the temporary tables of others in the same folder.
+        words.push(format!("--tmpdir={}", self.folder.path().display()));
+        if is_root() {
+            words.push("--user=root".to_owned());
+        }
+        words.extend(arguments.iter().map(|word| (*word).to_owned()));
+        words
+    }
+
+    fn client(&self, sql: &str) -> Vec<String> {
+        let port = self.port.to_string();
+        let password = format!("--password={}", Self::PASSWORD);
+        let words = [
+            "mariadb",
+            "--no-defaults",
+            "--host=127.0.0.1",
+            "--port",
+            &port,
+            "--user=locks",
+            &password,
+            "--database=locks",
+            "--execute",
+            sql,
+        ];
+        words.map(String::from).to_vec()
+    }
+}
