@@ -17,7 +17,7 @@ pub(crate) struct Reach {
     /// Address of a server: redis://[user@]host[:port][/db], rediss:// for the same with TLS, or unix:///path; of a
     /// Sentinel group: redis+sentinel://[user@]host[:port][,host[:port]..]/name[/db]; or of a Redis Cluster:
     /// redis+cluster://[user@]host[:port][,host[:port]..]; of a table in PostgreSQL: postgres://user@host[:port]/database; of
-    /// a file of SQLite: sqlite:/path (`quorlock init` makes the table). With several addresses, a lock is held on a majority of
+    /// one in MySQL or MariaDB: mysql://user@host[:port]/database; of a file of SQLite: sqlite:/path (`quorlock init` makes the table). With several addresses, a lock is held on a majority of
     /// them (RedLock): separate them by commas, or repeat --nodes. A comma separates two addresses only if the second
     /// begins with its scheme (`redis://`, `sqlite:`). Special characters of a user or a password are percent-encoded (%23 for
     /// #). Default: QUORLOCK_NODES, or the file of --config.
@@ -166,16 +166,16 @@ impl Reach {
             .or(file.password_file);
         let mut redis = tls.apply(RedisConfig::default())?;
         let mut nodes = nodes;
-        if !tls.is_empty() && nodes.iter().any(|node| is_postgres(node)) {
+        if !tls.is_empty() && nodes.iter().any(|node| is_database(node)) {
             return Err(Failure::config(
-                "the files for TLS are for rediss:// alone: a connection to postgres:// is not encrypted here, so use a tunnel",
+                "the files for TLS are for rediss:// alone: a connection to postgres:// or mysql:// is not encrypted here, so use a tunnel",
             ));
         }
         if let Some(path) = &password_file {
             // An error about a file without a password is reported before a server is contacted.
             let password = password(path)?;
             redis = redis.credentials(PasswordFile::new(path));
-            for node in nodes.iter_mut().filter(|node| is_postgres(node)) {
+            for node in nodes.iter_mut().filter(|node| is_database(node)) {
                 *node = with_password(node, &password);
             }
         }
@@ -208,8 +208,9 @@ impl Reach {
     }
 }
 
-fn is_postgres(address: &str) -> bool {
-    address.starts_with("postgres://") || address.starts_with("postgresql://")
+fn is_database(address: &str) -> bool {
+    let schemes = ["mysql://", "postgres://", "postgresql://"];
+    schemes.iter().any(|scheme| address.starts_with(scheme))
 }
 
 /// Returns the address of a database with this password, unless it has one or names no user.

@@ -9,7 +9,7 @@ use super::{done, print};
 use crate::failure::{Code, Failure};
 use crate::settings::Reach;
 
-/// Make the table that locks need in PostgreSQL and SQLite, if it is not there; of SQLite also the file.
+/// Make the table that locks need in PostgreSQL, MySQL, MariaDB and SQLite, if it is not there; of SQLite also the file.
 ///
 /// Says nothing if the table is there in the end. A Redis server needs none. With --print, the SQL is printed instead, for
 /// those who may not make tables.
@@ -41,7 +41,7 @@ impl Init {
                 schemas.extend(Locks::schema(address)?);
             }
             if schemas.is_empty() {
-                let text = "no table is needed: --print is for postgres:// and sqlite:";
+                let text = "no table is needed: --print is for mysql://, postgres:// and sqlite:";
                 return Err(Failure::usage(text));
             }
             for schema in schemas {

@@ -1,7 +1,8 @@
-//! Locks in a file of SQLite and in a table of PostgreSQL, alone and beside Redis servers.
+//! Locks in a file of SQLite and in a table of PostgreSQL or MySQL, alone and beside Redis servers.
 
 use std::process::Command;
 
+use quorlock_testbed::mysql::Mysql;
 use quorlock_testbed::postgres::Postgres;
 use quorlock_testbed::server::Server;
 use quorlock_testbed::server_tests;
@@ -11,6 +12,7 @@ use super::support::{Folder, end_of, listed, quorlock, watch_sees_a_release_by_f
 server_tests![
     a_file_serves_every_command,
     POSTGRES: a_table_serves_every_command,
+    MYSQL: a_table_of_mysql_serves_every_command,
     POSTGRES: a_majority_may_be_of_a_server_a_file_and_a_table,
     what_is_wrong_with_a_file_is_said,
     a_file_that_may_not_be_written_is_an_error,
@@ -76,6 +78,24 @@ async fn a_table_serves_every_command() {
     serves_every_command(&Postgres::start().address());
 }
 
+async fn a_table_of_mysql_serves_every_command() {
+    let folder = Folder::new();
+    let server = Mysql::start();
+    let address = server.address();
+    serves_every_command(&address);
+    // A password that is in a file, and has every kind of character.
+    server.execute(
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON locks.quorlock TO jobs@'127.0.0.1' IDENTIFIED BY 's3cret@:/?#%'",
+    );
+    std::fs::write(folder.file("password"), "s3cret@:/?#%\n").unwrap();
+    let mut command = at(&address.replace("locks:right", "jobs"));
+    command.env("QUORLOCK_PASSWORD_FILE", folder.file("password"));
+    let (code, _, said) = end_of(command.args(["run", "a", "--", "true"]));
+    assert_eq!(code, 0, "{said}");
+    let wrong = address.replace(Mysql::PASSWORD, "s3cret");
+    fails(at(&wrong).args(["list"]), 78, "user or password");
+}
+
 async fn a_majority_may_be_of_a_server_a_file_and_a_table() {
     let folder = Folder::new();
     let (redis, mut postgres) = (Server::start(), Postgres::start());
@@ -134,7 +154,7 @@ async fn what_is_wrong_with_a_file_is_said() {
         78,
         "?mode, which means nothing here",
     );
-    for unknown in ["mysql://u:s3cret@h/db", "zk://h"] {
+    for unknown in ["etcd://u:s3cret@h", "zk://h"] {
         fails(at(unknown).args(["init"]), 78, "postgres:// or sqlite:");
     }
     fails(
@@ -211,11 +231,11 @@ async fn the_sql_of_tables_is_printed() {
         table.contains("bytea") && !table.contains("BLOB"),
         "{table}"
     );
-    let nodes = "postgres://u@h/db,sqlite:/a,postgres://u@i/db,redis://h";
+    let nodes = "postgres://u@h/db,sqlite:/a,mysql://u@h/db,postgres://u@i/db,redis://h";
     let (code, both, _) = end_of(at(nodes).args(["init", "--print"]));
     assert_eq!(code, 0);
     assert!(
-        both.contains(table.trim_end()) && both.contains("BLOB"),
+        both.contains(table.trim_end()) && both.contains("BLOB") && both.contains("InnoDB"),
         "{both}"
     );
     assert_eq!(
