@@ -27,8 +27,7 @@ impl CheckIn for Transaction<'_> {
                 // No error of a statement keeps a transaction from its commit, and after a rollback each further statement is committed by
                 // itself. So the connection is ended, and with it the transaction. Both are to fail.
                 let _ = self.query_drop("ROLLBACK").await;
-                let kill = format!("KILL {}", self.id());
-                let _ = self.query_drop(kill).await;
+                let _ = self.query_drop("KILL CONNECTION_ID()").await;
             }
             checked
         })

@@ -20,11 +20,7 @@ pub(super) fn strange() -> TransportError {
     TransportError::definite(Cause::Unsupported, "its columns have other types").advised(STRANGE)
 }
 
-/// Returns the error of a call without a reply.
-pub(super) fn late() -> Error {
-    Error::Io(IoError::Io(io::ErrorKind::TimedOut.into()))
-}
-
+/// Returns whether a call got no reply in its time.
 pub(super) fn is_late(error: &Error) -> bool {
     matches!(error, Error::Io(IoError::Io(error)) if error.kind() == io::ErrorKind::TimedOut)
 }

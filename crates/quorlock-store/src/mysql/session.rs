@@ -1,9 +1,10 @@
 //! Connections to the server.
 
+use std::io;
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Opts, Row, Value};
+use mysql_async::{Conn, Error, Opts, Row, Value};
 use quorlock_core::marker::Process;
 use quorlock_core::transport::{Cause, TransportError};
 use tokio::sync::Mutex;
@@ -60,8 +61,7 @@ impl links::Session for Session {
 
     async fn open(options: Opts) -> Result<Session, TransportError> {
         let mut conn = connect(options).await?;
-        let row = timeout(LONGEST, conn.query_first::<Row, _>(STATE)).await;
-        let row = row.unwrap_or_else(|_| Err(error::late()));
+        let row = in_time(conn.query_first::<Row, _>(STATE)).await;
         let row = row.map_err(|error| failed(&error, Phase::Connect))?;
         let mut row = row.ok_or_else(error::strange)?;
         if is_set(take(&mut row, 2)?) {
@@ -96,13 +96,23 @@ impl links::Session for Session {
 }
 
 async fn connect(options: Opts) -> Result<Conn, TransportError> {
-    let connected = timeout(LONGEST, async {
+    let connected = in_time(async {
         let mut conn = Conn::new(options).await?;
         conn.query_drop(SETTINGS).await?;
         Ok(conn)
     });
-    let conn = connected.await.unwrap_or_else(|_| Err(error::late()));
-    conn.map_err(|error| failed(&error, Phase::Connect))
+    connected
+        .await
+        .map_err(|error| failed(&error, Phase::Connect))
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the driver has no time-outs, and no caller waits for so long"
+)]
+async fn in_time<T>(call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    let late = |_| Err(io::Error::from(io::ErrorKind::TimedOut).into());
+    timeout(LONGEST, call).await.unwrap_or_else(late)
 }
 
 /// Whether a setting is on. Later versions have words for what were numbers.
@@ -137,8 +147,7 @@ pub(super) async fn call(
         }
         let was_used = std::mem::replace(&mut used.is_used, true);
         let conn = &mut used.conn;
-        let executed = timeout(LONGEST, conn.exec::<Row, _, _>(sql, named.clone())).await;
-        match executed.unwrap_or_else(|_| Err(error::late())) {
+        match in_time(conn.exec::<Row, _, _>(sql, named.clone())).await {
             Ok(rows) => {
                 return Ok(Done {
                     rows,

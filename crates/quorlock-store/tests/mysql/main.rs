@@ -2,6 +2,7 @@
 
 #![allow(
     clippy::disallowed_methods,
+    clippy::print_stdout,
     clippy::unwrap_used,
     reason = "a test is the world: it waits and spawns by itself, and fails by panicking"
 )]
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         databases::a_server_that_stands_still_ends_no_claim_early,
         databases::a_replica_takes_no_writes_and_is_another_process_once_promoted,
         databases::records_are_swept_and_no_version_comes_back,
+        databases::a_majority_of_unlike_stores_survives_the_loss_of_one,
         databases::errors_say_what_to_do,
         databases::a_client_is_made_from_an_address,
         addresses::what_is_wrong_with_an_address_is_said,

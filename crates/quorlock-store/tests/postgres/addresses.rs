@@ -5,8 +5,7 @@ use quorlock_store::Cause;
 use quorlock_testbed::postgres::Postgres;
 use quorlock_testbed::server::Server;
 
-use crate::databases::SECOND;
-use crate::survives_the_loss_of;
+use crate::databases::{SECOND, survives_the_loss_of};
 
 /// Returns a file of SQLite with the tables, by its address.
 async fn file(folder: &tempfile::TempDir) -> String {

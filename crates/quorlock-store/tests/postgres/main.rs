@@ -22,8 +22,6 @@ use std::future::poll_fn;
 use std::process::ExitCode;
 
 use libtest_mimic::Arguments;
-use quorlock::Locks;
-use quorlock_store::{MemoryStore, SqliteStore, StoreTransport};
 use quorlock_testbed::postgres::{Postgres, missing};
 use quorlock_testbed::trials::conclude;
 use tokio_postgres::{AsyncMessage, NoTls};
@@ -46,7 +44,7 @@ fn main() -> ExitCode {
         databases::a_server_that_stands_still_ends_no_claim_early,
         databases::a_replica_takes_no_writes_and_is_another_process_once_promoted,
         databases::records_are_swept_and_no_version_comes_back,
-        a_majority_of_unlike_stores_survives_the_loss_of_one,
+        databases::a_majority_of_unlike_stores_survives_the_loss_of_one,
         databases::errors_say_what_to_do,
         databases::a_client_is_made_from_an_address,
         addresses::a_majority_of_a_table_a_file_and_a_redis_server_survives_the_loss_of_one,
@@ -94,30 +92,4 @@ async fn a_write_is_told_only_if_a_client_listens(server: Postgres) {
     guard.release().await.unwrap();
     assert!(told.recv().await.unwrap().starts_with("61 quorlock/1"));
     waiter.await.unwrap().release().await.unwrap();
-}
-
-/// Kills a member's server between two holds.
-pub(crate) async fn survives_the_loss_of(server: &mut Postgres, locks: &Locks) {
-    let guard = locks.lock("a").acquire().await.unwrap();
-    let token = guard.fencing_token();
-    guard.release().await.unwrap();
-    server.kill();
-    let guard = locks.lock("a").acquire().await.unwrap();
-    assert!(token < guard.fencing_token());
-    guard.release().await.unwrap();
-}
-
-/// One of three stores is a table, one a file, and one is in memory.
-async fn a_majority_of_unlike_stores_survives_the_loss_of_one(mut server: Postgres) {
-    let folder = tempfile::tempdir().unwrap();
-    let file = SqliteStore::create(folder.path().join("locks")).unwrap();
-    let transports = [
-        StoreTransport::new(store(&server).await),
-        StoreTransport::new(file),
-        StoreTransport::new(MemoryStore::new()),
-    ];
-    let builder = Locks::builder().member_timeout(9 * SECOND);
-    let builder = builder.trust_fresh_nodes();
-    let locks = builder.on_nodes(transports).unwrap();
-    survives_the_loss_of(&mut server, &locks).await;
 }

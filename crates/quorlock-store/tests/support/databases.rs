@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use libtest_mimic::Trial;
 use quorlock::Locks;
 use quorlock_store::{
-    Cause, Draft, Key, Store, StoreTransport, TransportError, WallMillis, conformance, open,
+    Cause, Draft, Key, MemoryStore, SqliteStore, Store, StoreTransport, TransportError, WallMillis,
+    conformance, open,
 };
 
 use crate::support;
@@ -223,4 +224,32 @@ pub(crate) async fn a_client_is_made_from_an_address<D: Database>(server: D) {
     guard.release().await.unwrap();
     let guard = other.lock("a").try_acquire().await.unwrap();
     guard.unwrap().release().await.unwrap();
+}
+
+/// Kills a member's server between two holds.
+pub(crate) async fn survives_the_loss_of<D: Database>(server: &mut D, locks: &Locks) {
+    let guard = locks.lock("a").acquire().await.unwrap();
+    let token = guard.fencing_token();
+    guard.release().await.unwrap();
+    server.kill();
+    let guard = locks.lock("a").acquire().await.unwrap();
+    assert!(token < guard.fencing_token());
+    guard.release().await.unwrap();
+}
+
+/// One of three stores is a table, one a file, and one is in memory.
+pub(crate) async fn a_majority_of_unlike_stores_survives_the_loss_of_one<D: Database>(
+    mut server: D,
+) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = SqliteStore::create(folder.path().join("locks")).unwrap();
+    let transports = [
+        StoreTransport::new(store(&server).await),
+        StoreTransport::new(file),
+        StoreTransport::new(MemoryStore::new()),
+    ];
+    let builder = Locks::builder().member_timeout(9 * SECOND);
+    let builder = builder.trust_fresh_nodes();
+    let locks = builder.on_nodes(transports).unwrap();
+    survives_the_loss_of(&mut server, &locks).await;
 }
