@@ -17,10 +17,10 @@ pub(crate) struct Reach {
     /// Address of a server: redis://[user@]host[:port][/db], rediss:// for the same with TLS, or unix:///path; of a
     /// Sentinel group: redis+sentinel://[user@]host[:port][,host[:port]..]/name[/db]; or of a Redis Cluster:
     /// redis+cluster://[user@]host[:port][,host[:port]..]; of a table in PostgreSQL: postgres://user@host[:port]/database; of
-    /// one in MySQL or MariaDB: mysql://user@host[:port]/database; of a file of SQLite: sqlite:/path (`quorlock init` makes the table). With several addresses, a lock is held on a majority of
-    /// them (RedLock): separate them by commas, or repeat --nodes. A comma separates two addresses only if the second
-    /// begins with its scheme (`redis://`, `sqlite:`). Special characters of a user or a password are percent-encoded (%23 for
-    /// #). Default: QUORLOCK_NODES, or the file of --config.
+    /// one in MySQL or MariaDB: mysql://user@host[:port]/database; of a file of SQLite: sqlite:/path (`quorlock init` makes
+    /// the table). With several addresses, a lock is held on a majority of them (RedLock): separate them by commas, or repeat
+    /// --nodes. A comma separates two addresses only if the second begins with its scheme (`redis://`, `sqlite:`). Special
+    /// characters of a user or a password are percent-encoded (%23 for #). Default: QUORLOCK_NODES, or the file of --config.
     #[arg(long, value_name = "URL")]
     pub(crate) nodes: Vec<String>,
     /// TOML file with settings: nodes, password_file, tls_ca, tls_cert, tls_key, key_prefix, lease, longest_lease,

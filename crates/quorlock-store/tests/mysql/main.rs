@@ -52,6 +52,8 @@ fn main() -> ExitCode {
         settings::a_server_that_becomes_read_only_is_said,
         settings::idle_connections_that_the_server_has_ended_are_replaced,
         settings::a_row_that_another_transaction_keeps_is_a_definite_error,
+        settings::a_write_without_a_reply_is_in_doubt,
+        settings::a_hold_of_a_name_that_is_remembered_is_two_statements,
         check_in::a_holder_that_was_stopped_cannot_commit,
         check_in::without_the_check_a_piece_is_sold_twice,
         check_in::every_kind_of_lock_can_be_checked_in_and_none_that_is_gone,

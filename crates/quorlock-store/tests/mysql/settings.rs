@@ -1,4 +1,4 @@
-//! Servers whose settings differ.
+//! Servers whose settings differ, which end, and which are busy.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -144,4 +144,35 @@ pub(crate) async fn a_row_that_another_transaction_keeps_is_a_definite_error(ser
         .unwrap();
     let next = Version::from(2);
     assert!(matches!(written, Written::Stored { version, .. } if version == next));
+}
+
+pub(crate) async fn a_write_without_a_reply_is_in_doubt(mut server: Mysql) {
+    let store = store(&server).await;
+    server.stop();
+    let write = tokio::spawn(store.write_if(&Key::new("a"), None, draft(2)));
+    tokio::task::yield_now().await;
+    server.kill();
+    let error = write.await.unwrap().unwrap_err();
+    assert_eq!(error.cause, Cause::Closed, "{error:?}");
+    assert_eq!(error.execution, Execution::Indeterminate);
+}
+
+/// Returns how many statements the server has executed that were prepared, as all calls are.
+async fn executed(server: &Mysql) -> u64 {
+    let mut conn = crate::shop::connect(&server.address()).await;
+    let sql = "SHOW GLOBAL STATUS LIKE 'Com_stmt_execute'";
+    let row: (String, u64) = conn.query_first(sql).await.unwrap().unwrap();
+    row.1
+}
+
+pub(crate) async fn a_hold_of_a_name_that_is_remembered_is_two_statements(server: Mysql) {
+    let locks = patient(store(&server).await);
+    let before = executed(&server).await;
+    for _ in 0..100 {
+        let guard = locks.lock("a").acquire().await.unwrap();
+        guard.release().await.unwrap();
+    }
+    let statements = executed(&server).await - before;
+    // There is one read of the name, and renewals or a read of the clock where the machine is busy.
+    assert!((200..250).contains(&statements), "{statements}");
 }
