@@ -38,15 +38,15 @@ impl Phase {
 pub(crate) const UNREACHABLE: &str = "check that the server runs, and that its address is right";
 
 /// What a user of the database must be allowed to do.
-pub(crate) const RIGHTS: &str =
-    "the user needs SELECT, INSERT, UPDATE and DELETE on the table quorlock; to make it, CREATE";
+pub(crate) const RIGHTS: &str = "the user needs SELECT, INSERT, UPDATE and DELETE on the table quorlock; to make it, CREATE on its schema";
 
 /// Returns the error of a server that takes no writes.
 pub(crate) fn read_only(advice: &'static str) -> TransportError {
     TransportError::definite(Cause::ReadOnly, "it takes no writes").advised(advice)
 }
 
-/// Checks what an address begins with, and that no part of a password can be taken for another part: the parts are shown in errors and logs.
+/// Checks what an address begins with, and that no part of a password can be taken for another part: those are shown in
+/// errors and logs.
 pub(crate) fn check_address(
     address: &str,
     schemes: &[&str],

@@ -106,6 +106,7 @@ async fn connect(options: Opts) -> Result<Conn, TransportError> {
         .map_err(|error| failed(&error, Phase::Connect))
 }
 
+/// Waits for a call, but not for ever.
 #[expect(
     clippy::disallowed_methods,
     reason = "the driver has no time-outs, and no caller waits for so long"
@@ -119,6 +120,7 @@ async fn in_time<T>(call: impl Future<Output = Result<T, Error>>) -> Result<T, E
 pub(super) fn is_set(value: Value) -> bool {
     match value {
         Value::Int(number) => number != 0,
+        Value::UInt(number) => number != 0,
         Value::Bytes(word) => word != b"0" && word != b"OFF",
         _ => true,
     }
