@@ -105,8 +105,9 @@ pub(crate) async fn a_claim_that_is_checked_in_stays_until_the_commit(server: My
     let forced = tokio::spawn(async move { other.force_release("a").await });
     // The release by force waits for the row.
     let mut looking = connect(&address).await;
-    let waits = "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'";
-    while looking.query_first(waits).await.unwrap() != Some(1) {
+    let waits = "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'";
+    let mut waits = async || -> Option<(String, u64)> { looking.query_first(waits).await.unwrap() };
+    while waits().await.unwrap().1 == 0 {
         assert!(!forced.is_finished(), "it did not wait");
         tokio::time::sleep(SECOND / 50).await;
     }
