@@ -109,7 +109,7 @@ async fn connect(options: Opts) -> Result<Conn, TransportError> {
 /// Waits for a call, but not for ever.
 #[expect(
     clippy::disallowed_methods,
-    reason = "the driver has no time-outs, and no caller waits for so long"
+    reason = "the driver has no time-outs, and no caller waits as long as that"
 )]
 async fn in_time<T>(call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     let late = |_| Err(io::Error::from(io::ErrorKind::TimedOut).into());

@@ -212,7 +212,7 @@ fn what_the_lane_lacks_is_refused_by_name_and_never_left_out_in_silence() {
     assert_eq!(page.status.code(), Some(1));
 }
 
-/// Shrinking and writers of plans may set such time-outs: nobody gets a lock then, and that is a verdict.
+/// Shrinking and writers of plans may set such time-outs: no client gets a lock then, and that is a verdict.
 #[test]
 fn time_outs_that_are_shorter_than_a_handshake_are_simulated() {
     for timeout in [SimTime::millis(1), SimTime::millis(3), SimTime::millis(4)] {
