@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 
+use mlua::state::{GcIncParams, GcMode};
 use mlua::{Function, HookTriggers, Lua, LuaOptions, StdLib, Table, Value, Variadic, VmState};
 
 use crate::call::{Call, Flag, Lookup};
@@ -29,8 +30,11 @@ const STRIDE: u32 = 100_000;
 /// The number of checks after which a script is stopped: a second or two of real time.
 const MOST_STRIDES: u32 = 1_000;
 
-/// The largest memory of the scripts of a server, in bytes.
+/// The largest memory of the scripts of a server, in bytes, which limits a running script.
 const MOST_BYTES: usize = 256 * 1024 * 1024;
+
+/// Garbage is collected when it is this percentage of what was left the last time. The scripts of a server leave little.
+const GARBAGE: i32 = 1_000;
 
 /// The scripts that a server has stored, and the interpreter that runs them.
 pub(crate) struct Scripts {
@@ -78,7 +82,7 @@ impl Scripts {
     fn start(running: Rc<Running>) -> mlua::Result<Self> {
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
         let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
-        lua.set_memory_limit(MOST_BYTES)?;
+        lua.gc_set_mode(GcMode::Incremental(GcIncParams::default().pause(GARBAGE)));
         let triggers = HookTriggers::new().every_nth_instruction(STRIDE);
         let watched = Rc::clone(&running);
         lua.set_hook(triggers, move |_, _| watched.stride())?;
@@ -155,8 +159,20 @@ impl Scripts {
             }
             self.globals.raw_set(name, table)?;
         }
-        self.run.call(script)
+        self.lua.set_memory_limit(MOST_BYTES)?;
+        let ended = self.run.call(script);
+        self.lua.set_memory_limit(0)?;
+        ended
     }
+}
+
+/// Creates what a script receives without a limit of memory: while there is one, the interpreter makes two closures for each
+/// value. The limit applies again to the script.
+fn unlimited<T>(lua: &Lua, create: impl FnOnce() -> mlua::Result<T>) -> mlua::Result<T> {
+    lua.set_memory_limit(0)?;
+    let created = create();
+    lua.set_memory_limit(MOST_BYTES)?;
+    created
 }
 
 /// Returns the functions that `shim.lua` receives.
@@ -165,7 +181,7 @@ fn native(lua: &Lua, running: &Rc<Running>) -> mlua::Result<Table> {
     let shared = Rc::clone(running);
     let call = move |lua: &Lua, words: Variadic<Value>| {
         let reply = shared.execute(&words);
-        let value = convert::value(lua, &reply)?;
+        let value = unlimited(lua, || convert::value(lua, &reply))?;
         match (reply, value) {
             (Reply::Error(_), Value::Table(error)) => Err(shared.raise(error)),
             (_, value) => Ok(value),
@@ -175,7 +191,7 @@ fn native(lua: &Lua, running: &Rc<Running>) -> mlua::Result<Table> {
     let shared = Rc::clone(running);
     let attempt = move |lua: &Lua, words: Variadic<Value>| {
         let reply = shared.execute(&words);
-        convert::value(lua, &reply)
+        unlimited(lua, || convert::value(lua, &reply))
     };
     native.set("pcall", lua.create_function(attempt)?)?;
     let shared = Rc::clone(running);
