@@ -237,8 +237,13 @@ impl Terms<'_> {
             }
             Err(failure) => return Err(failure),
         };
+        Ok(self.after(&end, leadership, signals))
+    }
+
+    /// Returns what to do when the command has ended.
+    fn after(&self, end: &held::End, leadership: &Leadership, signals: &Signals) -> Then {
         if end.group == GroupThen::Survives {
-            return Ok(Then::Keep);
+            return Then::Keep;
         }
         // HUP may mean that the command should reload its settings. It ends this process only if the command was ended
         // by it.
@@ -253,19 +258,19 @@ impl Terms<'_> {
             leadership.step_down();
         }
         match end.hold {
-            HoldThen::Lost if is_told => return Ok(Then::End(Code::LOST)),
-            HoldThen::Lost => return Ok(Then::Again),
+            HoldThen::Lost if is_told => return Then::End(Code::LOST),
+            HoldThen::Lost => return Then::Again,
             HoldThen::Held => {}
         }
         let is_hopeless = matches!(end.code, Code::CANNOT_EXECUTE | Code::NOT_FOUND);
-        if is_told || leader.once || is_hopeless {
-            return Ok(Then::End(end.code));
+        if is_told || self.leader.once || is_hopeless {
+            return Then::End(end.code);
         }
         let text = format!(
             "the command ended with {}: stepping down, a candidate again after {}",
-            end.code.0, leader.rest
+            end.code.0, self.leader.rest
         );
-        Ok(self.step_down(leadership, &text))
+        self.step_down(leadership, &text)
     }
 
     fn step_down(&self, leadership: &Leadership, why: &str) -> Then {

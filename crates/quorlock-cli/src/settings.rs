@@ -150,6 +150,10 @@ impl Reach {
         let path = self.config.clone().or_else(from_environment);
         let file = path.map_or_else(|| Ok(File::default()), |path| read(&path))?;
 
+        let key_prefix = self.key_prefix.as_ref().or(file.key_prefix.as_ref());
+        let key_prefix = key_prefix.cloned().unwrap_or_default();
+        let builder = self.builder(&file, &key_prefix);
+
         let tls = self.tls.or(&file)?;
         let of_command_line = self.nodes.iter().flat_map(|list| addresses_of(list));
         let of_environment = addresses_of(&variable("QUORLOCK_NODES").unwrap_or_default());
@@ -180,10 +184,17 @@ impl Reach {
             }
         }
 
-        let mut builder = Locks::builder().redis(redis);
-        let key_prefix = self.key_prefix.clone().or(file.key_prefix);
-        let key_prefix = key_prefix.unwrap_or_default();
-        builder = builder.key_prefix(&key_prefix);
+        Ok(Settings {
+            addresses: nodes,
+            builder: builder.redis(redis),
+            key_prefix,
+            lease: file.lease,
+        })
+    }
+
+    /// Returns the settings of the locks, without those of their servers.
+    fn builder(&self, file: &File, key_prefix: &str) -> LocksBuilder {
+        let mut builder = Locks::builder().key_prefix(key_prefix);
         if let Some(longest) = self.longest_lease.or(file.longest_lease) {
             builder = builder.longest_lease(longest.0);
         }
@@ -199,12 +210,7 @@ impl Reach {
         if self.trust_fresh_nodes || file.trust_fresh_nodes {
             builder = builder.trust_fresh_nodes();
         }
-        Ok(Settings {
-            addresses: nodes,
-            builder,
-            key_prefix,
-            lease: file.lease,
-        })
+        builder
     }
 }
 

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use quorlock::{ConnectError, EmbeddedNode, Locks, Token};
 use story::{Start, Story};
+use tokio::sync::oneshot;
 
 const HELP: &str = "\
 A holder is stopped beyond its lease, as by a long garbage collection or a suspended virtual machine,
@@ -88,33 +89,14 @@ async fn tell(story: Story, servers: Vec<String>) -> Result<(), Box<dyn Error>> 
     // Alice has her own thread and runtime: suspending it suspends everything of hers, including her client.
     let (alices_store, alices_node, alices_servers) =
         (store.clone(), node.clone(), servers.clone());
-    let (say_held, is_held) = tokio::sync::oneshot::channel();
+    let (say_held, is_held) = oneshot::channel();
     let alice = thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
         runtime.block_on(async {
             let locks = client(&alices_node, &alices_servers).await?;
-            let lock = locks.lock(NAME).lease(LEASE).wait(2 * LEASE);
-            let guard = lock.acquire().await?;
-            let token = guard.fencing_token();
-            story.say(format_args!(
-                "Alice holds {NAME} for {LEASE:?}, with token {token}"
-            ));
-            let _ = say_held.send(());
-            story.say("Alice's thread is stopped for 3 s, in the middle of her work");
-            let work = async {
-                thread::sleep(Duration::from_secs(3));
-                story.say("Alice continues where she was stopped, and writes");
-                match alices_store.write(token, "by Alice") {
-                    Ok(()) => story.say("the store took Alice's write"),
-                    Err(stale) => story.say(format_args!("the store refused it: {stale}")),
-                }
-            };
-            if let Err(lost) = guard.while_held(async |_| work.await).await {
-                story.say(format_args!("now Alice's client notices, too: {lost}"));
-            }
-            Ok::<_, Box<dyn Error + Send + Sync>>(())
+            be_stopped(story, &locks, &alices_store, say_held).await
         })
     });
     // An error means that Alice never held the lock; she reports why at the end.
@@ -139,5 +121,34 @@ async fn tell(story: Story, servers: Vec<String>) -> Result<(), Box<dyn Error>> 
         .map_err(|error| error.to_string())?;
     story.say(format_args!("the store says: written {}", store.text()));
     locks.close().await;
+    Ok(())
+}
+
+/// What Alice does. Her thread is stopped while she holds the lock.
+async fn be_stopped(
+    story: Story,
+    locks: &Locks,
+    store: &Store,
+    say_held: oneshot::Sender<()>,
+) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let lock = locks.lock(NAME).lease(LEASE).wait(2 * LEASE);
+    let guard = lock.acquire().await?;
+    let token = guard.fencing_token();
+    story.say(format_args!(
+        "Alice holds {NAME} for {LEASE:?}, with token {token}"
+    ));
+    let _ = say_held.send(());
+    story.say("Alice's thread is stopped for 3 s, in the middle of her work");
+    let work = async {
+        thread::sleep(Duration::from_secs(3));
+        story.say("Alice continues where she was stopped, and writes");
+        match store.write(token, "by Alice") {
+            Ok(()) => story.say("the store took Alice's write"),
+            Err(stale) => story.say(format_args!("the store refused it: {stale}")),
+        }
+    };
+    if let Err(lost) = guard.while_held(async |_| work.await).await {
+        story.say(format_args!("now Alice's client notices, too: {lost}"));
+    }
     Ok(())
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use quorlock::{EmbeddedNode, Locks};
+use quorlock::{EmbeddedNode, Lock, Locks};
 use story::{Start, Story};
 use tokio::time::sleep;
 
@@ -62,9 +62,29 @@ async fn tell(story: Story, servers: &[String]) -> Result<(), Box<dyn Error>> {
     let forth = alice.clone().and([bob.clone()]).wait(wait);
     let back = bob.clone().and([alice.clone()]).wait(wait);
 
+    transfer(story, &forth, &back).await?;
+
+    let only_bob = bob.wait(wait).acquire().await?;
+    story.say("now another guard holds Bob's lock alone");
+    match forth.try_acquire().await? {
+        None => story.say("both together: refused, for one of them is held"),
+        Some(_) => story.say("both together: granted, this must not happen"),
+    }
+    let only_alice = alice.wait(wait).acquire().await?;
+    story.say("Alice's lock alone can be had: nothing stayed behind of the refused attempt");
+
+    only_alice.release().await?;
+    only_bob.release().await?;
+    left.close().await;
+    right.close().await;
+    Ok(())
+}
+
+/// Moves money between two accounts from four tasks, which lock them in both orders.
+async fn transfer(story: Story, forth: &Lock, back: &Lock) -> Result<(), Box<dyn Error>> {
     let accounts = Arc::new((AtomicI64::new(1_000), AtomicI64::new(1_000)));
     story.say("four tasks transfer money: two lock Alice and Bob, two lock Bob and Alice");
-    let tasks = [(&forth, 3), (&back, -2), (&forth, 5), (&back, -4)].map(|(both, amount)| {
+    let tasks = [(forth, 3), (back, -2), (forth, 5), (back, -4)].map(|(both, amount)| {
         let (both, accounts) = (both.clone(), accounts.clone());
         tokio::spawn(async move {
             for _ in 0..TRANSFERS {
@@ -97,19 +117,5 @@ async fn tell(story: Story, servers: &[String]) -> Result<(), Box<dyn Error>> {
     } else {
         "that is NOT what the transfers add up to"
     });
-
-    let only_bob = bob.wait(wait).acquire().await?;
-    story.say("now another guard holds Bob's lock alone");
-    match forth.try_acquire().await? {
-        None => story.say("both together: refused, for one of them is held"),
-        Some(_) => story.say("both together: granted, this must not happen"),
-    }
-    let only_alice = alice.wait(wait).acquire().await?;
-    story.say("Alice's lock alone can be had: nothing stayed behind of the refused attempt");
-
-    only_alice.release().await?;
-    only_bob.release().await?;
-    left.close().await;
-    right.close().await;
     Ok(())
 }

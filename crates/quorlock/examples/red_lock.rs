@@ -93,21 +93,30 @@ async fn embedded(story: Story) -> Result<(), Box<dyn Error>> {
     let guard = bob.lock(NAME).wait(WAIT).acquire().await?;
     story.say("Alice has released it, and Bob holds it, on the three nodes that are left");
     guard.release().await?;
+    without_a_majority(story, &nodes[2], &bob).await?;
+    alice.close().await;
+    bob.close().await;
+    Ok(())
+}
 
-    nodes[2].kill();
+/// Kills and restarts the third node of five.
+async fn without_a_majority(
+    story: Story,
+    third: &EmbeddedNode,
+    bob: &Locks,
+) -> Result<(), Box<dyn Error>> {
+    third.kill();
     story.say("a third node is killed: two of five are no majority");
     match bob.lock(NAME).try_acquire().await {
         Err(error) => story.say(format_args!("Bob tries: {error}")),
         Ok(guard) => story.say(format_args!("Bob tries: {guard:?}")),
     }
 
-    nodes[2].restart();
+    third.restart();
     story.say("it is restarted, empty; no lock was held that it could have lost");
     let guard = bob.lock(NAME).wait(WAIT).acquire().await?;
     story.say("Bob holds the lock again");
     guard.release().await?;
-    alice.close().await;
-    bob.close().await;
     Ok(())
 }
 

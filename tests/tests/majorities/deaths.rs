@@ -2,13 +2,15 @@
 
 use std::time::{Duration, Instant};
 
+use quorlock::{Lock, Token};
+use quorlock_testbed::cluster::Cluster;
 use quorlock_testbed::server_tests;
 use quorlock_testbed::wait::BOUND;
 use quorlock_tests::clients::until_renewed;
 
 use super::stage::{
     LONGEST, claimed_on, cluster, counts, key, primary_of, shards, until_counts, until_on_all,
-    until_replicated,
+    until_replicated, use_until_counts,
 };
 
 server_tests![
@@ -52,29 +54,13 @@ async fn a_majority_grants_soon_after_the_death_of_a_primary_and_a_hold_lives_on
         );
         assert!(began.elapsed() < SOON);
         other.release().await.unwrap();
-        let mut slowest = Duration::ZERO;
-        // Clients ask while the other nodes elect the replica.
-        while !cluster.primaries().contains(&replica) {
-            let asked = Instant::now();
-            let used = theirs.lock("used").acquire().await.unwrap();
-            slowest = slowest.max(asked.elapsed());
-            assert!(token < used.fencing_token());
-            token = used.fencing_token();
-            used.release().await.unwrap();
-        }
-        println!(
-            "promoted after {:?}; the slowest lock in that time took {slowest:?}",
-            began.elapsed()
-        );
-        assert!(slowest < SOON);
+        token = use_until_promoted(&cluster, replica, &theirs.lock("used"), token).await;
+        println!("promoted after {:?}", began.elapsed());
         assert!(guard.is_held() && !waiter.is_finished());
         until_renewed(&guard).await;
         tokio::task::block_in_place(|| cluster.mend());
         // The next primary dies when this shard has a vote again.
-        let asking = theirs.lock("asks");
-        while !counts(&cluster, shard) {
-            asking.acquire().await.unwrap().release().await.unwrap();
-        }
+        use_until_counts(&cluster, shard, &theirs.lock("asks")).await;
     }
     assert!(guard.is_held());
     until_on_all(&cluster, "held", &guard).await;
@@ -83,6 +69,27 @@ async fn a_majority_grants_soon_after_the_death_of_a_primary_and_a_hold_lives_on
     let next = waiter.await.unwrap().unwrap();
     assert!(held < next.fencing_token());
     next.release().await.unwrap();
+}
+
+/// Uses a lock while the other nodes elect the replica. Returns the last token.
+async fn use_until_promoted(
+    cluster: &Cluster,
+    replica: usize,
+    lock: &Lock,
+    mut token: Token,
+) -> Token {
+    let mut slowest = Duration::ZERO;
+    while !cluster.primaries().contains(&replica) {
+        let asked = Instant::now();
+        let used = lock.acquire().await.unwrap();
+        slowest = slowest.max(asked.elapsed());
+        assert!(token < used.fencing_token());
+        token = used.fencing_token();
+        used.release().await.unwrap();
+    }
+    println!("the slowest lock until the replica was promoted took {slowest:?}");
+    assert!(slowest < SOON);
+    token
 }
 
 async fn a_promoted_replica_votes_again_after_one_longest_lease() {

@@ -1,11 +1,13 @@
 //! Tests slots of shards that move to other primaries.
 
 use quorlock::{ConfigError, ConnectError};
+use quorlock_testbed::cluster::Cluster;
 use quorlock_testbed::server_tests;
 use quorlock_tests::clients::until_renewed;
 
 use super::stage::{
-    LONGEST, TAGS, claimed_on, cluster, counts, primary_of, shards, until_on_all, watching,
+    LONGEST, TAGS, claimed_on, cluster, counts, primary_of, shards, until_on_all, use_until_counts,
+    watching,
 };
 
 server_tests![two_shards_on_one_primary_are_told_and_count_once];
@@ -32,26 +34,11 @@ async fn two_shards_on_one_primary_are_told_and_count_once() {
             .is_none()
     );
 
-    // A new client gets an error that names the slot to move, and where not to move it.
-    let error = watching(LONGEST)
-        .majority_of_shards(cluster.address(), 3)
-        .await;
-    let error = error.unwrap_err();
-    let ConnectError::Config(ConfigError::SameShard {
-        together, slots, ..
-    }) = &error
-    else {
-        panic!("{error}")
-    };
-    assert_eq!(together, &[2_730, 8_192]);
-    assert_eq!(slots, &[2_730, 8_192, 13_653]);
-    println!("{error}");
+    a_new_client_is_told_which_slot_to_move(&cluster).await;
 
     // Existing clients watch the process, and notice that they already know it.
     let asking = ours.lock("asks");
-    while !counts(&cluster, 0) {
-        asking.acquire().await.unwrap().release().await.unwrap();
-    }
+    use_until_counts(&cluster, 0, &asking).await;
     for _ in 0..3 {
         asking.acquire().await.unwrap().release().await.unwrap();
     }
@@ -65,10 +52,7 @@ async fn two_shards_on_one_primary_are_told_and_count_once() {
 
     // When the slot is back at the old node, it is watched again, and then it counts.
     tokio::task::block_in_place(|| cluster.move_slot(slot, to, from));
-    let asking = ours.lock("asks");
-    while !counts(&cluster, 0) {
-        asking.acquire().await.unwrap().release().await.unwrap();
-    }
+    use_until_counts(&cluster, 0, &asking).await;
     let used = asking.acquire().await.unwrap();
     used.release().await.unwrap();
     cluster.nodes()[third].pause();
@@ -78,4 +62,21 @@ async fn two_shards_on_one_primary_are_told_and_count_once() {
     assert!(guard.is_held());
     until_renewed(&guard).await;
     guard.release().await.unwrap();
+}
+
+/// The error names the slot to move, and the shards to which it must not move.
+async fn a_new_client_is_told_which_slot_to_move(cluster: &Cluster) {
+    let connected = watching(LONGEST)
+        .majority_of_shards(cluster.address(), 3)
+        .await;
+    let error = connected.unwrap_err();
+    let ConnectError::Config(ConfigError::SameShard {
+        together, slots, ..
+    }) = &error
+    else {
+        panic!("{error}")
+    };
+    assert_eq!(together, &[2_730, 8_192]);
+    assert_eq!(slots, &[2_730, 8_192, 13_653]);
+    println!("{error}");
 }

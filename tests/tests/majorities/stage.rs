@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorlock::{Guard, Locks, LocksBuilder};
+use quorlock::{Guard, Lock, Locks, LocksBuilder};
 use quorlock_testbed::cluster::Cluster;
 use quorlock_testbed::wait::{BOUND, until};
 use quorlock_tests::clients;
@@ -94,6 +94,13 @@ pub(crate) fn counts(cluster: &Cluster, shard: usize) -> bool {
     let owner = cluster.owner_of(TAGS[shard]);
     let marker = format!("quorlock_marker:{{{}}}", TAGS[shard]);
     owner.is_some_and(|owner| clients::marks_itself(&cluster.nodes()[owner], &marker))
+}
+
+/// Uses a lock until a shard counts.
+pub(crate) async fn use_until_counts(cluster: &Cluster, shard: usize, lock: &Lock) {
+    while !counts(cluster, shard) {
+        lock.acquire().await.unwrap().release().await.unwrap();
+    }
 }
 
 /// Waits until a shard counts.

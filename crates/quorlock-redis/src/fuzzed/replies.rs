@@ -146,6 +146,16 @@ fn answers(request: &Request, reply: &Reply) -> bool {
     }
 }
 
+fn look(trusted: Option<(Process, Nonce)>) -> Check {
+    Check {
+        longest_millis: 60_000,
+        act: Act::Look,
+        trusted,
+        restarts: Restarts::MayForget,
+        known: None,
+    }
+}
+
 /// Returns one request of each kind that has its own decoder.
 fn requests() -> Vec<Request> {
     let name = Name::new("n").expect("a name");
@@ -154,14 +164,7 @@ fn requests() -> Vec<Request> {
         number: 1,
     };
     let lease = Lease::new(Duration::from_secs(30)).expect("a lease");
-    let check = |trusted| Check {
-        longest_millis: 60_000,
-        act: Act::Look,
-        trusted,
-        restarts: Restarts::MayForget,
-        known: None,
-    };
-    let trusting = check(Some((Process(7), Nonce::new(7))));
+    let trusting = look(Some((Process(7), Nonce::new(7))));
     let acquire = |check| {
         Request::Acquire(Acquire {
             name: name.clone(),
@@ -193,7 +196,7 @@ fn requests() -> Vec<Request> {
     };
     vec![
         acquire(None),
-        acquire(Some(check(None))),
+        acquire(Some(look(None))),
         acquire(Some(trusting)),
         renew(vec![claim.clone()]),
         renew(vec![claim.clone(), claim]),
@@ -205,7 +208,7 @@ fn requests() -> Vec<Request> {
         }),
         Request::Inspect(Inspect { name: name.clone() }),
         Request::ForceRelease(ForceRelease { name }),
-        Request::Probe(check(None)),
+        Request::Probe(look(None)),
         Request::Probe(trusting),
     ]
 }

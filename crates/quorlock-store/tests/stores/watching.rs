@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use quorlock::Locks;
 use quorlock_core::message::{Channel, Wake};
 use quorlock_core::name::Name;
-use quorlock_core::transport::{Cause, Listener, Transport, TransportError};
+use quorlock_core::transport::{Cause, Listener, Subscription, Transport, TransportError};
 use quorlock_store::{Key, MemoryStore, Store, StoreTransport, Watcher};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -70,52 +70,74 @@ async fn a_release_wakes_the_listeners_of_all_clients_once() {
     assert_eq!([ears[0].taken(), ears[1].taken()], [(0, 0); 2]);
 }
 
-/// Reports that are lost or late, and several changes in one report.
-#[tokio::test(start_paused = true)]
-async fn a_report_after_a_gap_tells_listeners_to_look_again() {
-    let reports: Arc<Mutex<Option<Arc<dyn Watcher>>>> = Arc::default();
-    let store = MemoryStore::new();
-    let kept = reports.clone();
-    let wrapped = Wrapped::new(&store).on_watch(move |_, _, watcher| {
-        watcher.live();
-        *kept.lock().unwrap() = Some(watcher);
-        Some(quorlock_core::transport::Subscription::new(()))
-    });
-    let transport = StoreTransport::new(wrapped);
-    let ear = Arc::new(Ear::default());
-    let subscription = transport.subscribe(&channel(), ear.clone());
-    ask(&transport, release(owner(7, 1))).await.unwrap();
-    ear.taken();
-    let watcher = reports.lock().unwrap().clone().unwrap();
-    let record = async || {
-        let stored = store.read(&Key::new("a")).await.unwrap().stored;
-        stored.unwrap().record
-    };
-    let pass = async |times: u64| {
-        for number in 0..times {
-            another_writes(&store, acquire(owner(2, number), SECOND)).await;
-            another_writes(&store, release(owner(2, number))).await;
+/// A store whose reports are made by a test, and a client that listens.
+struct Reported {
+    store: MemoryStore,
+    watcher: Arc<dyn Watcher>,
+    ear: Arc<Ear>,
+    _transport: StoreTransport,
+    _subscription: Subscription,
+}
+
+impl Reported {
+    async fn new() -> Self {
+        let reports: Arc<Mutex<Option<Arc<dyn Watcher>>>> = Arc::default();
+        let store = MemoryStore::new();
+        let kept = reports.clone();
+        let wrapped = Wrapped::new(&store).on_watch(move |_, _, watcher| {
+            watcher.live();
+            *kept.lock().unwrap() = Some(watcher);
+            Some(Subscription::new(()))
+        });
+        let transport = StoreTransport::new(wrapped);
+        let ear = Arc::new(Ear::default());
+        let subscription = transport.subscribe(&channel(), ear.clone());
+        ask(&transport, release(owner(7, 1))).await.unwrap();
+        ear.taken();
+        let watcher = reports.lock().unwrap().clone().unwrap();
+        Reported {
+            store,
+            watcher,
+            ear,
+            _transport: transport,
+            _subscription: subscription,
         }
-    };
-    pass(1).await;
-    let first = record().await;
+    }
+
+    async fn record(&self) -> Vec<u8> {
+        let stored = self.store.read(&Key::new("a")).await.unwrap().stored;
+        stored.unwrap().record
+    }
+
+    /// Lets another client acquire and release the lock as often as this.
+    async fn pass(&self, times: u64) {
+        for number in 0..times {
+            another_writes(&self.store, acquire(owner(2, number), SECOND)).await;
+            another_writes(&self.store, release(owner(2, number))).await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_report_tells_each_release_once() {
+    let reported = Reported::new().await;
+    let (watcher, ear) = (&reported.watcher, &reported.ear);
+    reported.pass(1).await;
+    let first = reported.record().await;
     watcher.changed(Some(&first));
     assert_eq!(ear.taken(), (0, 1));
     watcher.changed(Some(&first));
     assert_eq!(ear.taken(), (0, 0), "the same report again");
-    pass(3).await;
-    let later = record().await;
+    reported.pass(3).await;
+    let later = reported.record().await;
     watcher.changed(Some(&later));
     assert_eq!(ear.taken(), (0, 3), "three releases in one report");
     watcher.changed(Some(&first));
     assert_eq!(ear.taken(), (0, 0), "a late report");
-    pass(9).await;
-    watcher.changed(Some(&record().await));
-    assert_eq!(ear.taken(), (1, 0), "more than the record has");
     watcher.changed(None);
     sleep(MILLI).await;
     assert_eq!(ear.taken(), (0, 0), "nothing new");
-    pass(2).await;
+    reported.pass(2).await;
     watcher.changed(None);
     watcher.changed(None);
     sleep(MILLI).await;
@@ -124,7 +146,22 @@ async fn a_report_after_a_gap_tells_listeners_to_look_again() {
         (0, 2),
         "two releases that the report does not tell"
     );
-    store.clear();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_report_after_a_gap_tells_listeners_to_look_again() {
+    let reported = Reported::new().await;
+    let (watcher, ear) = (&reported.watcher, &reported.ear);
+    reported.pass(1).await;
+    watcher.changed(Some(&reported.record().await));
+    assert_eq!(ear.taken(), (0, 1));
+    reported.pass(9).await;
+    watcher.changed(Some(&reported.record().await));
+    assert_eq!(ear.taken(), (1, 0), "more than the record has");
+    watcher.changed(None);
+    sleep(MILLI).await;
+    assert_eq!(ear.taken(), (0, 0), "nothing new");
+    reported.store.clear();
     watcher.changed(None);
     sleep(MILLI).await;
     assert_eq!(ear.taken(), (1, 0), "deleted");
@@ -132,7 +169,6 @@ async fn a_report_after_a_gap_tells_listeners_to_look_again() {
     assert_eq!(ear.taken(), (1, 0));
     watcher.live();
     assert_eq!(ear.taken(), (1, 0), "the connection was lost");
-    drop(subscription);
 }
 
 /// A store that cannot notify its clients is read again, and a read that fails is a gap.

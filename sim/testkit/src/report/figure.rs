@@ -224,20 +224,12 @@ impl Canvas<'_> {
                     true => (" lost", (top + bottom) / 2.0),
                     false => ("", *bottom),
                 };
-                let (x1, x2) = (self.x(*from), self.x(*until));
-                put!(
-                    out,
-                    "<line class=\"{class}{lost}\" data-a=\"{from}\" data-b=\"{until}\" \
-                     x1=\"{x1:.1}\" y1=\"{top}\" x2=\"{x2:.1}\" y2=\"{bottom}\">{title}</line>\n"
-                );
+                let class = format!("{class}{lost}");
+                self.line(out, &class, (*from, *until), (*top, bottom), &title);
             }
             Shape::Moment { at, top, bottom } => {
-                let x = self.x(*at);
-                put!(
-                    out,
-                    "<line class=\"{class} moment\" data-a=\"{at}\" data-b=\"{at}\" x1=\"{x:.1}\" \
-                     y1=\"{top}\" x2=\"{x:.1}\" y2=\"{bottom}\">{title}</line>\n"
-                );
+                let class = format!("{class} moment");
+                self.line(out, &class, (*at, *at), (*top, *bottom), &title);
             }
             Shape::Mark { at, y, glyph } if !self.is_left_out(*at, *at) => {
                 let (x, y) = (self.x(*at), y + 4.0);
@@ -251,6 +243,22 @@ impl Canvas<'_> {
             // Outside of the view.
             Shape::Bar { .. } | Shape::Arrow { .. } | Shape::Mark { .. } => {}
         }
+    }
+
+    fn line(
+        &self,
+        out: &mut String,
+        class: &str,
+        (from, until): (u64, u64),
+        (top, bottom): (f64, f64),
+        title: &str,
+    ) {
+        let (x1, x2) = (self.x(from), self.x(until));
+        put!(
+            out,
+            "<line class=\"{class}\" data-a=\"{from}\" data-b=\"{until}\" \
+             x1=\"{x1:.1}\" y1=\"{top}\" x2=\"{x2:.1}\" y2=\"{bottom}\">{title}</line>\n"
+        );
     }
 
     /// Writes the label of a bar, if there is room for it.

@@ -36,19 +36,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
         plan.nodes.count = 3;
     }
     let lease = draw.between(100, 300);
-    let workload = &mut plan.workload;
-    workload.kind = WorkloadKind::MutualExclusion;
-    workload.names = 1;
-    workload.lease = SimTime::millis(lease);
-    workload.watchdog = Watchdog::On;
-    workload.hold_min = SimTime::millis(lease * 3);
-    workload.hold_max = SimTime::millis(lease * 5);
-    workload.think_min = BEGINS;
-    workload.think_max = BEGINS;
-    workload.checks = 100;
-    // A contender sends requests while the node is down, but rarely between the renewal and its loss.
-    workload.poll_cap = SimTime::millis(15);
-    workload.backoff_cap = SimTime::millis(5);
+    work(plan, lease);
     plan.remedies.margin = Some(SimTime::millis(3 * lease));
     plan.nodes.persistence = Persistence::EveryWrite;
     plan.network.min = SimTime::micros(draw.between(200, 500));
@@ -79,6 +67,23 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
         let others = (1..plan.clients).collect();
         plan.faults.push(from_the_beginning(plan, others, 1));
     }
+}
+
+/// Makes clients hold one lock for several leases, in milliseconds.
+fn work(plan: &mut Plan, lease: u64) {
+    let workload = &mut plan.workload;
+    workload.kind = WorkloadKind::MutualExclusion;
+    workload.names = 1;
+    workload.lease = SimTime::millis(lease);
+    workload.watchdog = Watchdog::On;
+    workload.hold_min = SimTime::millis(lease * 3);
+    workload.hold_max = SimTime::millis(lease * 5);
+    workload.think_min = BEGINS;
+    workload.think_max = BEGINS;
+    workload.checks = 100;
+    // A contender sends requests while the node is down, but rarely between the renewal and its loss.
+    workload.poll_cap = SimTime::millis(15);
+    workload.backoff_cap = SimTime::millis(5);
 }
 
 /// The state of the node after its restart.

@@ -94,21 +94,18 @@ impl Target {
                 elections::order(world, self.seat, self.id);
                 false
             }
-            NodeFault::MigrateSlot { name, to, .. } => {
-                migration::begin(
-                    world,
-                    self.seat,
-                    (*name, Seat::new(*to)),
-                    self.id,
-                    self.until,
-                );
-                false
-            }
+            NodeFault::MigrateSlot { name, to, .. } => self.migrate(world, *name, *to),
             NodeFault::ClusterFailover { how } => {
                 handover::hand_over(world, self.seat, self.id, *how);
                 false
             }
         }
+    }
+
+    fn migrate(self, world: &mut World, name: u16, to: u16) -> bool {
+        let move_of_slot = (name, Seat::new(to));
+        migration::begin(world, self.seat, move_of_slot, self.id, self.until);
+        false
     }
 
     fn pause(self, world: &mut World) -> bool {
