@@ -84,9 +84,9 @@ cargo fmt --all --check
 step "cargo test --no-run"
 cargo test --quiet --workspace --all-features --no-run
 
-# Tests mostly wait, and compilers compute: they run beside each other.
 checks=$(mktemp)
 trap 'rm -f "$checks"' EXIT
+# Tests mostly wait, and compilers compute: they run beside each other.
 (
   # The first, because it has a folder of its own: the tests start meanwhile.
   step "threads: schedules, and the patches of known races"
@@ -107,18 +107,7 @@ trap 'rm -f "$checks"' EXIT
   # The benchmark sends the scripts' arguments without the adapter: short cases show that they still fit.
   step "cargo bench, short cases"
   cargo test --quiet --workspace --all-features --bench locks -- --quick --peer bare --peer quorlock acquire
-) >"$checks" 2>&1 &
 
-step "cargo test (beside threads, clippy, doc, packages, and the short benchmark)"
-passed=yes
-cargo test --workspace --all-features --no-fail-fast || passed=no
-wait $! || passed=no
-cat "$checks"
-[ $passed = yes ] || exit 1
-
-# Processes that wait for each other and for leases: they run beside each other.
-cargo test --quiet --workspace --all-features --no-run --test chaos
-(
   # Runs all faults at once, with servers that forget, on three servers. Published Redlock must break in the same time.
   step "chaos on real servers, a minute"
   "${CARGO_TARGET_DIR:-target}/debug/quorlock-sim" chaos --class "all at once, amnesia" --minutes 1 --seed 1
@@ -129,10 +118,15 @@ cargo test --quiet --workspace --all-features --no-run --test chaos
   else
     echo "not run: python3 is missing"
   fi
+
+  if [ -n "$interop" ]; then
+    tests/interop/run.sh
+  fi
 ) >"$checks" 2>&1 &
-if [ -n "$interop" ]; then
-  tests/interop/run.sh || passed=no
-fi
+
+step "cargo test (beside threads, clippy, doc, packages, the short benchmark, chaos, and other clients)"
+passed=yes
+cargo test --workspace --all-features --no-fail-fast || passed=no
 wait $! || passed=no
 cat "$checks"
 [ $passed = yes ] || exit 1

@@ -31,6 +31,7 @@ mod servers {
     pub(crate) mod secrets;
     pub(crate) mod several;
     pub(crate) mod simulated;
+    pub(crate) mod starting;
     pub(crate) mod stories;
     pub(crate) mod strange_keys;
     pub(crate) mod subscriptions;
@@ -74,6 +75,7 @@ fn main() {
         servers::secrets::trials(),
         servers::several::trials(),
         servers::simulated::trials(),
+        servers::starting::trials(),
         servers::stories::trials(),
         servers::strange_keys::trials(),
         servers::subscriptions::trials(),

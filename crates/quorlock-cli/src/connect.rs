@@ -4,13 +4,9 @@ use std::time::{Duration, Instant};
 
 use quorlock::Locks;
 
-use crate::failure::{Failure, may_pass};
+use crate::failure::Failure;
 use crate::messages::Voice;
 use crate::settings::Settings;
-
-/// The pause before the second attempt. It doubles, up to [`LONGEST_PAUSE`].
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long the command waits for servers that cannot be reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,22 +28,14 @@ pub(crate) async fn connect(
     patience: Patience,
     voice: Voice,
 ) -> Result<Locks, Failure> {
-    let mut pause = FIRST_PAUSE;
-    loop {
-        let builder = settings.builder.clone().on_doubt(move |address, doubt| {
-            let fields = [("node", serde_json::Value::from(address))];
-            voice.warn("doubtful", &format!("{address}: {doubt}"), &fields);
-        });
-        let error = match builder.quorum(&settings.addresses).await {
-            Ok(locks) => return Ok(locks),
-            Err(error) => error,
-        };
-        match patience {
-            Patience::Until(until) if may_pass(&error) && Instant::now() + pause < until => {
-                tokio::time::sleep(pause).await;
-            }
-            _ => return Err(error.into()),
-        }
-        pause = (pause * 2).min(LONGEST_PAUSE);
-    }
+    let patience = match patience {
+        Patience::None => Duration::ZERO,
+        Patience::Until(until) => until.saturating_duration_since(Instant::now()),
+    };
+    let builder = settings.builder.clone().wait_for_servers(patience);
+    let builder = builder.on_doubt(move |address, doubt| {
+        let fields = [("node", serde_json::Value::from(address))];
+        voice.warn("doubtful", &format!("{address}: {doubt}"), &fields);
+    });
+    Ok(builder.quorum(&settings.addresses).await?)
 }

@@ -1,6 +1,6 @@
 //! Exit codes and errors of the command.
 
-use quorlock::{AcquireError, ConfigError, ConnectError, NodeProblem};
+use quorlock::{AcquireError, ConfigError, ConnectError};
 
 /// The exit code of the command, numbered as in `sysexits.h` where that has a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -116,16 +116,8 @@ impl From<ConnectError> for Failure {
     fn from(error: ConnectError) -> Self {
         match error {
             ConnectError::Config(error) => error.into(),
-            error if may_pass(&error) => Failure::new(Code::UNAVAILABLE, error.to_string()),
-            error => Failure::config(error.to_string()),
+            error if error.is_final() => Failure::config(error.to_string()),
+            error => Failure::new(Code::UNAVAILABLE, error.to_string()),
         }
-    }
-}
-
-/// Returns whether a later attempt may succeed without action by an operator.
-pub(crate) fn may_pass(error: &ConnectError) -> bool {
-    match error {
-        ConnectError::Nodes { problems, .. } => !problems.iter().any(NodeProblem::is_final),
-        _ => false,
     }
 }

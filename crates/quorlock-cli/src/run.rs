@@ -138,7 +138,6 @@ impl Run {
             Ok(locks) => locks?,
             Err(signal) => return Ok(Code::of_signal(signal.as_raw())),
         };
-        voice.event("waiting", &[("name", self.name.to_string().into())]);
         let acquired = unless_told(&mut signals, self.acquire(&locks, began)).await;
         let code = match acquired {
             Ok(Ok(guard)) => {
@@ -179,8 +178,13 @@ impl Run {
         }
         if self.no_wait {
             let text = format!("{}: others hold it", self.name);
-            Err(Failure::new(Code::CONTENDED, text))
-        } else if let Some(wait) = self.wait {
+            return Err(Failure::new(Code::CONTENDED, text));
+        }
+        let name = self.name.to_string();
+        self.guarded
+            .voice()
+            .event("waiting", &[("name", name.into())]);
+        if let Some(wait) = self.wait {
             let left = wait.0.saturating_sub(began.elapsed());
             Ok(lock.wait(left).acquire().await?)
         } else {

@@ -77,6 +77,8 @@ pub struct LocksBuilder {
     probes: Probes,
     key_prefix: Box<[u8]>,
     runtime: Option<Arc<dyn Runtime>>,
+    #[cfg(any(feature = "redis", feature = "store"))]
+    pub(crate) patience: Duration,
     #[cfg(feature = "redis")]
     pub(crate) redis: quorlock_redis::RedisConfig,
 }
@@ -96,6 +98,8 @@ impl Default for LocksBuilder {
             probes: Probes::Sent,
             key_prefix: [].into(),
             runtime: None,
+            #[cfg(any(feature = "redis", feature = "store"))]
+            patience: Duration::ZERO,
             #[cfg(feature = "redis")]
             redis: quorlock_redis::RedisConfig::default(),
         }
@@ -377,16 +381,19 @@ impl LocksBuilder {
         self.node_trust.unwrap_or(by_default)
     }
 
+    /// Returns the runtime that was set, or that of tokio.
+    pub(crate) fn chosen_runtime(&self) -> Arc<dyn Runtime> {
+        let chosen = self.runtime.clone();
+        chosen.unwrap_or_else(|| Arc::new(TokioRuntime::new()))
+    }
+
     pub(crate) fn build(self, mut nodes: Vec<Arc<dyn Transport>>) -> Result<Locks, ConfigError> {
         let config = self.check()?;
         // First-member order: all clients must agree on the first member. If A asked node 1 first and B node 3, both
         // would win their first member and split the votes again.
         nodes.sort_by(|a, b| a.address().cmp(b.address()));
         distinct(nodes.iter().map(|node| node.address()))?;
-        let runtime = self
-            .runtime
-            .clone()
-            .unwrap_or_else(|| Arc::new(TokioRuntime::new()));
+        let runtime = self.chosen_runtime();
         let threshold = Threshold::majority(nodes.len());
         let restarts = match self.trust_in(nodes.len()) {
             NodeTrust::Unwatched => None,

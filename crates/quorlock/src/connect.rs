@@ -5,6 +5,9 @@ mod member;
 mod redis;
 mod store;
 
+use std::future::poll_fn;
+use std::time::Duration;
+
 use futures_util::future::join_all;
 use quorlock_core::quorum::Threshold;
 
@@ -14,6 +17,10 @@ use crate::error::{ConfigError, ConnectError, NodeProblem};
 use crate::locks::Locks;
 #[cfg(feature = "redis")]
 use crate::shared::trust::NodeTrust;
+
+/// The pause before servers are tried a second time. It doubles, up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 impl Locks {
     /// Connects to one Redis server: `redis://[user[:password]@]host[:port][/db]` or `unix:///path`; or to a store:
@@ -82,6 +89,68 @@ impl LocksBuilder {
         self.join(nodes).await
     }
 
+    /// Sets how long [`LocksBuilder::connect`] and [`LocksBuilder::quorum`] wait for servers that cannot be reached. Default: not at
+    /// all.
+    ///
+    /// Meanwhile they try again, after pauses of 50 ms to 1 s. Failures that waiting does not cure, such as a refused login, are
+    /// returned at once.
+    ///
+    /// ```no_run
+    /// # async fn start() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    ///
+    /// use quorlock::Locks;
+    ///
+    /// // Servers and services may be started in any order.
+    /// let builder = Locks::builder().wait_for_servers(Duration::from_secs(60));
+    /// let locks = builder.connect("redis://127.0.0.1/").await?;
+    /// # drop(locks);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn wait_for_servers(mut self, at_most: Duration) -> Self {
+        self.patience = at_most;
+        self
+    }
+
+    /// Like [`LocksBuilder::connect`], but sends nothing: the connection is made for the first lock.
+    ///
+    /// What connecting would report is reported by the first acquisition instead, or by [`Locks::ready`]. Must be called inside a
+    /// tokio runtime.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use quorlock::{ErrorKind, Locks};
+    ///
+    /// // Nothing listens there yet.
+    /// let locks = Locks::builder().connect_lazy("redis://127.0.0.1:1/")?;
+    /// assert_eq!(locks.ready().await.unwrap_err().kind(), ErrorKind::Unavailable);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ConnectError`] if the address or the settings are invalid.
+    pub fn connect_lazy(self, address: impl AsRef<str>) -> Result<Locks, ConnectError> {
+        self.quorum_lazy([address])
+    }
+
+    /// Like [`LocksBuilder::quorum`], but sends nothing. See [`LocksBuilder::connect_lazy`].
+    ///
+    /// Nothing compares the servers: two addresses of one server are noticed when a lock is acquired, and only if the servers are watched.
+    ///
+    /// # Errors
+    /// [`ConnectError`] if an address or the settings are invalid.
+    pub fn quorum_lazy<A: AsRef<str>>(
+        self,
+        addresses: impl IntoIterator<Item = A>,
+    ) -> Result<Locks, ConnectError> {
+        self.check()?;
+        let nodes = self.members(addresses)?.into_iter();
+        Ok(self.build(nodes.map(Member::into_transport).collect())?)
+    }
+
     /// Returns the names that may be held, for each of these addresses, and there for each server. A Redis server keeps to
     /// a pattern of Redis, and a store returns all.
     ///
@@ -114,17 +183,46 @@ impl LocksBuilder {
     async fn join(self, mut nodes: Vec<Member>) -> Result<Locks, ConnectError> {
         nodes.sort_by(|a, b| a.address().cmp(b.address()));
         distinct(nodes.iter().map(Member::address))?;
-        let checks = join_all(nodes.iter().map(Member::check)).await;
-        let needed = Threshold::majority(nodes.len()).needed();
-        let of = nodes.len();
-        different(&nodes, &checks)?;
+        self.check_servers(&nodes).await?;
         #[cfg(feature = "redis")]
-        if self.trust_in(of) != NodeTrust::Unwatched {
-            redis::warn_of_backups(&nodes, &checks);
+        {
+            redis::warn_of_doubts(&nodes, self.prefix()).await;
+            self.doubt_call_timeout();
         }
-        let problems: Vec<NodeProblem> = checks.into_iter().filter_map(Result::err).collect();
-        let reachable = of - problems.len();
-        if problems.iter().any(NodeProblem::is_final) || reachable < needed {
+        let nodes = nodes.into_iter().map(Member::into_transport);
+        Ok(self.build(nodes.collect())?)
+    }
+}
+
+impl LocksBuilder {
+    /// Checks that enough servers are usable. Waits for those that cannot be reached, if there is patience.
+    async fn check_servers(&self, nodes: &[Member]) -> Result<(), ConnectError> {
+        let runtime = self.chosen_runtime();
+        let until = runtime.now() + self.patience;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let error = match self.check_once(nodes).await {
+                Err(error @ ConnectError::Nodes { .. }) => error,
+                other => return other,
+            };
+            let next = runtime.now() + pause;
+            if error.is_final() || until < next {
+                return Err(error);
+            }
+            let mut timer = runtime.timer();
+            poll_fn(|cx| timer.poll_until(cx, next)).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    async fn check_once(&self, nodes: &[Member]) -> Result<(), ConnectError> {
+        let checks = join_all(nodes.iter().map(Member::check)).await;
+        let of = nodes.len();
+        different(nodes, &checks)?;
+        let problems = checks.iter().filter_map(|check| check.as_ref().err());
+        let problems: Vec<NodeProblem> = problems.cloned().collect();
+        let (reachable, needed) = (of - problems.len(), Threshold::majority(of).needed());
+        if reachable < needed || problems.iter().any(NodeProblem::is_final) {
             return Err(ConnectError::Nodes {
                 reachable,
                 needed,
@@ -133,12 +231,10 @@ impl LocksBuilder {
             });
         }
         #[cfg(feature = "redis")]
-        {
-            redis::warn_of_doubts(&nodes, self.prefix()).await;
-            self.doubt_call_timeout();
+        if self.trust_in(of) != NodeTrust::Unwatched {
+            redis::warn_of_backups(nodes, &checks);
         }
-        let nodes = nodes.into_iter().map(Member::into_transport);
-        Ok(self.build(nodes.collect())?)
+        Ok(())
     }
 }
 

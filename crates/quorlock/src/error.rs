@@ -183,6 +183,56 @@ pub enum AcquireError {
     Closed,
 }
 
+impl AcquireError {
+    /// Returns what a caller can do about the error.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            AcquireError::Contended { .. } => ErrorKind::Busy,
+            AcquireError::NoQuorum { .. } | AcquireError::TooSlow { .. } => ErrorKind::Unavailable,
+            AcquireError::Refused { .. }
+            | AcquireError::OtherMode { .. }
+            | AcquireError::Overlap { .. }
+            | AcquireError::Upgrade { .. }
+            | AcquireError::TooManyEntries { .. }
+            | AcquireError::Config(_) => ErrorKind::Misconfigured,
+            AcquireError::Closed => ErrorKind::Closed,
+        }
+    }
+}
+
+/// What a caller can do about a failed acquisition.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Others hold the lock: wait longer, or do something else.
+    Busy,
+    /// The nodes do not answer, or not in time, or do not count yet: try again later.
+    Unavailable,
+    /// Trying again does not help: the program, its settings or those of the servers must change.
+    Misconfigured,
+    /// The client was closed: the program is about to end.
+    Closed,
+}
+
+impl ErrorKind {
+    /// Returns the status with which an HTTP service answers a request that it cannot execute without the lock.
+    ///
+    /// | kind | status | |
+    /// |---|---|---|
+    /// | busy | 409 | Conflict: what is locked is being changed |
+    /// | unavailable, closed | 503 | Service Unavailable: the same request may succeed later |
+    /// | misconfigured | 500 | Internal Server Error |
+    #[must_use]
+    pub fn to_http_status(self) -> u16 {
+        match self {
+            ErrorKind::Busy => 409,
+            ErrorKind::Unavailable | ErrorKind::Closed => 503,
+            ErrorKind::Misconfigured => 500,
+        }
+    }
+}
+
 /// The error of a release.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -41,6 +41,8 @@ pub struct Guard {
     client: Arc<Client>,
     hold: Arc<Hold>,
     is_dropped_by: DroppedBy,
+    /// Before this time a release leaves the lock locked.
+    stays_until: Time,
     span: telemetry::Span,
 }
 
@@ -61,11 +63,39 @@ impl Guard {
             client,
             hold,
             is_dropped_by: DroppedBy::User,
+            stays_until: Time::ZERO,
         }
+    }
+
+    /// Keeps the lock locked for at least this long from now on.
+    pub(crate) fn at_least(mut self, least: Duration) -> Self {
+        if !least.is_zero() {
+            self.stays_until = self.client.now() + least;
+        }
+        self
+    }
+
+    /// Leaves a held lock to the keeper, which releases it later, if it is too early for that. Returns whether it did.
+    fn stay(&mut self) -> bool {
+        if self.stays_until == Time::ZERO {
+            return false;
+        }
+        let now = self.client.now();
+        let stays = now < self.stays_until && self.hold.status(now) == Status::Held;
+        if stays {
+            self.is_dropped_by = DroppedBy::Us;
+            self.client.keeper.stay(self.stays_until, &self.hold);
+            self.span.ended("stays");
+        }
+        stays
     }
 
     pub(crate) fn hold(&self) -> &Arc<Hold> {
         &self.hold
+    }
+
+    pub(crate) fn client(&self) -> &Arc<Client> {
+        &self.client
     }
 
     /// Returns the token of this hold. It is larger than that of every exclusive hold of the name that was won before
@@ -265,7 +295,15 @@ impl Guard {
     /// # Cancel safety
     /// If the future is dropped early, the hold stays as it was.
     pub async fn reenter(&self) -> Result<Guard, ConfirmError> {
-        Guard::enter(&self.client, &self.hold, Time::NEVER).await
+        self.reentering().await
+    }
+
+    /// Enters the hold once more, without a borrow of this guard.
+    pub(crate) fn reentering(
+        &self,
+    ) -> impl Future<Output = Result<Guard, ConfirmError>> + Send + use<> {
+        let (client, hold) = (self.client.clone(), self.hold.clone());
+        async move { Guard::enter(&client, &hold, Time::NEVER).await }
     }
 
     /// Enters a hold once more. Waits for the nodes for at most the member time-out, and no longer than until `until`.
@@ -302,12 +340,18 @@ impl Guard {
     /// # Cancel safety
     /// If the future is dropped early, the lock may or may not have been extended.
     pub async fn extend(&self, lease: Duration) -> Result<(), ConfirmError> {
-        let lease = self.client.config.lease(lease)?;
-        self.hold.layout.check(LeaseSource::Lock, lease)?;
-        Confirm::begin(self.client.clone(), self.hold.clone(), Some(lease))?.await
+        self.extending(lease)?.await
     }
 
-    /// Releases the lock. Of several guards of one hold, the last one releases it.
+    /// Begins to extend the lock.
+    pub(crate) fn extending(&self, lease: Duration) -> Result<Confirm, ConfirmError> {
+        let lease = self.client.config.lease(lease)?;
+        self.hold.layout.check(LeaseSource::Lock, lease)?;
+        Confirm::begin(self.client.clone(), self.hold.clone(), Some(lease))
+    }
+
+    /// Releases the lock. Of several guards of one hold, the last one releases it. Before the time of
+    /// [`Lock::at_least`](crate::Lock::at_least) it returns at once, and the client releases the lock then.
     ///
     /// # Errors
     /// [`ReleaseError::NotHeld`] if the lock was already lost, for example because the client was closed or its
@@ -317,6 +361,9 @@ impl Guard {
     /// # Cancel safety
     /// If the future is dropped early, the release continues in the background.
     pub async fn release(mut self) -> Result<(), ReleaseError> {
+        if self.stay() {
+            return Ok(());
+        }
         self.is_dropped_by = DroppedBy::Us;
         let (client, hold) = (self.client.clone(), self.hold.clone());
         let result = match Releasing::begin(client, hold) {
@@ -347,7 +394,7 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        if self.is_dropped_by == DroppedBy::User {
+        if self.is_dropped_by == DroppedBy::User && !self.stay() {
             let (count, status) = self.hold.leave(self.client.now());
             self.client.keeper.dropped(&self.hold, count, status);
             self.span.ended(match status {

@@ -36,12 +36,14 @@
 //! | errors | [`AcquireError`], [`ReleaseError`], [`ConfirmError`], [`Lost`] |
 //! | finding the holder, releasing by force | [`Locks::inspect`], [`Locks::force_release`], the module [`operate`] |
 //! | observability | `tracing` events of the target `quorlock`; with the feature `metrics`, the module `metrics` |
+//! | code without `async` | the module [`blocking`] |
 //! | trying it without a server | [`EmbeddedNode`] |
 //! | time-outs, TLS, credentials, a tunnel or a proxy | `LocksBuilder::redis`, the module `redis` |
 //! | another kind of node | the module [`transport`] |
 //! | running it in a simulator | [`Runtime`](runtime::Runtime), [`Transport`](transport::Transport) |
 
 // The public face: how locks are made, acquired and held.
+pub mod blocking;
 mod builder;
 #[cfg(any(feature = "redis", feature = "store"))]
 mod connect;
@@ -70,8 +72,8 @@ mod telemetry;
 pub use builder::LocksBuilder;
 pub use embedded::{EmbeddedNode, Persistence};
 pub use error::{
-    AcquireError, ConfigError, ConfirmError, ConnectError, Holder, LeaseSource, NodeProblem,
-    NodeReport, Quarantine, ReleaseError,
+    AcquireError, ConfigError, ConfirmError, ConnectError, ErrorKind, Holder, LeaseSource,
+    NodeProblem, NodeReport, Quarantine, ReleaseError,
 };
 pub use guard::{Finished, Guard, LostSignal, ValidityWatch};
 pub use leader::{Candidacy, Candidate, LeaderEvent, LeaderObserver, LeaderView, Leadership};

@@ -29,6 +29,7 @@ pub struct Lock {
     owner: Option<Arc<Identity>>,
     leasing: Leasing,
     wait: Option<Duration>,
+    least: Duration,
     /// The other clients that have members of this lock. They keep watching their nodes while the lock exists.
     others: Vec<Arc<Client>>,
 }
@@ -64,6 +65,7 @@ impl Lock {
             owner,
             leasing: Leasing::Watchdog,
             wait: None,
+            least: Duration::ZERO,
             others: Vec::new(),
         }
     }
@@ -184,6 +186,38 @@ impl Lock {
         self
     }
 
+    /// Sets how long the lock stays locked from its grant on, even if it is released earlier. Default: zero.
+    ///
+    /// Several instances of a service start the same job at the same time, such as once a minute. The first one that gets the
+    /// lock runs the job. Without this, a short job would be over before an instance whose clock is a little late tries, and it
+    /// would run again:
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorlock::{EmbeddedNode, Locks};
+    /// # use std::time::Duration;
+    /// # let locks = Locks::on_node(EmbeddedNode::new())?;
+    /// let tick = locks.lock("jobs/report").at_least(Duration::from_secs(20));
+    /// if let Some(guard) = tick.try_acquire().await? {
+    ///     // the job
+    ///     guard.release().await?; // the name is free twenty seconds after it was granted
+    /// }
+    /// assert!(tick.try_acquire().await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Releasing or dropping a guard before then returns at once, and the client releases the lock in time. If the process ends
+    /// before, or the client is [closed](crate::Locks::close), the lock is free when its lease ends. So it must not be longer than
+    /// the lease ([`ConfigError::AtLeast`]).
+    ///
+    /// An [`Owner`](crate::Owner) can enter its lock again in that time.
+    pub fn at_least(mut self, least: Duration) -> Self {
+        self.least = least;
+        self
+    }
+
     /// Acquires the lock, waiting until it is free.
     ///
     /// # Errors
@@ -290,6 +324,13 @@ impl Lock {
             return Err(AcquireError::Closed);
         }
         layout.check(of, lease)?;
+        if lease.length() < self.least {
+            return Err(ConfigError::AtLeast {
+                least: self.least,
+                lease: lease.length(),
+            }
+            .into());
+        }
         let wanted = LockRequest {
             layout,
             lease,
@@ -299,6 +340,7 @@ impl Lock {
             under,
         };
         let hold = Acquiring::new(self.client.clone(), self.queues.clone(), wanted, waits).await?;
-        Ok(Guard::new(self.client.clone(), hold))
+        let guard = Guard::new(self.client.clone(), hold);
+        Ok(guard.at_least(self.least))
     }
 }

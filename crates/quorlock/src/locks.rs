@@ -9,7 +9,7 @@ use std::task::Poll;
 use quorlock_core::message::Mode;
 
 use self::source::LockSource;
-use crate::error::ConfigError;
+use crate::error::{AcquireError, ConfigError};
 use crate::leader::{Candidate, LeaderObserver};
 use crate::lock::Lock;
 use crate::operate::{self, ForceReleaseError, ForceReleased, Inspection};
@@ -33,6 +33,9 @@ pub struct Locks {
 }
 
 impl Locks {
+    /// The name that [`Locks::ready`] locks for a moment.
+    pub const READY: &str = "quorlock/ready";
+
     pub(crate) fn new(source: LockSource) -> Self {
         Locks { source }
     }
@@ -184,6 +187,42 @@ impl Locks {
         name: impl AsRef<[u8]>,
     ) -> Result<ForceReleased, ForceReleaseError> {
         operate::force_release(&self.source, name).await
+    }
+
+    /// Checks that a lock could be acquired now, for the readiness check of a service.
+    ///
+    /// It acquires the lock of the name [`Locks::READY`], behind the key prefix, and releases it at once: two requests to each node. So it finds
+    /// whatever an acquisition finds, such as nodes that do not answer, are quarantined, refuse writes or rights. A user whose
+    /// rights are limited to other names checks one of these: `locks.lock(name).try_acquire()`.
+    ///
+    /// A service that cannot lock may still be able to do other work: let the check decide about readiness, and never about a restart, which
+    /// would cure nothing and would end what is held.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorlock::{EmbeddedNode, Locks};
+    /// # let locks = Locks::on_node(EmbeddedNode::new())?;
+    /// let status = match locks.ready().await {
+    ///     Ok(()) => 200,
+    ///     Err(error) => error.kind().to_http_status(),
+    /// };
+    /// # assert_eq!(status, 200);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Lock::acquire`] after one round, but for contention: if others check at the same time, a lock can be acquired.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped early, a clean-up continues in the background.
+    pub async fn ready(&self) -> Result<(), AcquireError> {
+        if let Some(guard) = self.lock(Self::READY).try_acquire().await? {
+            // What is not confirmed is tried again in the background. The lock was granted.
+            let _ = guard.release().await;
+        }
+        Ok(())
     }
 
     pub(crate) fn client(&self) -> &Arc<Client> {

@@ -31,7 +31,6 @@ use quorlock_core::transport::TransportError;
 
 use crate::error::{AcquireError, NodeReport};
 use crate::shared::trust::TrustChange;
-use crate::sync::atomic::{AtomicBool, Ordering};
 
 #[cfg(feature = "metrics")]
 use self::span::outcome;
@@ -164,32 +163,37 @@ pub(crate) fn round_lost(
     }
 }
 
-/// Whether an operator would see the event of [`waits_for_itself`]. `before` is set once the warning was emitted.
-pub(crate) fn hears_of_itself(before: &AtomicBool) -> bool {
+/// Whether a developer would see the event of [`waits_for_itself`].
+pub(crate) fn hears_of_itself() -> bool {
     #[cfg(feature = "tracing")]
     {
-        if before.load(Ordering::Relaxed) {
-            tracing::enabled!(target: "quorlock", tracing::Level::DEBUG)
-        } else {
-            tracing::enabled!(target: "quorlock", tracing::Level::WARN)
-        }
+        tracing::enabled!(target: "quorlock", tracing::Level::DEBUG)
     }
     #[cfg(not(feature = "tracing"))]
     false
 }
 
 /// Reports a wait for a lock that this client holds. It is a mistake if the waiting task is the holder, and normal if
-/// tasks alternate. So each client warns once, and logs at debug level afterwards.
-pub(crate) fn waits_for_itself(names: &dyn Display, before: &AtomicBool) {
-    if before.swap(true, Ordering::Relaxed) {
-        tell!(debug, %names, "waiting for what this client holds");
-    } else {
-        tell!(
-            warn,
-            %names,
-            "waiting for what this client holds: right for another task, but a task that holds it waits in vain and has to release it first, or enter it again by its guard (reenter) or an Owner. This is said once"
-        );
-    }
+/// tasks alternate.
+pub(crate) fn waits_for_itself(names: &dyn Display) {
+    tell!(
+        debug,
+        %names,
+        "waiting for what this client holds: right for another task, but a task that holds it waits in vain and has to release it first, or enter it again by its guard (reenter) or an Owner"
+    );
+    #[cfg(not(feature = "tracing"))]
+    let _ = names;
+}
+
+/// Warns that the task that renews was not run in time. Says it once for each client.
+pub(crate) fn not_run(late: Duration) {
+    tell!(
+        warn,
+        ?late,
+        "what renews the holds of this client was not run in time: a current_thread runtime runs tasks only inside block_on, and a thread that computes or blocks runs none. Use a runtime with several threads, spawn_blocking, or quorlock::blocking. (A machine that was suspended or is overloaded shows the same.) This is said once"
+    );
+    #[cfg(not(feature = "tracing"))]
+    let _ = late;
 }
 
 /// Registers the metrics when a client is made.

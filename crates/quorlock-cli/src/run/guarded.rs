@@ -31,8 +31,8 @@ pub(crate) struct Guarded {
     /// Print every event to stderr, as one line of JSON each.
     #[arg(long)]
     json: bool,
-    /// Command to run, with its arguments.
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    /// Command to run, with its arguments. Options of quorlock stand before it. `--` may stand between them.
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
 

@@ -8,7 +8,9 @@ use quorlock_testbed::server::Server;
 use quorlock_testbed::server_tests;
 use quorlock_testbed::wait::wait_until;
 
-use super::support::{Folder, end_of, guardian_of, pid_of, quorlock, quorlock_on, run};
+use super::support::{
+    Folder, HeldElsewhere, end_of, guardian_of, pid_of, quorlock, quorlock_on, run,
+};
 
 server_tests![
     stdin_and_stdout_are_the_commands,
@@ -20,6 +22,8 @@ server_tests![
     systemd_is_told,
     a_prefix_comes_before_the_name,
     every_event_is_a_line_of_json,
+    a_wait_is_an_event_and_a_try_is_not,
+    the_command_follows_the_name,
 ];
 
 async fn stdin_and_stdout_are_the_commands() {
@@ -206,9 +210,37 @@ async fn every_event_is_a_line_of_json() {
         .iter()
         .map(|e| e["event"].as_str().unwrap())
         .collect();
-    assert_eq!(
-        names,
-        ["waiting", "acquired", "started", "left-others", "released"]
-    );
-    assert!(events[1]["token"].is_u64() && events[1]["owner"].is_string());
+    assert_eq!(names, ["acquired", "started", "left-others", "released"]);
+    assert!(events[0]["token"].is_u64() && events[0]["owner"].is_string());
+}
+
+/// A command that does not wait says no word of waiting.
+async fn a_wait_is_an_event_and_a_try_is_not() {
+    let server = Server::start();
+    let _holder = HeldElsewhere::new(&server, "a");
+    for (options, is_told) in [(&["-n"][..], false), (&["-w", "10ms"], true)] {
+        let options = [options, &["--json", "a"]].concat();
+        let (code, _, said) = end_of(&mut run(&server, &options, "true"));
+        assert_eq!(
+            (code, said.contains("\"waiting\"")),
+            (75, is_told),
+            "{said}"
+        );
+    }
+}
+
+/// What follows the first word of the command is the command's, with or without two dashes before it.
+async fn the_command_follows_the_name() {
+    let server = Server::start();
+    for before in [
+        &["run", "a"][..],
+        &["run", "a", "--"],
+        &["run", "a", "-n"],
+        &["run", "a", "-n", "--"],
+    ] {
+        let mut command = quorlock_on(&server);
+        command.args(before).args(["echo", "-n", "--json", "x"]);
+        let (code, printed, said) = end_of(&mut command);
+        assert_eq!((code, &*printed, &*said), (0, "--json x", ""), "{before:?}");
+    }
 }

@@ -106,6 +106,16 @@ pub enum ConfigError {
         /// The lease that was requested.
         lease: Duration,
     },
+    /// A lock must stay locked for longer than its lease, and so for longer than a dead holder could keep it.
+    #[error(
+        "at_least, {least:?}, is longer than the lease, {lease:?}: if the holder died, the lock would be free earlier; ask for a longer lease"
+    )]
+    AtLeast {
+        /// How long the lock must stay locked.
+        least: Duration,
+        /// The lease that was requested.
+        lease: Duration,
+    },
     /// A token counter could expire before a hold does.
     #[error(
         "token_retention, {retention:?}, must be longer than longest_lease, {longest:?}, and clock_margin, {margin:?}, together"

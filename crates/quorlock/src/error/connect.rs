@@ -31,6 +31,14 @@ pub enum ConnectError {
         /// The cargo feature.
         feature: &'static str,
     },
+    /// The system starts no thread for a [blocking](crate::blocking) client.
+    #[error(
+        "no thread for a blocking client: {detail}; the system has too many threads or too little memory"
+    )]
+    Thread {
+        /// What the system says.
+        detail: String,
+    },
     /// Too few nodes are usable, or one of them can never be used.
     #[error("{}{}", usable(*.reachable, *.needed, *.of), join(.problems))]
     Nodes {
@@ -43,6 +51,17 @@ pub enum ConnectError {
         /// What is wrong with the others, each with its address.
         problems: Vec<NodeProblem>,
     },
+}
+
+impl ConnectError {
+    /// Returns whether waiting cannot cure the error: the program, an address, the settings or a server must change.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        match self {
+            ConnectError::Nodes { problems, .. } => problems.iter().any(NodeProblem::is_final),
+            _ => true,
+        }
+    }
 }
 
 /// Why a node cannot be used. It contains no secrets.

@@ -379,19 +379,15 @@ impl Attempt {
             .error(why, &self.wanted, tried, || self.holder())
     }
 
-    /// Warns if the wait that begins now is for a lock that this client holds.
+    /// Tells if the wait that begins now is for a lock that this client holds.
     fn tell_of_itself(&self) {
-        let Client {
-            keeper,
-            has_waited_for_itself,
-            ..
-        } = &*self.client;
+        let keeper = &self.client.keeper;
         if self.wanted.patience == Patience::Wait
-            && telemetry::hears_of_itself(has_waited_for_itself)
+            && telemetry::hears_of_itself()
             && keeper.len() <= MOST_LOOKED_THROUGH
             && keeper.holds_some_of(&self.wanted.layout)
         {
-            telemetry::waits_for_itself(&*self.wanted.layout, has_waited_for_itself);
+            telemetry::waits_for_itself(&*self.wanted.layout);
         }
     }
 

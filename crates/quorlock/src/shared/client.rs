@@ -11,7 +11,7 @@ use crate::runtime::Runtime;
 use crate::shared::keeper::Keeper;
 use crate::shared::party::{Guest, Party};
 use crate::shared::waiters::Waiters;
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// A client: its settings, its identity, its keeper, and the waiters for its locks.
 #[derive(Debug)]
@@ -25,8 +25,6 @@ pub(crate) struct Client {
     id: ClientId,
     next_number: AtomicU64,
     pub(crate) party: Arc<Party>,
-    /// Whether an operator was warned that a task waits for a lock of this client.
-    pub(crate) has_waited_for_itself: AtomicBool,
 }
 
 impl Client {
@@ -47,7 +45,6 @@ impl Client {
             id: ClientId::from_random(bits),
             next_number: AtomicU64::new(1),
             party,
-            has_waited_for_itself: AtomicBool::new(false),
             runtime,
         }
     }

@@ -200,6 +200,18 @@ impl Keeper {
         });
     }
 
+    /// Drops a guard at a later time, in whose place its message has a place until then.
+    pub(crate) fn stay(&self, until: Time, hold: &Arc<Hold>) {
+        self.with(|inner| {
+            if self.is_dead() {
+                inner.guards = inner.guards.saturating_sub(1);
+                return false;
+            }
+            inner.stay(until, hold.clone());
+            until < inner.wakes_at
+        });
+    }
+
     /// Passes claims to the keeper, which releases those that have not been released yet.
     pub(crate) fn leave(&self, now: Time, mut orphans: Vec<CleanUp>) {
         orphans.retain(|orphan| !orphan.report_if_done(now));

@@ -267,25 +267,30 @@ impl Layout {
         self.names().find(|name| others.contains(name))
     }
 
-    /// Reports the members that failed, did not answer in time, or are quarantined.
+    /// Reports the nodes whose members failed, did not answer in time, or are quarantined.
     pub(crate) fn reports(
         &self,
         errors: &[(MemberId, TransportError)],
         is_silent: impl Fn(MemberId) -> bool,
         quarantine: impl Fn(MemberId) -> Option<Quarantine>,
     ) -> Vec<NodeReport> {
-        self.all()
-            .filter_map(|(member, place)| {
-                let error = errors.iter().find(|(m, _)| *m == member);
-                let quarantine = quarantine(member);
-                let is_reported = error.is_some() || quarantine.is_some() || is_silent(member);
-                is_reported.then(|| NodeReport {
+        let mut reports = Vec::new();
+        for (member, place) in self.all() {
+            let error = errors.iter().find(|(m, _)| *m == member);
+            let quarantine = quarantine(member);
+            if error.is_some() || quarantine.is_some() || is_silent(member) {
+                let report = NodeReport {
                     address: place.node.address().to_owned(),
                     error: error.map(|(_, error)| error.clone()),
                     quarantine,
-                })
-            })
-            .collect()
+                };
+                // A node has a member for each name, and mostly the same reason for all of them.
+                if !reports.iter().any(|known| says_the_same(known, &report)) {
+                    reports.push(report);
+                }
+            }
+        }
+        reports
     }
 
     /// The names without the key prefix.
@@ -297,6 +302,12 @@ impl Layout {
     pub(crate) fn title(&self) -> String {
         self.to_string()
     }
+}
+
+/// Whether two reports are of one node and differ in the remaining time of its quarantine alone.
+fn says_the_same(one: &NodeReport, other: &NodeReport) -> bool {
+    let why = |report: &NodeReport| report.quarantine.map(|quarantine| quarantine.why);
+    one.address == other.address && one.error == other.error && why(one) == why(other)
 }
 
 /// The string that identifies a lock among those of one client.

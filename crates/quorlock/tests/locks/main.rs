@@ -6,6 +6,7 @@
 )]
 
 mod bad_input;
+mod blocking;
 mod byte_names;
 mod clients;
 mod clocks;
@@ -29,7 +30,9 @@ mod owner_lost;
 mod policies;
 mod races;
 mod read_write;
+mod ready;
 mod refused_together;
 mod stating;
+mod staying;
 mod stopped;
 mod trust;

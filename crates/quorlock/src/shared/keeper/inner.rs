@@ -21,6 +21,9 @@ pub(super) struct Inner {
     pub(super) inbox_due: Time,
     /// Queues whose first waiters were woken on behalf of others since the task's last look.
     pub(super) queues: Vec<Arc<dyn FirstInLine>>,
+    /// The holds whose guards were dropped and that stay locked until a time, by that time and a number.
+    staying: BTreeMap<(Time, u64), Arc<Hold>>,
+    stays: u64,
     /// The number of guards that exist. Each has a place in the inbox, so that dropping one never allocates.
     pub(super) guards: usize,
     pub(super) waker: Option<Waker>,
@@ -59,6 +62,26 @@ impl Inner {
             || holds.any(|kept| kept.hold.layout.is_closed())
     }
 
+    /// Keeps a hold locked until a time.
+    pub(super) fn stay(&mut self, until: Time, hold: Arc<Hold>) {
+        self.stays += 1;
+        self.staying.insert((until, self.stays), hold);
+    }
+
+    /// Removes and returns a hold that has stayed locked until its time.
+    pub(super) fn take_stayed(&mut self, now: Time) -> Option<Arc<Hold>> {
+        let first = self.staying.first_entry()?;
+        (first.key().0 <= now).then(|| first.remove())
+    }
+
+    /// The holds that stay locked, by owner number.
+    pub(super) fn staying(&self) -> BTreeSet<u64> {
+        self.staying
+            .values()
+            .map(|hold| hold.owner.number)
+            .collect()
+    }
+
     /// When the task must look at this state, if nothing wakes it earlier.
     pub(super) fn poll_timeout(&self, now: Time) -> Time {
         let holds = self.due.first();
@@ -72,7 +95,9 @@ impl Inner {
         } else {
             now
         };
-        mail.min(holds).min(queues)
+        let stays = self.staying.first_key_value();
+        let stays = stays.map_or(Time::NEVER, |((until, _), _)| *until);
+        mail.min(holds).min(queues).min(stays)
     }
 
     /// Files a hold under the time at which it is due.

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, Stream};
 use quorlock_core::message::{ReleaseReply, Reply};
@@ -43,7 +44,13 @@ pub(super) struct KeeperTask {
     mail: Vec<Message>,
     clean_ups: CleanUps,
     queues: WatchedQueues,
+    /// When the task wants to be run again.
+    planned: Time,
+    has_told_of_delay: bool,
 }
+
+/// How late the task may be run without a warning. A busy machine delays it by milliseconds.
+const LATE: Duration = Duration::from_secs(1);
 
 impl KeeperTask {
     pub(super) fn new(keeper: Arc<Keeper>, runtime: Arc<dyn Runtime>, nodes: Arc<[Node]>) -> Self {
@@ -59,6 +66,17 @@ impl KeeperTask {
             mail: Vec::new(),
             clean_ups: CleanUps::default(),
             queues: WatchedQueues::default(),
+            planned: Time::NEVER,
+            has_told_of_delay: false,
+        }
+    }
+
+    /// Warns if the task was run too late for what it renews.
+    fn tell_of_delay(&mut self, now: Time) {
+        let late = now.since(self.planned);
+        if LATE < late && !self.has_told_of_delay && self.keeper.len() != 0 {
+            self.has_told_of_delay = true;
+            telemetry::not_run(late);
         }
     }
 
@@ -72,11 +90,27 @@ impl KeeperTask {
             self.read_mail(now);
         }
         if let Some(closing) = closing {
+            let staying = self.keeper.inner.lock().staying();
             for hold in closing {
+                if staying.contains(&hold.owner.number) {
+                    // Its claims end with its lease.
+                    hold.leak();
+                }
                 if hold.close(now) == Status::Held {
                     self.give_back(&hold, now);
                 }
             }
+        }
+    }
+
+    /// Drops the guards of holds that have stayed locked for long enough.
+    fn end_stays(&self, now: Time) {
+        while let Some(hold) = {
+            let mut inner = self.keeper.inner.lock();
+            inner.take_stayed(now)
+        } {
+            let (count, status) = hold.leave(now);
+            self.keeper.dropped(&hold, count, status);
         }
     }
 
@@ -450,9 +484,11 @@ impl Future for KeeperTask {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let task = self.get_mut();
+        task.tell_of_delay(task.runtime.now());
         loop {
             let now = task.runtime.now();
             task.attend_to_nodes();
+            task.end_stays(now);
             task.take_messages(now);
             task.attend_due(now);
             task.relieve_due(now);
@@ -469,6 +505,7 @@ impl Future for KeeperTask {
             let Some(at) = task.next_wake(cx, now) else {
                 return Poll::Ready(());
             };
+            task.planned = at;
             if now < at && task.timer.poll_until(cx, at).is_pending() {
                 return Poll::Pending;
             }
