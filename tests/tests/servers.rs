@@ -43,6 +43,8 @@ mod servers {
 fn main() {
     servers::clients::hold_a_lock_if_asked();
     servers::harness::hold_a_server_if_asked();
+    // While a process has one subscriber, an event that is first emitted on a thread without it stays unheard everywhere.
+    let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
     let trials = [
         servers::backups::trials(),
         servers::bad_input::trials(),

@@ -12,7 +12,8 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorlock::{ConnectError, Locks, NodeProblem};
+use quorlock::errors::NodeProblem;
+use quorlock::{ConnectError, Locks};
 use quorlock_store::{
     Cause, CheckIn, CheckInError, Draft, Key, SqliteStore, Store, StoreTransport, WallMillis,
     conformance,

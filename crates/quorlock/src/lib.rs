@@ -33,7 +33,7 @@
 //! | acquiring | [`Lock`], [`Owner`] |
 //! | holding, losing, releasing | [`Guard`], [`LostSignal`], [`ValidityWatch`] |
 //! | electing a leader, observing it | [`Candidate`], [`Candidacy`], [`LeaderObserver`] |
-//! | errors | [`AcquireError`], [`ReleaseError`], [`ConfirmError`], [`Lost`] |
+//! | errors | [`AcquireError`], [`ReleaseError`], [`ConfirmError`], [`Lost`], the module [`errors`] |
 //! | finding the holder, releasing by force | [`Locks::inspect`], [`Locks::force_release`], the module [`operate`] |
 //! | observability | `tracing` events of the target `quorlock`; with the feature `metrics`, the module `metrics` |
 //! | code without `async` | the module [`blocking`] |
@@ -71,10 +71,7 @@ mod telemetry;
 
 pub use builder::LocksBuilder;
 pub use embedded::{EmbeddedNode, Persistence};
-pub use error::{
-    AcquireError, ConfigError, ConfirmError, ConnectError, ErrorKind, Holder, LeaseSource,
-    NodeProblem, NodeReport, Quarantine, ReleaseError,
-};
+pub use error::{AcquireError, ConfigError, ConfirmError, ConnectError, ErrorKind, ReleaseError};
 pub use guard::{Finished, Guard, LostSignal, ValidityWatch};
 pub use leader::{Candidacy, Candidate, LeaderEvent, LeaderObserver, LeaderView, Leadership};
 pub use lock::Lock;
@@ -92,6 +89,11 @@ pub use shared::trust::NodeTrust;
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// What errors consist of: the nodes that failed and why, whose setting a lease is, and who holds a lock.
+pub mod errors {
+    pub use crate::error::{Holder, LeaseSource, NodeProblem, NodeReport, Quarantine};
+}
 
 /// Connections to Redis: addresses, time-outs, TLS, credentials, and how far a write must be replicated.
 ///

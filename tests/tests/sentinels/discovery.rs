@@ -2,9 +2,10 @@
 
 use std::time::Instant;
 
+use quorlock::errors::NodeProblem;
 use quorlock::redis::NodeConnectError;
 use quorlock::transport::Cause;
-use quorlock::{ConfigError, ConnectError, Locks, NodeProblem};
+use quorlock::{ConfigError, ConnectError, Locks};
 use quorlock_redis::advice;
 use quorlock_testbed::sentinels::{NAME, SentinelGroup};
 use quorlock_testbed::server::Server;

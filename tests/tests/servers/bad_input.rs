@@ -5,9 +5,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
+use quorlock::errors::NodeProblem;
 use quorlock::redis::{NodeConnectError, RedisConfig};
 use quorlock::transport::Cause;
-use quorlock::{AcquireError, ConfigError, ConnectError, Locks, LocksBuilder, NodeProblem};
+use quorlock::{AcquireError, ConfigError, ConnectError, Locks, LocksBuilder};
 use quorlock_redis::advice;
 use quorlock_testbed::server::Server;
 use quorlock_testbed::server_tests;

@@ -3,8 +3,9 @@
 use std::fmt::{Debug, Write as _};
 use std::sync::{Arc, Mutex};
 
+use quorlock::ConnectError;
+use quorlock::errors::NodeProblem;
 use quorlock::redis::{Doubt, NodeConnectError, RedisConfig, RedisTransport};
-use quorlock::{ConnectError, NodeProblem};
 use quorlock_testbed::server::Server;
 use quorlock_testbed::server_tests;
 use quorlock_testbed::wait::until;

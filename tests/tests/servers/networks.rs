@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use quorlock::Locks;
+use quorlock::errors::NodeProblem;
 use quorlock::redis::{
     ByteStream, Connect, Connecting, Endpoint, Network, NodeConnectError, RedisConfig,
 };
 use quorlock::transport::Cause;
-use quorlock::{Locks, NodeProblem};
 use quorlock_redis::advice;
 use quorlock_testbed::proxy::Proxy;
 use quorlock_testbed::server::Server;

@@ -5,8 +5,9 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 
+use quorlock::Locks;
+use quorlock::errors::NodeProblem;
 use quorlock::redis::NodeConnectError;
-use quorlock::{Locks, NodeProblem};
 use quorlock_testbed::server_tests;
 
 server_tests![

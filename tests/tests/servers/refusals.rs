@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use quorlock::errors::NodeReport;
 use quorlock::transport::{Cause, TransportError};
-use quorlock::{AcquireError, ConfirmError, Locks, NodeReport};
+use quorlock::{AcquireError, ConfirmError, Locks};
 use quorlock_redis::advice;
 use quorlock_testbed::server::Server;
 use quorlock_testbed::server_tests;

@@ -36,7 +36,8 @@ async fn a_client_waits_for_its_servers_to_start() {
 }
 
 async fn a_client_waits_for_no_server_that_refuses_it() {
-    let server = Server::start_with(&["--requirepass", "secret"]);
+    let server = Server::start();
+    let _: () = server.command(&["CONFIG", "SET", "requirepass", "secret"]);
     let builder = Locks::builder().wait_for_servers(Duration::from_secs(3_600));
     let error = builder.connect(server.address()).await.unwrap_err();
     assert!(matches!(&error, ConnectError::Nodes { .. }) && error.is_final());

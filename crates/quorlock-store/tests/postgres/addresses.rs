@@ -1,6 +1,7 @@
 //! Clients that are made from addresses.
 
-use quorlock::{ConnectError, Locks, LocksBuilder, NodeProblem};
+use quorlock::errors::NodeProblem;
+use quorlock::{ConnectError, Locks, LocksBuilder};
 use quorlock_store::Cause;
 use quorlock_testbed::postgres::Postgres;
 use quorlock_testbed::server::Server;

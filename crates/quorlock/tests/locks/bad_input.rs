@@ -9,10 +9,11 @@
 
 use std::time::Duration;
 
+use quorlock::errors::LeaseSource;
 use quorlock::transport::Cause;
 use quorlock::{
-    AcquireError, ConfigError, EmbeddedNode, LeaderEvent, LeaseSource, Lock, Locks, Mode, Name,
-    NameError, RetryPolicy,
+    AcquireError, ConfigError, EmbeddedNode, LeaderEvent, Lock, Locks, Mode, Name, NameError,
+    RetryPolicy,
 };
 use quorlock_core::node::Held;
 

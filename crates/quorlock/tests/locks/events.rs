@@ -9,15 +9,15 @@
 
 use std::cell::RefCell;
 use std::fmt::{Debug, Write as _};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use quorlock::{EmbeddedNode, Locks, Lost};
 use tokio::time::sleep;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::subscriber::DefaultGuard;
-use tracing::{Event, Metadata, Subscriber};
+use tracing::subscriber::{DefaultGuard, NoSubscriber};
+use tracing::{Dispatch, Event, Metadata, Subscriber};
 
 /// Records events as lines of text.
 #[derive(Clone, Default)]
@@ -71,6 +71,10 @@ impl Subscriber for Recorder {
 
 impl Recorder {
     fn begin() -> (Self, DefaultGuard) {
+        // While a process has one subscriber, an event that is first emitted on a thread without it stays unheard everywhere.
+        static SECOND: LazyLock<Dispatch> =
+            LazyLock::new(|| Dispatch::new(NoSubscriber::default()));
+        LazyLock::force(&SECOND);
         let recorder = Recorder::default();
         let guard = tracing::subscriber::set_default(recorder.clone());
         (recorder, guard)

@@ -1,8 +1,9 @@
 //! What kind of error an acquisition has, and whether a client is ready.
 
 #![allow(
+    clippy::disallowed_methods,
     clippy::unwrap_used,
-    reason = "a test is the world: it fails by panicking"
+    reason = "a test is the world: it waits by itself, and fails by panicking"
 )]
 
 use std::time::Duration;

@@ -122,6 +122,12 @@ const SIMULATED_REDIS: Floors = &[
 
 const PRODUCT: Floors = &[
     &["lib.rs"],
+    // The user's interface without `async`.
+    &["blocking.rs"],
+    &["blocking/locks.rs"],
+    &["blocking/lock.rs", "blocking/candidacy.rs"],
+    &["blocking/guard.rs"],
+    &["blocking/driver.rs"],
     // The user's interface: how locks are made, acquired and held.
     &["connect.rs"],
     &["connect/redis.rs", "connect/store.rs"],

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use quorlock::ConnectError;
+use quorlock::errors::NodeProblem;
 use quorlock::redis::NodeConnectError;
-use quorlock::{ConnectError, NodeProblem};
 use quorlock_testbed::certificates::{Authority, Validity};
 use quorlock_testbed::server_tests;
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use quorlock::errors::LeaseSource;
 use quorlock::{
-    AcquireError, ConfigError, ConfirmError, EmbeddedNode, LeaseSource, Locks, LocksBuilder, Lost,
-    Name,
+    AcquireError, ConfigError, ConfirmError, EmbeddedNode, Locks, LocksBuilder, Lost, Name,
 };
 use tokio::time::{Instant, sleep};
 
