@@ -12,3 +12,4 @@ mod protocol;
 mod simulated;
 mod stories_complete;
 mod transfers;
+mod where_page;

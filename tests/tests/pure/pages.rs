@@ -68,6 +68,9 @@ fn the_code_of_every_page_is_compiled() {
         }
     }
     there.remove("SUMMARY");
+    // `where` is no name of a module. The page has no code.
+    there.remove("where");
+    assert!(!include_str!("../../../docs/src/where.md").contains("```"));
     assert_eq!(
         there.iter().map(String::as_str).collect::<BTreeSet<_>>(),
         listed
