@@ -249,8 +249,11 @@ impl Lock {
 
     /// Tries to acquire the lock once. Returns `None` if others hold it: contention is an answer, not an error.
     ///
+    /// Of several nodes, those that try at the same moment may each get some and none a majority. They try a second time, and
+    /// ask the first node before the rest, so that one of them gets the lock.
+    ///
     /// # Errors
-    /// Those of [`Lock::acquire`], after one round.
+    /// Those of [`Lock::acquire`], after one round, or two.
     ///
     /// # Cancel safety
     /// If the future is dropped early, at most one clean-up continues in the background. Poll the future or drop it:

@@ -51,7 +51,7 @@ fn scripts(server: &Server) -> u64 {
         .lines()
         .find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
     let calls = line.and_then(|rest| rest.split(',').next());
-    calls.expect("scripts were executed").parse().unwrap()
+    calls.map_or(0, |calls| calls.parse().unwrap())
 }
 
 /// Five nodes hand out the same token in at least 95 of 100 uncontended acquisitions, and then one round trip is enough:
@@ -70,6 +70,10 @@ async fn an_uncontended_quorum_agrees_on_the_token() {
         });
     };
     hold().await;
+    // Three of the servers are enough for a hold. The others may not have received their first requests yet.
+    wait_until("each server has granted and released it", || {
+        servers.iter().all(|server| 2 <= scripts(server))
+    });
     let executed = || servers.iter().map(scripts).sum::<u64>();
     let before = executed();
     for _ in 0..HOLDS {

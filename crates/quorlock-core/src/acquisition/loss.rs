@@ -13,8 +13,16 @@ impl Acquisition {
         let took = now.since(began);
         self.pauses.handle_loss(random);
         self.note(&loss, began, took);
+        let rivals = std::mem::take(&mut self.has_rivals);
         self.step = match loss {
             Loss::OtherMode(_) | Loss::Denied => Step::GiveUp(give_up(&loss)),
+            // A has 1, B has 2 and C has 3, because all of them try at the same moment, as jobs do that are started by a clock.
+            // If each gave up, none would run. In first-member order one of them passes.
+            Loss::Refused { .. }
+                if rivals && self.patience == Patience::Try && self.lost_rounds == 1 =>
+            {
+                self.after_collision(now, took)
+            }
             _ if self.patience == Patience::Try => Step::GiveUp(give_up(&loss)),
             Loss::NoQuorum | Loss::TooSlow => {
                 let at = self.pauses.after_loss(now, took);
@@ -39,7 +47,6 @@ impl Acquisition {
                 refused,
             } => {
                 self.wake_ups.wait_for(refused);
-                let rivals = std::mem::take(&mut self.has_rivals);
                 if !self.is_listening {
                     self.is_listening = true;
                     self.listen(now + self.member_timeout)

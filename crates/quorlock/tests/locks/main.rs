@@ -35,4 +35,5 @@ mod refused_together;
 mod stating;
 mod staying;
 mod stopped;
+mod tries;
 mod trust;

@@ -117,6 +117,30 @@ fn a_collision_is_over_after_some_rounds_and_never_after_a_second() {
     assert_eq!(pauses, [2, 4, 8, 16, 32, 32, 32]);
 }
 
+/// Of tries that collide, one passes in first-member order. A try that finds a holder, or collides again, is over.
+#[test]
+fn a_try_that_collides_is_repeated_once() {
+    let a_try = || Acquisition {
+        patience: Patience::Try,
+        ..five()
+    };
+    let mut a = a_try();
+    a.handle_rivals();
+    a.handle_loss(ms(2), ms(1), collision(), u64::MAX);
+    assert_eq!(*a.step(), Step::Sleep(ms(4)));
+    a.handle_timeout(ms(4));
+    assert_eq!(*a.step(), Step::Ask(Order::FirstMember));
+    let mut postponed = a.clone();
+    postponed.handle_loss(ms(5), ms(4), Loss::Postponed, u64::MAX);
+    a.handle_rivals();
+    a.handle_loss(ms(6), ms(4), collision(), u64::MAX);
+    let mut held = a_try();
+    held.handle_loss(ms(2), ms(1), collision(), u64::MAX);
+    for over in [a, postponed, held] {
+        assert_eq!(*over.step(), Step::GiveUp(GiveUp::Contended));
+    }
+}
+
 #[test]
 fn what_rivals_give_back_ends_the_pause_after_a_collision() {
     let mut a = five();

@@ -1,0 +1,53 @@
+//! Clients that try at the same moment, as jobs do that are started by a clock.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "a test is the world: it waits by itself, and fails by panicking"
+)]
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use quorlock::transport::{Intercept, Transport as _};
+use quorlock::{EmbeddedNode, Locks};
+use tokio::time::sleep;
+
+const ROUNDS: usize = 50;
+
+/// Returns a client for which one node is near and the others are far.
+fn client(nodes: &[EmbeddedNode], near: usize) -> Locks {
+    let nodes = nodes.iter().enumerate().map(|(place, node)| {
+        let away = Duration::from_millis(if place == near { 1 } else { 3 });
+        Intercept::new(node.clone()).on_call(move |node, request| {
+            let node = node.clone();
+            // The request is under way at once, as over a connection.
+            let call = tokio::spawn(async move {
+                sleep(away).await;
+                node.call(request).await
+            });
+            Box::pin(async move { call.await.unwrap() })
+        })
+    });
+    let locks = Locks::builder().trust_fresh_nodes();
+    locks.on_nodes(nodes).unwrap()
+}
+
+/// Each client gets its own node first, and none a majority. If all gave up, the job would run nowhere.
+#[tokio::test(start_paused = true)]
+async fn of_clients_that_try_at_the_same_moment_one_gets_the_lock() {
+    for count in [3, 5] {
+        let nodes: Vec<_> = (0..count).map(|_| EmbeddedNode::new()).collect();
+        let clients: Vec<_> = (0..count).map(|near| client(&nodes, near)).collect();
+        for round in 0..ROUNDS {
+            let name = format!("job/{round}");
+            let tries = clients.iter().map(|locks| {
+                let lock = locks.lock(&name);
+                async move { lock.try_acquire().await.unwrap() }
+            });
+            let tried = join_all(tries).await;
+            let winners = tried.iter().flatten().count();
+            assert_eq!(winners, 1, "{count} clients, {name}");
+        }
+    }
+}
