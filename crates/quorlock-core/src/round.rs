@@ -335,6 +335,12 @@ impl Round {
         self.answers.has_rivals()
     }
 
+    /// Returns whether a threshold of members name the same owner, which holds the lock.
+    #[must_use]
+    pub fn has_holder(&self) -> bool {
+        self.answers.has_holder()
+    }
+
     /// Returns whether the member granted, but its vote does not count.
     #[must_use]
     pub fn is_quarantined(&self, member: MemberId) -> bool {

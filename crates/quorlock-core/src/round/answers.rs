@@ -199,7 +199,13 @@ impl Answers {
     /// Returns whether one owner is known to have so many members that no other can win the group.
     fn is_held(&self, group: &Group) -> bool {
         let most = self.owners(group).map(|(_, members)| members).max();
-        most.is_some_and(|most| group.threshold().spare() < most)
+        most.is_some_and(|most| group.threshold().needed() <= most)
+    }
+
+    /// Returns whether a threshold of members in some group name the same owner.
+    pub(super) fn has_holder(&self) -> bool {
+        let mut groups = self.tally.members().groups();
+        groups.any(|group| self.is_held(&group))
     }
 
     /// Returns whether members name several owners, none of which is known to hold the lock, so that they collide.

@@ -285,7 +285,11 @@ impl Attempt {
             self.begin_as_another();
         }
         self.machine.handle_silence(&running.round);
-        if running.round.has_rivals() {
+        // With a part of the members for itself, a try may have collided with another one. Repeating it in vain costs a round.
+        let may_collide = self.wanted.patience == Patience::Try
+            && matches!(loss, Loss::Refused { split: true, .. })
+            && !running.round.has_holder();
+        if running.round.has_rivals() || may_collide {
             self.machine.handle_rivals();
         }
         let random = self.client.runtime.random();

@@ -36,7 +36,7 @@ fn client(nodes: &[EmbeddedNode], near: usize) -> Locks {
 /// Each client gets its own node first, and none a majority. If all gave up, the job would run nowhere.
 #[tokio::test(start_paused = true)]
 async fn of_clients_that_try_at_the_same_moment_one_gets_the_lock() {
-    for count in [3, 5] {
+    for count in [2, 3, 4, 5] {
         let nodes: Vec<_> = (0..count).map(|_| EmbeddedNode::new()).collect();
         let clients: Vec<_> = (0..count).map(|near| client(&nodes, near)).collect();
         for round in 0..ROUNDS {
@@ -50,4 +50,23 @@ async fn of_clients_that_try_at_the_same_moment_one_gets_the_lock() {
             assert_eq!(winners, 1, "{count} clients, {name}");
         }
     }
+}
+
+/// A try that finds a holder is over after one round, whatever the other nodes grant.
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_is_held_is_tried_once() {
+    let nodes: Vec<_> = (0..5).map(|_| EmbeddedNode::new()).collect();
+    let locks = [0, 1].map(|near| client(&nodes, near));
+    nodes[3..].iter().for_each(EmbeddedNode::kill);
+    let held = locks[0].lock("a").acquire().await.unwrap();
+    nodes[3..].iter().for_each(EmbeddedNode::restart);
+    sleep(Duration::from_secs(200)).await;
+    let began = tokio::time::Instant::now();
+    assert!(locks[1].lock("a").try_acquire().await.unwrap().is_none());
+    assert!(
+        began.elapsed() <= Duration::from_millis(4),
+        "{:?}",
+        began.elapsed()
+    );
+    held.release().await.unwrap();
 }
