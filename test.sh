@@ -3,7 +3,8 @@
 #
 # The tests against real servers need the program `redis-server`. If it is missing, this script installs it with the
 # system's package manager; plain `cargo test` lists those tests as ignored instead. Each test starts its own servers on
-# free ports of the loopback interface, and stops them.
+# free ports of the loopback interface, and stops them. The driver of etcd is compiled with `protoc`, which is installed in the
+# same way.
 #
 # --interop also tests the locks beside Redisson, which needs a JDK and Maven (tests/interop/run.sh).
 # --versions runs the server tests on Redis 5, 6, 8 and Valkey 9 as well (tests/versions.sh).
@@ -51,6 +52,34 @@ install_redis() {
     return 1
   fi
 }
+
+install_protoc() {
+  if command -v apt-get >/dev/null; then
+    privileged apt-get update -qq
+    privileged env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends protobuf-compiler libprotobuf-dev
+  elif command -v dnf >/dev/null; then
+    privileged dnf install -y -q protobuf-compiler protobuf-devel
+  elif command -v apk >/dev/null; then
+    privileged apk add --quiet protobuf-dev
+  elif command -v pacman >/dev/null; then
+    privileged pacman -S --noconfirm --needed protobuf
+  elif command -v zypper >/dev/null; then
+    privileged zypper --non-interactive --quiet install protobuf-devel
+  elif command -v brew >/dev/null; then
+    brew install --quiet protobuf
+  else
+    return 1
+  fi
+}
+
+if ! command -v protoc >/dev/null; then
+  step "installing protoc"
+  install_protoc || true
+  if ! command -v protoc >/dev/null; then
+    echo "protoc could not be installed: put it on the PATH and start again" >&2
+    exit 1
+  fi
+fi
 
 if ! command -v redis-server >/dev/null; then
   step "installing redis-server"

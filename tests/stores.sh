@@ -8,10 +8,15 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 missing=()
 ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing+=(postgresql)
 [[ -x /usr/sbin/mariadbd ]] || missing+=(mariadb-server)
+command -v etcd >/dev/null || missing+=(etcd-server)
+# `etcdctl`, for the test of a snapshot that is restored, and what the driver of etcd is compiled with.
+command -v etcdctl >/dev/null || missing+=(etcd-client)
+command -v protoc >/dev/null || missing+=(protobuf-compiler libprotobuf-dev)
 if ((${#missing[@]})); then
   apt-get update -qq
   apt-get install -y -qq --no-install-recommends "${missing[@]}"
 fi
-export QUORLOCK_REQUIRE_POSTGRES=1 QUORLOCK_REQUIRE_MYSQL=1
+export QUORLOCK_REQUIRE_POSTGRES=1 QUORLOCK_REQUIRE_MYSQL=1 QUORLOCK_REQUIRE_ETCD=1
 cargo test --package quorlock-store --all-features "$@"
 cargo test --package quorlock-cli --all-features --test command table "$@"
+cargo test --package quorlock-cli --all-features --test command etcd "$@"

@@ -11,6 +11,7 @@
 //! | a `redis-server` | [`server`] |
 //! | a PostgreSQL server | [`postgres`] |
 //! | a MariaDB server | [`mysql`] |
+//! | an etcd cluster | [`etcd`] |
 //! | a Sentinel group of Redis servers | [`sentinels`] |
 //! | a Redis Cluster of such servers | [`cluster`] |
 //! | a network that delays, loses and cuts | [`proxy`] |
@@ -22,6 +23,7 @@
 #[cfg(feature = "harness")]
 pub mod certificates;
 pub mod cluster;
+pub mod etcd;
 pub mod guardian;
 pub mod mysql;
 mod port;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use libtest_mimic::{Arguments, Conclusion, Failed, Trial};
 
 use crate::server::{self, Product, Version};
-use crate::{mysql, postgres};
+use crate::{etcd, mysql, postgres};
 
 /// If this variable is set, a missing server is a failure instead of a reason to ignore a test.
 const REQUIRED: &str = "QUORLOCK_REQUIRE_REDIS";
@@ -66,6 +66,12 @@ impl Needs {
     pub const MYSQL: Needs = Needs {
         is_built: || mysql::missing().is_none(),
         ..Needs::since(5, 0, "needs MariaDB: run tests/stores.sh")
+    };
+
+    /// An etcd server beside Redis.
+    pub const ETCD: Needs = Needs {
+        is_built: || etcd::missing().is_none(),
+        ..Needs::since(5, 0, "needs etcd: run tests/stores.sh")
     };
 
     /// The error texts of Redis 7, which the simulated server has.

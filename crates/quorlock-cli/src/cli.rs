@@ -14,7 +14,7 @@ use crate::not_unix::Elsewhere;
 use crate::run;
 use crate::{manual, operate};
 
-/// Distributed locks on Redis, PostgreSQL, MySQL or SQLite for scripts, jobs and operators.
+/// Distributed locks on Redis, PostgreSQL, MySQL, SQLite or etcd for scripts, jobs and operators.
 ///
 /// Exit codes: 64 wrong command line, 69 no quorum of servers, 71 the system refused an operation, 74 the command
 /// succeeded but the release of the lock is not confirmed, 75 others hold the lock (-E changes this code), 76 the lock

@@ -18,7 +18,7 @@ pub(crate) struct Reach {
     /// Sentinel group: redis+sentinel://[user@]host[:port][,host[:port]..]/name[/db]; or of a Redis Cluster:
     /// redis+cluster://[user@]host[:port][,host[:port]..]; of a table in PostgreSQL: postgres://user@host[:port]/database; of
     /// one in MySQL or MariaDB: mysql://user@host[:port]/database; of a file of SQLite: sqlite:/path (`quorlock init` makes
-    /// the table). With several addresses, a lock is held on a majority of them (RedLock): separate them by commas, or repeat
+    /// the table); of keys in etcd: etcd://[user@]host[:port][,host[:port]..][/prefix]. With several addresses, a lock is held on a majority of them (RedLock): separate them by commas, or repeat
     /// --nodes. A comma separates two addresses only if the second begins with its scheme (`redis://`, `sqlite:`). Special
     /// characters of a user or a password are percent-encoded (%23 for #). Default: QUORLOCK_NODES, or the file of --config.
     #[arg(long, value_name = "URL")]
@@ -170,16 +170,16 @@ impl Reach {
             .or(file.password_file);
         let mut redis = tls.apply(RedisConfig::default())?;
         let mut nodes = nodes;
-        if !tls.is_empty() && nodes.iter().any(|node| is_database(node)) {
+        if !tls.is_empty() && nodes.iter().any(|node| is_store_with_login(node)) {
             return Err(Failure::config(
-                "the files for TLS are for rediss:// alone: a connection to postgres:// or mysql:// is not encrypted here, so use a tunnel",
+                "the files for TLS are for rediss:// alone: a connection to postgres://, mysql:// or etcd:// is not encrypted here, so use a tunnel",
             ));
         }
         if let Some(path) = &password_file {
             // An error about a file without a password is reported before a server is contacted.
             let password = password(path)?;
             redis = redis.credentials(PasswordFile::new(path));
-            for node in nodes.iter_mut().filter(|node| is_database(node)) {
+            for node in nodes.iter_mut().filter(|node| is_store_with_login(node)) {
                 *node = with_password(node, &password);
             }
         }
@@ -214,12 +214,12 @@ impl Reach {
     }
 }
 
-fn is_database(address: &str) -> bool {
-    let schemes = ["mysql://", "postgres://", "postgresql://"];
+fn is_store_with_login(address: &str) -> bool {
+    let schemes = ["etcd://", "mysql://", "postgres://", "postgresql://"];
     schemes.iter().any(|scheme| address.starts_with(scheme))
 }
 
-/// Returns the address of a database with this password, unless it has one or names no user.
+/// Returns the address of a database or of etcd with this password, unless it has one or names no user.
 fn with_password(address: &str, password: &str) -> String {
     let (scheme, rest) = address.split_once("://").unwrap_or_default();
     match rest.split_once('@') {

@@ -14,6 +14,8 @@ mod command {
     pub(crate) mod ending;
     pub(crate) mod exclusion;
     pub(crate) mod exit_codes;
+    #[cfg(feature = "etcd")]
+    pub(crate) mod in_etcd;
     pub(crate) mod leader;
     pub(crate) mod operators;
     pub(crate) mod recipes;
@@ -58,6 +60,8 @@ fn main() {
         command::ending::trials(),
         command::exclusion::trials(),
         command::exit_codes::trials(),
+        #[cfg(feature = "etcd")]
+        command::in_etcd::trials(),
         command::leader::trials(),
         command::operators::trials(),
         command::recipes::trials(),

@@ -11,6 +11,9 @@ pub(crate) const MYSQL: &str = "mysql://user:password@host[:port]/database";
 /// The form of an address of a PostgreSQL database.
 pub(crate) const POSTGRES: &str = "postgres://user:password@host[:port]/database";
 
+/// The form of an address of keys in etcd.
+pub(crate) const ETCD: &str = "etcd://[user:password@]host[:port][,host[:port]..][/prefix]";
+
 /// Why the address of a store cannot be used. The error contains no password.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AddressError {
@@ -27,7 +30,9 @@ impl AddressError {
     pub(crate) fn of_scheme() -> Self {
         AddressError {
             scheme: None,
-            problem: format!("has no scheme of a store: write {SQLITE}, {POSTGRES} or {MYSQL}"),
+            problem: format!(
+                "has no scheme of a store: write {SQLITE}, {POSTGRES}, {MYSQL} or {ETCD}"
+            ),
             form: None,
         }
     }

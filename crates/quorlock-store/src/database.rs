@@ -1,4 +1,4 @@
-//! What the stores in databases that are servers have in common.
+//! What the stores in databases that are servers have in common, and etcd with them.
 
 use quorlock_core::marker::Process;
 use quorlock_core::transport::{Cause, Execution, TransportError};
@@ -35,12 +35,15 @@ impl Phase {
 }
 
 /// What to do where a connection cannot be made.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) const UNREACHABLE: &str = "check that the server runs, and that its address is right";
 
 /// What a user of the database must be allowed to do.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) const RIGHTS: &str = "the user needs SELECT, INSERT, UPDATE and DELETE on the table quorlock; to make it, CREATE on its schema";
 
 /// Returns the error of a server that takes no writes.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) fn read_only(advice: &'static str) -> TransportError {
     TransportError::definite(Cause::ReadOnly, "it takes no writes").advised(advice)
 }

@@ -36,6 +36,8 @@ mod view;
 
 // Stores by their addresses, and the test of a store.
 pub mod conformance;
+#[cfg(feature = "etcd")]
+mod etcd;
 mod memory;
 #[cfg(feature = "mysql")]
 mod mysql;
@@ -48,9 +50,9 @@ mod sqlite;
 // What databases have in common.
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod columns;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
+#[cfg(any(feature = "etcd", feature = "mysql", feature = "postgres"))]
 mod database;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
+#[cfg(any(feature = "etcd", feature = "mysql", feature = "postgres"))]
 mod links;
 
 // What a store is and how it is named, and what the transport needs beside it.
@@ -62,6 +64,8 @@ mod sync;
 
 pub use address::AddressError;
 pub use check_in::{CheckIn, CheckInError, Claims};
+#[cfg(feature = "etcd")]
+pub use etcd::EtcdStore;
 pub use memory::MemoryStore;
 #[cfg(feature = "mysql")]
 pub use mysql::MysqlStore;

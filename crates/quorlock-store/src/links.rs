@@ -12,7 +12,7 @@ use quorlock_core::transport::{Cause, TransportError};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many connections carry calls.
+/// How many connections carry calls, where each carries one at a time.
 const LINKS: usize = 8;
 
 /// A connection.
@@ -27,11 +27,11 @@ pub(crate) trait Session: Sized + Send + Sync + 'static {
     fn has_ended(&self) -> bool;
 }
 
-/// The connections of a store. A server executes the calls of one connection one after another, and each write waits for
+/// The connections of a store. A database executes the calls of one connection one after another, and each write waits for
 /// the disk, so there are several; but no more than calls were under way at once, because a new one takes many round trips.
-pub(crate) struct Links<S: Session> {
+pub(crate) struct Links<S: Session, const N: usize = LINKS> {
     target: S::Target,
-    links: [Link<S>; LINKS],
+    links: [Link<S>; N],
 }
 
 /// One place for a connection, which is made again when it has ended.
@@ -70,7 +70,7 @@ type Opening<S> = Shared<Pin<Box<dyn Future<Output = Opened<S>> + Send>>>;
 
 type Opened<S> = Result<Arc<S>, TransportError>;
 
-impl<S: Session> Links<S> {
+impl<S: Session, const N: usize> Links<S, N> {
     pub(crate) fn new(target: S::Target) -> Self {
         let link = |_| Link {
             opening: Mutex::default(),

@@ -3,12 +3,16 @@
 use std::sync::Arc;
 
 use crate::address::AddressError;
+#[cfg(not(feature = "etcd"))]
+use crate::address::ETCD;
 #[cfg(not(feature = "mysql"))]
 use crate::address::MYSQL;
 #[cfg(not(feature = "postgres"))]
 use crate::address::POSTGRES;
 #[cfg(not(feature = "sqlite"))]
 use crate::address::SQLITE;
+#[cfg(feature = "etcd")]
+use crate::etcd::EtcdStore;
 #[cfg(feature = "mysql")]
 use crate::mysql::MysqlStore;
 #[cfg(feature = "postgres")]
@@ -18,7 +22,7 @@ use crate::sqlite::SqliteStore;
 use crate::store::Store;
 
 /// Returns the store at an address: `sqlite:/path/of/the/file`, or `postgres://user:password@host[:port]/database`, or the
-/// same with `mysql://`. Nothing is read or sent yet.
+/// same with `mysql://`, or `etcd://[user:password@]host[:port][,host[:port]..][/prefix]`. Nothing is read or sent yet.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -46,6 +50,10 @@ pub fn open(address: &str) -> Result<Arc<dyn Store>, AddressError> {
     let (scheme, _) = address.split_once(':').unwrap_or_default();
     let scheme = scheme.to_ascii_lowercase();
     match scheme.as_str() {
+        #[cfg(feature = "etcd")]
+        "etcd" => Ok(Arc::new(EtcdStore::new(address)?)),
+        #[cfg(not(feature = "etcd"))]
+        "etcd" => Err(off(ETCD, "etcd")),
         #[cfg(feature = "sqlite")]
         "sqlite" => Ok(Arc::new(SqliteStore::at_address(address)?)),
         #[cfg(not(feature = "sqlite"))]
@@ -62,7 +70,12 @@ pub fn open(address: &str) -> Result<Arc<dyn Store>, AddressError> {
     }
 }
 
-#[cfg(not(all(feature = "mysql", feature = "postgres", feature = "sqlite")))]
+#[cfg(not(all(
+    feature = "etcd",
+    feature = "mysql",
+    feature = "postgres",
+    feature = "sqlite"
+)))]
 fn off(form: &'static str, feature: &str) -> AddressError {
     AddressError::new(
         form,

@@ -21,7 +21,7 @@ server_tests![
 ];
 
 /// Returns the command for the locks at this address.
-fn at(address: &str) -> Command {
+pub(crate) fn at(address: &str) -> Command {
     let mut command = quorlock();
     command.env("QUORLOCK_NODES", address);
     command
@@ -38,7 +38,7 @@ fn init(address: &str) {
 }
 
 /// Checks every command but `run` and `init` in a script that runs while the lock `orders/1` is held.
-fn serves_every_command(address: &str) {
+pub(crate) fn serves_every_command(address: &str) {
     init(address);
     init(address);
     let inside = |words: &[&str]| {
@@ -125,7 +125,7 @@ async fn a_majority_may_be_of_a_server_a_file_and_a_table() {
 
 /// Checks the exit code and some of the words of an error.
 #[track_caller]
-fn fails(command: &mut Command, code: i32, words: &str) {
+pub(crate) fn fails(command: &mut Command, code: i32, words: &str) {
     let (found, _, said) = end_of(command);
     assert_eq!(found, code, "{said}");
     assert!(said.contains(words), "{said}");
@@ -154,7 +154,7 @@ async fn what_is_wrong_with_a_file_is_said() {
         78,
         "?mode, which means nothing here",
     );
-    for unknown in ["etcd://u:s3cret@h", "zk://h"] {
+    for unknown in ["mongodb://u:s3cret@h", "zk://h"] {
         fails(at(unknown).args(["init"]), 78, "postgres:// or sqlite:");
     }
     fails(

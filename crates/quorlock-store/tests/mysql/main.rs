@@ -24,9 +24,10 @@ use libtest_mimic::Arguments;
 use quorlock_testbed::mysql::{Mysql, missing};
 use quorlock_testbed::trials::conclude;
 
-use crate::databases::{database, trials};
+use crate::databases::{database, replicated, trials};
 
 database!(Mysql);
+replicated!(Mysql);
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1).peekable();

@@ -26,9 +26,10 @@ use quorlock_testbed::postgres::{Postgres, missing};
 use quorlock_testbed::trials::conclude;
 use tokio_postgres::{AsyncMessage, NoTls};
 
-use crate::databases::{SECOND, bare, database, patient, store, trials};
+use crate::databases::{SECOND, bare, database, patient, replicated, store, trials};
 
 database!(Postgres);
+replicated!(Postgres);
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1).peekable();

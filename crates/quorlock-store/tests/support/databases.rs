@@ -23,6 +23,10 @@ pub(crate) trait Database: Sized + Send + 'static {
     fn kill(&mut self);
     fn stop(&self);
     fn go_on(&self);
+}
+
+/// A real server that may have replicas.
+pub(crate) trait Replicated: Database {
     fn replica(&self) -> Self;
     fn promote(&self);
 }
@@ -49,6 +53,16 @@ macro_rules! database {
             fn go_on(&self) {
                 <$server>::go_on(self);
             }
+        }
+    };
+}
+pub(crate) use database;
+
+/// Makes a server of the test bed one that may have replicas.
+#[allow(unused_macros, reason = "a cluster of etcd has none")]
+macro_rules! replicated {
+    ($server:ty) => {
+        impl crate::databases::Replicated for $server {
             fn replica(&self) -> Self {
                 <$server>::replica(self)
             }
@@ -58,7 +72,8 @@ macro_rules! database {
         }
     };
 }
-pub(crate) use database;
+#[allow(unused_imports, reason = "a cluster of etcd has none")]
+pub(crate) use replicated;
 
 /// Each test has a server of its own.
 macro_rules! trials {
@@ -146,7 +161,9 @@ pub(crate) async fn a_server_that_stands_still_ends_no_claim_early<D: Database>(
     assert!(guard.fencing_token() < taken.fencing_token());
 }
 
-pub(crate) async fn a_replica_takes_no_writes_and_is_another_process_once_promoted<D: Database>(
+pub(crate) async fn a_replica_takes_no_writes_and_is_another_process_once_promoted<
+    D: Replicated,
+>(
     server: D,
 ) {
     let first = store(&server).await;

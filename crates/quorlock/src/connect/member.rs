@@ -13,7 +13,8 @@ use crate::builder::LocksBuilder;
 use crate::error::{ConnectError, NodeProblem};
 
 /// The schemes of stores, with the cargo features that they need.
-const STORES: [(&str, &str, bool); 4] = [
+const STORES: [(&str, &str, bool); 5] = [
+    ("etcd", "etcd", cfg!(feature = "etcd")),
     ("mysql", "mysql", cfg!(feature = "mysql")),
     ("postgres", "postgres", cfg!(feature = "postgres")),
     ("postgresql", "postgres", cfg!(feature = "postgres")),
@@ -111,7 +112,9 @@ impl Member {
             #[cfg(feature = "store")]
             Member::Store(node) => {
                 let made = node.store().set_up().await;
-                made.map(|()| true).map_err(|error| self.problem(error))
+                let has_table = node.store().schema().is_some();
+                made.map(|()| has_table)
+                    .map_err(|error| self.problem(error))
             }
         }
     }

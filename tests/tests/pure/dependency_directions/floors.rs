@@ -232,19 +232,29 @@ const STORES: Floors = &[
     &["lib.rs"],
     // The test of a store, and stores.
     &["conformance.rs", "open.rs"],
-    &["memory.rs", "mysql.rs", "postgres.rs", "sqlite.rs"],
     &[
+        "etcd.rs",
+        "memory.rs",
+        "mysql.rs",
+        "postgres.rs",
+        "sqlite.rs",
+    ],
+    &[
+        "etcd/listen.rs",
+        "etcd/place.rs",
         "mysql/check_in.rs",
         "postgres/check_in.rs",
         "postgres/listen.rs",
         "sqlite/",
     ],
     &[
+        "etcd/session.rs",
         "mysql/session.rs",
         "postgres/quiet.rs",
         "postgres/session.rs",
     ],
-    &["mysql/error.rs", "postgres/error.rs"],
+    &["etcd/error.rs", "mysql/error.rs", "postgres/error.rs"],
+    &["etcd/meaning.rs"],
     // What databases have in common.
     &["columns.rs", "database.rs", "links.rs"],
     // A call from its request to its reply.
