@@ -1,6 +1,7 @@
 //! Clients that are made from addresses.
 
-use quorlock::{ConnectError, Locks, NodeProblem};
+use quorlock::errors::NodeProblem;
+use quorlock::{ConnectError, Locks};
 use quorlock_store::{Cause, Draft, EtcdStore, Key, Store};
 use quorlock_testbed::etcd::Etcd;
 

@@ -1,4 +1,4 @@
-//! Locks on stores in memory: ordinary ones, ones without a clock, and ones that fail.
+//! Locks on stores that need no server: in memory, ordinary ones, ones without a clock and ones that fail; and in a file.
 
 #![allow(
     clippy::disallowed_methods,
@@ -15,7 +15,12 @@ mod locks;
 mod losing;
 mod records;
 mod rules;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod strange;
+#[cfg(feature = "sqlite")]
+#[path = "../support/mod.rs"]
+mod support;
 mod watching;
 mod wrapped;
 

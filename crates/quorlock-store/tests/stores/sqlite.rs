@@ -1,14 +1,5 @@
 //! Locks in a file of SQLite.
 
-#![cfg(feature = "sqlite")]
-#![allow(
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    reason = "a test is the world: it waits and spawns by itself, and fails by panicking"
-)]
-
-mod support;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,7 +34,7 @@ async fn clients_of_one_file_exclude_each_other() {
     let path = folder.path().join("locks");
     SqliteStore::create(&path).unwrap();
     let stores = (0..4).map(|_| SqliteStore::open(&path).unwrap());
-    support::exclude_each_other(stores).await;
+    crate::support::exclude_each_other(stores).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
