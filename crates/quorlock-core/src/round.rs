@@ -22,7 +22,7 @@ pub enum Order {
     /// All members at once.
     Parallel,
     /// The first member in canonical order, then the rest. Of several competitors whose votes keep splitting, one
-    /// passes.
+    /// passes. If the first member fails, the second one takes its place, and so on.
     FirstMember,
     /// One group after another: group `first`, then the rest in canonical order. Of several competitors for overlapping
     /// sets of locks, one passes.
@@ -42,7 +42,11 @@ pub struct Round {
     lease: Lease,
     member_timeout: Duration,
     order: Order,
+    /// How many groups were won, in canonical order; how many members have failed in the place of the first one, in first-member
+    /// order.
     stage: usize,
+    /// Whether the rest may be asked, in first-member order.
+    is_open: bool,
     stage_deadline: Time,
     timed_out: bool,
     answers: Answers,
@@ -87,6 +91,7 @@ impl Round {
             member_timeout,
             order,
             stage: 0,
+            is_open: false,
             stage_deadline: now + member_timeout,
             timed_out: false,
             answers: Answers::new(members.clone()),
@@ -119,7 +124,7 @@ impl Round {
         let member = members.at(self.next_place())?;
         let is_in_stage = match self.order {
             Order::Parallel => true,
-            Order::FirstMember => 0 < self.stage || member.index() == 0,
+            Order::FirstMember => self.is_open || member.index() == self.stage,
             Order::Canonical { first } => stage_of(members.group_of(member), first) <= self.stage,
         };
         (is_in_stage && !self.timed_out).then_some(member)
@@ -185,16 +190,34 @@ impl Round {
         let members = self.answers.members();
         let passed = match self.order {
             Order::Parallel => false,
-            Order::FirstMember => {
-                let first = members.all().next().map(|m| self.answers.vote(m));
-                self.stage == 0 && matches!(first, Some(Vote::Granted | Vote::Failed))
-            }
+            Order::FirstMember => match self.first_vote() {
+                Some(Vote::Granted) => {
+                    self.open(now);
+                    false
+                }
+                // 1 is down, and A, B and C ask 2 before 3. If they asked both at once, votes would be split for as long
+                // as 1 is down.
+                vote => vote == Some(Vote::Failed),
+            },
             Order::Canonical { first } => members
                 .group(group_in(self.stage, first))
                 .is_some_and(|group| self.answers.group_verdict(&group) == Verdict::Won),
         };
         if passed {
             self.stage += 1;
+            self.stage_deadline = now + self.member_timeout;
+        }
+    }
+
+    /// The vote of the member that is asked before the rest; `None` if the rest may be asked.
+    fn first_vote(&self) -> Option<Vote> {
+        let first = self.answers.members().at(self.stage)?;
+        (!self.is_open).then(|| self.answers.vote(first))
+    }
+
+    /// Lets the rest be asked, in first-member order.
+    fn open(&mut self, now: Time) {
+        if !std::mem::replace(&mut self.is_open, true) {
             self.stage_deadline = now + self.member_timeout;
         }
     }
@@ -210,9 +233,8 @@ impl Round {
         if now < self.stage_deadline {
             return;
         }
-        if self.order == Order::FirstMember && self.stage == 0 {
-            self.stage = 1;
-            self.stage_deadline = now + self.member_timeout;
+        if self.order == Order::FirstMember && !self.is_open {
+            self.open(now);
         } else {
             self.timed_out = true;
         }
@@ -227,6 +249,10 @@ impl Round {
             // expired and B has the nodes: without this check both would hold the lock.
             Verdict::Won if now < self.terms.valid_until() => Outcome::Won,
             Verdict::Won => Outcome::Lost(Loss::TooSlow),
+            // 1 is down, and the competitor that has 2 asks 3, which this round has not asked.
+            Verdict::Lost if 0 < self.stage && self.is_postponed() => {
+                Outcome::Lost(Loss::Postponed)
+            }
             // Suppose 1 refuses, 2 is down and 3 has not answered: the round cannot be won, and only 3 can show why. If
             // 3 answers, another owner holds the lock and can be waited for. If 3 hangs, no quorum answers, and a
             // waiter that took node 1 for a quorum would wait for ever.
@@ -267,10 +293,7 @@ impl Round {
     }
 
     fn is_postponed(&self) -> bool {
-        let first = self.answers.members().all().next();
-        self.order == Order::FirstMember
-            && self.stage == 0
-            && first.is_some_and(|m| self.answers.vote(m) == Vote::Refused)
+        self.order == Order::FirstMember && self.first_vote() == Some(Vote::Refused)
     }
 
     /// Returns whether there is a member to ask now.

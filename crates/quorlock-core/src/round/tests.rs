@@ -309,6 +309,29 @@ fn the_first_member_decides_who_asks_the_rest() {
     assert_eq!(silent.poll_timeout(), ms(1_000));
 }
 
+/// While the first of five members is down, the second one decides.
+#[test]
+fn a_first_member_that_fails_is_replaced_by_the_next_one() {
+    let mut failing = round(&[Threshold::majority(5)], Order::FirstMember);
+    let first = ask_all(&mut failing, ms(0));
+    let down = Answer::Failed(Execution::Definite);
+    failing.handle_answer(ms(1), first[0], down);
+    let second = ask_all(&mut failing, ms(1));
+    assert_eq!(second.len(), 1);
+    assert_eq!(failing.poll_timeout(), ms(501));
+
+    let mut postponed = failing.clone();
+    postponed.handle_answer(ms(2), second[0], refused(9));
+    assert_eq!(postponed.outcome(ms(2)), Outcome::Lost(Loss::Postponed));
+
+    let mut lucky = failing.clone();
+    lucky.handle_answer(ms(2), second[0], granted());
+    assert_eq!(ask_all(&mut lucky, ms(2)).len(), 3);
+
+    failing.handle_timeout(ms(501));
+    assert_eq!(ask_all(&mut failing, ms(501)).len(), 3);
+}
+
 #[test]
 fn canonical_order_asks_for_the_next_lock_when_it_has_the_one_before() {
     let groups = [Threshold::all(1), Threshold::majority(3)];

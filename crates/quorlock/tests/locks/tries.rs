@@ -52,6 +52,25 @@ async fn of_clients_that_try_at_the_same_moment_one_gets_the_lock() {
     }
 }
 
+/// With the first of the nodes down, the next one decides.
+#[tokio::test(start_paused = true)]
+async fn one_gets_the_lock_although_the_first_node_is_down() {
+    for down in [0, 1, 2] {
+        let nodes: Vec<_> = (0..3).map(|_| EmbeddedNode::new()).collect();
+        let clients: Vec<_> = (0..3).map(|near| client(&nodes, near)).collect();
+        nodes[down].kill();
+        for round in 0..ROUNDS {
+            let name = format!("job/{round}");
+            let tries = clients.iter().map(|locks| {
+                let lock = locks.lock(&name);
+                async move { lock.try_acquire().await.unwrap() }
+            });
+            let tried = join_all(tries).await;
+            assert_eq!(tried.iter().flatten().count(), 1, "{down}, {name}");
+        }
+    }
+}
+
 /// A try that finds a holder is over after one round, whatever the other nodes grant.
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_is_held_is_tried_once() {

@@ -73,3 +73,32 @@ fn a_node_that_is_cut_off_costs_competitors_no_time_out_in_each_round() {
         );
     }
 }
+
+/// Four clients that do not wait try again and again. Tries of one round alone split the votes: over sockets, three holds were
+/// won in three seconds.
+#[test]
+fn of_clients_that_only_try_one_gets_the_lock() {
+    for (lane, nodes) in [("fast", 3), ("turmoil", 3), ("fast", 5), ("turmoil", 5)] {
+        let text = format!(
+            r#"
+            seed = 1
+            duration = "3s"
+            lane = "{lane}"
+            lock = "redlock"
+            clients = 4
+            nodes.count = {nodes}
+            network = {{ min = "60us", max = "3ms", call_timeout = "400ms", connect_timeout = "400ms" }}
+            workload.kind = "try-storm"
+            workload.names = 1
+            workload.lease = "1s"
+            workload.hold_min = "0s"
+            workload.hold_max = "0s"
+            workload.think_min = "0s"
+            workload.think_max = "0s"
+            "#
+        );
+        let plan = parse(Path::new("tries.toml"), &text).expect("a plan");
+        let holds = run(&Rc::new(plan)).history.holds;
+        assert!(100 < holds, "{lane}, {nodes} nodes: {holds} holds");
+    }
+}
