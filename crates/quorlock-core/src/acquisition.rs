@@ -340,7 +340,12 @@ impl Acquisition {
         let order = if 1 < self.members.groups().count() {
             match self.queue {
                 Some(first) => Order::Canonical { first },
-                None if 2 <= self.lost_rounds => Order::Canonical { first: 0 },
+                // A try has a second round only after a collision.
+                None if 2 <= self.lost_rounds
+                    || self.lost_rounds == 1 && self.patience == Patience::Try =>
+                {
+                    Order::Canonical { first: 0 }
+                }
                 _ => Order::Parallel,
             }
         } else if self.contention.is_contended()

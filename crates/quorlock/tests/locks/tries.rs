@@ -71,6 +71,29 @@ async fn one_gets_the_lock_although_the_first_node_is_down() {
     }
 }
 
+/// Each of three names is tried with the two others. One of the clients gets all of them.
+#[tokio::test(start_paused = true)]
+async fn of_clients_that_try_several_names_one_gets_them() {
+    let nodes: Vec<_> = (0..3).map(|_| EmbeddedNode::new()).collect();
+    let clients: Vec<_> = (0..3).map(|near| client(&nodes, near)).collect();
+    let mut runs = 0;
+    for round in 0..ROUNDS {
+        let names = [0, 1, 2].map(|part| format!("job/{round}/{part}"));
+        let tries = clients.iter().map(|locks| {
+            let lock = locks.all(&names);
+            async move { lock.try_acquire().await.unwrap() }
+        });
+        let tried = join_all(tries).await;
+        runs += tried.iter().flatten().count();
+        drop(tried);
+        sleep(Duration::from_millis(100)).await;
+    }
+    assert!(
+        ROUNDS * 9 / 10 <= runs && runs <= ROUNDS,
+        "{runs} of {ROUNDS}"
+    );
+}
+
 /// A try that finds a holder is over after one round, whatever the other nodes grant.
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_is_held_is_tried_once() {
