@@ -113,8 +113,8 @@ cargo fmt --all --check
 step "cargo test --no-run"
 cargo test --quiet --workspace --all-features --no-run
 
-checks=$(mktemp)
-trap 'rm -f "$checks"' EXIT
+checks=$(mktemp) waits=$(mktemp)
+trap 'rm -f "$checks" "$waits"' EXIT
 # Tests mostly wait, and compilers compute: they run beside each other.
 (
   # The first, because it has a folder of its own: the tests start meanwhile.
@@ -137,20 +137,26 @@ trap 'rm -f "$checks"' EXIT
   step "cargo bench, short cases"
   cargo test --quiet --workspace --all-features --bench locks -- --quick --peer bare --peer quorlock acquire
 
-  # Runs all faults at once, with servers that forget, on three servers. Published Redlock must break in the same time.
-  step "chaos on real servers, a minute"
-  "${CARGO_TARGET_DIR:-target}/debug/quorlock-sim" chaos --class "all at once, amnesia" --minutes 1 --seed 1
+  # What mostly waits for processes and leases, beside each other.
+  (
+    # Runs all faults at once, with servers that forget, on three servers. Published Redlock must break in the same time.
+    step "chaos on real servers, a minute"
+    "${CARGO_TARGET_DIR:-target}/debug/quorlock-sim" chaos --class "all at once, amnesia" --minutes 1 --seed 1
 
-  step "the protocol, with a client in Python"
-  if command -v python3 >/dev/null; then
-    BESIDE=$(realpath "${CARGO_TARGET_DIR:-target}/debug/examples/beside") tests/protocol/run.sh
-  else
-    echo "not run: python3 is missing"
-  fi
-
+    step "the protocol, with a client in Python"
+    if command -v python3 >/dev/null; then
+      BESIDE=$(realpath "${CARGO_TARGET_DIR:-target}/debug/examples/beside") tests/protocol/run.sh
+    else
+      echo "not run: python3 is missing"
+    fi
+  ) >"$waits" 2>&1 &
+  passed=yes
   if [ -n "$interop" ]; then
-    tests/interop/run.sh
+    tests/interop/run.sh || passed=no
   fi
+  wait $! || passed=no
+  cat "$waits"
+  [ $passed = yes ]
 ) >"$checks" 2>&1 &
 
 step "cargo test (beside threads, clippy, doc, packages, the short benchmark, chaos, and other clients)"
