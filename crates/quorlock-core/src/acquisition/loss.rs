@@ -47,32 +47,43 @@ impl Acquisition {
                 refused,
             } => {
                 self.wake_ups.wait_for(refused);
-                if !self.is_listening {
-                    self.is_listening = true;
-                    self.listen(now + self.member_timeout)
-                } else if rivals && self.members.groups().count() == 1 {
-                    self.after_collision(now, took)
-                } else {
-                    let is_collision = split && !self.may_be_held();
-                    let vote = if split {
-                        Refusal::Split
-                    } else {
-                        Refusal::Whole
-                    };
-                    self.contention.handle_vote(vote);
-                    if is_collision && 2 <= self.lost_places {
-                        Step::BackOff(self.pauses.after_lost_places(now, took))
-                    } else if is_collision {
-                        Step::BackOff(self.pauses.after_loss(now, took))
-                    } else {
-                        if vote == Refusal::Whole && self.lost_places == 0 {
-                            self.pauses.reset();
-                        }
-                        self.after_refusal(now, free_after)
-                    }
-                }
+                self.after_claims(now, took, (split, rivals), free_after)
             }
         };
+    }
+
+    /// Handles claims in the way. The votes may be split, and the claims may be those of rivals, none of which holds the lock.
+    fn after_claims(
+        &mut self,
+        now: Time,
+        took: Duration,
+        (split, rivals): (bool, bool),
+        free_after: Option<Duration>,
+    ) -> Step {
+        if !self.is_listening {
+            self.is_listening = true;
+            return self.listen(now + self.member_timeout);
+        }
+        if rivals && self.members.groups().count() == 1 {
+            return self.after_collision(now, took);
+        }
+        let is_collision = split && !self.may_be_held();
+        let vote = if split {
+            Refusal::Split
+        } else {
+            Refusal::Whole
+        };
+        self.contention.handle_vote(vote);
+        if is_collision && 2 <= self.lost_places {
+            return Step::BackOff(self.pauses.after_lost_places(now, took));
+        }
+        if is_collision {
+            return Step::BackOff(self.pauses.after_loss(now, took));
+        }
+        if vote == Refusal::Whole && self.lost_places == 0 {
+            self.pauses.reset();
+        }
+        self.after_refusal(now, free_after)
     }
 
     /// Records what a lost round reveals about members and competitors, whatever the next step is.

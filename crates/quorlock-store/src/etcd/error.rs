@@ -160,109 +160,37 @@ mod tests {
         Failure::Driver(Error::GRpcStatus(status)).into_error(Phase::Write)
     }
 
-    /// What a write may still do after each error.
+    /// Errors of writes that the server has not proposed, and never will.
+    #[rustfmt::skip]
+    const NOT_PROPOSED: [(Code, &str, Cause); 8] = [
+        (Code::PermissionDenied, "etcdserver: permission denied", Cause::NoPermission),
+        (Code::Unauthenticated, "etcdserver: invalid auth token", Cause::NoAuth),
+        (Code::InvalidArgument, "etcdserver: request is too large", Cause::Server),
+        (Code::ResourceExhausted, "etcdserver: too many requests", Cause::Busy),
+        (Code::Unavailable, "etcdserver: no leader", Cause::NoPrimary),
+        (Code::Unimplemented, "unknown service etcdserverpb.KV", Cause::Unsupported),
+        (Code::FailedPrecondition, "etcdserver: not capable", Cause::Unsupported),
+        (Code::FailedPrecondition, "etcdserver: rpc not supported for learner", Cause::ReadOnly),
+    ];
+
+    /// Errors of writes that may have been executed.
+    #[rustfmt::skip]
+    const IN_DOUBT: [(Code, &str, Cause); 8] = [
+        (Code::ResourceExhausted, "etcdserver: mvcc: database space exceeded", Cause::OutOfMemory),
+        (Code::Unavailable, "etcdserver: request timed out", Cause::TimedOut),
+        (Code::Unavailable, "etcdserver: request timed out, possibly due to previous leader failure", Cause::TimedOut),
+        (Code::Unavailable, "etcdserver: leader changed", Cause::NoPrimary),
+        (Code::Unavailable, "etcdserver: server stopped", Cause::Closed),
+        (Code::DataLoss, "etcdserver: corrupt cluster", Cause::Misconfigured),
+        (Code::Unavailable, "no healthy upstream", Cause::Server),
+        (Code::PermissionDenied, "of a proxy", Cause::Server),
+    ];
+
     #[test]
     fn only_what_the_server_has_not_proposed_is_definite() {
-        use Execution::{Definite, Indeterminate};
-
-        for (code, text, execution, cause) in [
-            (
-                Code::PermissionDenied,
-                "etcdserver: permission denied",
-                Definite,
-                Cause::NoPermission,
-            ),
-            (
-                Code::Unauthenticated,
-                "etcdserver: invalid auth token",
-                Definite,
-                Cause::NoAuth,
-            ),
-            (
-                Code::InvalidArgument,
-                "etcdserver: request is too large",
-                Definite,
-                Cause::Server,
-            ),
-            (
-                Code::ResourceExhausted,
-                "etcdserver: too many requests",
-                Definite,
-                Cause::Busy,
-            ),
-            (
-                Code::Unavailable,
-                "etcdserver: no leader",
-                Definite,
-                Cause::NoPrimary,
-            ),
-            (
-                Code::Unimplemented,
-                "unknown service etcdserverpb.KV",
-                Definite,
-                Cause::Unsupported,
-            ),
-            (
-                Code::FailedPrecondition,
-                "etcdserver: not capable",
-                Definite,
-                Cause::Unsupported,
-            ),
-            (
-                Code::FailedPrecondition,
-                "etcdserver: rpc not supported for learner",
-                Definite,
-                Cause::ReadOnly,
-            ),
-            (
-                Code::ResourceExhausted,
-                "etcdserver: mvcc: database space exceeded",
-                Indeterminate,
-                Cause::OutOfMemory,
-            ),
-            (
-                Code::Unavailable,
-                "etcdserver: request timed out",
-                Indeterminate,
-                Cause::TimedOut,
-            ),
-            (
-                Code::Unavailable,
-                "etcdserver: request timed out, possibly due to previous leader failure",
-                Indeterminate,
-                Cause::TimedOut,
-            ),
-            (
-                Code::Unavailable,
-                "etcdserver: leader changed",
-                Indeterminate,
-                Cause::NoPrimary,
-            ),
-            (
-                Code::Unavailable,
-                "etcdserver: server stopped",
-                Indeterminate,
-                Cause::Closed,
-            ),
-            (
-                Code::DataLoss,
-                "etcdserver: corrupt cluster",
-                Indeterminate,
-                Cause::Misconfigured,
-            ),
-            (
-                Code::Unavailable,
-                "no healthy upstream",
-                Indeterminate,
-                Cause::Server,
-            ),
-            (
-                Code::PermissionDenied,
-                "of a proxy",
-                Indeterminate,
-                Cause::Server,
-            ),
-        ] {
+        let definite = NOT_PROPOSED.map(|row| (row, Execution::Definite));
+        let in_doubt = IN_DOUBT.map(|row| (row, Execution::Indeterminate));
+        for ((code, text, cause), execution) in definite.into_iter().chain(in_doubt) {
             let error = write(Status::new(code, text));
             assert_eq!((error.execution, error.cause), (execution, cause), "{text}");
             assert!(error.to_string().ends_with(text), "{error}");

@@ -76,8 +76,14 @@ pub(crate) async fn what_is_wrong_with_a_user_is_said(server: Etcd) {
     // A client that was there before.
     let error = check(&*before).await.unwrap_err();
     assert_eq!(error.cause, Cause::NoAuth, "{error:?}");
-    let reader = with_login(&server, "reader:reads");
-    let locks = Locks::connect(&reader).await.unwrap();
+    who_may_only_read_is_refused(&with_login(&server, "reader:reads")).await;
+    let locks = Locks::connect(&right).await.unwrap();
+    let guard = locks.lock("a").acquire().await.unwrap();
+    guard.release().await.unwrap();
+}
+
+async fn who_may_only_read_is_refused(reader: &str) {
+    let locks = Locks::connect(reader).await.unwrap();
     let error = locks.lock("a").acquire().await.unwrap_err();
     assert!(error.to_string().contains("readwrite"), "{error}");
     let draft = Draft {
@@ -86,22 +92,13 @@ pub(crate) async fn what_is_wrong_with_a_user_is_said(server: Etcd) {
         has_news: false,
         useful_until: None,
     };
-    let reader = open(&reader).unwrap();
+    let reader = open(reader).unwrap();
     let error = reader
         .write_if(&Key::new("a"), None, draft)
         .await
         .unwrap_err();
     assert_eq!(error.cause, Cause::NoPermission, "{error:?}");
     assert_eq!(error.execution, Execution::Definite);
-    let locks = Locks::connect(&right).await.unwrap();
-    locks
-        .lock("a")
-        .acquire()
-        .await
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
 }
 
 /// A server that is started again knows none of the tokens that it has given.
