@@ -408,14 +408,14 @@ impl Attempt {
     /// The error when the caller's wait is over: the loss of the last finished round, or the state of the first
     /// round if none has finished. A round without a refusal counts as no quorum, because silence is not contention.
     fn timed_out(&mut self, waits: Waits) -> AcquireError {
-        let known = self.machine.last_loss();
-        let why = known.unwrap_or(match &self.running {
-            Some(running) if !running.round.has_refused() => {
+        let why = match (self.machine.last_loss(), &self.running) {
+            (Some(why), _) => why,
+            (None, Some(running)) if !running.round.has_refused() => {
                 self.losses.problems = running.missing(&self.wanted.layout);
                 GiveUp::NoQuorum
             }
-            _ => GiveUp::Contended,
-        });
+            (None, _) => GiveUp::Contended,
+        };
         self.error(why, waits)
     }
 }

@@ -49,9 +49,23 @@ async fn story_07_a_node_that_is_down_is_no_error_and_two_leave_no_keys() {
     let AcquireError::NoQuorum { nodes: reports, .. } = &error else {
         panic!("{error}")
     };
-    assert_eq!(reports.len(), 2);
+    assert_eq!(reports.len(), 2, "{error}");
     settle().await;
     assert_empty(&nodes);
+}
+
+/// A round was under way when the wait ended, and all nodes were reported as silent, whatever they had answered before.
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_ends_during_a_round_reports_the_round_before() {
+    let nodes = nodes(3);
+    let lock = client(&nodes).lock("a");
+    nodes[0].kill();
+    nodes[1].kill();
+    for wait in 10..80 {
+        let lock = lock.clone().wait(millis(wait));
+        let said = lock.acquire().await.unwrap_err().to_string();
+        assert!(!said.contains("no answer"), "{wait} ms: {said}");
+    }
 }
 
 /// Releasing several locks stopped at the first failure, and the rest stayed locked and renewed. Here each is
