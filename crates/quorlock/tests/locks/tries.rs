@@ -88,7 +88,7 @@ async fn of_clients_that_try_several_names_one_gets_them() {
         drop(tried);
         sleep(Duration::from_millis(100)).await;
     }
-    assert!(ROUNDS / 2 <= runs && runs <= ROUNDS, "{runs} of {ROUNDS}");
+    assert!((ROUNDS / 2..=ROUNDS).contains(&runs), "{runs} of {ROUNDS}");
 }
 
 /// A try that finds a holder is over after one round, whatever the other nodes grant.
