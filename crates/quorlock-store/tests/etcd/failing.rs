@@ -58,14 +58,8 @@ pub(crate) async fn a_write_whose_reply_is_lost_is_found_by_reading(server: Etcd
         found.kvs().first().map(etcd_client::KeyValue::version)
     };
     // The write of a name that is remembered is one call.
-    locks
-        .lock("a")
-        .acquire()
-        .await
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
+    let guard = locks.lock("a").acquire().await.unwrap();
+    guard.release().await.unwrap();
     let before = revision().await.unwrap();
     proxy.lose_replies();
     let acquiring = tokio::spawn(async move { locks.lock("a").acquire().await.unwrap() });
@@ -80,14 +74,8 @@ pub(crate) async fn a_write_whose_reply_is_lost_is_found_by_reading(server: Etcd
         before + 1,
         "it was not sent again"
     );
-    assert!(
-        patient(bare(&server))
-            .lock("a")
-            .try_acquire()
-            .await
-            .unwrap()
-            .is_none()
-    );
+    let others = patient(bare(&server)).lock("a");
+    assert!(others.try_acquire().await.unwrap().is_none());
     guard.release().await.unwrap();
 }
 
@@ -97,14 +85,8 @@ pub(crate) async fn a_server_that_stood_still_during_a_write_is_asked_what_becam
     let transport = StoreTransport::new(store(&server).await).call_timeout(8 * SECOND);
     let builder = Locks::builder().member_timeout(9 * SECOND);
     let locks = builder.on_node(transport).unwrap();
-    locks
-        .lock("a")
-        .acquire()
-        .await
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
+    let guard = locks.lock("a").acquire().await.unwrap();
+    guard.release().await.unwrap();
     server.stop();
     let acquiring = tokio::spawn(async move { locks.lock("a").acquire().await.unwrap() });
     // The call of the store, which is given half of the time, has ended without an answer.
@@ -112,14 +94,8 @@ pub(crate) async fn a_server_that_stood_still_during_a_write_is_asked_what_becam
     assert!(!acquiring.is_finished());
     server.go_on();
     let guard = acquiring.await.unwrap();
-    assert!(
-        patient(bare(&server))
-            .lock("a")
-            .try_acquire()
-            .await
-            .unwrap()
-            .is_none()
-    );
+    let others = patient(bare(&server)).lock("a");
+    assert!(others.try_acquire().await.unwrap().is_none());
     guard.release().await.unwrap();
 }
 
@@ -157,14 +133,8 @@ pub(crate) async fn a_full_database_is_said(server: Etcd) {
     assert_eq!(error.execution, Execution::Definite);
     assert!(error.to_string().contains("alarm disarm"), "{error}");
     // A claim stays, and can be read.
-    assert!(
-        patient(bare(&server))
-            .lock("a")
-            .try_acquire()
-            .await
-            .unwrap()
-            .is_none()
-    );
+    let others = patient(bare(&server)).lock("a");
+    assert!(others.try_acquire().await.unwrap().is_none());
     let refused_again = guard.release().await.unwrap_err().to_string();
     assert!(refused_again.contains("alarm disarm"), "{refused_again}");
     server.kill();
