@@ -32,6 +32,21 @@ impl Locks {
     ///
     /// Must be called inside a tokio runtime.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use quorlock::{EmbeddedNode, Locks};
+    ///
+    /// let node = EmbeddedNode::new();
+    /// let one = Locks::on_node(node.clone())?;
+    /// let other = Locks::on_node(node)?; // another client, as in another process
+    /// let guard = one.lock("orders/42").acquire().await?;
+    /// assert!(other.lock("orders/42").try_acquire().await?.is_none());
+    /// guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// Never fails with the default settings. Other settings can be invalid, see [`LocksBuilder::on_node`].
     pub fn on_node(node: impl Transport) -> Result<Self, ConfigError> {
@@ -62,6 +77,23 @@ enum Probes {
 }
 
 /// Settings for [`Locks`]. Every setting has a safe default.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::time::Duration;
+///
+/// use quorlock::{EmbeddedNode, Locks};
+///
+/// let builder = Locks::builder()
+///     .watchdog_lease(Duration::from_secs(10)) // renewed every third of it
+///     .max_hold(Duration::from_secs(3600)) // no hold is longer
+///     .key_prefix("shop:");
+/// let locks = builder.on_node(EmbeddedNode::new())?; // or .connect(address).await?
+/// locks.lock("orders/42").acquire().await?.release().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct LocksBuilder {
@@ -244,6 +276,19 @@ impl LocksBuilder {
     ///
     /// For a custom byte stream, such as a tunnel, see
     /// [`RedisConfig::network`](quorlock_redis::RedisConfig::network).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use quorlock::Locks;
+    /// use quorlock::redis::RedisConfig;
+    ///
+    /// let redis = RedisConfig::default()
+    ///     .connect_timeout(Duration::from_millis(300))
+    ///     .call_timeout(Duration::from_secs(1));
+    /// let builder = Locks::builder().redis(redis);
+    /// # drop(builder);
+    /// ```
     #[cfg(feature = "redis")]
     pub fn redis(mut self, config: quorlock_redis::RedisConfig) -> Self {
         self.redis = config;

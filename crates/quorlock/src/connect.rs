@@ -37,6 +37,17 @@ impl Locks {
     /// the lock is then granted twice; see [`RedisConfig::wait`](quorlock_redis::RedisConfig::wait), and
     /// [`Locks::quorum`] of several groups.
     ///
+    /// ```no_run
+    /// # async fn start() -> Result<(), Box<dyn std::error::Error>> {
+    /// use quorlock::Locks;
+    ///
+    /// let locks = Locks::connect("redis://127.0.0.1/").await?;
+    /// let guard = locks.lock("orders/42").acquire().await?;
+    /// guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`ConnectError`] with the reason, if the server cannot be used.
     pub async fn connect(address: impl AsRef<str>) -> Result<Self, ConnectError> {
@@ -56,6 +67,18 @@ impl Locks {
     /// default. The first lock on new servers is granted that long after the first client has connected, unless
     /// [`LocksBuilder::trust_fresh_nodes`] was called. The client watches the servers in the background from then on,
     /// whether or not a lock is used.
+    ///
+    /// ```no_run
+    /// # async fn start() -> Result<(), Box<dyn std::error::Error>> {
+    /// use quorlock::Locks;
+    ///
+    /// // New servers grant their first lock a minute after the first client has connected.
+    /// let locks = Locks::quorum(["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"]).await?;
+    /// let guard = locks.lock("orders/42").acquire().await?; // waits for that minute, too
+    /// guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`ConnectError`] if too few servers can be used, one of them is not a primary server that accepts the

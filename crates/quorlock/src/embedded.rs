@@ -130,6 +130,22 @@ impl EmbeddedNode {
     }
 
     /// Sets what a restart of the node keeps, for all clones.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorlock::{EmbeddedNode, Locks, Persistence};
+    /// # use std::time::Duration;
+    /// let node = EmbeddedNode::new().persistence(Persistence::EveryWrite);
+    /// let locks = Locks::on_node(node.clone())?;
+    /// let guard = locks.lock("orders/42").acquire().await?;
+    /// node.kill();
+    /// node.restart();
+    /// guard.extend(Duration::from_secs(30)).await?; // the claim is still there
+    /// # guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn persistence(self, persistence: Persistence) -> Self {
         self.shared.state.lock().persistence = persistence;

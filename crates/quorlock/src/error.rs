@@ -185,6 +185,25 @@ pub enum AcquireError {
 
 impl AcquireError {
     /// Returns what a caller can do about the error.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorlock::{EmbeddedNode, ErrorKind, Locks};
+    /// # use std::time::Duration;
+    /// # let locks = Locks::on_node(EmbeddedNode::new())?;
+    /// let lock = locks.lock("orders/42").wait(Duration::from_secs(3));
+    /// match lock.acquire().await {
+    ///     Ok(guard) => guard.release().await?, // after the work
+    ///     Err(error) => match error.kind() {
+    ///         ErrorKind::Busy => println!("others work on it: {error}"),
+    ///         ErrorKind::Unavailable => println!("later again: {error}"),
+    ///         _ => return Err(error.into()),
+    ///     },
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {

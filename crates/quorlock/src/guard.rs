@@ -105,6 +105,21 @@ impl Guard {
     /// is safe even from a holder that was suspended and does not know that its lease has expired. A read hold has
     /// the token of the last writer. For several locks this is the token of the first name in canonical order; see
     /// [`Guard::fencing_token_of`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorlock::{EmbeddedNode, Locks};
+    /// # let locks = Locks::on_node(EmbeddedNode::new())?;
+    /// let guard = locks.lock("report").acquire().await?;
+    /// let first = guard.fencing_token();
+    /// guard.release().await?;
+    /// let guard = locks.lock("report").acquire().await?;
+    /// assert!(first < guard.fencing_token()); // so a resource can reject the first holder
+    /// # guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn fencing_token(&self) -> Token {
         self.hold.token(0)
@@ -155,6 +170,19 @@ impl Guard {
     }
 
     /// Returns `true` if the lock is held, computed like [`Guard::validity`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorlock::{EmbeddedNode, Locks};
+    /// # let locks = Locks::on_node(EmbeddedNode::new())?;
+    /// let guard = locks.lock("report").acquire().await?;
+    /// assert!(guard.is_held());
+    /// println!("valid for {:?} without another renewal", guard.validity());
+    /// # guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.hold.status(self.client.now()) == Status::Held
@@ -169,6 +197,20 @@ impl Guard {
     /// In a loop around `select!`, create it in each iteration (`lost = guard.lost()`), or once and poll it by
     /// `&mut`: it is [`Unpin`], and stays ready. `select!` polls the signal only while it waits, not while the body
     /// of a branch runs; use [`Guard::run_until_lost`] there.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorlock::{EmbeddedNode, Locks};
+    /// # let locks = Locks::on_node(EmbeddedNode::new())?;
+    /// let guard = locks.lock("report").acquire().await?;
+    /// let lost = guard.lost();
+    /// let watcher = tokio::spawn(async move { println!("it ended: {}", lost.await) });
+    /// guard.release().await?;
+    /// watcher.await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Cancel safety
     /// If the future is dropped early, no loss is missed: a signal that is created after the loss is ready at once.
@@ -288,6 +330,20 @@ impl Guard {
     /// It sends a request to the nodes. A threshold of them must confirm that this owner still holds the lock, which
     /// also extends the lease.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorlock::{EmbeddedNode, Locks};
+    /// # let locks = Locks::on_node(EmbeddedNode::new())?;
+    /// let outer = locks.lock("orders/42").acquire().await?;
+    /// let inner = outer.reenter().await?; // no second token, and no wait
+    /// outer.release().await?;
+    /// assert!(inner.is_held()); // the last guard frees the name
+    /// inner.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`ConfirmError::Lost`] if the lock is lost; [`ConfirmError::Unconfirmed`] if too few nodes answered;
     /// [`ConfirmError::TooManyEntries`] for a read lock that was entered 1,000 times.
@@ -333,6 +389,21 @@ impl Guard {
 
     /// Extends the lock to `lease` from now on, or to its current lease if that is longer.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorlock::{EmbeddedNode, Locks};
+    /// # use std::time::Duration;
+    /// # let locks = Locks::on_node(EmbeddedNode::new())?;
+    /// let lock = locks.lock("report").lease(Duration::from_secs(5));
+    /// let guard = lock.acquire().await?;
+    /// guard.extend(Duration::from_secs(20)).await?; // the work takes longer than was thought
+    /// assert!(Duration::from_secs(10) < guard.validity());
+    /// # guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`ConfirmError::Lost`] if the lock is lost; [`ConfirmError::Unconfirmed`] if too few nodes answered, and the
     /// lock's validity is unchanged; [`ConfirmError::Config`] for an impossible lease.
@@ -352,6 +423,21 @@ impl Guard {
 
     /// Releases the lock. Of several guards of one hold, the last one releases it. Before the time of
     /// [`Lock::at_least`](crate::Lock::at_least) it returns at once, and the client releases the lock then.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorlock::{EmbeddedNode, Locks, ReleaseError};
+    /// # let locks = Locks::on_node(EmbeddedNode::new())?;
+    /// let guard = locks.lock("orders/42").acquire().await?;
+    /// match guard.release().await {
+    ///     Ok(()) => println!("it was held until now"),
+    ///     Err(error @ ReleaseError::NotHeld { .. }) => println!("check the work: {error}"),
+    ///     Err(error) => println!("it continues in the background: {error}"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`ReleaseError::NotHeld`] if the lock was already lost, for example because the client was closed or its
@@ -380,6 +466,20 @@ impl Guard {
     /// It is useful to keep others out for a while after the work is done. Clients that already wait for the lock are
     /// kept out for one lease. Clients that arrive later wait for the
     /// [`clock_margin`](crate::LocksBuilder::clock_margin) as well. All other guards of the same hold end with it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorlock::{EmbeddedNode, Locks};
+    /// # use std::time::Duration;
+    /// # let locks = Locks::on_node(EmbeddedNode::new())?;
+    /// let lock = locks.lock("reminder/7").lease(Duration::from_secs(20));
+    /// let guard = lock.acquire().await?;
+    /// guard.leak(); // no second reminder until the lease ends
+    /// assert!(lock.try_acquire().await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn leak(mut self) {
         self.is_dropped_by = DroppedBy::Us;
         self.client.keeper.unreserve(None);

@@ -5,7 +5,8 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use quorlock::{EmbeddedNode, Locks};
 //!
-//! // With a server: Locks::connect("redis://127.0.0.1/").await?, or Locks::quorum([a, b, c]).await? for RedLock.
+//! // With a server: Locks::connect("redis://127.0.0.1/").await?, or Locks::quorum([a, b, c]).await? for RedLock, where
+//! // new servers grant their first lock after a minute.
 //! let locks = Locks::on_node(EmbeddedNode::new())?;
 //!
 //! let guard = locks.lock("orders/42").acquire().await?;
@@ -15,6 +16,10 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! **The book** is the folder `docs/src` of the repository. `tutorial/first-lock.md` begins with a first lock,
+//! `deployments.md` helps to choose the servers, `safety.md` has each property with its assumptions, and `operating.md`
+//! is for production.
 //!
 //! **What is promised.** While a guard reports that it is held, no other client holds the lock. This needs clocks
 //! whose rates differ by less than 1 %. On a single node it also needs a node that keeps its data and whose clock is
@@ -39,8 +44,19 @@
 //! | code without `async` | the module [`blocking`] |
 //! | trying it without a server | [`EmbeddedNode`] |
 //! | time-outs, TLS, credentials, a tunnel or a proxy | `LocksBuilder::redis`, the module `redis` |
-//! | another kind of node | the module [`transport`] |
+//! | a custom transport, or a change to one | the module [`transport`], [`Locks::on_node`], [`Locks::on_nodes`] |
+//! | a store of your own, with conditional writes | the crate `quorlock-store`: a `StoreTransport` over your `Store` |
 //! | running it in a simulator | [`Runtime`](runtime::Runtime), [`Transport`](transport::Transport) |
+//!
+//! | cargo feature | what it adds |
+//! |---|---|
+//! | `redis` (default) | locks on real servers; without it, there are only the in-memory node and custom transports |
+//! | `tracing` (default) | `tracing` events |
+//! | `tls` | addresses that begin with `rediss://` |
+//! | `redis-credentials` | logins from a provider of the `redis` crate |
+//! | `postgres`, `mysql`, `sqlite` | locks in a table of PostgreSQL, of MySQL or MariaDB, or in a file of SQLite |
+//! | `etcd` | locks in keys of etcd; compiled with `protoc`, which must be installed |
+//! | `metrics` | counters and histograms |
 
 // The public face: how locks are made, acquired and held.
 pub mod blocking;
@@ -113,6 +129,29 @@ pub mod redis {
 }
 
 /// The interface between locks and nodes, for custom transports.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU32, Ordering};
+///
+/// use quorlock::transport::{Intercept, Transport as _};
+/// use quorlock::{EmbeddedNode, Locks};
+///
+/// // A transport that counts requests, over another one.
+/// let sent = Arc::new(AtomicU32::new(0));
+/// let counter = sent.clone();
+/// let node = Intercept::new(EmbeddedNode::new()).on_call(move |node, request| {
+///     counter.fetch_add(1, Ordering::Relaxed);
+///     node.call(request)
+/// });
+/// let guard = Locks::on_node(node)?.lock("orders/42").acquire().await?;
+/// guard.release().await?;
+/// assert_eq!(sent.load(Ordering::Relaxed), 2); // an acquire and a release
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// A transport that changes what another one does, as [`Intercept`](transport::Intercept) does, needs nothing else. A
 /// transport to another kind of store also constructs the parts of replies. They are in the modules `message`, `marker`

@@ -131,6 +131,19 @@ impl Lock {
     /// prolongs it.
     ///
     /// For another length of a lease that is renewed, see [`Lock::watchdog_lease`]. The later of the two calls counts.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorlock::{EmbeddedNode, Locks, Lost};
+    /// # use std::time::Duration;
+    /// # let locks = Locks::on_node(EmbeddedNode::new())?;
+    /// let lock = locks.lock("orders/42").lease(Duration::from_millis(50));
+    /// let guard = lock.acquire().await?;
+    /// assert_eq!(guard.lost().await, Lost::Expired); // nothing renews it
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn lease(mut self, lease: Duration) -> Self {
         self.leasing = Leasing::Fixed(lease);
         self
@@ -181,6 +194,21 @@ impl Lock {
     /// Failures that waiting cannot cure end either wait immediately if too few other nodes are left for a quorum.
     /// Examples are a refused login, missing permissions, a key that is not a lock, and another
     /// [`longest_lease`](crate::LocksBuilder::longest_lease) in the deployment.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorlock::{AcquireError, EmbeddedNode, Locks};
+    /// # use std::time::Duration;
+    /// # let locks = Locks::on_node(EmbeddedNode::new())?;
+    /// let lock = locks.lock("orders/42").wait(Duration::from_millis(20));
+    /// let guard = lock.acquire().await?;
+    /// let other = lock.acquire().await; // waits for 20 ms
+    /// assert!(matches!(other, Err(AcquireError::Contended { .. })));
+    /// # guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn wait(mut self, at_most: Duration) -> Self {
         self.wait = Some(at_most);
         self
@@ -220,6 +248,18 @@ impl Lock {
 
     /// Acquires the lock, waiting until it is free.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorlock::{EmbeddedNode, Locks};
+    /// # let locks = Locks::on_node(EmbeddedNode::new())?;
+    /// let guard = locks.lock("orders/42").acquire().await?;
+    /// // the work
+    /// guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`AcquireError::Contended`] if others hold it at the end of the wait. [`AcquireError::NoQuorum`] and
     /// [`AcquireError::TooSlow`] if too few nodes have answered by then, or have answered too slowly.
@@ -251,6 +291,19 @@ impl Lock {
     ///
     /// Of several nodes, those that try at the same moment may each get some and none a majority. They try a second time, and
     /// ask the first node before the rest, so that one of them gets the lock.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorlock::{EmbeddedNode, Locks};
+    /// # let locks = Locks::on_node(EmbeddedNode::new())?;
+    /// match locks.lock("orders/42").try_acquire().await? {
+    ///     Some(guard) => guard.release().await?, // after the work
+    ///     None => println!("others work on it"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// Those of [`Lock::acquire`], after one round, or two.

@@ -43,6 +43,17 @@ impl Locks {
     /// Returns a lock of this name.
     ///
     /// Nothing is sent. An invalid name is an error [when the lock is acquired](Locks#names).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorlock::{EmbeddedNode, Locks};
+    /// # let locks = Locks::on_node(EmbeddedNode::new())?;
+    /// let guard = locks.lock("orders/42").acquire().await?;
+    /// guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn lock(&self, name: impl AsRef<[u8]>) -> Lock {
         self.source.one(Mode::Plain, name)
     }
@@ -57,6 +68,17 @@ impl Locks {
     ///
     /// A fair lock needs one node, because the queues of several nodes have no common order. On several nodes
     /// acquiring it is an error ([`ConfigError::FairQuorum`]).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorlock::{EmbeddedNode, Locks};
+    /// # let locks = Locks::on_node(EmbeddedNode::new())?;
+    /// let turn = locks.fair("queue").acquire().await?; // first come, first served
+    /// turn.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn fair(&self, name: impl AsRef<[u8]>) -> Lock {
         self.source.one(Mode::Fair, name)
     }
@@ -65,6 +87,20 @@ impl Locks {
     ///
     /// Each reader has its own lease. The token of its guard is that of the last writer: a store that has seen this
     /// token is up to date.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorlock::{EmbeddedNode, Locks};
+    /// # let locks = Locks::on_node(EmbeddedNode::new())?;
+    /// let one = locks.read("catalog").acquire().await?;
+    /// let other = locks.read("catalog").acquire().await?; // readers share it
+    /// assert!(locks.write("catalog").try_acquire().await?.is_none());
+    /// # one.release().await?;
+    /// # other.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn read(&self, name: impl AsRef<[u8]>) -> Lock {
         self.source.one(Mode::Read, name)
     }
@@ -74,6 +110,20 @@ impl Locks {
     /// A writer can also read, and can keep reading after it has released the write lock: acquire both through
     /// one [`Owner`](crate::Owner). A reader cannot become a writer
     /// ([`AcquireError::Upgrade`](crate::AcquireError::Upgrade)).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorlock::{EmbeddedNode, Locks};
+    /// # let locks = Locks::on_node(EmbeddedNode::new())?;
+    /// let owner = locks.owner();
+    /// let writer = owner.write("catalog").acquire().await?;
+    /// let reader = owner.read("catalog").acquire().await?; // a writer may read
+    /// writer.release().await?; // from here on others may read, too
+    /// reader.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn write(&self, name: impl AsRef<[u8]>) -> Lock {
         self.source.one(Mode::Write, name)
     }
@@ -83,6 +133,19 @@ impl Locks {
     /// Duplicates are merged, and the order does not matter: clients that list the same names in different orders do
     /// not deadlock. At most [`Lock::MOST_NAMES`] names are allowed, which is checked [when the lock is
     /// acquired](Locks#names). For names in other modes or of other clients, see [`Lock::and`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorlock::{EmbeddedNode, Locks};
+    /// # let locks = Locks::on_node(EmbeddedNode::new())?;
+    /// let both = locks.all(["orders/42", "stock/7"]).acquire().await?;
+    /// let token = both.fencing_token_of("stock/7"); // each name has its own
+    /// both.release().await?;
+    /// # assert!(token.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn all<N: AsRef<[u8]>>(&self, names: impl IntoIterator<Item = N>) -> Lock {
         self.source.all(names)
     }
@@ -176,6 +239,22 @@ impl Locks {
     /// loses its place, and it joins again at the end. This frees a queue that is stuck behind a dead Redisson
     /// waiter. A key that is not a lock is left unchanged.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorlock::{EmbeddedNode, Locks};
+    /// # let node = EmbeddedNode::new();
+    /// # let (dead, locks) = (Locks::on_node(node.clone())?, Locks::on_node(node)?);
+    /// # let held = dead.lock("orders/42").acquire().await?;
+    /// let report = locks.force_release("orders/42").await?;
+    /// assert_eq!(report.freed(), 1); // the node ended a claim
+    /// let guard = locks.lock("orders/42").acquire().await?;
+    /// # guard.release().await?;
+    /// # held.leak();
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`ForceReleaseError::Unconfirmed`] if fewer nodes than a lock needs report that the name is free: its owner
     /// may still hold it. The error contains the same report.
@@ -243,6 +322,18 @@ impl Locks {
     /// The wait is bounded by the nodes' call time-outs and a few retries. An acquisition whose future is neither
     /// polled nor dropped delays it by at most one member time-out; this includes a lock over several clients that
     /// another client drives.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorlock::{EmbeddedNode, Locks};
+    /// # let locks = Locks::on_node(EmbeddedNode::new())?;
+    /// let guard = locks.lock("orders/42").acquire().await?;
+    /// locks.close().await; // before the process ends: nothing stays locked
+    /// assert!(!guard.is_held());
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Cancel safety
     /// If the future is dropped early, closing continues in the background.

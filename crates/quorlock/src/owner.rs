@@ -15,6 +15,21 @@ use crate::locks::source::LockSource;
 ///
 /// Clones are the same identity. An owner whose hold was lost starts a new hold, with a new token; guards of the lost
 /// hold stay lost. The constructors of locks do not fail, as [those of the client](crate::Locks#names). A re-entry keeps the lease and the watchdog of the hold and ignores those of the entering lock.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use quorlock::{EmbeddedNode, Locks};
+/// # let locks = Locks::on_node(EmbeddedNode::new())?;
+/// let owner = locks.owner();
+/// let outer = owner.lock("orders/42").acquire().await?;
+/// let inner = owner.lock("orders/42").acquire().await?; // enters the same hold
+/// assert_eq!(inner.hold_count(), 2);
+/// inner.release().await?;
+/// outer.release().await?; // this one frees the name
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Owner {
     source: LockSource,

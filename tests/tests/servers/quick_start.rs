@@ -1,4 +1,4 @@
-//! Runs the quick start of the README, word for word.
+//! Runs the program of the README, word for word.
 
 use std::process::{Command, Output};
 

@@ -1,4 +1,4 @@
-//! Tests the statements about `rslock` in the README and on the page about other libraries.
+//! Tests the statements about `rslock` on the page about other libraries.
 
 use std::time::Duration;
 

@@ -95,6 +95,19 @@ impl Guard {
     }
 
     /// Waits until the lock is lost, but no longer than this. Returns how it was lost, if it was.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorlock::blocking::Locks;
+    /// # use quorlock::{EmbeddedNode, Lost};
+    /// # use std::time::Duration;
+    /// # let locks = Locks::start(async || quorlock::Locks::on_node(EmbeddedNode::new()))?;
+    /// let lock = locks.lock("report").lease(Duration::from_millis(50));
+    /// let guard = lock.acquire()?;
+    /// assert_eq!(guard.wait_lost(Duration::from_secs(5)), Some(Lost::Expired));
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn wait_lost(&self, at_most: Duration) -> Option<Lost> {
         let guard = self.as_async();
@@ -112,6 +125,18 @@ impl Guard {
 
     /// Calls a function when the lock is lost, or has been lost, on a thread of its own. When the lock is released on purpose, the function is
     /// called with [`Lost::Released`](crate::Lost::Released). It may not be called if the client ends.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorlock::blocking::Locks;
+    /// # use quorlock::EmbeddedNode;
+    /// # let locks = Locks::start(async || quorlock::Locks::on_node(EmbeddedNode::new()))?;
+    /// let guard = locks.lock("report").acquire()?;
+    /// guard.on_lost(|lost| eprintln!("stop the work: {lost}"));
+    /// # guard.release()?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn on_lost(&self, tell: impl FnOnce(Lost) + Send + 'static) {
         let lost = self.as_async().lost();
         self.driver.spawn(async move {

@@ -154,6 +154,19 @@ impl LocksBuilder {
     /// The client's addresses, credentials and database are used, over separate connections: a lock request must
     /// neither wait behind other commands nor be resent automatically. Nothing is sent yet.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use quorlock::Locks;
+    /// use quorlock::redis::RedisClient;
+    ///
+    /// let client = RedisClient::open("redis://127.0.0.1/")?; // of the crate `redis`
+    /// let locks = Locks::builder().from_redis_client(&client)?;
+    /// # drop(locks);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`ConnectError`] if the address is not supported, or settings do not fit together.
     pub fn from_redis_client(self, client: &RedisClient) -> Result<Locks, ConnectError> {

@@ -10,6 +10,18 @@ impl Locks {
     /// same with `mysql://`, or `sqlite:/path/of/the/file`, which also makes the file. Returns whether there is such a table; a Redis server and
     /// etcd need none.
     ///
+    /// ```no_run
+    /// # async fn start() -> Result<(), Box<dyn std::error::Error>> {
+    /// use quorlock::Locks;
+    ///
+    /// let address = "postgres://shop:secret@db/shop"; // the cargo feature `postgres`
+    /// Locks::init(address).await?; // once, by a user who may make tables
+    /// let locks = Locks::connect(address).await?;
+    /// # drop(locks);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`ConnectError`] if the address is not valid, the server cannot be reached, or the user may not make tables.
     pub async fn init(address: impl AsRef<str>) -> Result<bool, ConnectError> {

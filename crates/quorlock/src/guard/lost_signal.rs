@@ -35,6 +35,22 @@ impl LostSignal {
     /// Runs `work` until the lock is lost, in a task that does not have the guard. Otherwise it behaves like
     /// [`Guard::run_until_lost`](crate::Guard::run_until_lost).
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorlock::{EmbeddedNode, Locks};
+    /// # async fn step() -> u32 { 7 }
+    /// # let locks = Locks::on_node(EmbeddedNode::new())?;
+    /// let guard = locks.lock("report").acquire().await?;
+    /// let signal = guard.lost();
+    /// let task = tokio::spawn(async move { signal.run_until_lost(step()).await });
+    /// let done = task.await??; // the second error says how the lock was lost
+    /// guard.release().await?;
+    /// # assert_eq!(done, 7);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`Lost`] if the lock was lost: `work` was cancelled, or ended too late to have been protected.
     /// [`Lost::Released`] if the last guard was released before `work` was done.

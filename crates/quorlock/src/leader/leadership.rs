@@ -20,6 +20,21 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 /// It does not keep the leadership, which ends with the [`Candidacy`](crate::Candidacy) that won it, or with the
 /// future of [`run_while_leader`](crate::Candidate::run_while_leader). A term that is over stays over, even while the
 /// same candidate leads in a later one.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use quorlock::{EmbeddedNode, Locks};
+/// # let locks = Locks::on_node(EmbeddedNode::new())?;
+/// let candidate = locks.leader("scheduler");
+/// let term = candidate.run_while_leader(async |leadership| {
+///     assert!(leadership.is_leading());
+///     leadership.term() // goes with every write
+/// });
+/// println!("led in term {}", term.await?);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Leadership {
     client: Arc<Client>,

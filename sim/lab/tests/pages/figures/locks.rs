@@ -51,7 +51,7 @@ struct Line {
     besides: String,
 }
 
-/// Returns one table for each part of the page, and the table of the README.
+/// Returns one table for each part of the page, and its summary.
 fn tables(find: Find) -> Figures {
     let all = [
         ("uncontended", "µs", uncontended(find)),
@@ -67,7 +67,7 @@ fn tables(find: Find) -> Figures {
     let table =
         |(key, unit, lines): &(&str, &str, Vec<Line>)| (key.to_string(), table(unit, lines));
     let mut figures: Figures = all.iter().map(table).collect();
-    figures.insert("readme".to_owned(), summary(&all));
+    figures.insert("summary".to_owned(), summary(&all));
     figures
 }
 
@@ -308,7 +308,7 @@ fn row(line: &Line) -> [String; 8] {
     ]
 }
 
-/// Returns the table of the README. Each row has a title, and the table and line that it shows.
+/// Returns the table at the head of the page. Each row has a title, and the table and line that it shows.
 fn summary(all: &[(&str, &str, Vec<Line>)]) -> String {
     const ROWS: [(&str, &str, &str); 7] = [
         (
@@ -394,8 +394,8 @@ fn rows_of_the_benchmark_become_tables() {
         Some("| 50 processes, ms between holds | 1 | **2.00** |")
     );
     assert!(
-        figures["readme"].contains("bare script's round trip | 2.00 | 2.00 |"),
+        figures["summary"].contains("bare script's round trip | 2.00 | 2.00 |"),
         "{}",
-        figures["readme"]
+        figures["summary"]
     );
 }

@@ -102,7 +102,7 @@ fn matrix(name: &'static str) -> Results {
     let mut figures = Figures::new();
     figures.insert("tables".to_owned(), table.markdown());
     figures.insert("runs".to_owned(), table.runs.to_string());
-    figures.insert("readme".to_owned(), short_table(&table));
+    figures.insert("summary".to_owned(), short_table(&table));
     let command = format!("quorlock-sim matrix --runs {runs} --examples --out matrix");
     figures.insert("block".to_owned(), format!("```sh\n{command}\n```"));
     Results {
@@ -112,7 +112,7 @@ fn matrix(name: &'static str) -> Results {
     }
 }
 
-/// Returns the table with the rows and columns of the README.
+/// Returns the table with the rows and columns of the summary.
 fn short_table(table: &MatrixTable) -> String {
     let locks = [
         ("SET NX, DEL", "`SET NX`, `DEL`"),
