@@ -27,18 +27,30 @@ pub mod wire;
 /// `quorlock`.)
 #[cfg(doctest)]
 mod documentation {
+    // A page with a hyphen in its name is a module of the word before it.
     macro_rules! pages {
-        ($($page:ident)*) => {
+        ($($part:ident in $folder:literal: $($page:ident $(-$word:ident)*),*;)*) => {
             $(
-                #[doc = include_str!(concat!("../../docs/src/", stringify!($page), ".md"))]
-                mod $page {}
+                mod $part {
+                    $(
+                        #[doc = include_str!(concat!(
+                            "../../docs/src/", $folder, stringify!($page), $("-", stringify!($word),)* ".md"
+                        ))]
+                        mod $page {}
+                    )*
+                }
             )*
         };
     }
 
     pages! {
-        architecture breaks campaigns command connections deployments exhaustive faq fencing glossary guide introduction leader matrix migration operating performance plans
-        predicted protocol
-        recipes records redis redisson safety scenarios scripts simulator stores testing threads
+        book in "": architecture, breaks, campaigns, command, deployments, exhaustive, faq, fencing, glossary, introduction, leader, matrix,
+            migration, operating, performance, plans, predicted, protocol, records, redis, redisson, safety, scenarios, scripts, simulator,
+            stores, testing, threads;
+        tutorial in "tutorial/": fencing, first-lock, majority, service, tests;
+        how_to in "how-to/": axum, blocking, cluster, connect, cron, fair-read-write, force-release, kubernetes, lost, reentry, restarts,
+            sentinel, servers, several-locks, shell, tls;
+        reference in "reference/": addresses, config-errors, connection-errors, errors, rights, settings;
+        explanation in "explanation/": clock-margin, leases, trust, waiting;
     }
 }

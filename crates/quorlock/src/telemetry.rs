@@ -325,7 +325,7 @@ pub(crate) fn without_backlog(addresses: &str) {
     tell!(
         warn,
         addresses,
-        "nodes have no replication backlog: the next backup by replication (redis-cli --rdb) quarantines them. Set repl-backlog-ttl 0 and make one after each start (guide: Backups)"
+        "nodes have no replication backlog: the next backup by replication (redis-cli --rdb) quarantines them. Set repl-backlog-ttl 0 and make one after each start (book: Back up nodes)"
     );
     #[cfg(not(feature = "tracing"))]
     let _ = addresses;

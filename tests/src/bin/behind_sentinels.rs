@@ -1,4 +1,4 @@
-//! The example of the page "Which deployment promises what", word for word. A test runs it on a Sentinel group.
+//! The example of the page "Lock behind Sentinel", word for word. A test runs it on a Sentinel group.
 
 use std::error::Error;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The program of the page "TLS and logins", word for word. A test runs it with a server that speaks TLS.
+//! The program of the page "Connect with TLS and a login", word for word. A test runs it with a server that speaks TLS.
 
 use std::process::ExitCode;
 

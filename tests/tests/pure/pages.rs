@@ -3,12 +3,29 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-const GUIDE: &str = include_str!("../../../docs/src/guide.md");
+use quorlock_tests::page::{book, folder};
+
+const ERROR_PAGES: &str = concat!(
+    include_str!("../../../docs/src/reference/errors.md"),
+    include_str!("../../../docs/src/reference/config-errors.md"),
+);
+const SETTINGS_PAGES: &str = concat!(
+    include_str!("../../../docs/src/reference/settings.md"),
+    include_str!("../../../docs/src/reference/addresses.md"),
+);
 const ERRORS: &str = concat!(
     include_str!("../../../crates/quorlock/src/error.rs"),
     include_str!("../../../crates/quorlock/src/error/config.rs"),
 );
 const RENEWAL: &str = include_str!("../../../crates/quorlock-core/src/renewal.rs");
+/// The sources whose methods are settings.
+const SETTINGS: [&str; 5] = [
+    include_str!("../../../crates/quorlock/src/builder.rs"),
+    include_str!("../../../crates/quorlock/src/connect.rs"),
+    include_str!("../../../crates/quorlock/src/lock.rs"),
+    include_str!("../../../crates/quorlock-core/src/acquisition/retry.rs"),
+    include_str!("../../../crates/quorlock-redis/src/config.rs"),
+];
 
 /// Returns the variants of an enum, read from its source.
 fn variants<'a>(source: &'a str, name: &str) -> Vec<&'a str> {
@@ -21,16 +38,16 @@ fn variants<'a>(source: &'a str, name: &str) -> Vec<&'a str> {
     names.collect()
 }
 
-/// Returns the first cells of the guide's tables.
-fn first_cells() -> String {
-    let rows = GUIDE.lines().filter_map(|line| line.strip_prefix("| "));
+/// Returns the first cells of a page's tables.
+fn first_cells(page: &str) -> String {
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| "));
     let cells = rows.filter_map(|row| row.split(" | ").next());
     cells.collect::<Vec<_>>().join("\n")
 }
 
 #[test]
-fn every_error_is_in_the_guide() {
-    let cells = first_cells();
+fn every_error_is_on_its_page() {
+    let cells = first_cells(ERROR_PAGES);
     let named = |text: &str| cells.contains(&format!("`{text}`"));
     for name in [
         "AcquireError",
@@ -49,6 +66,30 @@ fn every_error_is_in_the_guide() {
     }
 }
 
+/// Returns the settings in a source: its methods that take `mut self`, without hidden ones.
+fn settings(source: &str) -> Vec<&str> {
+    let items = source.split("\n\n");
+    let items = items.filter(|item| !item.contains("#[doc(hidden)]"));
+    let names = items.filter_map(|item| {
+        let (head, _) = item.split_once("(mut self")?;
+        head.rsplit("fn ").next()
+    });
+    // `Lock::and` is no setting.
+    names.filter(|name| *name != "and").collect()
+}
+
+#[test]
+fn every_setting_is_on_its_page() {
+    let cells = first_cells(SETTINGS_PAGES);
+    for source in SETTINGS {
+        let settings = settings(source);
+        assert!(!settings.is_empty());
+        for setting in settings {
+            assert!(cells.contains(&format!("`{setting}`")), "{setting}");
+        }
+    }
+}
+
 /// A page that is not in the list of `quorlock_tests` is not compiled.
 #[test]
 fn the_code_of_every_page_is_compiled() {
@@ -56,25 +97,25 @@ fn the_code_of_every_page_is_compiled() {
         .split_once("pages! {")
         .unwrap();
     let (list, _) = list.split_once('}').unwrap();
-    let listed: BTreeSet<&str> = list.split_whitespace().collect();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src");
+    let mut listed = BTreeSet::new();
+    for part in list.trim().trim_end_matches(';').split(';') {
+        let (part, pages) = part.split_once(':').unwrap();
+        let folder = part.split('"').nth(1).unwrap();
+        let pages = pages.split(',').map(str::trim);
+        listed.extend(pages.map(|page| format!("{folder}{page}")));
+    }
     let mut there = BTreeSet::new();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_some_and(|ending| ending == "md") {
-            let page = std::fs::read_to_string(&path).unwrap();
-            assert!(!page.contains("```rust,ignore"), "{}", path.display());
-            there.insert(path.file_stem().unwrap().to_str().unwrap().to_owned());
-        }
+    for path in book() {
+        let page = std::fs::read_to_string(&path).unwrap();
+        assert!(!page.contains("```rust,ignore"), "{}", path.display());
+        let name = path.strip_prefix(folder()).unwrap().with_extension("");
+        there.insert(name.to_str().unwrap().to_owned());
     }
     there.remove("SUMMARY");
     // `where` is no name of a module. The page has no code.
     there.remove("where");
     assert!(!include_str!("../../../docs/src/where.md").contains("```"));
-    assert_eq!(
-        there.iter().map(String::as_str).collect::<BTreeSet<_>>(),
-        listed
-    );
+    assert_eq!(there, listed);
 }
 
 /// Each of the ten decisions must be made where the page states, with its reason next to it.

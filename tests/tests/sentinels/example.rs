@@ -1,4 +1,4 @@
-//! Runs the example of the page "Which deployment promises what", word for word.
+//! Runs the example of the page "Lock behind Sentinel", word for word.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use super::stage::group;
 
 server_tests![the_example_of_the_page_runs_on_a_group];
 
-const PAGE: &str = include_str!("../../../docs/src/deployments.md");
+const PAGE: &str = include_str!("../../../docs/src/how-to/sentinel.md");
 
 async fn the_example_of_the_page_runs_on_a_group() {
     let program = include_str!("../../src/bin/behind_sentinels.rs");

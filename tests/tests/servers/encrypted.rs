@@ -306,7 +306,7 @@ async fn a_server_that_accepts_and_never_answers_is_told_in_time() {
 }
 
 async fn the_page_shows_this_program() {
-    let page = include_str!("../../../docs/src/connections.md");
+    let page = include_str!("../../../docs/src/how-to/tls.md");
     let program = include_str!("../../src/bin/encrypted.rs");
     let (_, code) = program.split_once("\n\n").unwrap();
     assert_eq!(block(page, "rust,no_run"), code);

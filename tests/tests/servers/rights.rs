@@ -1,4 +1,4 @@
-//! Tests the rights that the guide gives to a user of the server. They must be sufficient, and each must be necessary.
+//! Tests the rights that the page of the rights gives to a user of the server. They must be sufficient, and each must be necessary.
 
 use std::fmt;
 use std::pin::pin;
@@ -13,31 +13,31 @@ use quorlock_testbed::wait::{BOUND, until};
 use quorlock_tests::page::block;
 
 server_tests![
-    USERS: the_rights_of_plain_locks_are_those_of_the_guide,
-    USERS: the_rights_of_watched_nodes_are_those_of_the_guide,
-    USERS: the_rights_of_fair_locks_are_those_of_the_guide,
-    USERS: the_rights_of_read_write_locks_are_those_of_the_guide,
-    USERS: the_rights_of_operators_are_those_of_the_guide,
-    USERS: the_right_to_choose_a_database_is_that_of_the_guide,
-    USERS: the_right_to_wait_for_replicas_is_that_of_the_guide,
+    USERS: the_rights_of_plain_locks_are_those_of_the_page,
+    USERS: the_rights_of_watched_nodes_are_those_of_the_page,
+    USERS: the_rights_of_fair_locks_are_those_of_the_page,
+    USERS: the_rights_of_read_write_locks_are_those_of_the_page,
+    USERS: the_rights_of_operators_are_those_of_the_page,
+    USERS: the_right_to_choose_a_database_is_that_of_the_page,
+    USERS: the_right_to_wait_for_replicas_is_that_of_the_page,
     USERS: the_rights_that_may_be_left_out_may_be,
 ];
 
-const GUIDE: &str = include_str!("../../../docs/src/guide.md");
+const PAGE: &str = include_str!("../../../docs/src/reference/rights.md");
 
 const NAME: &str = "orders/42";
 
 /// The rights of every user, which follow the user's name and password.
 fn base() -> Vec<&'static str> {
-    let command = block(GUIDE, "text acl plain");
+    let command = block(PAGE, "text acl plain");
     let (_, rules) = command.split_once(" >secret ").unwrap();
     rules.split_whitespace().collect()
 }
 
-/// Returns the rights in the row of the guide's table that begins with this text.
+/// Returns the rights in the row of the page's table that begins with this text.
 fn besides(row: &str) -> Vec<&'static str> {
     let begin = format!("| {row} | `");
-    let mut rows = GUIDE.lines().filter_map(|line| line.strip_prefix(&begin));
+    let mut rows = PAGE.lines().filter_map(|line| line.strip_prefix(&begin));
     let rules = rows.next().unwrap_or_else(|| panic!("no row {row:?}"));
     assert_eq!(rows.next(), None, "two rows {row:?}");
     let (rules, _) = rules.split_once('`').unwrap();
@@ -180,14 +180,14 @@ fn queue_up(bench: &Bench, waiter: &str, at: &str) {
     bench.server.command::<()>(&["RPUSH", queue, waiter]);
 }
 
-async fn the_rights_of_plain_locks_are_those_of_the_guide() {
+async fn the_rights_of_plain_locks_are_those_of_the_page() {
     prove(&[], settings(), "", async |bench| {
         hand_over(bench, |locks| locks.lock(NAME)).await
     })
     .await;
 }
 
-async fn the_rights_of_watched_nodes_are_those_of_the_guide() {
+async fn the_rights_of_watched_nodes_are_those_of_the_page() {
     let watched = settings()
         .node_trust(NodeTrust::Watched)
         .trust_fresh_nodes();
@@ -198,7 +198,7 @@ async fn the_rights_of_watched_nodes_are_those_of_the_guide() {
     .await;
 }
 
-async fn the_rights_of_fair_locks_are_those_of_the_guide() {
+async fn the_rights_of_fair_locks_are_those_of_the_page() {
     prove(&besides("fair locks"), settings(), "", async |bench| {
         hand_over(bench, |locks| locks.fair(NAME)).await?;
         // This client is behind a waiter of Redisson's, whose queue has no TTL.
@@ -212,7 +212,7 @@ async fn the_rights_of_fair_locks_are_those_of_the_guide() {
     .await;
 }
 
-async fn the_rights_of_read_write_locks_are_those_of_the_guide() {
+async fn the_rights_of_read_write_locks_are_those_of_the_page() {
     prove(
         &besides("read-write locks"),
         settings(),
@@ -235,7 +235,7 @@ async fn the_rights_of_read_write_locks_are_those_of_the_guide() {
     .await;
 }
 
-async fn the_rights_of_operators_are_those_of_the_guide() {
+async fn the_rights_of_operators_are_those_of_the_page() {
     let besides = besides("`inspect` and `force_release`");
     // The holders are other users, who may do everything.
     prove(&besides, settings(), "", async |bench| {
@@ -274,7 +274,7 @@ async fn the_rights_of_operators_are_those_of_the_guide() {
     .await;
 }
 
-async fn the_right_to_choose_a_database_is_that_of_the_guide() {
+async fn the_right_to_choose_a_database_is_that_of_the_page() {
     let besides = besides("an address with a database (`/1`)");
     prove(&besides, settings(), "1", async |bench| {
         hand_over(bench, |locks| locks.lock(NAME)).await
@@ -282,7 +282,7 @@ async fn the_right_to_choose_a_database_is_that_of_the_guide() {
     .await;
 }
 
-async fn the_right_to_wait_for_replicas_is_that_of_the_guide() {
+async fn the_right_to_wait_for_replicas_is_that_of_the_page() {
     let wait = Wait::replicas(0, Duration::from_millis(10));
     let waiting = Locks::builder().redis(RedisConfig::default().wait(wait));
     prove(

@@ -1,4 +1,4 @@
-//! Runs the recipes as they are written on their page. The programs that they call are replaced by stand-ins.
+//! Runs the recipes as they are written on their pages. The programs that they call are replaced by stand-ins.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
@@ -23,7 +23,7 @@ server_tests![
     the_table_names_every_occasion_that_the_script_tries,
 ];
 
-/// Returns the only block of a page that has this first line.
+/// Returns the only block of the pages that has this first line.
 fn block<'a>(page: &'a str, says: &str) -> &'a str {
     let begin = format!("```{says}\n");
     let mut found = page.split(begin.as_str()).skip(1);
@@ -34,7 +34,11 @@ fn block<'a>(page: &'a str, says: &str) -> &'a str {
     block
 }
 
-const PAGE: &str = include_str!("../../../../docs/src/recipes.md");
+const PAGE: &str = concat!(
+    include_str!("../../../../docs/src/how-to/cron.md"),
+    include_str!("../../../../docs/src/how-to/shell.md"),
+    include_str!("../../../../docs/src/how-to/kubernetes.md"),
+);
 const COMMAND: &str = include_str!("../../../../docs/src/command.md");
 
 /// A folder with programs that are found before others.

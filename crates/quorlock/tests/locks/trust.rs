@@ -183,7 +183,7 @@ async fn new_nodes_are_watched_from_the_connection_on_and_not_from_the_first_loc
     assert!(guard.is_some());
 }
 
-/// Nodes are restarted as the guide says, with one longest lease between two of them, and no client uses a lock.
+/// Nodes are restarted as the page "Restart nodes, and back them up" says, with one longest lease between two of them, and no client uses a lock.
 #[tokio::test(start_paused = true)]
 async fn an_idle_client_watches_the_nodes_that_restart() {
     let nodes = nodes(3);

@@ -73,7 +73,7 @@ async fn keep_reading(locks: Locks, turnstile: Option<&'static str>) {
     }
 }
 
-/// The recipe of the guide.
+/// The recipe of the page about locks for readers and writers.
 #[tokio::test(start_paused = true)]
 async fn a_turnstile_lets_a_writer_in_whom_readers_would_keep_out_for_ever() {
     for turnstile in [None, Some("a/turnstile")] {

@@ -8,10 +8,15 @@ use crate::figures::results::{Figures, root};
 /// Returns every page of the book, and the README.
 pub(crate) fn all() -> Vec<(PathBuf, String)> {
     let mut paths = vec![root().join("README.md")];
-    for file in std::fs::read_dir(root().join("docs/src")).expect("docs/src") {
-        let path = file.expect("a file").path();
-        if path.extension().is_some_and(|extension| extension == "md") {
-            paths.push(path);
+    let mut folders = vec![root().join("docs/src")];
+    while let Some(folder) = folders.pop() {
+        for file in std::fs::read_dir(folder).expect("a folder of the book") {
+            let path = file.expect("a file").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                paths.push(path);
+            }
         }
     }
     paths.sort();
