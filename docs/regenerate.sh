@@ -24,6 +24,10 @@ small=$(mktemp)
 sim shrink Q5 --case published -o "$small" >/dev/null
 sim report "$small" --svg -o docs/src/scenarios/q5-published.svg >/dev/null
 rm "$small"
+# The diagrams of the book.
+for plan in docs/src/diagrams/*.toml; do
+  sim report "$plan" --svg -o "${plan%.toml}.svg" >/dev/null
+done
 # Checks that the tests accept what was written.
 cargo test --quiet -p quorlock-sim-lab --test pages
 printf 'wrote all figures in %s s\n' $((SECONDS - began))

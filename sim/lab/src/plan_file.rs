@@ -6,6 +6,7 @@ mod shorthand;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use quorlock_sim::report::Picture;
 use quorlock_sim_plan::{Plan, PlanError};
 
 use document::DocumentPart;
@@ -86,6 +87,23 @@ pub fn parse(path: &Path, text: &str) -> Result<Plan, PlanFileError> {
         error,
     })?;
     Ok(plan)
+}
+
+/// Reads what a picture of the run shows, if the file states it.
+///
+/// # Errors
+/// Returns [`PlanFileError`] with the file and the place in it.
+pub fn picture(path: &Path, text: &str) -> Result<Option<Picture>, PlanFileError> {
+    let syntax = |error| PlanFileError::Syntax {
+        path: path.to_owned(),
+        error,
+    };
+    let mut table = document::parse(text).map_err(syntax)?;
+    let picture = table.remove("picture").map(toml::Spanned::into_inner);
+    let Some(toml::de::DeValue::Table(picture)) = picture else {
+        return Ok(None);
+    };
+    document::read(text, picture).map(Some).map_err(syntax)
 }
 
 /// Returns the plan of a table, before it is checked. Also returns the table with all shorthand expanded.

@@ -7,9 +7,13 @@ mod bars;
 mod compose;
 mod figure;
 mod marks;
+mod notes;
 mod own;
 mod page;
+mod picture;
 mod scene;
+
+pub use picture::{Note, NotePlace, Picture};
 
 use quorlock_sim_check::run::Run;
 use quorlock_sim_world::history::recording::Recording;
@@ -33,6 +37,13 @@ pub(crate) fn page_of_test(
 /// Returns the figure alone, as SVG.
 #[must_use]
 pub fn figure(run: &Run, recording: &Recording) -> String {
-    let scene = scene::Scene::of(run, recording);
+    let scene = scene::Scene::of(run, recording, None);
+    figure::write(&scene, figure::Use::Alone)
+}
+
+/// Returns a part of the figure with notes, as SVG.
+#[must_use]
+pub fn picture(run: &Run, recording: &Recording, picture: &Picture) -> String {
+    let scene = scene::Scene::of(run, recording, Some(picture));
     figure::write(&scene, figure::Use::Alone)
 }

@@ -10,7 +10,7 @@ use super::selection::Chosen;
 use super::{CliError, Form, say, say_json, write_file};
 use crate::plan_file;
 use crate::simulation::run_recorded;
-use quorlock_sim::report::{figure, page};
+use quorlock_sim::report::{Picture, figure, page, picture};
 use quorlock_sim_check::run::Verdict;
 use quorlock_sim_check::story;
 use quorlock_sim_plan::Lane;
@@ -55,11 +55,12 @@ impl Report {
         }
         let (run, recording) = run_recorded(&Rc::new(source.plan().clone()));
         source.check(self.chosen.path(), &run)?;
+        let shown = self.picture()?;
         let title = self.title.unwrap_or_else(|| self.chosen.name());
-        let text = if self.svg {
-            figure(&run, &recording)
-        } else {
-            page(&run, &recording, &title, &plan_file::write(&run.plan)?)
+        let text = match shown {
+            _ if !self.svg => page(&run, &recording, &title, &plan_file::write(&run.plan)?),
+            Some(shown) => picture(&run, &recording, &shown),
+            None => figure(&run, &recording),
         };
         write_file(&self.out, &text)?;
         if self.form.json {
@@ -75,5 +76,15 @@ impl Report {
             say(&format!("{}", self.out.display()));
         }
         Ok(0)
+    }
+
+    /// Returns what the file says that the picture shows. A failure in JSON and the id of a scenario say nothing.
+    fn picture(&self) -> Result<Option<Picture>, CliError> {
+        let path = self.chosen.path();
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        match path.extension() {
+            Some(kind) if kind == "toml" => Ok(plan_file::picture(path, &text)?),
+            _ => Ok(None),
+        }
     }
 }

@@ -6,9 +6,11 @@ use toml::de::DeValue;
 use super::document::{DocumentPart, Misfit, nearest, word_of};
 use quorlock_sim_plan::fault::Kind;
 
-/// Expands the shorthand in a plan: applies the defaults of each kind of fault, and removes the names of faults.
+/// Expands the shorthand in a plan: applies the defaults of each kind of fault, and removes the names of faults. What a
+/// picture shows is removed, too.
 pub(crate) fn spell_out(plan: &mut DocumentPart<'_>) -> Result<(), Misfit> {
     let defaults = take_defaults(plan)?;
+    plan.remove("picture");
     let faults = plan.get_mut("faults").map(Spanned::get_mut);
     let Some(DeValue::Array(faults)) = faults else {
         return Ok(());

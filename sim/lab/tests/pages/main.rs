@@ -1,5 +1,6 @@
 //! Every figure and every list on the pages of the simulator, against the commands that print them.
 
 mod breaks_page;
+mod diagrams;
 mod figures;
 mod plan_docs;

@@ -136,8 +136,10 @@ fn every_example_can_be_run_and_everything_has_an_example() {
             continue;
         }
         let plan = plan_file::parse(page, example).unwrap_or_else(|e| panic!("{example}\n{e}"));
-        // Shorthand is not part of the plan.
+        plan_file::picture(page, example).unwrap_or_else(|e| panic!("{example}\n{e}"));
+        // Shorthand and what a picture shows are not part of the plan.
         table.remove("defaults");
+        table.remove("picture");
         fields(&table, "", &mut written);
         fault_fields(&table, &mut faults);
         // When a fault has been read and is written again, it has all its fields.

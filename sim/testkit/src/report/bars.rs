@@ -22,6 +22,8 @@ fn states(scene: &mut Scene, run: &Run, recording: &Recording) {
             continue;
         };
         let (top, height) = (lane.top, lane.height);
+        // A note in the lane says so.
+        let is_noted = lane.rows.iter().any(|row| row.what == RowContent::Note(0));
         let until = state.until.min(scene.end);
         let who = match state.place {
             ProcessPlace::Client(client) => format!("client {client}"),
@@ -42,7 +44,11 @@ fn states(scene: &mut Scene, run: &Run, recording: &Recording) {
             until,
             top: top + 1.0,
             height: height - 2.0,
-            label: label.to_owned(),
+            label: if is_noted {
+                String::new()
+            } else {
+                label.to_owned()
+            },
         };
         scene.push(shape, format!("state {class}"), title);
     }
@@ -185,7 +191,11 @@ fn beliefs(scene: &mut Scene, run: &Run) {
             .grants
             .iter()
             .find(|g| g.hold == section.hold && g.name == section.name);
-        let label = token.map_or(String::new(), |grant| token_label(grant.token));
+        let label = match token {
+            Some(_) if scene.picture.is_some() => "holds the lock".to_owned(),
+            Some(grant) => token_label(grant.token),
+            None => String::new(),
+        };
         let title = format!(
             "{} believes to hold {name} {}",
             section.process,

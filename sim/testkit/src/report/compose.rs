@@ -4,9 +4,11 @@
 
 use std::collections::BTreeSet;
 
+use super::picture::Picture;
 use super::scene::{AXIS, Owner, Row, RowContent, Scene, Swimlane, initial};
-use super::{bars, marks, own};
+use super::{bars, marks, notes, own};
 use quorlock_sim_check::run::{Run, Verdict};
+use quorlock_sim_check::story;
 use quorlock_sim_world::history::recording::{ClockId, ProcessPlace, Recording};
 use quorlock_sim_world::history::{NameId, Process};
 
@@ -18,6 +20,12 @@ const CLOCK_ROW: f64 = 22.0;
 const FAULT_ROW: f64 = 17.0;
 /// The height of a row of marks of a user's own clients, in pixels.
 const WORDS_ROW: f64 = 16.0;
+/// The height of a row of notes, in pixels.
+const NOTE_ROW: f64 = 19.0;
+/// The initial width of a figure and of the labels of its lanes, in pixels.
+const WIDE: (f64, f64) = (1160.0, 150.0);
+/// The same for a picture of a page of text.
+const NARROW: (f64, f64) = (750.0, 96.0);
 /// The space above the first row and below the last row of a lane, in pixels.
 const PADDING: f64 = 7.0;
 /// The number of messages above which the picture first shows only the part around the violation.
@@ -46,24 +54,32 @@ impl Heights {
 }
 
 impl Scene {
-    pub(super) fn of(run: &Run, recording: &Recording) -> Self {
+    pub(super) fn of(run: &Run, recording: &Recording, picture: Option<&Picture>) -> Self {
         let end = recording
             .messages
             .iter()
             .filter_map(|message| message.arrives)
             .max();
         let end = end.unwrap_or(0).max(run.lasted.as_nanos()).max(1);
+        let (width, gutter) = if picture.is_some() { NARROW } else { WIDE };
         let mut scene = Scene {
             end,
             height: AXIS,
-            summary: quorlock_sim_check::story::summary(run),
+            width,
+            gutter,
+            picture: picture.cloned(),
+            summary: picture.map_or_else(|| story::summary(run), Picture::in_words),
             ..Scene::default()
         };
-        scene.view = scene.view(run, recording);
+        scene.view = match picture {
+            Some(picture) => (picture.from.as_nanos(), picture.until.as_nanos()),
+            None => scene.view(run, recording),
+        };
         scene.lanes(run, recording);
         bars::draw(&mut scene, run, recording);
         own::draw(&mut scene, run, recording);
         marks::draw(&mut scene, run, recording);
+        notes::draw(&mut scene);
         scene
     }
 
@@ -120,7 +136,9 @@ impl Scene {
         }
     }
 
-    fn add(&mut self, who: Owner, label: &str, rows: Vec<(RowContent, String, f64)>) {
+    fn add(&mut self, who: Owner, label: &str, mut rows: Vec<(RowContent, String, f64)>) {
+        let notes = 0..notes::rows(self, who);
+        rows.extend(notes.map(|nth| (RowContent::Note(nth), String::new(), NOTE_ROW)));
         let top = self.height;
         let mut y = top + PADDING;
         let mut placed = Vec::new();

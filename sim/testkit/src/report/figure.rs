@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::bars::moment;
+use super::notes::extent;
 use super::scene::{AXIS, Item, Scene, Shape, Swimlane};
 use quorlock_sim_world::history::recording::ProcessPlace;
 
@@ -15,14 +16,10 @@ pub(super) enum Use {
     Page,
 }
 
-/// The initial width, in pixels.
-const WIDTH: f64 = 1160.0;
-/// The width of the labels of the lanes, in pixels.
-pub(super) const GUTTER: f64 = 150.0;
-/// The width of the right margin, in pixels.
-pub(super) const EDGE: f64 = 34.0;
-
 pub(super) const STYLE: &str = include_str!("figure.css");
+
+/// The colours for readers who prefer dark pages. The page of a report is always light.
+const DARK_STYLE: &str = include_str!("figure-dark.css");
 
 /// Fill patterns, so that the clients are distinguishable in greyscale, too.
 const PATTERNS: &str = include_str!("patterns.svg");
@@ -34,27 +31,33 @@ macro_rules! put {
 
 pub(super) fn write(scene: &Scene, used: Use) -> String {
     let height = scene.height + 8.0;
+    let (width, gutter) = (scene.width, scene.gutter);
+    let sort = if scene.picture.is_some() {
+        " noted"
+    } else {
+        ""
+    };
     let mut out = String::new();
     put!(
         out,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"figure\" class=\"figure\" role=\"img\" \
-         aria-labelledby=\"figure-title figure-text\" viewBox=\"0 0 {WIDTH} {height}\" \
-         width=\"{WIDTH}\" height=\"{height}\">\n<title id=\"figure-title\">Clients and nodes \
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"figure\" class=\"figure{sort}\" role=\"img\" \
+         aria-labelledby=\"figure-title figure-text\" viewBox=\"0 0 {width} {height}\" \
+         width=\"{width}\" height=\"{height}\">\n<title id=\"figure-title\">Clients and nodes \
          over time</title>\n<desc id=\"figure-text\">{}</desc>\n",
         escaped(&scene.summary)
     );
     if used == Use::Alone {
-        put!(out, "<style>\n{STYLE}</style>\n");
+        put!(out, "<style>\n{STYLE}{DARK_STYLE}</style>\n");
     }
-    let inner = WIDTH - GUTTER;
+    let inner = width - gutter;
     put!(
         out,
-        "<defs>{PATTERNS}<clipPath id=\"plot\"><rect id=\"plot-area\" x=\"{GUTTER}\" y=\"0\" \
+        "<defs>{PATTERNS}<clipPath id=\"plot\"><rect id=\"plot-area\" x=\"{gutter}\" y=\"0\" \
          width=\"{inner}\" height=\"{height}\"/></clipPath></defs>\n\
          <rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n"
     );
     for lane in &scene.lanes {
-        lane_ground(&mut out, lane);
+        lane_ground(&mut out, scene, lane);
     }
     axis(&mut out, scene);
     out.push_str("<g id=\"plot-items\" clip-path=\"url(#plot)\">\n");
@@ -88,7 +91,7 @@ fn layer_of(item: &Item) -> Layer {
     }
 }
 
-fn lane_ground(out: &mut String, lane: &Swimlane) {
+fn lane_ground(out: &mut String, scene: &Scene, lane: &Swimlane) {
     let kind = match lane.who {
         super::scene::Owner::Place(ProcessPlace::Client(_)) => "clients",
         super::scene::Owner::Place(ProcessPlace::Node(_)) => "nodes",
@@ -101,16 +104,23 @@ fn lane_ground(out: &mut String, lane: &Swimlane) {
         height - 1.0
     );
     let is_single = lane.rows.len() <= 1;
-    let middle = if is_single { height / 2.0 + 4.0 } else { 17.0 };
+    let middle = match lane.rows.first() {
+        // The label is beside the bars, and the notes are below them.
+        Some(row) if scene.picture.is_some() => row.top - top + row.height / 2.0 + 4.0,
+        _ if is_single => height / 2.0 + 4.0,
+        _ => 17.0,
+    };
     put!(
         out,
         "<text class=\"label\" x=\"12\" y=\"{}\">{}</text>\n",
         top + middle,
         escaped(&lane.label)
     );
-    for row in lane.rows.iter().filter(|_| !is_single) {
+    // The notes say which lock it is.
+    let named = !is_single && scene.picture.is_none();
+    for row in lane.rows.iter().filter(|_| named) {
         let y = row.top + row.height / 2.0 + 4.0;
-        let x = GUTTER - 10.0;
+        let x = scene.gutter - 10.0;
         let label = escaped(&shortened(&row.label));
         put!(
             out,
@@ -180,10 +190,7 @@ struct Canvas<'a> {
 
 impl Canvas<'_> {
     fn x(&self, at: u64) -> f64 {
-        let (from, until) = self.scene.view;
-        let share = (at as f64 - from as f64) / (until.saturating_sub(from).max(1) as f64);
-        // Far outside the view, the exact position does not matter.
-        GUTTER + share.clamp(-2.0, 3.0) * (WIDTH - GUTTER - EDGE)
+        self.scene.x(at)
     }
 
     fn is_left_out(&self, from: u64, until: u64) -> bool {
@@ -265,13 +272,18 @@ impl Canvas<'_> {
     fn label(&self, out: &mut String, class: &str, (from, until): (u64, u64), y: f64, text: &str) {
         // The name of a fault is written next to its start even if the fault is short. So are the marks of a client.
         let is_free = class.starts_with("fault") || class.starts_with("note");
-        let left = self.x(from).max(GUTTER);
-        let room = self.x(until).min(WIDTH) - left;
+        let left = self.x(from).max(self.scene.gutter);
+        let room = self.x(until).min(self.scene.width) - left;
         let is_shown = is_free || 7.0 * text.len() as f64 <= room;
         if self.used == Use::Alone && !is_shown {
             return;
         }
-        let free = if is_free { " free" } else { "" };
+        let is_left = self.scene.picture.is_some() && extent(self.scene, left, text).0 < left;
+        let (free, x) = match is_free {
+            true if is_left => (" free ends", left - 5.0),
+            true => (" free", left + 4.0),
+            false => ("", left + 4.0),
+        };
         let hidden = if is_shown {
             ""
         } else {
@@ -279,9 +291,8 @@ impl Canvas<'_> {
         };
         put!(
             out,
-            "<text class=\"on{free}\" data-a=\"{from}\" data-b=\"{until}\" x=\"{:.1}\" \
+            "<text class=\"on{free}\" data-a=\"{from}\" data-b=\"{until}\" x=\"{x:.1}\" \
              y=\"{y}\"{hidden}>{}</text>\n",
-            left + 4.0,
             escaped(text)
         );
     }

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::bars::moment;
-use super::figure::{self, EDGE, GUTTER, Use, caption, escaped};
-use super::scene::{AXIS, Scene};
+use super::figure::{self, Use, caption, escaped};
+use super::scene::{AXIS, EDGE, Scene};
 use quorlock_sim_check::run::{Run, Verdict};
 use quorlock_sim_check::story::{self, StoryKind, StoryLine};
 use quorlock_sim_plan::Plan;
@@ -43,7 +43,7 @@ pub(super) fn write(
     (title, seed): (&str, u64),
     repeat: &str,
 ) -> String {
-    let scene = Scene::of(run, recording);
+    let scene = Scene::of(run, recording, None);
     let mut out = String::new();
     put!(
         out,
@@ -68,14 +68,14 @@ pub(super) fn write(
     story(&mut out, run, recording);
     out.push_str("</main>\n");
     details(&mut out, run, repeat);
-    let (from, until) = scene.view;
+    let ((from, until), gutter) = (scene.view, scene.gutter);
     let violated = scene
         .violated
         .map_or("null".to_owned(), |at| at.to_string());
     put!(
         out,
         "<div id=\"tip\" role=\"tooltip\" hidden></div>\n<script>\nconst RUN = {{ end: {}, \
-         from: {from}, until: {until}, violated: {violated}, gutter: {GUTTER}, edge: {EDGE}, \
+         from: {from}, until: {until}, violated: {violated}, gutter: {gutter}, edge: {EDGE}, \
          axis: {AXIS}, height: {} }};\n{SCRIPT}</script>\n</body>\n</html>\n",
         scene.end,
         scene.height

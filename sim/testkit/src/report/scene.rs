@@ -1,5 +1,6 @@
 //! The layout of the picture: lanes from top to bottom, with what happened in them from left to right.
 
+use super::picture::Picture;
 use quorlock_sim_world::history::NameId;
 use quorlock_sim_world::history::recording::{ClockId, ProcessPlace};
 
@@ -9,12 +10,17 @@ pub(super) struct Scene {
     pub(super) lanes: Vec<Swimlane>,
     pub(super) items: Vec<Item>,
     pub(super) height: f64,
+    pub(super) width: f64,
+    /// The width of the labels of the lanes.
+    pub(super) gutter: f64,
     /// The length of the run, in nanoseconds.
     pub(super) end: u64,
     /// The period that is shown at first.
     pub(super) view: (u64, u64),
     /// When a property was violated.
     pub(super) violated: Option<u64>,
+    /// What is shown on a page of text, if the picture is for one.
+    pub(super) picture: Option<Picture>,
     /// A sentence that describes the picture.
     pub(super) summary: String,
 }
@@ -53,6 +59,8 @@ pub(super) enum RowContent {
     Clock(ClockId),
     /// A row for faults that overlap in time, or for texts that would overlap.
     Nth(usize),
+    /// A row for notes that would overlap otherwise.
+    Note(usize),
 }
 
 /// One element of the picture.
@@ -95,6 +103,8 @@ pub(super) enum Shape {
 
 /// The height of the axis, in pixels.
 pub(super) const AXIS: f64 = 30.0;
+/// The width of the right margin, in pixels.
+pub(super) const EDGE: f64 = 34.0;
 
 impl Scene {
     pub(super) fn push(&mut self, shape: Shape, class: impl Into<String>, title: String) {
@@ -103,6 +113,14 @@ impl Scene {
             class: class.into(),
             title,
         });
+    }
+
+    /// Returns where a time is, in pixels from the left.
+    pub(super) fn x(&self, at: u64) -> f64 {
+        let (from, until) = self.view;
+        let share = (at as f64 - from as f64) / (until.saturating_sub(from).max(1) as f64);
+        // Far outside the view, the exact position does not matter.
+        self.gutter + share.clamp(-2.0, 3.0) * (self.width - self.gutter - EDGE)
     }
 
     pub(super) fn lane(&self, who: Owner) -> Option<&Swimlane> {
