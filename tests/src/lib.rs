@@ -39,6 +39,6 @@ mod documentation {
     pages! {
         architecture breaks campaigns command connections deployments exhaustive faq fencing glossary guide introduction leader matrix migration operating performance plans
         predicted protocol
-        recipes records redis redisson safety scenarios scripts simulator stores testing threads
+        recipes records redis redisson runbooks safety scenarios scripts simulator stores testing threads
     }
 }

@@ -9,6 +9,7 @@ mod links;
 mod pages;
 mod properties;
 mod protocol;
+mod runbooks;
 mod simulated;
 mod stories_complete;
 mod transfers;
