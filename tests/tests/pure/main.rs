@@ -5,6 +5,7 @@ mod embedded_conformance;
 mod examples;
 mod face;
 mod fencing_page;
+mod glossary;
 mod links;
 mod pages;
 mod properties;
