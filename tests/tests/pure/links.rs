@@ -16,7 +16,7 @@ struct Page {
 }
 
 /// Returns the identifier that mdBook and forges give to a heading with this text.
-fn identifier(heading: &str) -> String {
+pub(crate) fn identifier(heading: &str) -> String {
     let kept = heading.trim().chars().filter_map(|character| {
         if character.is_whitespace() {
             Some('-')

@@ -47,8 +47,9 @@ const HEAD: &str = "\
 This page is for operators who want to know the load of the scripts on a server, and for contributors who change a script.
 
 It lists each Lua script of Quorlock, each of its usual paths, and each command on that path with its reason. *lease* is the lease of
-a reader; *alive* and *timeouts* belong to the waiters for a fair lock. A test runs every path on a real server, reads `MONITOR`, and
-compares the commands with this page:
+a reader; *alive* and *timeouts* belong to the waiters for a fair lock; [claim version](glossary.md#claim-version),
+[clock margin](glossary.md#clock-margin), [marker](glossary.md#marker) and [take-over](glossary.md#take-over) are words of the glossary. A
+test runs every path on a real server, reads `MONITOR`, and compares the commands with this page:
 
 ```text
 cargo test -p quorlock-tests --test servers -- each_script_asks
