@@ -1,7 +1,6 @@
 //! The glossary: each word has an anchor, and a page links the hardest words where it uses them first.
 
 use std::ops::Range;
-use std::path::Path;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
