@@ -193,9 +193,7 @@ impl RedisTransport {
             let detail = error.detail;
             return ConnectError::Proxy { address, detail };
         }
-        // Twemproxy ends a connection when it receives a command that it does not know, such as SCRIPT, but
-        // answers PING.
-        if error.cause == Cause::Unreachable && answers_ping(&server.target).await {
+        if error.cause == Cause::Unreachable && ends_at_load(&server.target).await {
             let detail = "it answers PING, and ends the connection at SCRIPT LOAD".into();
             return ConnectError::Proxy { address, detail };
         }
@@ -251,15 +249,21 @@ async fn look(
     Ok(doubts)
 }
 
-/// Whether PING is answered on a new connection without any other command.
-async fn answers_ping(target: &Target) -> bool {
+/// Returns whether a new connection ends at `SCRIPT LOAD`, after `PING` was answered on it.
+///
+/// Twemproxy ends a connection when it receives a command that it does not know, such as `SCRIPT`, but answers `PING`. A server
+/// that was not reached at first, and was started or promoted meanwhile, answers both.
+async fn ends_at_load(target: &Target) -> bool {
     let deadline = timer::now() + target.config().connect_timeout;
     let asked = async {
         let link = Connection::trial(target, deadline).await.ok()?;
-        link.ask(target, &redis::cmd("PING")).await.ok()
+        let answer = link.ask(target, &redis::cmd("PING")).await.ok()?;
+        let mut load = redis::cmd("SCRIPT");
+        load.arg("LOAD").arg("return 1");
+        let is_up = matches!(answer, Value::SimpleString(word) if word == "PONG");
+        Some(is_up && link.ask(target, &load).await.is_err())
     };
-    let answer = timer::by(deadline, asked).await.flatten();
-    matches!(answer, Some(Value::SimpleString(word)) if word == "PONG")
+    timer::by(deadline, asked).await.flatten() == Some(true)
 }
 
 /// Returns what a server lacks to report when a write is on its disk (`WAITAOF`).

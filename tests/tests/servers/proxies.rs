@@ -4,6 +4,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use quorlock::Locks;
 use quorlock::errors::NodeProblem;
@@ -15,6 +16,7 @@ server_tests![
     a_server_whose_info_was_renamed_is_told_apart_from_nothing,
     twemproxy_is_named_as_a_proxy,
     a_port_that_ends_every_connection_is_no_proxy,
+    a_server_that_is_started_while_a_client_connects_is_no_proxy,
 ];
 
 /// Returns the answer to a command, by its name in lower case; `None` ends the connection.
@@ -132,4 +134,23 @@ async fn a_port_that_ends_every_connection_is_no_proxy() {
         "{problem:?}"
     );
     assert!(problem.to_string().contains("rediss://"), "{problem}");
+}
+
+/// A server that is started after the first connection was made, as a primary that takes over.
+fn starting(name: &str) -> Option<String> {
+    static IS_UP: AtomicBool = AtomicBool::new(false);
+    IS_UP.swap(true, Ordering::Relaxed).then(|| match name {
+        "ping" => "+PONG\r\n".to_owned(),
+        _ => "-LOADING Redis is loading the dataset in memory\r\n".to_owned(),
+    })
+}
+
+/// The error must not be final, so that clients that wait for their servers connect again.
+async fn a_server_that_is_started_while_a_client_connects_is_no_proxy() {
+    let problem = problem(starting).await;
+    assert!(
+        matches!(problem, NodeConnectError::Unreachable { .. }),
+        "{problem:?}"
+    );
+    assert!(!problem.is_final(), "{problem}");
 }
