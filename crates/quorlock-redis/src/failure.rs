@@ -39,7 +39,9 @@ pub const fn advice(cause: Cause) -> &'static str {
         Cause::ReadOnly => "this server is a replica: give the address of its primary",
         Cause::Loading => "the server is starting: try again when it has loaded its data",
         Cause::OutOfMemory => "raise the server's maxmemory or free memory on it",
-        Cause::Busy => "a script or a function blocks the server, whose words name the commands that end it",
+        Cause::Busy => {
+            "a script or a function blocks the server, whose words name the commands that end it"
+        }
         Cause::NoAuth => "check the user and the password",
         Cause::NoCredentials => {
             "no credentials were found: check where this client gets its credentials"
