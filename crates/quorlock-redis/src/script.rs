@@ -43,6 +43,13 @@ macro_rules! undeclared {
 
 /// Makes both variants of a script that publishes: for single servers, and for the nodes of clusters.
 macro_rules! publishing {
+    // The mark stays the first line.
+    (undeclared!($($script:tt)*)) => {
+        Publishing {
+            once: Script::new(undeclared!($($script)*)),
+            twice: Script::new(undeclared!(lua!("shared/twice"), $($script)*)),
+        }
+    };
     ($($script:tt)*) => {
         Publishing {
             once: Script::new($($script)*),

@@ -125,6 +125,17 @@ impl Twin {
         }
     }
 
+    /// Creates a twin of this server, which must have no other client, unless it is Valkey. The errors of the simulated server
+    /// have the words of Redis.
+    ///
+    /// # Panics
+    /// Panics if the server cannot be reached.
+    #[must_use]
+    pub fn of_redis(server: &Server) -> Option<Self> {
+        let info: String = server.command(&["INFO", "server"]);
+        (!info.contains("server_name:valkey")).then(|| Twin::of(server))
+    }
+
     /// Returns the port for clients.
     #[must_use]
     pub fn port(&self) -> u16 {

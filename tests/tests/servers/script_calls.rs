@@ -148,18 +148,22 @@ async fn calls_of(
     server.command::<String>(&["ECHO", "the path ends"]);
     let mut calls: Vec<(String, usize)> = Vec::new();
     let (mut scripts, mut is_new) = (0, false);
+    let (mut declared, mut executed) = (Vec::new(), Vec::new());
     loop {
         let Value::SimpleString(line) = monitor.recv_response().unwrap() else {
             panic!("a line of MONITOR");
         };
         if line.contains("the path ends") {
             assert_eq!(scripts, 1, "{}: the requests go as one call", path.when);
+            assert_declared(server, path, &declared, &executed);
             return calls;
         }
         let Some((_, words)) = line.split_once(" lua] ") else {
             is_new = true;
+            declared = keys_of_call(&line).unwrap_or(declared);
             continue;
         };
+        executed.push(words.to_owned());
         // A script that the server has not loaded is sent twice, and executed once.
         scripts += usize::from(is_new);
         is_new = false;
@@ -171,26 +175,82 @@ async fn calls_of(
     }
 }
 
+/// The scripts that make up the names of keys: those of the readers' leases. No client knows all readers before the call.
+const MAKE_UP_LEASES: [&str; 7] = [
+    "read_acquire",
+    "read_renew",
+    "read_release",
+    "write_acquire",
+    "write_release",
+    "inspect",
+    "force_release",
+];
+
+/// Checks that a script has used no key that its call does not name, except readers' leases. Dragonfly and the proxies of
+/// some services refuse others.
+fn assert_declared(server: &Server, path: &Path, declared: &[String], executed: &[String]) {
+    let keys = executed.iter().flat_map(|words| keys_of(server, words));
+    let keys: Vec<String> = keys.collect();
+    assert!(!keys.is_empty(), "{}, {}", path.script, path.when);
+    for key in keys {
+        let is_made_up = MAKE_UP_LEASES.contains(&path.script) && kind_of(&key) == Some("lease");
+        assert!(
+            is_made_up || declared.contains(&key),
+            "{}, {}: {key} is not among {declared:?}",
+            path.script,
+            path.when
+        );
+    }
+}
+
+/// Returns the keys that a line of MONITOR names in the call of a script.
+fn keys_of_call(line: &str) -> Option<Vec<String>> {
+    let (_, words) = line.split_once("] ")?;
+    let words = words_of(words);
+    if !matches!(words.first(), Some(&("EVALSHA" | "EVAL"))) {
+        return None;
+    }
+    let count: usize = words.get(2)?.parse().ok()?;
+    let keys = words.iter().skip(3).take(count);
+    Some(keys.map(|key| (*key).to_owned()).collect())
+}
+
+/// Returns the keys of a command. The server's answer to a command without keys is an error.
+fn keys_of(server: &Server, words: &str) -> Vec<String> {
+    let question = [&["COMMAND", "GETKEYS"][..], &words_of(words)[..]].concat();
+    server.try_command(&question).unwrap_or_default()
+}
+
+/// Splits a command as MONITOR shows it.
+fn words_of(words: &str) -> Vec<&str> {
+    words.trim_matches('"').split("\" \"").collect()
+}
+
 /// Returns the command with its keys and channels by their kinds, each kind once.
 fn shown(words: &str) -> String {
-    let words: Vec<_> = words.trim_matches('"').split("\" \"").collect();
+    let words = words_of(words);
     let mut shown = vec![words[0]];
     for word in &words[1..] {
-        let mut word = (*word).to_owned();
-        for number in 1..=2 {
-            word = word.replace(&owner(number).to_string(), "OWNER");
-        }
-        for number in (1..=MOST_NAMES).rev() {
-            word = word.replace(&*name_of(number).text(), "NAME");
-        }
-        let what = KEYS.iter().find(|(key, _)| *key == word);
-        if let Some((_, what)) = what
-            && !shown.contains(what)
+        if let Some(what) = kind_of(word)
+            && !shown.contains(&what)
         {
             shown.push(what);
         }
     }
     shown.join(" ")
+}
+
+/// Returns what the page calls a key or a channel.
+fn kind_of(word: &str) -> Option<&'static str> {
+    let mut word = word.to_owned();
+    for number in 1..=2 {
+        word = word.replace(&owner(number).to_string(), "OWNER");
+    }
+    for number in (1..=MOST_NAMES).rev() {
+        word = word.replace(&*name_of(number).text(), "NAME");
+    }
+    let what = KEYS.iter().find(|(key, _)| *key == word);
+    what.map(|(_, what)| *what)
 }
 
 /// The keys and channels of a name, and the marker, each with its kind on the page.

@@ -23,8 +23,14 @@ pub(crate) fn server(error: &ServerError) -> TransportError {
 
 /// Whether a command that the server does not have was called inside a script. The server does not name it.
 pub(crate) fn is_in_script(error: &ServerError) -> bool {
-    let detail = error.details().unwrap_or_default();
+    is_unknown_in_script(error.details().unwrap_or_default())
+}
+
+/// Whether these are the words of Redis, or those of Valkey, for an unknown command in a script. (Seen on Valkey 8.1.8 and
+/// 9.1.2.)
+fn is_unknown_in_script(detail: &str) -> bool {
     detail.contains("nknown Redis command called from")
+        || detail.contains("nknown command called from")
 }
 
 /// Returns the command that a server names in a refusal: `this user has no permissions to run the 'wait' command`.
@@ -146,17 +152,36 @@ pub(super) fn judge(code: &str, detail: &str) -> (Cause, Execution) {
         // Seen on 7.0.15: said to a client right after its connection was accepted, which is then closed.
         "ERR" if detail.starts_with("max number of clients") => (Cause::TurnedAway, Definite),
         "DENIED" => (Cause::ProtectedMode, Definite),
-        // A command that was renamed or that the service does not offer, possibly after the script has written.
-        _ if detail.contains("nknown Redis command called from") => {
-            (Cause::Unsupported, Indeterminate)
-        }
-        // Commands that the adapter sends itself, outside of scripts.
-        "ERR" if detail.starts_with("unknown command") => (Cause::Unsupported, Definite),
-        "ERR" if detail.starts_with("WAITAOF cannot be used") => (Cause::Unsupported, Definite),
         // From a client that is not logged in, a server with a password reads at most ten words. (Seen on 7.0.15.)
         "ERR" if detail.starts_with("Protocol error: unauthenticated") => (Cause::NoAuth, Definite),
-        _ => (Cause::Server, Indeterminate),
+        _ => match lack(code, detail) {
+            Some(execution) => (Cause::Unsupported, execution),
+            None => (Cause::Server, Indeterminate),
+        },
     }
+}
+
+/// Returns whether the error is definite, if the server lacks what locks or the settings need.
+fn lack(code: &str, detail: &str) -> Option<Execution> {
+    // A command that was renamed or that the service does not offer, one that it keeps from scripts, and a key that the
+    // call does not name (the last two by the source of Dragonfly). The script may have written before.
+    let is_in_script = is_unknown_in_script(detail)
+        || detail.contains("command is not allowed from script")
+        || detail.contains("script tried accessing undeclared key");
+    if is_in_script {
+        return Some(Execution::Indeterminate);
+    }
+    let refused = [
+        // Commands that the adapter sends itself, outside of scripts.
+        "unknown command",
+        "WAITAOF cannot be used",
+        // By the source of Garnet.
+        "This instance has Lua scripting support disabled",
+        // Our own words, before the first write: a restart would go unnoticed.
+        "the server does not say which process it is",
+    ];
+    let is_refused = code == "ERR" && refused.iter().any(|words| detail.starts_with(words));
+    is_refused.then_some(Execution::Definite)
 }
 
 #[cfg(test)]
@@ -234,6 +259,14 @@ mod tests {
             "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.",
             Cause::Unsupported,
         ),
+        (
+            "ERR This instance has Lua scripting support disabled",
+            Cause::Unsupported,
+        ),
+        (
+            "ERR the server does not say which process it is: INFO replication has no master_replid",
+            Cause::Unsupported,
+        ),
         ("MOVED 3999 127.0.0.1:6381", Cause::Cluster),
         ("ASK 3999 127.0.0.1:6381", Cause::Cluster),
         (
@@ -285,6 +318,18 @@ mod tests {
             ),
             (
                 "ERR Error running script (call to f_6a1): @user_script:22: @user_script: 22: Unknown Redis command called from Lua script",
+                Cause::Unsupported,
+            ),
+            (
+                "ERR Unknown command called from script script: 6a1, on @user_script:22.",
+                Cause::Unsupported,
+            ),
+            (
+                "ERR This Redis command is not allowed from script script: 6a1, on @user_script:22.",
+                Cause::Unsupported,
+            ),
+            (
+                "ERR Error running script (call to 6a1): @user_script:22: script tried accessing undeclared key, key: x",
                 Cause::Unsupported,
             ),
             (

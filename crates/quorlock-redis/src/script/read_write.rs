@@ -43,13 +43,13 @@ static WRITE_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
     )))
 });
 static WRITE_RENEW: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(undeclared!(lua!(
+    Script::new(lua!(
         "shared/clock",
         "shared/counter",
         "shared/retention",
         "shared/look",
         "write_renew"
-    )))
+    ))
 });
 static WRITE_RELEASE: LazyLock<Publishing> =
     LazyLock::new(|| publishing!(undeclared!(lua!("write_release"))));

@@ -4,8 +4,8 @@ use quorlock_core::fencing::Token;
 use quorlock_core::lease::Lease;
 use quorlock_core::marker::{MarkerState, Restarts, Shown, ShownMarker};
 use quorlock_core::message::{
-    AcquireReply, Claim, ForceReleaseReply, Found, Freshness, InspectReply, ReleaseReply,
-    RenewReply, Reply, Ttl,
+    AcquireReply, Claim, ForceReleaseReply, Found, Freshness, InspectReply, QueuePlace,
+    ReleaseReply, RenewReply, Reply, Ttl,
 };
 use quorlock_core::name::Name;
 use quorlock_core::owner::ClientId;
@@ -153,6 +153,42 @@ fn a_script_is_called_by_its_digest_or_by_its_text() {
     assert!(digest.starts_with(b"*7\r\n$7\r\nEVALSHA\r\n$40\r\n"));
     assert!(text.starts_with(b"*7\r\n$4\r\nEVAL\r\n"));
     assert!(String::from_utf8(text).unwrap().contains("PUBLISH"));
+}
+
+/// Dragonfly looks for the mark only there.
+#[test]
+fn a_script_that_makes_up_keys_says_so_in_its_first_line() {
+    let mut requests = vec![inspect(), force_release()];
+    let accesses = [
+        Access::Plain,
+        Access::Fair(QueuePlace::None),
+        Access::Read { under: None },
+        Access::Write,
+    ];
+    for access in accesses {
+        if let Request::Acquire(ask) = acquire(Fence::Carry(Token(5)), Retention::Forever) {
+            requests.push(Request::Acquire(Acquire { access, ..ask }));
+        }
+    }
+    for mode in [Mode::Plain, Mode::Fair, Mode::Read, Mode::Write] {
+        if let Request::Renew(ask) = renew(&["a"]) {
+            requests.push(Request::Renew(Renew { mode, ..ask }));
+        }
+        if let Request::Release(ask) = release() {
+            requests.push(Request::Release(Release { mode, ..ask }));
+        }
+    }
+    assert_eq!(requests.len(), 14);
+    for home in [Home::PLAIN, Home::CLUSTER] {
+        for request in &requests {
+            let packed = encode(request, &home, By::Text).get_packed_command();
+            let packed = String::from_utf8(packed).unwrap();
+            // Before the script are the number of words, EVAL, and the lengths of both.
+            let script = packed.splitn(5, "\r\n").nth(4).unwrap();
+            let is_marked = script.starts_with("--!df flags=allow-undeclared-keys\n");
+            assert_eq!(is_marked, !declares_its_keys(request), "{request:?}");
+        }
+    }
 }
 
 fn ints(values: &[i64]) -> Value {
