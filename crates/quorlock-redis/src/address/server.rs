@@ -45,10 +45,12 @@ impl Address {
                 "its path does not begin with /, and a user and a password are parameters".into(),
             );
         }
-        if parts.path.is_empty() {
+        let path = parts.path.join("/");
+        let path = path.trim_end_matches('/');
+        if path.is_empty() {
             return Err("it lacks the path of the socket".into());
         }
-        let path = decoded(&format!("/{}", parts.path.join("/")), "its path")?;
+        let path = decoded(&format!("/{path}"), "its path")?;
         let path = PathBuf::from(path);
         let [db, user, password] = parts.parameters(["db", "user", "pass"])?;
         let db = database(None, db.as_deref())?;
