@@ -4,6 +4,7 @@ mod attendance;
 
 use std::pin::pin;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 
 use quorlock_core::transport::{TransportError, Witness};
 use tokio::sync::Notify;
@@ -24,7 +25,8 @@ type Outcome = Result<Arc<Connection>, TransportError>;
 ///
 /// All callers without a connection share one attempt. It runs in its own task, so the caller that started it may be
 /// dropped. The callers continue in the order of their arrival, and send their requests in this order. After a failed
-/// attempt, calls fail at once for a pause that grows with every further failure.
+/// attempt, calls fail at once for a pause that grows with every further failure, but not beyond the longest pause of a call: a
+/// client whose lease is 900 ms would lose its lock while it waits for the end of a second.
 ///
 /// While there are witnesses, there is always a good connection, an attempt, or a pause after which an attempt begins.
 #[derive(Debug)]
@@ -48,12 +50,38 @@ struct ConnectionState {
 enum Phase {
     /// There is no connection, and no attempt.
     Down,
-    /// There is no connection, and no attempt begins before this time, because of this error.
-    Resting(Instant, TransportError),
+    /// There is no connection, and no attempt begins during this pause, unless a call cannot wait for its end.
+    Resting(Pause),
     /// An attempt is in progress.
     Connecting(Arc<ConnectAttempt>),
     /// This connection is current.
     Up(Arc<Connection>),
+}
+
+/// The pause after a failed attempt.
+#[derive(Debug)]
+struct Pause {
+    since: Instant,
+    until: Instant,
+    error: TransportError,
+}
+
+impl Pause {
+    fn new(length: Duration, error: TransportError) -> Self {
+        let since = timer::now();
+        let until = since + length;
+        Pause {
+            since,
+            until,
+            error,
+        }
+    }
+
+    /// Whether a call fails at once that stands pauses of this length.
+    fn lasts(&self, now: Instant, longest: Duration) -> bool {
+        let end = self.since.checked_add(longest);
+        now < end.map_or(self.until, |end| end.min(self.until))
+    }
 }
 
 /// An attempt to connect. (Not a `tokio::sync::watch`, which wakes waiters in a different order.)
@@ -119,8 +147,9 @@ impl ConnectionManager {
         self: &Arc<Self>,
         now: Instant,
         deadline: Instant,
+        longest_pause: Duration,
     ) -> Result<Arc<Connection>, TransportError> {
-        let attempt = match self.join(now) {
+        let attempt = match self.join(now, longest_pause) {
             Join::Ready(link) => return Ok(link),
             Join::Failed(error) => return Err(error),
             Join::Wait(attempt) => attempt,
@@ -197,13 +226,13 @@ impl ConnectionManager {
             return;
         }
         let now = timer::now();
-        if let Phase::Resting(until, _) = &state.phase
-            && now < *until
+        if let Phase::Resting(pause) = &state.phase
+            && now < pause.until
         {
-            let until = *until;
+            let until = pause.until;
             drop(state);
             timer::spawn(connect_after(Arc::downgrade(self), until));
-        } else if let Join::Begin(attempt) = self.join_in(&mut state, now) {
+        } else if let Join::Begin(attempt) = self.join_in(&mut state, now, Duration::MAX) {
             drop(state);
             self.begin(attempt);
         }
@@ -222,22 +251,24 @@ impl ConnectionManager {
                 state.unserved = 0;
             } else {
                 state.unserved = state.unserved.saturating_add(1);
-                let until = timer::now() + self.target.source().rest(state.unserved);
+                let length = self.target.source().rest(state.unserved);
                 let why = error::unreachable("the server ended the connection before a call");
-                state.phase = Phase::Resting(until, why);
+                state.phase = Phase::Resting(Pause::new(length, why));
             }
         }
         self.connect_if_awaited(state);
     }
 
-    fn join(self: &Arc<Self>, now: Instant) -> Join {
-        self.join_in(&mut self.lock(), now)
+    fn join(self: &Arc<Self>, now: Instant, longest_pause: Duration) -> Join {
+        self.join_in(&mut self.lock(), now, longest_pause)
     }
 
-    fn join_in(&self, state: &mut ConnectionState, now: Instant) -> Join {
+    fn join_in(&self, state: &mut ConnectionState, now: Instant, longest_pause: Duration) -> Join {
         match &state.phase {
             Phase::Up(link) if self.is_good(link, now) => return Join::Ready(Arc::clone(link)),
-            Phase::Resting(until, error) if now < *until => return Join::Failed(error.clone()),
+            Phase::Resting(pause) if pause.lasts(now, longest_pause) => {
+                return Join::Failed(pause.error.clone());
+            }
             // An attempt that has ended but is still the current phase has ended with its runtime.
             Phase::Connecting(attempt) if attempt.outcome.get().is_none() => {
                 return Join::Wait(Arc::clone(attempt));
@@ -268,8 +299,8 @@ impl ConnectionManager {
             }
             Err(error) => {
                 state.failures = state.failures.saturating_add(1);
-                let until = timer::now() + self.target.source().rest(state.failures);
-                state.phase = Phase::Resting(until, error.clone());
+                let length = self.target.source().rest(state.failures);
+                state.phase = Phase::Resting(Pause::new(length, error.clone()));
             }
         }
         let is_up = outcome.is_ok();
@@ -387,7 +418,7 @@ async fn connect_after(connection: Weak<ConnectionManager>, until: Instant) {
     };
     let state = connection.lock();
     // A witness that was added during the pause has started its own task for a later pause.
-    if matches!(&state.phase, Phase::Resting(at, _) if *at == until) {
+    if matches!(&state.phase, Phase::Resting(pause) if pause.until == until) {
         connection.connect_if_awaited(state);
     }
 }

@@ -18,7 +18,7 @@ use redis::{Cmd, Value};
 pub(crate) use self::health::Health;
 use self::health::Watched;
 use self::login::Way;
-pub(crate) use self::probe::{LEAST, Probes, patience};
+pub(crate) use self::probe::{LEAST, Probes, longest_pause, patience};
 use self::wire::Wire;
 use crate::credentials::Login;
 use crate::multiplexer::{Answer, Driver};

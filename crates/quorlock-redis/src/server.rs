@@ -51,6 +51,8 @@ pub(crate) struct Bounds {
     pub(crate) deadline: Instant,
     /// How long the server may be silent before the connection is suspected.
     pub(crate) patience: Duration,
+    /// How long calls fail at once after a failed attempt to connect.
+    pub(crate) longest_pause: Duration,
 }
 
 impl Server {
@@ -74,9 +76,11 @@ impl Server {
         now: Instant,
         bounds: Bounds,
     ) -> Result<(Arc<Connection>, Value), TransportError> {
-        let Bounds { deadline, patience } = bounds;
+        let Bounds {
+            deadline, patience, ..
+        } = bounds;
         let Job { request, home } = job;
-        let link = self.link(now, deadline).await?;
+        let link = self.link(now, deadline, bounds.longest_pause).await?;
         let mut answer = Value::Nil;
         if manner == Manner::Together
             && let Some(member) = BatchMember::of(request)
@@ -106,7 +110,9 @@ impl Server {
         link: &Arc<Connection>,
         cmd: &Cmd,
         manner: Manner,
-        Bounds { deadline, patience }: Bounds,
+        Bounds {
+            deadline, patience, ..
+        }: Bounds,
     ) -> Result<Value, TransportError> {
         let now = timer::now();
         let answer = match manner {
@@ -121,7 +127,7 @@ impl Server {
         let now = timer::now();
         let patience = self.target.config().call_bound();
         let deadline = now + patience;
-        let link = self.link(now, deadline).await?;
+        let link = self.link(now, deadline, Duration::MAX).await?;
         let answer = link.send(now, cmd, deadline, patience)?;
         match self.answer(&link, answer).await? {
             Value::ServerError(error) => {
@@ -152,11 +158,12 @@ impl Server {
         &self,
         now: Instant,
         deadline: Instant,
+        longest_pause: Duration,
     ) -> Result<Arc<Connection>, TransportError> {
         match self.connection.current(now) {
             Some(link) => Ok(link),
             // Boxed, like every rare path; otherwise each call would reserve memory for it.
-            None => Box::pin(self.connection.next(now, deadline)).await,
+            None => Box::pin(self.connection.next(now, deadline, longest_pause)).await,
         }
     }
 

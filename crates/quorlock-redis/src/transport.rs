@@ -212,6 +212,7 @@ impl Inner {
         let bounds = Bounds {
             deadline,
             patience: self.patience(&request),
+            longest_pause: link::longest_pause(&request),
         };
         let slot = self.slot_of(&request)?;
         let request = Arc::new(self.routes.translate(request)?);

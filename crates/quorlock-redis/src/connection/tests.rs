@@ -80,6 +80,37 @@ async fn a_server_that_hangs_up_after_the_greeting_is_connected_to_less_and_less
     assert!(after <= count + 1, "{count} {after}");
 }
 
+/// Refuses each connection, and counts them.
+#[derive(Debug, Default)]
+struct Closed(Arc<AtomicUsize>);
+
+impl Connect for Closed {
+    fn connect(&self, _: &Endpoint) -> Connecting {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async { Err(std::io::ErrorKind::ConnectionRefused.into()) })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_lease_is_short_does_not_wait_for_the_end_of_a_long_pause() {
+    for (longest, pauses) in [
+        // Pauses of 0.05, 0.1, 0.2, 0.4, 0.8 s, and then of one second each.
+        (Duration::MAX, 13..=15),
+        (Duration::from_millis(75), 110..=135),
+    ] {
+        let made = Arc::<AtomicUsize>::default();
+        let connection = to(Closed(Arc::clone(&made)));
+        let end = timer::now() + Duration::from_secs(10);
+        while timer::now() < end {
+            let (now, deadline) = (timer::now(), timer::now() + timer::delay(1));
+            assert!(connection.next(now, deadline, longest).await.is_err());
+            timer::sleep_until(now + Duration::from_millis(5)).await;
+        }
+        let count = made.load(Ordering::Relaxed);
+        assert!(pauses.contains(&count), "{count}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_witness_is_told_at_once_of_a_connection_that_is_there() {
     let (client, mut server) = duplex(1 << 16);
@@ -108,7 +139,7 @@ async fn who_waited_for_a_connection_sends_in_the_order_in_which_they_came() {
             let connection = Arc::clone(&connection);
             timer::spawn(async move {
                 let (now, deadline) = (timer::now(), timer::now() + timer::delay(9));
-                let link = connection.next(now, deadline).await.unwrap();
+                let link = connection.next(now, deadline, Duration::MAX).await.unwrap();
                 let cmd = redis::cmd(&format!("CALLER{number}."));
                 let patience = timer::delay(9);
                 let _ = link.send(now, &cmd, deadline, patience).unwrap().await;

@@ -98,7 +98,7 @@ async fn callers() {
                 let (deadline, patience) = (now + Duration::from_secs(2), Duration::from_secs(2));
                 let link = match connection.current(now) {
                     Some(link) => link,
-                    None => match connection.next(now, deadline).await {
+                    None => match connection.next(now, deadline, Duration::MAX).await {
                         Ok(link) => link,
                         Err(error) => panic!("a server always takes the connection: {error}"),
                     },

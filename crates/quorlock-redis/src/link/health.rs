@@ -85,9 +85,13 @@ impl Health {
     /// When the silence becomes suspicious, if a reply is owed.
     pub(crate) fn suspicious_at(&self) -> Option<Instant> {
         let asked = self.asked().checked_sub(1)?;
-        let patience = self.patience.load(Ordering::Relaxed);
         let since = self.opened.checked_add(Duration::from_millis(asked))?;
-        since.checked_add(Duration::from_millis(patience))
+        since.checked_add(self.patience())
+    }
+
+    /// The shortest patience of the requests since no reply was owed.
+    pub(crate) fn patience(&self) -> Duration {
+        Duration::from_millis(self.patience.load(Ordering::Relaxed))
     }
 
     pub(crate) fn is_silent(&self, now: Instant, patience: Duration) -> bool {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use quorlock_core::lease::Lease;
 use quorlock_core::message::Request;
 
 use super::Health;
@@ -22,12 +23,24 @@ pub(crate) const LEAST: Duration = Duration::from_millis(25);
 /// lease ends. The default member time-out is a twentieth of the lease, so a server that is merely slow but still
 /// useful is not suspected.
 pub(crate) fn patience(request: &Request) -> Option<Duration> {
-    let lease = match request {
+    lease_of(request).map(|lease| (lease.length() / 6).max(LEAST))
+}
+
+/// How long calls like this request may fail at once after a failed attempt to connect: a twelfth of the shortest lease.
+///
+/// Suppose A was cut off for less than half of its lease just after a renewal, so about a fifth of the lease is left when the
+/// server can be reached again. This pause, the attempt to connect and the time to the next try of a renewal fit into it.
+pub(crate) fn longest_pause(request: &Request) -> Duration {
+    lease_of(request).map_or(Duration::MAX, |lease| (lease.length() / 12).max(LEAST))
+}
+
+/// The shortest lease that the request states.
+fn lease_of(request: &Request) -> Option<Lease> {
+    match request {
         Request::Acquire(acquire) => Some(acquire.lease),
         Request::Renew(renew) => renew.claims.iter().map(|claim| claim.lease).min(),
         _ => None,
-    };
-    lease.map(|lease| (lease.length() / 6).max(LEAST))
+    }
 }
 
 /// One probe. It ends when the silent connection has been replaced, or could not be.
@@ -81,7 +94,9 @@ impl Probes {
                     }
                     // If it had succeeded, this connection would no longer be in use.
                     self.failures = self.failures.saturating_add(1);
-                    self.rests_until = Some(timer::now() + timer::delay(self.failures));
+                    let longest = (health.patience() / 2).max(LEAST);
+                    let pause = timer::delay(self.failures).min(longest);
+                    self.rests_until = Some(timer::now() + pause);
                 } else {
                     // The server was merely slow.
                     self.failures = 0;
