@@ -145,6 +145,16 @@ impl Acquisition {
         }
     }
 
+    /// Begins in canonical order, because the last try of this client for these groups collided with others.
+    ///
+    /// Suppose A has been granted 1 in canonical order, and asks 2. If B asks 1 and 2 at once whenever it tries, it often has 2
+    /// for a moment, and neither gets both.
+    pub fn expect_collision_of_tries(&mut self) {
+        if 1 < self.members.groups().count() {
+            self.step = self.ask_in(Order::Canonical { first: 0 }, Because::Due);
+        }
+    }
+
     /// Delays the first round until `until`, because other clients were notified that this client has released the
     /// lock.
     ///
@@ -332,12 +342,22 @@ impl Acquisition {
     }
 
     fn ask(&mut self, because: Because) -> Step {
-        let mut members = self.members.all();
-        let is_first_free = members.next().is_some_and(|m| self.wake_ups.has_woken(m));
+        let order = self.next_order(because);
+        self.ask_in(order, because)
+    }
+
+    fn ask_in(&mut self, order: Order, because: Because) -> Step {
         self.wake_ups.begin_round();
         self.returns.begin_round();
         self.last_because = because;
-        let order = if 1 < self.members.groups().count() {
+        self.last_order = order;
+        Step::Ask(order)
+    }
+
+    fn next_order(&self, because: Because) -> Order {
+        let mut members = self.members.all();
+        let is_first_free = members.next().is_some_and(|m| self.wake_ups.has_woken(m));
+        if 1 < self.members.groups().count() {
             match self.queue {
                 Some(first) => Order::Canonical { first },
                 // A try has a second round only after a collision.
@@ -358,9 +378,7 @@ impl Acquisition {
             Order::FirstMember
         } else {
             Order::Parallel
-        };
-        self.last_order = order;
-        Step::Ask(order)
+        }
     }
 
     /// Records that the subscriptions to all members are live.

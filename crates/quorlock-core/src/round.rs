@@ -358,6 +358,13 @@ impl Round {
         self.answers.has_rivals()
     }
 
+    /// Returns whether, of several groups that were asked, this owner may have won one and others are in the way in another.
+    /// Suppose A has 1 and B has 2, and both want both: neither gets them.
+    #[must_use]
+    pub fn is_divided(&self) -> bool {
+        self.answers.is_divided()
+    }
+
     /// Returns whether a threshold of members name the same owner, which holds the lock.
     #[must_use]
     pub fn has_holder(&self) -> bool {

@@ -218,6 +218,16 @@ impl Answers {
         })
     }
 
+    /// Returns whether, of several groups that were asked, this owner may have won one and others are in the way in another.
+    pub(super) fn is_divided(&self) -> bool {
+        let mut groups = self.tally.members().groups();
+        let is_open = |group: Group| {
+            let is_asked = group.members().any(|member| self.sent(member).is_some());
+            is_asked && self.group_verdict(&group) != Verdict::Lost
+        };
+        self.are_contended() && groups.any(is_open)
+    }
+
     /// Returns the owner that each refusing member of a group names, and how many members name the same owner.
     fn owners<'a>(&'a self, group: &Group) -> impl Iterator<Item = (OwnerId, usize)> + use<'a> {
         let asked = group.slice(&self.asked);

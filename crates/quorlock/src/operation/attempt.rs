@@ -72,7 +72,13 @@ impl Attempt {
                 let known = client.keeper.contended().take(&wanted.layout.key);
                 known.and_then(|known| known.begin(&mut machine, client.now()))
             }
-            None => None,
+            None => {
+                let contended = client.keeper.contended();
+                if contended.has_collided(client.now(), &wanted.layout.key) {
+                    machine.expect_collision_of_tries();
+                }
+                None
+            }
         };
         Attempt {
             timer: client.runtime.timer(),
@@ -286,9 +292,17 @@ impl Attempt {
         }
         self.machine.handle_silence(&running.round);
         // With a part of the members for itself, a try may have collided with another one. Repeating it in vain costs a round.
+        let round = &running.round;
         let may_collide = self.wanted.patience == Patience::Try
-            && matches!(loss, Loss::Refused { split: true, .. })
-            && !running.round.has_holder();
+            && match loss {
+                Loss::Refused { split: true, .. } if !round.has_holder() => true,
+                Loss::Refused { .. } => round.is_divided(),
+                _ => false,
+            };
+        if may_collide {
+            let contended = self.client.keeper.contended();
+            contended.collided(now, &self.wanted.layout.key);
+        }
         if running.round.has_rivals() || may_collide {
             self.machine.handle_rivals();
         }

@@ -55,6 +55,8 @@ struct ContendedLock {
     released: Vec<(MemberId, u64)>,
     shown: Shown,
     passes_until: Option<Time>,
+    /// Whether tries of this client collided with those of others.
+    has_collided: bool,
     until: Time,
 }
 
@@ -187,6 +189,21 @@ impl ContendedLocks {
         });
     }
 
+    /// Records that a try collided with those of others.
+    pub(crate) fn collided(&self, now: Time, key: &Arc<str>) {
+        self.change(now, key, |rest| rest.has_collided = true);
+    }
+
+    /// Returns whether a try collided with those of others a short time ago.
+    pub(crate) fn has_collided(&self, now: Time, key: &str) -> bool {
+        self.is_used.load(Ordering::Acquire)
+            && self
+                .all
+                .lock()
+                .get(key)
+                .is_some_and(|rest| rest.has_collided && now < rest.until)
+    }
+
     fn change<T>(
         &self,
         now: Time,
@@ -207,6 +224,7 @@ impl ContendedLocks {
             released: Vec::new(),
             shown: Shown::NOTHING,
             passes_until: None,
+            has_collided: false,
             until: now,
         });
         rest.until = now + SPAN;
