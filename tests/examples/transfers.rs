@@ -65,9 +65,12 @@ impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let (status, text) = match self {
             Refusal::Busy(error) => {
+                // The text names the servers: it is for the log.
+                eprintln!("{error}");
+                let status = StatusCode::from_u16(error.kind().to_http_status());
+                let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
                 let retry = [(header::RETRY_AFTER, "1")];
-                let status = StatusCode::SERVICE_UNAVAILABLE;
-                return (status, retry, format!("{error}\n")).into_response();
+                return (status, retry, "not now: try again\n").into_response();
             }
             Refusal::TooLate => (StatusCode::CONFLICT, "too late: try again".to_owned()),
             Refusal::Uncovered => (StatusCode::CONFLICT, "not enough money".to_owned()),

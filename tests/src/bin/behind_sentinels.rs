@@ -16,10 +16,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let redis = RedisConfig::default().wait(Wait::replicas(1, Duration::from_millis(100)));
     let locks = Locks::builder().redis(redis).connect(&address).await?;
 
-    // The lease is longer than a failover, so a hold survives if its claim reached the new primary.
+    // The lease is renewed, and longer than a failover: a hold survives if its claim reached the new primary.
     let guard = locks
         .lock("orders/42")
-        .lease(Duration::from_secs(60))
+        .watchdog_lease(Duration::from_secs(60))
         .acquire()
         .await?;
     // The store refuses writes with a smaller token, in case two clients hold the lock at once.

@@ -19,7 +19,7 @@ async fn main() -> ExitCode {
     let redis = RedisConfig::default()
         .tls(tls)
         .credentials(PasswordFile::new(password));
-    match work(Locks::builder().redis(redis).connect(address).await).await {
+    match work(address, redis).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");
@@ -28,12 +28,10 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn work(
-    connected: Result<Locks, quorlock::ConnectError>,
-) -> Result<(), Box<dyn std::error::Error>> {
-    let locks = connected?;
+async fn work(address: &str, redis: RedisConfig) -> Result<(), Box<dyn std::error::Error>> {
+    let locks = Locks::builder().redis(redis).connect(address).await?;
     let guard = locks.lock("orders/42").acquire().await?;
-    println!("orders/42 is locked, and not one byte of it was for all to read");
+    println!("orders/42 is locked, over TLS");
     guard.release().await?;
     locks.close().await;
     Ok(())
