@@ -37,7 +37,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use quorlock::{Guard, Lock, Locks, ReleaseError, RetryPolicy};
+use quorlock::{AcquireError, Guard, Lock, Locks, ReleaseError, RetryPolicy};
 use rustix::process::Signal;
 
 use self::guarded::Guarded;
@@ -64,7 +64,8 @@ use crate::span::Span;
 pub(crate) struct Run {
     #[command(flatten)]
     reach: Reach,
-    /// Do not wait: exit with 75 if others hold the lock.
+    /// Do not wait: exit with 75 if others hold the lock. Servers of a majority that are new or were restarted are watched
+    /// first, for one longest lease.
     #[arg(short, long, conflicts_with = "wait")]
     no_wait: bool,
     /// Wait at most this long for the lock, also while servers are down, then exit with 75, or with 69 if no majority
@@ -102,6 +103,14 @@ pub(crate) struct Run {
     #[command(flatten)]
     guarded: Guarded,
 }
+
+/// The result of one try.
+type Tried = Result<Option<Guard>, AcquireError>;
+
+/// The bounds of the time after which a client asks servers in quarantine again. Another client that has watched them for longer may
+/// end the quarantine early.
+const SHORTEST_POLL: Duration = Duration::from_millis(10);
+const POLL: Duration = Duration::from_secs(1);
 
 /// How long releases in the background may take when servers do not answer.
 const CLOSING: Duration = Duration::from_secs(2);
@@ -169,8 +178,12 @@ impl Run {
     /// Acquires the lock.
     async fn acquire(&self, locks: &Locks, began: Instant) -> Result<Guard, Failure> {
         let lock = self.lock(locks);
+        let mut tried = lock.try_acquire().await;
+        if self.no_wait {
+            tried = self.try_until_trusted(&lock, tried).await;
+        }
         // Servers that do not answer now may answer during the wait.
-        match lock.try_acquire().await {
+        match tried {
             Ok(Some(guard)) => return Ok(guard),
             Ok(None) => refuse_strangers(locks, self.names()).await?,
             Err(error) if self.no_wait => return Err(error.into()),
@@ -189,6 +202,42 @@ impl Run {
             Ok(lock.wait(left).acquire().await?)
         } else {
             Ok(lock.acquire().await?)
+        }
+    }
+
+    /// Tries again until servers that are in quarantine count, if these are all that is missing: `--no-wait` is about others that
+    /// hold the lock.
+    ///
+    /// Each run is a new client, and servers are trusted that one client has watched for a longest lease. Of runs that give up at
+    /// once, none watches them for that long, and after a restart of the servers none would ever get the lock.
+    async fn try_until_trusted(&self, lock: &Lock, mut tried: Tried) -> Tried {
+        let mut until = None;
+        loop {
+            let left = match &tried {
+                Err(error) => waits_for_trust(error),
+                Ok(_) => None,
+            };
+            let Some(left) = left else { return tried };
+            let is_first = until.is_none();
+            // A server that is restarted in the meantime is watched again. That is waited for once.
+            let until = *until.get_or_insert_with(|| now() + 2 * left + POLL);
+            if until <= now() {
+                return tried;
+            }
+            if is_first {
+                let seconds = left.as_secs_f64().ceil();
+                let text = format!(
+                    "{}: the servers are new or were restarted, and are watched first, for about {seconds} s",
+                    self.name
+                );
+                let fields = [
+                    ("name", self.name.to_string().into()),
+                    ("seconds", seconds.into()),
+                ];
+                self.guarded.voice().warn("watching", &text, &fields);
+            }
+            sleep(left.clamp(SHORTEST_POLL, POLL)).await;
+            tried = lock.try_acquire().await;
         }
     }
 
@@ -341,6 +390,14 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the command runs on the real clock"
+)]
+async fn sleep(span: Duration) {
+    tokio::time::sleep(span).await;
+}
+
 /// Runs the work until it is done or a signal arrives that ends a program.
 pub(crate) async fn unless_told<F: Future>(
     signals: &mut Signals,
@@ -361,4 +418,15 @@ pub(crate) async fn unless_told<F: Future>(
 )]
 pub(crate) async fn close(locks: &Locks) {
     let _ = tokio::time::timeout(CLOSING, locks.close()).await;
+}
+
+/// Returns how long servers are still in quarantine, if enough others answer for a majority with them; zero if it is not known.
+fn waits_for_trust(error: &AcquireError) -> Option<Duration> {
+    let AcquireError::NoQuorum { of, nodes, .. } = error else {
+        return None;
+    };
+    let watched: Vec<_> = nodes.iter().filter_map(|node| node.quarantine).collect();
+    let answering = of.saturating_sub(nodes.len() - watched.len());
+    let left = watched.iter().filter_map(|watched| watched.left).max();
+    (!watched.is_empty() && of / 2 < answering).then_some(left.unwrap_or_default())
 }

@@ -29,6 +29,8 @@ pub struct Trust {
     known: Option<Nonce>,
     /// When trust was last withdrawn. The reply to a request sent before this time does not restore trust.
     withdrawn: Option<Time>,
+    /// When the current trust began.
+    trusted_since: Time,
     /// When the next probe is due.
     due: Time,
     /// The longest pause between two probes of a trusted node.
@@ -126,6 +128,7 @@ impl Trust {
             state: State::Unmarked(Why::Unknown),
             known: None,
             withdrawn: None,
+            trusted_since: Time::ZERO,
             due: Time::ZERO,
             longest_pause,
             pause: longest_pause,
@@ -153,11 +156,23 @@ impl Trust {
                 if self.state != trusted && self.withdrawn.is_some_and(|at| sent < at) {
                     return Counts::No;
                 }
+                if self.state != trusted {
+                    self.trusted_since = now;
+                }
                 self.state = trusted;
                 self.known = Some(nonce);
                 // An acquire shows as much as a probe, so a client in use sends no probes.
                 self.due = now + self.pause;
                 return Counts::Yes;
+            }
+            // At the end of a watch, A sends an acquire, which the node executes, and then the confirmation, whose reply overtakes
+            // that of the acquire. The late reply shows the state before the confirmation, and must not begin another watch. The
+            // claim in it does not count: the node may have granted it before the end of the watch.
+            ShownMarker::Own(nonce, MarkerState::Observing)
+                if self.state == State::Trusted(shown.process, nonce)
+                    && sent < self.trusted_since =>
+            {
+                return Counts::No;
             }
             ShownMarker::Own(nonce, MarkerState::Observing) => {
                 // The watch begins at the receipt of the first reply with this nonce, not when its request was sent: in
@@ -502,6 +517,19 @@ mod tests {
             assert_eq!(old, Counts::No, "it was sent before the withdrawal");
             let new = trust.handle_shown(ms(30), ms(21), confirmed(1, 1));
             assert_eq!(new, Counts::Yes);
+        }
+    }
+
+    #[test]
+    fn a_late_reply_from_before_the_confirmation_does_not_begin_another_watch() {
+        for (sent, is_trusted) in [(10_100, true), (10_110, false), (10_111, false)] {
+            let mut trust = Trust::new(LONGEST);
+            trust.handle_shown(ms(5), ms(1), observing(1, 7));
+            trust.handle_shown(ms(10_110), ms(10_107), confirmed(1, 7));
+            trust.handle_shown(ms(10_115), ms(10_113), confirmed(1, 7));
+            let late = trust.handle_shown(ms(10_120), ms(sent), observing(1, 7));
+            assert_eq!(late, Counts::No);
+            assert_eq!(trust.quarantine().is_none(), is_trusted, "sent at {sent}");
         }
     }
 

@@ -18,6 +18,7 @@ server_tests![
     readers_come_together_and_writers_alone,
     servers_that_cannot_be_reached_are_69,
     servers_that_come_up_are_waited_for,
+    servers_that_are_new_are_watched_also_by_a_run_that_does_not_wait,
     what_is_wrong_on_the_command_line_is_64,
     settings_and_logins_that_are_wrong_are_78,
     addresses_that_are_wrong_are_78,
@@ -168,6 +169,28 @@ async fn servers_that_come_up_are_waited_for() {
     server.restart();
     let output = waits.wait_with_output().unwrap();
     assert_eq!(output.stdout, b"inside\n");
+}
+
+/// Each run is a new client. If it gave up at once, no run would ever get the lock.
+async fn servers_that_are_new_are_watched_also_by_a_run_that_does_not_wait() {
+    let servers: Vec<Server> = (0..3).map(|_| Server::start()).collect();
+    let addresses: Vec<String> = servers.iter().map(Server::address).collect();
+    let addresses = addresses.join(",");
+    let once = |words: &[&str]| {
+        let mut command = quorlock();
+        command.args(["run", "--nodes", &addresses, "--lease", "2s"]);
+        command.args(["--longest-lease", "2s", "--grace", "500ms"]);
+        end_of(command.args(words).args(["-n", "a", "--", "true"]))
+    };
+    let (code, _, said) = once(&[]);
+    assert_eq!(code, 0, "{said}");
+    let expected = "quorlock: a: the servers are new or were restarted, and are watched first";
+    assert!(said.starts_with(expected), "{said}");
+    assert_eq!(once(&[]), (0, String::new(), String::new()));
+    servers[1..].iter().for_each(Server::kill);
+    let (code, _, said) = once(&[]);
+    assert_eq!(code, 69, "{said}");
+    assert!(!said.contains("watched"), "{said}");
 }
 
 async fn what_is_wrong_on_the_command_line_is_64() {
