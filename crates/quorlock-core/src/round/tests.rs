@@ -434,3 +434,30 @@ fn a_holder_of_a_bare_majority_that_is_named_splits_no_vote() {
     }
     assert_eq!(refused_for(&[(2, 1)]).outcome(ms(1)), Outcome::Won);
 }
+
+/// A may have 1, and is refused at 2. If all groups refuse, or the others were not asked, there is no sign of a collision.
+#[test]
+fn a_round_that_wins_only_some_of_its_groups_is_divided() {
+    for (order, first, second, is_divided) in [
+        (Order::Parallel, Some(granted()), Some(refused(9)), true),
+        (Order::Parallel, None, Some(refused(9)), true),
+        (Order::Parallel, Some(refused(9)), Some(refused(9)), false),
+        (Order::Canonical { first: 0 }, Some(refused(9)), None, false),
+        (
+            Order::Canonical { first: 0 },
+            Some(granted()),
+            Some(refused(9)),
+            true,
+        ),
+    ] {
+        let mut round = round(&[Threshold::all(1); 2], order);
+        let mut ids = ask_all(&mut round, ms(0));
+        for (place, answer) in [first, second].into_iter().enumerate() {
+            if let (Some(id), Some(answer)) = (ids.get(place).copied(), answer) {
+                round.handle_answer(ms(1), id, answer);
+            }
+            ids.extend(ask_all(&mut round, ms(1)));
+        }
+        assert_eq!(round.is_divided(), is_divided, "{order:?}, {first:?}");
+    }
+}

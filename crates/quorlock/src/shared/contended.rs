@@ -324,6 +324,18 @@ mod tests {
     }
 
     #[test]
+    fn a_collision_is_remembered_for_a_short_time() {
+        let (contended, key) = (ContendedLocks::default(), Arc::from("a"));
+        let began = Time::from_millis(5);
+        assert!(!contended.has_collided(began, &key));
+        contended.collided(began, &key);
+        let last = began + SPAN - Duration::from_millis(1);
+        assert!(contended.has_collided(last, &key));
+        assert!(!contended.has_collided(began + SPAN, &key));
+        assert!(!contended.has_collided(last, "b"));
+    }
+
+    #[test]
     fn the_first_member_is_asked_first_if_it_is_near_itself_or_others_are_silent() {
         assert!(shown(2, Answers::All, Some(999)).has_collisions());
         // A majority of near nodes confirmed the release, and the first member is far.

@@ -141,6 +141,16 @@ fn a_try_that_collides_is_repeated_once() {
     }
 }
 
+/// The first round of a try whose client has collided is in canonical order, if there are several groups.
+#[test]
+fn a_try_that_expects_a_collision_asks_one_group_after_another() {
+    for (groups, order) in [(2, Order::Canonical { first: 0 }), (1, Order::Parallel)] {
+        let mut a = waiting(groups);
+        a.expect_collision_of_tries();
+        assert_eq!(*a.step(), Step::Ask(order));
+    }
+}
+
 #[test]
 fn what_rivals_give_back_ends_the_pause_after_a_collision() {
     let mut a = five();
