@@ -47,6 +47,14 @@ pub struct Quarantine {
     pub left: Option<Duration>,
 }
 
+impl Quarantine {
+    /// The quarantine of a node that counts from now on.
+    pub(crate) const ENDED: Quarantine = Quarantine {
+        why: Why::Watched,
+        left: Some(Duration::ZERO),
+    };
+}
+
 impl fmt::Display for Quarantine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "quarantined, {}", self.why)?;

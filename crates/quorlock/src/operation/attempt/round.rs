@@ -13,7 +13,7 @@ use quorlock_core::transport::{Cause, TransportError};
 
 use super::raise::{FIRST, Raise};
 use super::request::LockRequest;
-use crate::error::{ConfigError, NodeReport};
+use crate::error::{ConfigError, NodeReport, Quarantine};
 use crate::runtime::Runtime;
 use crate::shared::calls::{Calls, Received};
 use crate::shared::client::Client;
@@ -245,7 +245,9 @@ impl RunningRound {
     fn reports(&self, layout: &Layout, is_silent: impl Fn(MemberId) -> bool) -> Vec<NodeReport> {
         let quarantine = |member| {
             let is_quarantined = self.round.is_quarantined(member);
-            is_quarantined.then(|| layout.place(member).node.quarantine())?
+            // A node whose watch has ended since it answered is reported, too: its vote was missing.
+            let now = || layout.place(member).node.quarantine();
+            is_quarantined.then(|| now().unwrap_or(Quarantine::ENDED))
         };
         layout.reports(&self.errors, is_silent, quarantine)
     }
