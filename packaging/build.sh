@@ -7,7 +7,7 @@
 #   x86_64-pc-windows-msvc       the simulator alone, because `quorlock run` needs Unix
 #
 # Man pages and completions are printed by the program that was built, so this runs on a machine of the target. It needs
-# protoc, cargo-cyclonedx, and on Linux musl-gcc, cargo-deb and buildah. SHA256SUMS covers everything that is released.
+# protoc, cargo-cyclonedx, jq, and on Linux musl-gcc, cargo-deb and buildah. SHA256SUMS covers everything that is released.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -57,11 +57,13 @@ for program in "${programs[@]}"; do
   tar -czf "$out/$name.tar.gz" -C "$out" "$name"
   rm -r "${out:?}/$name"
 
-  # The tool writes beside the manifest of each crate of the workspace that the program has.
+  cargo tree --locked --package "$crate" --target "$target" --edges normal,build --prefix none --format '{p}' ${features[@]+"${features[@]}"} |
+    awk '{ sub(/^v/, "", $2); print $1, $2 }' | sort -u >"$targets/$target/crates"
+  # The tool writes beside the manifest of each crate of the workspace.
   cargo cyclonedx --quiet --manifest-path "$manifest/Cargo.toml" --format json --spec-version 1.5 \
     --target "$target" --override-filename "$name.cdx" ${features[@]+"${features[@]}"}
-  mv "$manifest/$name.cdx.json" "$out/"
-  find crates sim tests testbed benches -name "$name.cdx.json" -delete
+  jq --rawfile tree "$targets/$target/crates" --arg root "$PWD" -f packaging/bill.jq "$manifest/$name.cdx.json" >"$out/$name.cdx.json"
+  find benches crates sim testbed tests -name "$name.cdx.json" -delete
 done
 
 if [ -n "$linux" ]; then

@@ -51,6 +51,7 @@ bill() {
     awk '{ sub(/^v/, "", $2); print $1, $2 }' | sort -u >"$work/compiled"
   jq -r '.metadata.component, .components[] | "\(.name) \(.version)"' "$files/$program-$version-$target.cdx.json" | sort -u >"$work/listed"
   diff "$work/compiled" "$work/listed" || fail "the bill of $program is not what it is made of (<: is missing, >: is too much)"
+  jq -e 'all(.components[]; .licenses)' "$files/$program-$version-$target.cdx.json" >/dev/null || fail "a crate of $program has no licence"
   printf '%s: %s crates\n' "$program" "$(wc -l <"$work/listed")"
 }
 bill quorlock quorlock-cli --features etcd
