@@ -72,22 +72,36 @@ done
 [ -n "$server" ] || fail "redis-server does not start"
 nodes=redis://127.0.0.1:$port
 
-# locks ROOT USER COMMAND..: locks a name while a command of this root runs, as this user.
+# inside ROOT USER COMMAND..: runs a command in this root, with the devices and processes that every container has. The mounts end
+# with the command.
+inside() {
+  # shellcheck disable=SC2016 # The variables are those of the inner shell.
+  privileged unshare --mount bash -c '
+    set -euo pipefail
+    mkdir -p "$0/dev" "$0/proc"
+    mount --bind /dev "$0/dev"
+    mount -t proc proc "$0/proc"
+    exec chroot --userspec="$1" "$0" "${@:2}"' "$@"
+}
+
+# locks ROOT USER COMMAND..: locks a name while a command of this root runs.
 locks() {
   local root=$1 user=$2
   shift 2
-  privileged chroot --userspec="$user" "$root" /usr/bin/quorlock run -n --nodes "$nodes" release/test -- "$@"
+  inside "$root" "$user" /usr/bin/quorlock run -n --nodes "$nodes" release/test -- "$@"
   [ "$(redis-cli -p "$port" EXISTS release/test)" = 0 ] || fail "the lock is not released"
 }
 
 echo "the Debian package"
 root=$work/root
+# shellcheck disable=SC1091 # It is a file of the machine.
 privileged debootstrap --variant=minbase "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$root" >/dev/null
 privileged cp "$files"/*.deb "$work/quorlock-sim-$version-$target/quorlock-sim" "$root/tmp/"
 privileged chroot "$root" sh -c 'dpkg --install /tmp/*.deb' >/dev/null
 [ "$(privileged chroot "$root" quorlock --version)" = "quorlock $version" ] || fail "the package has another version"
+# shellcheck disable=SC2016 # The variable is that of the command.
 locks "$root" 65532:65532 sh -c 'test "$QUORLOCK_FENCING_TOKEN" -gt 0'
-privileged chroot "$root" sh -c 'quorlock init sqlite:/tmp/locks.db && quorlock run -n --nodes sqlite:/tmp/locks.db a -- true'
+inside "$root" root:root sh -c 'quorlock init sqlite:/tmp/locks.db && quorlock run -n --nodes sqlite:/tmp/locks.db a -- true'
 privileged chroot "$root" /tmp/quorlock-sim run --seed 42 >/dev/null
 man --manpath "$root/usr/share/man" --where quorlock quorlock-run quorlock-leader >/dev/null
 for file in bash-completion/completions/quorlock fish/vendor_completions.d/quorlock.fish zsh/vendor-completions/_quorlock; do
