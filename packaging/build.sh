@@ -57,7 +57,8 @@ for program in "${programs[@]}"; do
   tar -czf "$out/$name.tar.gz" -C "$out" "$name"
   rm -r "${out:?}/$name"
 
-  cargo tree --locked --package "$crate" --target "$target" --edges normal,build --prefix none --format '{p}' ${features[@]+"${features[@]}"} |
+  cargo tree --locked --package "$crate" --target "$target" --edges normal,build --prefix none --format '{p}' \
+    ${features[@]+"${features[@]}"} |
     awk '{ sub(/^v/, "", $2); print $1, $2 }' | sort -u >"$targets/$target/crates"
   # The tool writes beside the manifest of each crate of the workspace.
   cargo cyclonedx --quiet --manifest-path "$manifest/Cargo.toml" --format json --spec-version 1.5 \
