@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Checks a release beyond ./test.sh: tests/release.sh [--publish-dry-run]
 #
-# Packages every crate and compiles the packages; checks the licences and sources of all dependencies, each combination of
-# features, the workflow files, and the book. At the end the script names the missing tools, with the command that
+# Packages every crate and compiles the packages; builds and installs what a release has for this machine (Linux only); checks the
+# licences and sources of all dependencies, each combination of features, the workflow files, the files for Kubernetes, and the
+# book. At the end the script names the missing tools, with the command that
 # installs each, and then exits with 2, because something was not checked.
 #
 # With --publish-dry-run it also runs `cargo publish --dry-run`, which needs a network.
@@ -40,6 +41,21 @@ if [ "${1:-}" = --publish-dry-run ]; then
   cargo publish --quiet --workspace --dry-run
 fi
 
+step "what is installed"
+all=yes
+has musl-gcc apt-get install -y musl-tools || all=
+has protoc apt-get install -y protobuf-compiler libprotobuf-dev || all=
+has buildah apt-get install -y buildah || all=
+has debootstrap apt-get install -y debootstrap || all=
+has redis-server apt-get install -y redis-server || all=
+has jq apt-get install -y jq || all=
+has man apt-get install -y man-db || all=
+has cargo-deb cargo install --locked cargo-deb || all=
+has cargo-cyclonedx cargo install --locked cargo-cyclonedx || all=
+if [ -n "$all" ]; then
+  tests/install.sh
+fi
+
 step "licences, bans, sources"
 if has cargo-deny cargo install --locked cargo-deny; then
   cargo deny --all-features check licenses bans sources
@@ -54,6 +70,11 @@ step "workflows"
 if has actionlint go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.12; then
   actionlint
   echo "no errors"
+fi
+
+step "files for Kubernetes"
+if has kubernetes-validate pipx install kubernetes-validate; then
+  kubernetes-validate --strict packaging/kubernetes/*.yaml
 fi
 
 step "the book"

@@ -40,6 +40,8 @@ const PAGE: &str = concat!(
     include_str!("../../../../docs/src/how-to/kubernetes.md"),
 );
 const COMMAND: &str = include_str!("../../../../docs/src/command.md");
+/// The page includes it.
+const SIDECAR: &str = include_str!("../../../../packaging/kubernetes/sidecar.yaml");
 
 /// A folder with programs that are found before others.
 struct Host {
@@ -209,26 +211,40 @@ async fn a_unit_of_systemd_runs_the_report() {
     assert_eq!(of_unit(block(PAGE, "ini timer"), "OnCalendar").len(), 1);
 }
 
-/// Returns the container of a Kubernetes manifest on the page, at the end of this path.
-fn container(says: &str, path: &[&str]) -> YamlOwned {
-    let mut documents = YamlOwned::load_from_str(block(PAGE, says)).expect("it is YAML");
-    let mut yaml = documents.remove(0);
-    assert!(documents.is_empty());
-    for key in path {
+/// Returns the value in a YAML mapping, at the end of this path.
+fn at<'a>(yaml: &'a YamlOwned, path: &[&str]) -> &'a YamlOwned {
+    path.iter().fold(yaml, |yaml, key| {
         let next = yaml.as_mapping_get(key);
-        yaml = next.unwrap_or_else(|| panic!("no {key}")).clone();
-    }
-    let containers = yaml.as_sequence().expect("containers");
+        next.unwrap_or_else(|| panic!("no {key}"))
+    })
+}
+
+/// Returns the first container of a Kubernetes manifest, at the end of this path.
+fn container(manifest: &str, path: &[&str]) -> YamlOwned {
+    let documents = YamlOwned::load_from_str(manifest).expect("it is YAML");
+    let [document] = &documents[..] else {
+        panic!("not one document");
+    };
+    let containers = at(document, path).as_sequence().expect("containers");
     containers[0].clone()
 }
 
 /// Returns the command of a container, with its environment, for this host; `file` replaces the mounted password.
 fn of_pod(host: &Host, server: &Server, container: &YamlOwned, file: &str) -> Command {
-    let words = container
-        .as_mapping_get("command")
-        .and_then(|words| words.as_sequence());
-    let words = words.expect("a command").iter();
+    in_pod(host, server, container, &["command"], file)
+}
+
+/// Returns the command at the end of a path in a container.
+fn in_pod(
+    host: &Host,
+    server: &Server,
+    container: &YamlOwned,
+    path: &[&str],
+    file: &str,
+) -> Command {
+    let words = at(container, path).as_sequence().expect("a command");
     let words: Vec<_> = words
+        .iter()
         .map(|word| word.as_str().expect("a text, no number"))
         .collect();
     let mut command = Command::new(words[0]);
@@ -270,7 +286,7 @@ async fn of_two_pods_one_makes_the_report() {
     );
     let password = host.folder.file("password");
     std::fs::write(&password, "s3cret\n").unwrap();
-    let container = container("yaml cronjob", &OF_CRON_JOB);
+    let container = container(block(PAGE, "yaml cronjob"), &OF_CRON_JOB);
     let pod = || of_pod(&host, &server, &container, &password.display().to_string());
     let mut first = pod().spawn().unwrap();
     host.folder.line("reports");
@@ -281,12 +297,12 @@ async fn of_two_pods_one_makes_the_report() {
     assert_eq!(host.folder.read("reports"), "report\n");
 }
 
-const OF_DEPLOYMENT: [&str; 4] = ["spec", "template", "spec", "containers"];
+const OF_SIDECARS: [&str; 4] = ["spec", "template", "spec", "initContainers"];
 
 async fn of_two_pods_one_leads_and_the_other_takes_over() {
     let server = Server::start();
     server.command::<()>(&["CONFIG", "SET", "requirepass", "s3cret"]);
-    let container = container("yaml sidecar", &OF_DEPLOYMENT);
+    let container = container(SIDECAR, &OF_SIDECARS);
     // A pod is a folder with its volume.
     let start = || {
         let host = Host::new();
@@ -310,6 +326,14 @@ async fn of_two_pods_one_leads_and_the_other_takes_over() {
         one.folder.read("leader/term").trim().parse::<u64>().is_ok()
     });
     let term: u64 = one.folder.line("leader/term").parse().unwrap();
+    let probe = |password: &str| {
+        let path = ["readinessProbe", "exec", "command"];
+        let file = one.folder.file("probed");
+        std::fs::write(&file, password).unwrap();
+        let file = file.display().to_string();
+        end_of(&mut in_pod(&one, &server, &container, &path, &file)).0
+    };
+    assert_eq!((probe("s3cret\n"), probe("wrong\n")), (0, 78));
     let (other, mut second) = start();
     wait_until("the second is a candidate", || {
         other.folder.read("leader/term").is_empty()
