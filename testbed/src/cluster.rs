@@ -201,11 +201,21 @@ impl Cluster {
                 }
             }
             let all_known = || {
+                let ids: Vec<String> = self
+                    .nodes
+                    .iter()
+                    .filter_map(own)
+                    .map(|own| own.id)
+                    .collect();
+                // During the handshake a node is known by an id of its own, which later changes.
                 let knows_all = |node| {
                     let known = known_by(node);
-                    known.len() == self.nodes.len() && known.iter().all(|known| known.is_linked)
+                    let knows =
+                        |id: &String| known.iter().any(|known| known.is_linked && known.id == *id);
+                    known.len() == self.nodes.len() && ids.iter().all(knows)
                 };
-                self.nodes.iter().all(knows_all).then_some(())
+                let is_done = ids.len() == self.nodes.len() && self.nodes.iter().all(knows_all);
+                is_done.then_some(())
             };
             within(Duration::from_secs(5), all_known)
         };
