@@ -109,6 +109,13 @@ fi
 step "cargo fmt --check"
 cargo fmt --all --check
 
+step "spelling of the pages"
+if command -v aspell >/dev/null && aspell dicts | grep -x en_GB-ize >/dev/null; then
+  docs/spelling.sh
+else
+  echo "not run: aspell, or its British dictionary, is missing"
+fi
+
 # All that follows uses the programs that this step builds, so that nothing is compiled twice.
 step "cargo test --no-run"
 cargo test --quiet --workspace --all-features --no-run
