@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use quorlock_core::acquisition::{Acquisition, GiveUp, Patience, Step};
 use quorlock_core::message::Mode;
 use quorlock_core::owner::OwnerId;
-use quorlock_core::round::{Loss, Order, Outcome};
+use quorlock_core::round::{Loss, Order, Outcome, Round};
 use quorlock_core::time::Time;
 
 use crate::error::{AcquireError, Holder};
@@ -291,14 +291,7 @@ impl Attempt {
             self.begin_as_another();
         }
         self.machine.handle_silence(&running.round);
-        // With a part of the members for itself, a try may have collided with another one. Repeating it in vain costs a round.
-        let round = &running.round;
-        let may_collide = self.wanted.patience == Patience::Try
-            && match loss {
-                Loss::Refused { split: true, .. } if !round.has_holder() => true,
-                Loss::Refused { .. } => round.is_divided(),
-                _ => false,
-            };
+        let may_collide = self.may_collide(&loss, &running.round);
         if may_collide {
             let contended = self.client.keeper.contended();
             contended.collided(now, &self.wanted.layout.key);
@@ -417,6 +410,17 @@ impl Attempt {
         } else {
             Holder::Others
         }
+    }
+
+    /// Whether a lost try may have collided with another one: it had a part of the members, or of the groups, for itself. Repeating
+    /// it in vain costs a round.
+    fn may_collide(&self, loss: &Loss, round: &Round) -> bool {
+        self.wanted.patience == Patience::Try
+            && match loss {
+                Loss::Refused { split: true, .. } if !round.has_holder() => true,
+                Loss::Refused { .. } => round.is_divided(),
+                _ => false,
+            }
     }
 
     /// The error when the caller's wait is over: the loss of the last finished round, or the state of the first
