@@ -231,7 +231,7 @@ connect_timeout = "30ms"
 
 [workload]
 lease = "150ms"
-hold_min = "0ms"
+hold_min = "30ms"
 hold_max = "60ms"
 think_min = "0ms"
 think_max = "5ms"
