@@ -19,11 +19,13 @@
 //! | waiting for a condition, within a bound | [`wait`] |
 //! | tests that are ignored, with a reason, where there is no server | `trials` |
 //! | certificates, and an authority that signs them | `certificates` |
+//! | the files below a folder, and the pages of the book | [`files`] |
 
 #[cfg(feature = "harness")]
 pub mod certificates;
 pub mod cluster;
 pub mod etcd;
+pub mod files;
 pub mod guardian;
 pub mod mysql;
 mod port;

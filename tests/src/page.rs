@@ -1,37 +1,5 @@
 //! Reads code from pages of the documentation, for tests that run it.
 
-use std::path::{Path, PathBuf};
-
-/// Returns the folder of the book.
-///
-/// # Panics
-/// Panics if it is not there.
-#[must_use]
-pub fn folder() -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src");
-    folder.canonicalize().expect("docs/src")
-}
-
-/// Returns every page of the book, also those in the folders of its parts.
-///
-/// # Panics
-/// Panics if a folder cannot be read.
-#[must_use]
-pub fn book() -> Vec<PathBuf> {
-    let (mut folders, mut pages) = (vec![folder()], Vec::new());
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).expect("a folder") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|ending| ending == "md") {
-                pages.push(path);
-            }
-        }
-    }
-    pages
-}
-
 /// Returns the block of a page that has this first line. For "sql write", the block begins with `` ```sql write ``.
 ///
 /// # Panics

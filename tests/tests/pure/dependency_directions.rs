@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use quorlock_testbed::files::below;
 use serde_json::Value;
 
 /// One line of a `[dependencies]` table.
@@ -292,29 +293,20 @@ fn the_test_bed_knows_no_lock_and_no_simulator() {
 /// Returns the top folders with a file that has all of these words as strings.
 fn folders_with(words: &[&str]) -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut folders: Vec<PathBuf> = ["benches", "crates", "fuzz", "sim", "testbed", "tests"]
-        .map(|folder| root.join(folder))
-        .into_iter()
-        .filter(|folder| folder.is_dir())
-        .collect();
+    let folders = ["benches", "crates", "fuzz", "sim", "testbed", "tests"];
     let mut having = BTreeSet::new();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).expect("a folder") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() && !path.ends_with("target") {
-                folders.push(path);
-            } else if path.extension().is_some_and(|ending| ending == "rs") {
-                let text = std::fs::read_to_string(&path).expect("a file of text");
-                if words
-                    .iter()
-                    .all(|word| text.contains(&format!("\"{word}\"")))
-                {
-                    let path = path.strip_prefix(&root).expect("below the root");
-                    let mut parts = path.components();
-                    let part = parts.next().expect("a folder");
-                    having.insert(part.as_os_str().to_string_lossy().into_owned());
-                }
-            }
+    for folder in folders
+        .into_iter()
+        .filter(|folder| root.join(folder).is_dir())
+    {
+        let has_all = |path: &PathBuf| {
+            let text = std::fs::read_to_string(path).expect("a file of text");
+            words
+                .iter()
+                .all(|word| text.contains(&format!("\"{word}\"")))
+        };
+        if below(root.join(folder), "rs").iter().any(has_all) {
+            having.insert(folder.to_owned());
         }
     }
     having

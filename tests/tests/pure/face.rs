@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use quorlock_testbed::files::below;
+
 use crate::dependency_directions::arrows::words;
 
 /// The largest number of names at the root of `quorlock`, with its modules.
@@ -136,18 +138,10 @@ fn each_way_to_make_a_name_public_is_counted() {
 fn sources(krate: &str) -> BTreeMap<String, String> {
     let src = crates().join(krate).join("src");
     let mut sources = BTreeMap::new();
-    let mut folders = vec![src.clone()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).expect("a folder") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                folders.push(path);
-                continue;
-            }
-            let file = path.strip_prefix(&src).expect("under src").display();
-            let text = std::fs::read_to_string(&path).expect("UTF-8");
-            sources.insert(file.to_string(), text);
-        }
+    for path in below(&src, "rs") {
+        let file = path.strip_prefix(&src).expect("under src").display();
+        let text = std::fs::read_to_string(&path).expect("UTF-8");
+        sources.insert(file.to_string(), text);
     }
     sources
 }

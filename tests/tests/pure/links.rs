@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
-use quorlock_tests::page::book;
+use quorlock_testbed::files::pages;
 
 /// The links of a page, and the identifiers of its headings.
 #[derive(Default)]
@@ -66,7 +66,7 @@ fn every_link_leads_to_a_file_and_a_heading() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let root = root.canonicalize().unwrap();
     let mut files = markdown(&root);
-    files.extend(book());
+    files.extend(pages());
     let pages: BTreeMap<PathBuf, Page> = files
         .into_iter()
         .map(|path| {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use quorlock_tests::page::{book, folder};
+use quorlock_testbed::files::below;
 
 const ERROR_PAGES: &str = concat!(
     include_str!("../../../docs/src/reference/errors.md"),
@@ -105,10 +105,11 @@ fn the_code_of_every_page_is_compiled() {
         listed.extend(pages.map(|page| format!("{folder}{page}")));
     }
     let mut there = BTreeSet::new();
-    for path in book() {
+    let book = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/src");
+    for path in below(book, "md") {
         let page = std::fs::read_to_string(&path).unwrap();
         assert!(!page.contains("```rust,ignore"), "{}", path.display());
-        let name = path.strip_prefix(folder()).unwrap().with_extension("");
+        let name = path.strip_prefix(book).unwrap().with_extension("");
         there.insert(name.to_str().unwrap().to_owned());
     }
     there.remove("SUMMARY");

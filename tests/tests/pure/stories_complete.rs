@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use quorlock_testbed::files::below;
+
 /// The numbers of all stories.
 fn stories() -> impl Iterator<Item = u32> {
     1..=30
@@ -12,28 +14,15 @@ fn stories() -> impl Iterator<Item = u32> {
 fn every_bug_story_has_its_test() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut told = BTreeSet::new();
-    for folder in ["crates", "sim", "tests"] {
-        read_folder(&workspace.join(folder), &mut told);
+    for path in ["crates", "sim", "tests"]
+        .map(|folder| below(workspace.join(folder), "rs"))
+        .concat()
+    {
+        let source = std::fs::read_to_string(&path).expect("a source file in UTF-8");
+        told.extend(source.lines().filter_map(story_of));
     }
     let missing: Vec<u32> = stories().filter(|story| !told.contains(story)).collect();
     assert!(missing.is_empty(), "stories without a test: {missing:?}");
-}
-
-fn read_folder(folder: &Path, told: &mut BTreeSet<u32>) {
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        return;
-    };
-    for entry in entries {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            if path.file_name().is_some_and(|name| name != "target") {
-                read_folder(&path, told);
-            }
-        } else if path.extension().is_some_and(|ending| ending == "rs") {
-            let source = std::fs::read_to_string(&path).expect("a source file in UTF-8");
-            told.extend(source.lines().filter_map(story_of));
-        }
-    }
 }
 
 /// Returns the number in a line like `async fn story_07_a_failed_round_leaves_no_keys() {`.

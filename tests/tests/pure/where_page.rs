@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use quorlock_testbed::files::below;
+
 const PAGE: &str = include_str!("../../../docs/src/where.md");
 
 /// Returns the words of a declaration that are not about its kind.
@@ -17,13 +19,9 @@ fn words(line: &str) -> Vec<&str> {
 fn items() -> BTreeSet<String> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
     let libraries = ["", "-core", "-redis", "-store"];
-    let mut paths = Vec::from(libraries.map(|it| crates.join(format!("quorlock{it}/src"))));
+    let sources = libraries.map(|it| below(crates.join(format!("quorlock{it}/src")), "rs"));
     let mut items = BTreeSet::new();
-    while let Some(path) = paths.pop() {
-        if let Ok(entries) = std::fs::read_dir(&path) {
-            paths.extend(entries.map(|entry| entry.expect("an entry").path()));
-            continue;
-        }
+    for path in sources.into_iter().flatten() {
         let is_blocking = path.to_string_lossy().contains("quorlock/src/blocking");
         let module = if is_blocking { "blocking::" } else { "" };
         let mut of = String::new();

@@ -56,24 +56,14 @@ fn the_catalog_has_every_part() {
 
 /// Returns the pages of the book, and the README.
 fn pages() -> Vec<(String, String)> {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src");
-    let readme = docs.join("../../README.md");
-    let (mut folders, mut pages) = (vec![docs], Vec::new());
-    while let Some(folder) = folders.pop() {
-        for file in std::fs::read_dir(folder).expect("it can be read") {
-            let path = file.expect("it can be read").path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|ext| ext == "md") {
-                pages.push(path);
-            }
-        }
-    }
     let read = |path: PathBuf| {
         let text = std::fs::read_to_string(&path).expect("it can be read");
         (path.display().to_string(), text)
     };
-    pages.into_iter().chain([readme]).map(read).collect()
+    quorlock_testbed::files::pages()
+        .into_iter()
+        .map(read)
+        .collect()
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use quorlock_testbed::files::below;
 
 /// A module's place in its crate: `["link", "probe"]`; empty for `lib.rs`.
 type Module = Vec<String>;
@@ -44,21 +45,8 @@ impl Tree {
     /// Reads the files under a crate's `src`.
     pub(crate) fn read(src: &Path) -> Tree {
         let mut tree = Tree::default();
-        let mut folders = vec![src.to_path_buf()];
-        let mut files = Vec::new();
-        while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir(&folder).expect("a folder") {
-                let path = entry.expect("an entry").path();
-                if path.is_dir() {
-                    folders.push(path);
-                } else if path.extension().is_some_and(|ending| ending == "rs") {
-                    files.push(path);
-                }
-            }
-        }
         // The files are sorted, so `lib.rs` comes before `main.rs`.
-        files.sort();
-        for path in files {
+        for path in below(src, "rs") {
             let inside = path.strip_prefix(src).expect("under src");
             let inside = inside.to_str().expect("UTF-8").replace('\\', "/");
             tree.add(&inside, &std::fs::read_to_string(&path).expect("UTF-8"));

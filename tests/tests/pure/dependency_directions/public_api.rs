@@ -5,7 +5,9 @@
 //! is reachable, which a lint checks.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use quorlock_testbed::files::below;
 
 use crate::dependency_directions::arrows::{Word, words};
 
@@ -146,23 +148,6 @@ fn exported(lib: &str) -> BTreeSet<String> {
     exported
 }
 
-/// Returns the files under a folder.
-fn files(src: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    let mut folders = vec![src.to_path_buf()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).expect("a folder") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                files.push(path);
-            }
-        }
-    }
-    files
-}
-
 #[test]
 fn a_type_of_the_redis_crate_is_public_only_where_a_name_says_so() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/quorlock-redis/src");
@@ -170,7 +155,7 @@ fn a_type_of_the_redis_crate_is_public_only_where_a_name_says_so() {
     let exported = exported(&lib);
     assert!(exported.contains("RedisTransport"), "{exported:?}");
     let mut found = Vec::new();
-    for path in files(&src) {
+    for path in below(&src, "rs") {
         let text = std::fs::read_to_string(&path).expect("UTF-8");
         let file = path.strip_prefix(&src).expect("under src");
         let shown = shown(&text, "redis", &exported).into_iter();
@@ -281,7 +266,7 @@ fn public_types_that_may_grow_say_so() {
         } else {
             exported(&lib)
         };
-        for path in files(&src) {
+        for path in below(&src, "rs") {
             let complete = complete_types(&std::fs::read_to_string(&path).expect("UTF-8"));
             let is_for_stores = krate == "quorlock-core"
                 && FOR_STORES

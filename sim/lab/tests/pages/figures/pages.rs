@@ -3,28 +3,18 @@
 
 use std::path::PathBuf;
 
-use crate::figures::results::{Figures, root};
+use crate::figures::results::Figures;
 
 /// Returns every page of the book, and the README.
 pub(crate) fn all() -> Vec<(PathBuf, String)> {
-    let mut paths = vec![root().join("README.md")];
-    let mut folders = vec![root().join("docs/src")];
-    while let Some(folder) = folders.pop() {
-        for file in std::fs::read_dir(folder).expect("a folder of the book") {
-            let path = file.expect("a file").path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "md") {
-                paths.push(path);
-            }
-        }
-    }
-    paths.sort();
     let read = |path: PathBuf| {
         let text = std::fs::read_to_string(&path).expect("a page");
         (path, text)
     };
-    paths.into_iter().map(read).collect()
+    quorlock_testbed::files::pages()
+        .into_iter()
+        .map(read)
+        .collect()
 }
 
 /// Returns the page with these figures in their places, and the errors in its marks. If a figure is missing, its place
