@@ -44,16 +44,14 @@ for program in "${programs[@]}"; do
   name=$program-$version-$target
   mkdir "$out/$name"
   cp "$built/$program$exe" LICENSE-MIT LICENSE-APACHE "$out/$name/"
-  if [ "$program" = quorlock ]; then
-    pages=$built/pages
-    rm -rf "$pages"
-    mkdir -p "$pages"
-    "$built/quorlock" man --out "$pages/man"
-    "$built/quorlock" completions bash >"$pages/quorlock.bash"
-    "$built/quorlock" completions fish >"$pages/quorlock.fish"
-    "$built/quorlock" completions zsh >"$pages/_quorlock"
-    cp -R "$pages" "$out/$name/"
-  fi
+  pages=$built/pages/$program
+  rm -rf "$pages"
+  mkdir -p "$pages"
+  "$built/$program$exe" man --out "$pages/man"
+  "$built/$program$exe" completions bash >"$pages/$program.bash"
+  "$built/$program$exe" completions fish >"$pages/$program.fish"
+  "$built/$program$exe" completions zsh >"$pages/_$program"
+  cp -R "$pages" "$out/$name/pages"
   tar -czf "$out/$name.tar.gz" -C "$out" "$name"
   rm -r "${out:?}/$name"
 

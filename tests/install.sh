@@ -36,10 +36,9 @@ for program in quorlock quorlock-sim; do
   # Without an interpreter and needed libraries, a program is static.
   segments=$(readelf --program-headers --dynamic --wide "$work/$name/$program")
   if grep -E 'INTERP|\(NEEDED\)' <<<"$segments"; then fail "$program is not static"; fi
-done
-unpacked=$work/quorlock-$version-$target
-for file in LICENSE-MIT LICENSE-APACHE pages/quorlock.bash pages/quorlock.fish pages/_quorlock pages/man/quorlock{,-run,-leader}.1; do
-  [ -s "$unpacked/$file" ] || fail "the archive has no $file"
+  for file in LICENSE-MIT LICENSE-APACHE pages/{"$program".bash,"$program".fish,_"$program"} pages/man/"$program"{,-run}.1; do
+    [ -s "$work/$name/$file" ] || fail "the archive of $program has no $file"
+  done
 done
 
 echo "bills of materials"

@@ -6,6 +6,7 @@ mod chaos;
 mod explore;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzed;
+mod manual;
 mod matrix;
 mod replay;
 mod report;
@@ -99,6 +100,12 @@ enum Command {
     /// Measure how fast this machine runs simulations.
     #[command(after_help = "Example:\n  quorlock-sim bench --json")]
     Bench(bench::Bench),
+    #[command(
+        after_help = "Example:\n  quorlock-sim completions bash >/etc/bash_completion.d/quorlock-sim"
+    )]
+    Completions(manual::Completions),
+    #[command(after_help = "Example:\n  quorlock-sim man --out /usr/local/share/man/man1")]
+    Man(manual::Man),
 }
 
 /// The options from which plans are drawn.
@@ -272,6 +279,8 @@ pub fn main() -> ExitCode {
         #[cfg(unix)]
         Command::ChaosClient(client) => Ok(client.run()),
         Command::Bench(bench) => bench.run(),
+        Command::Completions(completions) => completions.run(),
+        Command::Man(man) => man.run(),
     };
     match code {
         Ok(code) => ExitCode::from(code),

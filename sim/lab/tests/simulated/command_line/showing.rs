@@ -191,3 +191,27 @@ fn the_story_and_the_page_say_whose_lock_is_shown() {
     assert!(page.contains("the product&#39;s") || page.contains("the product's"));
     assert!(!said.contains("not the product"), "{said}");
 }
+
+#[test]
+fn completions_and_man_pages_are_printed_without_what_is_hidden() {
+    for shell in ["bash", "zsh", "fish"] {
+        let printed = sim(&["completions", shell]);
+        let script = String::from_utf8(printed.stdout).unwrap();
+        let is_whole = script.contains("scenarios") && !script.contains("chaos-client");
+        assert!(printed.status.success() && is_whole, "{shell}");
+    }
+    let folder = folder("man");
+    let written = sim(&["man", "--out", folder.to_str().unwrap()]);
+    assert!(written.status.success(), "{}", stderr(&written));
+    let page = std::fs::read_to_string(folder.join("quorlock-sim-explore.1")).unwrap();
+    assert!(page.contains("--keep-going"), "{page}");
+    assert!(!folder.join("quorlock-sim-chaos-client.1").exists());
+    let printed = sim(&["man"]).stdout;
+    assert!(
+        String::from_utf8(printed)
+            .unwrap()
+            .contains(".TH quorlock-sim")
+    );
+    let unwritable = sim(&["man", "--out", "/dev/null/man"]);
+    assert_eq!(unwritable.status.code(), Some(1));
+}
