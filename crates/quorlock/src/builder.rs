@@ -1,19 +1,21 @@
 //! The settings of a client, and the constructors of [`Locks`].
 
+mod check;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use quorlock_core::acquisition::RetryPolicy;
 use quorlock_core::marker::Restarts;
-use quorlock_core::message::Retention;
-use quorlock_core::name::Name;
 use quorlock_core::quorum::Threshold;
 use quorlock_core::transport::Transport;
 
-use crate::config::{Config, LONGEST_SPAN, lease_of};
+use crate::config::{LONGEST_SPAN, lease_of};
 use crate::error::{ConfigError, LeaseSource};
 use crate::locks::Locks;
 use crate::locks::source::LockSource;
+#[cfg(feature = "metrics")]
+use crate::metrics::NameLabels;
 use crate::operation::queue::Queues;
 use crate::runtime::{Runtime, TokioRuntime};
 use crate::shared::client::Client;
@@ -108,6 +110,8 @@ pub struct LocksBuilder {
     trusts_fresh_nodes: bool,
     probes: Probes,
     key_prefix: Box<[u8]>,
+    #[cfg(feature = "metrics")]
+    name_labels: Option<Arc<NameLabels>>,
     runtime: Option<Arc<dyn Runtime>>,
     #[cfg(any(feature = "redis", feature = "store"))]
     pub(crate) patience: Duration,
@@ -129,6 +133,8 @@ impl Default for LocksBuilder {
             trusts_fresh_nodes: false,
             probes: Probes::Sent,
             key_prefix: [].into(),
+            #[cfg(feature = "metrics")]
+            name_labels: None,
             runtime: None,
             #[cfg(any(feature = "redis", feature = "store"))]
             patience: Duration::ZERO,
@@ -261,6 +267,34 @@ impl LocksBuilder {
         self
     }
 
+    /// Adds the label `name` to the metrics of waits, holds, refused rounds and losses. Feature `metrics`. Default: no such label.
+    ///
+    /// The function makes the label from a name, without the key prefix: it returns the same label for names that are to be
+    /// counted together, as [`without_ids`](crate::metrics::without_ids) does. At most `most` labels are used, and every further
+    /// one is [`OTHER`](crate::metrics::OTHER), so that a mistake in the function cannot flood the metrics. A lock of several names
+    /// has the label of each, joined by ` + `. The function is called in each acquisition and must not block.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use quorlock::{EmbeddedNode, Locks, metrics};
+    ///
+    /// let builder = Locks::builder().metrics_by_name(100, metrics::without_ids);
+    /// let locks = builder.on_node(EmbeddedNode::new())?;
+    /// locks.lock("orders/42").acquire().await?; // quorlock_wait_seconds{outcome="acquired",name="orders/{id}"}
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "metrics")]
+    pub fn metrics_by_name(
+        mut self,
+        most: usize,
+        normalize: impl Fn(&str) -> String + Send + Sync + 'static,
+    ) -> Self {
+        self.name_labels = Some(Arc::new(NameLabels::new(most, normalize)));
+        self
+    }
+
     /// Sets the source of time, timers, tasks and randomness. Default: [`TokioRuntime`].
     pub fn runtime(mut self, runtime: Arc<dyn Runtime>) -> Self {
         self.runtime = Some(runtime);
@@ -330,91 +364,6 @@ impl LocksBuilder {
             .into_iter()
             .map(|node| Arc::new(node) as Arc<dyn Transport>);
         self.build(nodes.collect())
-    }
-
-    /// Checks the settings against each other and returns them.
-    pub(crate) fn check(&self) -> Result<Config, ConfigError> {
-        self.check_spans()?;
-        self.check_retention(self.clock_margin.unwrap_or(Duration::ZERO))?;
-        if !self.key_prefix.is_empty() {
-            Name::new(&self.key_prefix).map_err(ConfigError::KeyPrefix)?;
-        }
-        self.check_retry()?;
-        let mut config = Config {
-            watchdog_lease: lease_of(LeaseSource::WatchdogLease, self.watchdog_lease)?,
-            longest_lease: self.longest_lease,
-            max_hold: self.max_hold,
-            retry: self.retry,
-            retention: self
-                .token_retention
-                .map_or(Retention::Forever, Retention::of),
-            key_prefix: self.key_prefix.clone(),
-            member_timeout: self.member_timeout,
-        };
-        config.watchdog_lease = config.lease_of(LeaseSource::WatchdogLease, self.watchdog_lease)?;
-        Ok(config)
-    }
-
-    /// Checks the spans that are sent to nodes, which cannot store longer ones.
-    fn check_spans(&self) -> Result<(), ConfigError> {
-        let told = [
-            ("watchdog_lease", Some(self.watchdog_lease)),
-            ("longest_lease", Some(self.longest_lease)),
-            ("clock_margin", self.clock_margin),
-            ("token_retention", self.token_retention),
-        ];
-        let most = Self::LONGEST_SPAN;
-        let told = told.into_iter();
-        let mut spans = told.filter_map(|(field, span)| Some((field, span?)));
-        match spans.find(|(_, span)| most < *span) {
-            None => Ok(()),
-            Some((field, span)) => Err(ConfigError::SpanTooLong { field, span, most }),
-        }
-    }
-
-    /// Checks that a token counter outlives the claims.
-    fn check_retention(&self, margin: Duration) -> Result<(), ConfigError> {
-        match self.token_retention {
-            // A counter that expires while A's claim lives is restarted from a wall clock, and B, the next owner,
-            // may get a smaller token than A.
-            Some(retention) if retention <= self.longest_lease.saturating_add(margin) => {
-                Err(ConfigError::TokenRetention {
-                    retention,
-                    longest: self.longest_lease,
-                    margin,
-                })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn check_retry(&self) -> Result<(), ConfigError> {
-        let RetryPolicy {
-            backoff,
-            backoff_cap,
-            without_quorum,
-            poll_cap,
-            ..
-        } = self.retry;
-        let zeros = [
-            (
-                "member_timeout",
-                self.member_timeout == Some(Duration::ZERO),
-            ),
-            ("retry.backoff", backoff.is_zero()),
-            ("retry.without_quorum", without_quorum.is_zero()),
-            ("retry.poll_cap", poll_cap.is_zero()),
-        ];
-        if let Some((field, _)) = zeros.into_iter().find(|(_, is_zero)| *is_zero) {
-            return Err(ConfigError::Zero { field });
-        }
-        if backoff_cap < backoff {
-            return Err(ConfigError::Backoff {
-                backoff,
-                cap: backoff_cap,
-            });
-        }
-        Ok(())
     }
 
     /// The trust policy for a client of this many nodes.

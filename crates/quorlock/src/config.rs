@@ -1,5 +1,7 @@
 //! Validated settings, as the rest of the crate reads them.
 
+#[cfg(feature = "metrics")]
+use std::sync::Arc;
 use std::time::Duration;
 
 use quorlock_core::acquisition::RetryPolicy;
@@ -8,6 +10,8 @@ use quorlock_core::message::Retention;
 use quorlock_core::name::{Name, NameError};
 
 use crate::error::{ConfigError, LeaseSource};
+#[cfg(feature = "metrics")]
+use crate::metrics::NameLabels;
 
 /// A hundred years. See [`LocksBuilder::LONGEST_SPAN`](crate::LocksBuilder::LONGEST_SPAN).
 pub(crate) const LONGEST_SPAN: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
@@ -22,6 +26,8 @@ pub(crate) struct Config {
     pub(crate) retention: Retention,
     pub(crate) key_prefix: Box<[u8]>,
     pub(crate) member_timeout: Option<Duration>,
+    #[cfg(feature = "metrics")]
+    pub(crate) name_labels: Option<Arc<NameLabels>>,
 }
 
 impl Config {

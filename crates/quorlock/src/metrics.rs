@@ -2,9 +2,18 @@
 //!
 //! Install a recorder or an exporter before the first client is made or [`describe`] is called. Labels have only the
 //! values that are listed here, except for the addresses of nodes. Names of locks and owners are in the `tracing`
-//! events.
+//! events; [`metrics_by_name`](crate::LocksBuilder::metrics_by_name) adds a label for names.
+
+mod names;
 
 use ::metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram};
+
+pub(crate) use self::names::NameLabels;
+pub use self::names::without_ids;
+
+/// The label of names that are not counted by themselves, because there are more of them than
+/// [`metrics_by_name`](crate::LocksBuilder::metrics_by_name) allows.
+pub const OTHER: &str = "other";
 
 /// The kind of a metric.
 enum Kind {

@@ -30,22 +30,31 @@ use quorlock_core::time::Time;
 use quorlock_core::transport::TransportError;
 
 use crate::error::{AcquireError, NodeReport};
+use crate::shared::layout::Layout;
 use crate::shared::trust::TrustChange;
 
 #[cfg(feature = "metrics")]
 use self::span::outcome;
 pub(crate) use self::span::{Span, acquire as acquire_span, hold as hold_span};
 
-/// Increments a counter, optionally with a label.
+/// Increments a counter, optionally with a label, and with that of the lock's names.
 macro_rules! count {
+    ($name:ident of $lock:expr $(, $label:literal => $value:expr)?) => {
+        #[cfg(feature = "metrics")]
+        ::metrics::counter!(crate::metrics::$name, labels($lock, &[$(($label, $value))?])).increment(1);
+    };
     ($name:ident $(, $label:literal => $value:expr)?) => {
         #[cfg(feature = "metrics")]
         ::metrics::counter!(crate::metrics::$name $(, $label => $value)?).increment(1);
     };
 }
 
-/// Records a time span in a histogram.
+/// Records a time span in a histogram, optionally with the label of the lock's names.
 macro_rules! note {
+    ($name:ident of $lock:expr, $span:expr $(, $label:literal => $value:expr)?) => {
+        #[cfg(feature = "metrics")]
+        ::metrics::histogram!(crate::metrics::$name, labels($lock, &[$(($label, $value))?])).record($span.as_secs_f64());
+    };
     ($name:ident, $span:expr $(, $label:literal => $value:expr)?) => {
         #[cfg(feature = "metrics")]
         ::metrics::histogram!(crate::metrics::$name $(, $label => $value)?).record($span.as_secs_f64());
@@ -66,6 +75,18 @@ macro_rules! tell {
         #[cfg(feature = "tracing")]
         tracing::$level!(target: "quorlock", $($rest)+);
     };
+}
+
+/// The labels of a metric about a lock: its own, and that of the lock's names if there is one.
+#[cfg(feature = "metrics")]
+fn labels(lock: &Layout, own: &[(&'static str, &'static str)]) -> Vec<::metrics::Label> {
+    let own = own.iter();
+    let mut labels: Vec<_> = own.map(::metrics::Label::from).collect();
+    let party = lock.parties().next();
+    if let Some(names) = party.and_then(|party| party.name_labels.as_ref()) {
+        labels.push(::metrics::Label::new("name", names.of(lock.given())));
+    }
+    labels
 }
 
 /// An acquisition in progress: when it began, if its end will be reported. It counts as a waiter until it is dropped.
@@ -95,7 +116,7 @@ fn is_wanted() -> bool {
 pub(crate) fn acquired(
     began: &Began,
     now: impl FnOnce() -> Time,
-    names: &dyn Display,
+    names: &Layout,
     result: Result<(OwnerId, Token), &AcquireError>,
 ) {
     let Some(began) = began.0 else {
@@ -110,7 +131,7 @@ pub(crate) fn acquired(
             tell!(debug, %names, ?waited, %error, "not acquired");
         }
     }
-    note!(WAIT_SECONDS, waited, "outcome" => outcome(result));
+    note!(WAIT_SECONDS of names, waited, "outcome" => outcome(result));
 }
 
 /// Reports a won round and its duration. The new hold's end is reported by [`ended`] or [`leaked`].
@@ -120,26 +141,21 @@ pub(crate) fn won(lasted: Duration) {
 }
 
 /// Reports a lost round and its duration.
-pub(crate) fn round_lost(
-    names: &dyn Display,
-    loss: &Loss,
-    lasted: Duration,
-    problems: &[NodeReport],
-) {
+pub(crate) fn round_lost(names: &Layout, loss: &Loss, lasted: Duration, problems: &[NodeReport]) {
     note!(ROUND_SECONDS, lasted, "outcome" => match loss {
         Loss::Refused { .. } | Loss::Postponed | Loss::OtherMode(_) => "refused",
         _ => "failed",
     });
     match loss {
         Loss::Refused { split, .. } => {
-            count!(REFUSED_ROUNDS);
+            count!(REFUSED_ROUNDS of names);
             if *split {
                 count!(SPLIT_VOTES);
             }
             tell!(debug, %names, split = *split, "contended: others hold it");
         }
         Loss::Postponed => {
-            count!(REFUSED_ROUNDS);
+            count!(REFUSED_ROUNDS of names);
             tell!(debug, %names, "contended: the first node is another's");
         }
         Loss::NoQuorum | Loss::TooSlow => {
@@ -216,17 +232,11 @@ pub(crate) fn raised(names: &dyn Display) {
 }
 
 /// Reports the end of a hold: released or lost.
-pub(crate) fn ended(
-    names: &dyn Display,
-    owner: OwnerId,
-    token: Token,
-    held: Duration,
-    status: Status,
-) {
+pub(crate) fn ended(names: &Layout, owner: OwnerId, token: Token, held: Duration, status: Status) {
     shift!(HOLDS, decrement);
-    note!(HOLD_SECONDS, held);
+    note!(HOLD_SECONDS of names, held);
     if let Status::Lost(lost) = status {
-        count!(LOST, "kind" => kind(lost));
+        count!(LOST of names, "kind" => kind(lost));
         if lost == Lost::Closed {
             tell!(debug, %names, %owner, "given back: the client was closed");
         } else {

@@ -287,7 +287,7 @@ impl Future for Acquiring {
                     let told = result.as_ref().map(|hold| (hold.owner, hold.token(0)));
                     let now = || this.client.now();
                     span.acquired(told);
-                    telemetry::acquired(&this.began, now, &*this.wanted.layout, told);
+                    telemetry::acquired(&this.began, now, &this.wanted.layout, told);
                     return Poll::Ready(result);
                 }
             }

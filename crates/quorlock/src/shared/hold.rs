@@ -6,7 +6,6 @@ pub(crate) mod requests;
 mod statement;
 mod watchers;
 
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Waker};
 use std::time::Duration;
@@ -96,7 +95,7 @@ pub(crate) struct Won {
 ///
 /// It is called once, by the first caller that notices the end, and outside the mutex: a `tracing` subscriber of the
 /// user may call back into this hold.
-pub(crate) type TellEnd = fn(&dyn fmt::Display, OwnerId, Token, Duration, Status);
+pub(crate) type TellEnd = fn(&Layout, OwnerId, Token, Duration, Status);
 
 impl Hold {
     pub(crate) fn new(won: Won) -> Self {
@@ -170,7 +169,7 @@ impl Hold {
         drop(state);
         if let Some(status) = ended {
             let held = now.since(self.began);
-            (self.tell_end)(&*self.layout, self.owner, self.token(0), held, status);
+            (self.tell_end)(&self.layout, self.owner, self.token(0), held, status);
         }
         woken.into_iter().for_each(Waker::wake);
         result

@@ -10,6 +10,8 @@ use quorlock_core::message::Retention;
 use quorlock_core::time::{WallMillis, millis_of};
 
 use crate::config::Config;
+#[cfg(feature = "metrics")]
+use crate::metrics::NameLabels;
 use crate::mutex::Mutex;
 use crate::sync::Counter;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -25,6 +27,8 @@ pub(crate) struct Party {
     pub(crate) longest_lease: Duration,
     pub(crate) max_hold: Option<Duration>,
     pub(crate) retention: Retention,
+    #[cfg(feature = "metrics")]
+    pub(crate) name_labels: Option<Arc<NameLabels>>,
     is_closed: AtomicBool,
     /// Other clients that drive locks with members of this one.
     guests: Mutex<Vec<Weak<dyn Guest>>>,
@@ -51,6 +55,8 @@ impl Party {
             longest_lease: config.longest_lease,
             max_hold: config.max_hold,
             retention: config.retention,
+            #[cfg(feature = "metrics")]
+            name_labels: config.name_labels.clone(),
             is_closed: AtomicBool::new(false),
             guests: Mutex::default(),
             attempts: AtomicUsize::new(0),

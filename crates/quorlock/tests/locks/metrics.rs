@@ -339,3 +339,49 @@ fn every_metric_is_on_the_page() {
         assert!(page.contains(&format!("| `{name}` |")), "{name}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn names_are_labels_if_the_user_says_how() {
+    let sums = Sums::default();
+    let _local = ::metrics::set_default_local_recorder(&sums);
+    let builder = Locks::builder().key_prefix("shop:");
+    let builder = builder.metrics_by_name(3, metrics::without_ids);
+    let locks = builder.on_node(EmbeddedNode::new()).unwrap();
+    for name in ["orders/42", "orders/43"] {
+        let guard = locks.lock(name).acquire().await.unwrap();
+        assert!(locks.lock(name).try_acquire().await.unwrap().is_none());
+        guard.release().await.unwrap();
+    }
+    // The key prefix is no part of a label.
+    assert_eq!(sums.count("quorlock_wait_seconds acquired,orders/{id}"), 2);
+    assert_eq!(sums.count("quorlock_wait_seconds contended,orders/{id}"), 2);
+    assert_eq!(sums.count("quorlock_hold_seconds orders/{id}"), 2);
+    assert_eq!(sums.count("quorlock_refused_rounds_total orders/{id}"), 2);
+    assert_eq!(sums.count(metrics::HOLD_SECONDS), 0);
+
+    // Several names have the labels of all, up to three.
+    let both = locks.all(["stock/7", "orders/1", "orders/2"]);
+    both.acquire().await.unwrap().release().await.unwrap();
+    assert_eq!(
+        sums.count("quorlock_hold_seconds orders/{id} + stock/{id}"),
+        1
+    );
+    let many = locks.all(["a", "b", "c", "d"]).acquire().await.unwrap();
+    locks.force_release("a").await.unwrap();
+    many.lost().await;
+    assert_eq!(sums.count("quorlock_lost_total taken,a + b + c + ..."), 1);
+
+    // There are no more labels than the user allows.
+    for name in ["e", "f", "orders/3"] {
+        locks
+            .lock(name)
+            .acquire()
+            .await
+            .unwrap()
+            .release()
+            .await
+            .unwrap();
+    }
+    assert_eq!(sums.count("quorlock_hold_seconds other"), 2);
+    assert_eq!(sums.count("quorlock_hold_seconds orders/{id}"), 3);
+}
