@@ -329,14 +329,22 @@ fn quarantined(address: &str, is_so: f64) {
     ::metrics::gauge!(crate::metrics::QUARANTINED, "address" => address.to_owned()).set(is_so);
 }
 
-/// Warns about nodes that the next backup will make look restarted.
+/// Tells which nodes the next backup will make look restarted. It is a warning if the backup of one node ends all locks.
 #[cfg(feature = "redis")]
-pub(crate) fn without_backlog(addresses: &str) {
-    tell!(
-        warn,
-        addresses,
-        "nodes have no replication backlog: the next backup by replication (redis-cli --rdb) quarantines them. Set repl-backlog-ttl 0 and make one after each start (book: Back up nodes)"
-    );
+pub(crate) fn without_backlog(addresses: &str, one_ends_all: bool) {
+    if one_ends_all {
+        tell!(
+            warn,
+            addresses,
+            "nodes have no replication backlog: the next backup by replication (redis-cli --rdb) quarantines them, and no new lock is granted meanwhile. Set repl-backlog-ttl 0 and make one after each start (book: Back up nodes)"
+        );
+    } else {
+        tell!(
+            debug,
+            addresses,
+            "nodes have no replication backlog: a backup by replication (redis-cli --rdb) quarantines them, so back up one after another (book: Back up nodes)"
+        );
+    }
     #[cfg(not(feature = "tracing"))]
     let _ = addresses;
 }

@@ -199,17 +199,19 @@ async fn on_different_primaries(shards: &[RedisTransport]) -> Result<(), ConfigE
     }
 }
 
-/// Warns about nodes that will look like another process after the next backup.
+/// Tells which nodes will look like another process after the next backup. A majority of three or more grants locks while one node
+/// is quarantined, so there a backup does no harm unless it is of all nodes at once.
 pub(super) fn warn_of_backups(nodes: &[Member], checks: &[Result<Checked, NodeProblem>]) {
     let is_without = |check: &Result<Checked, NodeProblem>| match check {
         Ok(Checked::Redis(checked)) => checked.backlog == Backlog::Missing,
         _ => false,
     };
-    let nodes = nodes.iter().zip(checks);
-    let without = nodes.filter(|(_, check)| is_without(check));
+    let checked = nodes.iter().zip(checks);
+    let without = checked.filter(|(_, check)| is_without(check));
     let without: Vec<_> = without.map(|(node, _)| node.address()).collect();
     if !without.is_empty() {
-        telemetry::without_backlog(&without.join(", "));
+        let one_ends_all = nodes.len() - 1 < Threshold::majority(nodes.len()).needed();
+        telemetry::without_backlog(&without.join(", "), one_ends_all);
     }
 }
 

@@ -355,8 +355,8 @@ mod backlogs {
         }
     }
 
-    /// The number of warnings that a backup will look like a restart.
-    async fn warnings(have_backlog: u8, trust: Option<NodeTrust>) -> usize {
+    /// The levels of the events which say that a backup of these nodes will look like a restart.
+    async fn told(nodes: &[&str], have_backlog: u8, trust: Option<NodeTrust>) -> [usize; 2] {
         let (told, _guard) = Recorder::begin();
         let network = RedisConfig::default().network(Servers { have_backlog });
         let builder = Locks::builder().redis(network);
@@ -364,17 +364,32 @@ mod backlogs {
             Some(trust) => builder.node_trust(trust),
             None => builder,
         };
-        let nodes = ["redis://a/", "redis://bb/", "redis://ccc/"];
         builder.quorum(nodes).await.unwrap();
-        told.with(&["WARN", "backlog", "a:6379/0, bb:6379/0, ccc:6379/0"])
+        let addresses = nodes
+            .join(", ")
+            .replace("redis://", "")
+            .replace('/', ":6379/0");
+        ["WARN", "DEBUG"].map(|level| told.with(&[level, "backlog", &addresses]))
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nodes_that_the_next_backup_quarantines_are_warned_of_once() {
-        assert_eq!(warnings(0, None).await, 1);
-        assert_eq!(warnings(0, Some(NodeTrust::AssertedDurable)).await, 1);
-        assert_eq!(warnings(1, None).await, 0);
-        assert_eq!(warnings(0, Some(NodeTrust::Unwatched)).await, 0);
+    async fn a_backup_is_warned_of_where_that_of_one_node_ends_all_locks() {
+        let three = ["redis://a/", "redis://bb/", "redis://ccc/"];
+        let [two, one] = [&three[..2], &three[..1]];
+        let durable = Some(NodeTrust::AssertedDurable);
+        for (nodes, have_backlog, trust, expected) in [
+            (one, 0, Some(NodeTrust::Watched), [1, 0]),
+            (one, 0, durable, [1, 0]),
+            (one, 0, None, [0, 0]), // Nothing is quarantined.
+            (two, 0, None, [1, 0]),
+            (&three, 0, None, [0, 1]),
+            (&three, 0, durable, [0, 1]),
+            (&three, 1, None, [0, 0]),
+            (&three, 0, Some(NodeTrust::Unwatched), [0, 0]),
+        ] {
+            let found = told(nodes, have_backlog, trust).await;
+            assert_eq!(found, expected, "{nodes:?}, {have_backlog}, {trust:?}");
+        }
     }
 }
 
