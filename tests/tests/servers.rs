@@ -31,6 +31,7 @@ mod servers {
     pub(crate) mod secrets;
     pub(crate) mod services;
     pub(crate) mod several;
+    pub(crate) mod shared_connections;
     pub(crate) mod simulated;
     pub(crate) mod starting;
     pub(crate) mod stories;
@@ -78,6 +79,7 @@ fn main() {
         servers::secrets::trials(),
         servers::services::trials(),
         servers::several::trials(),
+        servers::shared_connections::trials(),
         servers::simulated::trials(),
         servers::starting::trials(),
         servers::stories::trials(),

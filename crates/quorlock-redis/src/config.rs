@@ -17,7 +17,7 @@ use crate::tls::Tls;
 use crate::wait::Wait;
 
 /// The default bound on a call.
-const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(2);
+pub(crate) const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Settings of a [`RedisTransport`](crate::RedisTransport). The defaults are safe.
 ///

@@ -10,6 +10,8 @@ use quorlock_core::slot::{Slot, UnfitName};
 use quorlock_core::transport::{Cause, Execution, TransportError};
 use redis::{ServerError, Value};
 
+#[cfg(feature = "redis-connections")]
+pub(crate) use self::reply::of_client;
 pub(crate) use self::reply::{denied_command, is_in_script, plain, server};
 use crate::failure;
 use crate::resp::NoReply;

@@ -65,6 +65,8 @@ mod scan;
 mod script;
 mod security;
 mod server;
+#[cfg(feature = "redis-connections")]
+mod shared_connection;
 mod source;
 mod subscription;
 mod sync;
@@ -87,10 +89,16 @@ pub use credentials::{RedisCredentialsProvider, StreamedCredentials};
 pub use doubtful_settings::Doubt;
 pub use failure::advice;
 /// The client of the `redis` crate that [`RedisTransport::from_redis_client`] takes. A new major version of that
-/// crate changes this type; nothing else of the crate is public here.
+/// crate changes this type.
+#[cfg(feature = "redis-connections")]
 pub use redis::Client as RedisClient;
+/// The connections of the `redis` crate that [`SharedConnection`] takes. A new major version of that crate changes this trait.
+#[cfg(feature = "redis-connections")]
+pub use redis::aio::ConnectionLike;
 #[doc(hidden)]
 pub use scan::ScannedServer;
+#[cfg(feature = "redis-connections")]
+pub use shared_connection::SharedConnection;
 #[cfg(feature = "tls")]
 pub use tls::Tls;
 /// The configuration of the `rustls` crate that [`Tls::from_rustls`] takes. A new major version of that crate changes

@@ -120,6 +120,7 @@ impl RedisTransport {
     /// # Errors
     /// Those of [`RedisTransport::open`], and [`AddressProblem::TlsOfClient`] if the client has its own certificates or
     /// verifies none, and the configuration has no settings for TLS.
+    #[cfg(feature = "redis-connections")]
     pub fn from_redis_client(
         client: &redis::Client,
         config: RedisConfig,

@@ -53,6 +53,7 @@
 //! | `redis` (default) | locks on real servers; without it, there are only the in-memory node and custom transports |
 //! | `tracing` (default) | `tracing` events |
 //! | `tls` | addresses that begin with `rediss://` |
+//! | `redis-connections` | locks over clients and connections of the `redis` crate that a program has already |
 //! | `redis-credentials` | logins from a provider of the `redis` crate |
 //! | `postgres`, `mysql`, `sqlite` | locks in a table of PostgreSQL, of MySQL or MariaDB, or in a file of SQLite |
 //! | `etcd` | locks in keys of etcd; compiled with `protoc`, which must be installed |
@@ -120,8 +121,10 @@ pub mod redis {
     pub use quorlock_redis::{
         AddressError, AddressProblem, Backlog, ByteStream, Changing, Checked, Connect,
         ConnectError as NodeConnectError, Connecting, Credentials, Doubt, Endpoint, LoggingIn,
-        Login, Network, PasswordFile, RedisClient, RedisConfig, RedisTransport, RunId, Wait,
+        Login, Network, PasswordFile, RedisConfig, RedisTransport, RunId, Wait,
     };
+    #[cfg(feature = "redis-connections")]
+    pub use quorlock_redis::{ConnectionLike, RedisClient, SharedConnection};
     #[cfg(feature = "redis-credentials")]
     pub use quorlock_redis::{RedisCredentialsProvider, StreamedCredentials};
     #[cfg(feature = "tls")]

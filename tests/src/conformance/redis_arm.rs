@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -99,13 +100,13 @@ const TEXT: &str = "not a lock";
 /// A message on this channel after each request shows that all earlier messages were received.
 const MARKER: &str = "marker";
 
-/// A server that is used through [`RedisTransport`].
+/// A server that is used through [`RedisTransport`], or through another transport.
 pub struct RedisArm {
     /// A server that the arm has started, if there is one. It ends with the arm.
     _server: Option<Server>,
     looking: RefCell<Replies>,
     runtime: Handle,
-    transport: RedisTransport,
+    transport: Arc<dyn Transport>,
     subscriber: Replies,
     channels: BTreeMap<String, Channel>,
     /// The server's process, as markers identify it.
@@ -150,7 +151,7 @@ impl RedisArm {
             _server: None,
             looking: RefCell::new(Replies::connect(port)),
             runtime: Handle::current(),
-            transport,
+            transport: Arc::new(transport),
             subscriber,
             channels: names
                 .iter()
@@ -162,6 +163,15 @@ impl RedisArm {
         };
         arm.process = arm.command(&["EVAL", PROCESS, "0"]);
         arm
+    }
+
+    /// Sends the requests through another transport to the same server.
+    #[must_use]
+    pub fn through(self, transport: impl Transport) -> Self {
+        RedisArm {
+            transport: Arc::new(transport),
+            ..self
+        }
     }
 
     fn command<T: FromRedisValue>(&self, words: &[&str]) -> T {

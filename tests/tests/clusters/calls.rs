@@ -2,21 +2,46 @@
 
 use std::time::Instant;
 
+use quorlock::redis::SharedConnection;
 use quorlock_core::message::{AcquireReply, Mode, Renew, RenewReply, Reply, Request, Retention};
 use quorlock_core::transport::{Call, Cause, Execution, Transport};
 use quorlock_redis::RedisTransport;
+use quorlock_testbed::server::Server;
 use quorlock_testbed::server_tests;
 use quorlock_testbed::wait::BOUND;
-use quorlock_tests::clients::hasty;
+use quorlock_tests::clients::{hasty, settings, waiter};
 use quorlock_tests::requests::{self, RETENTION};
+use redis::cluster::ClusterClient;
 
-use super::stage::cluster;
+use super::stage::{client, cluster, listens};
 
 server_tests![
     a_renewal_of_names_on_all_shards_has_each_answer_in_its_place,
     nodes_that_send_a_request_back_and_forth_are_an_error_soon,
     a_slot_without_an_owner_is_an_error_until_it_has_one,
+    a_connection_of_the_caller_carries_locks_on_all_shards,
 ];
+
+async fn a_connection_of_the_caller_carries_locks_on_all_shards() {
+    let cluster = cluster().await;
+    let nodes: Vec<_> = cluster.nodes().iter().map(Server::address).collect();
+    let theirs = ClusterClient::new(nodes).unwrap();
+    let theirs = theirs.get_async_connection().await.unwrap();
+    let node = SharedConnection::to_cluster(theirs, "cluster");
+    let locks = settings().on_node(node).unwrap();
+    let others = client(&cluster).await;
+    for primary in cluster.primaries() {
+        let name = cluster.name_on(primary, "shared/");
+        let guard = locks.lock(&name).wait(BOUND).acquire().await.unwrap();
+        assert!(others.lock(&name).try_acquire().await.unwrap().is_none());
+        let waiting = waiter(&others.lock(&name));
+        listens(&cluster, primary, &name).await;
+        guard.release().await.unwrap();
+        waiting.await.unwrap().0.release().await.unwrap();
+    }
+    let scattered = locks.lock("a}b{c").try_acquire().await.unwrap_err();
+    assert!(scattered.to_string().contains("braces"), "{scattered}");
+}
 
 fn ask(transport: &RedisTransport, name: &str) -> Call {
     let name = requests::name(name);

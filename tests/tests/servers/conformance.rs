@@ -3,12 +3,15 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
+use quorlock::Name;
+use quorlock::redis::{RedisClient, SharedConnection};
 use quorlock_core::fencing::{Fence, Token};
 use quorlock_core::lease::Lease;
 use quorlock_core::message::{Access, Acquire, QueuePlace, Request, Retention};
 use quorlock_core::time::millis_of;
 use quorlock_testbed::server::Server;
 use quorlock_testbed::server_tests;
+use quorlock_testbed::wait::BOUND;
 use quorlock_tests::conformance::{
     Cases, Coverage, RedisArm, SpecArm, Step, Twin, agree, evicting_sequences, gathered_sequences,
     many_names, names, sequences,
@@ -17,6 +20,7 @@ use quorlock_tests::requests::{name, owner, wall_clock};
 
 server_tests![
     the_scripts_agree_with_the_specification_on_every_sequence,
+    a_connection_of_the_caller_carries_what_the_specification_says,
     the_specification_a_real_server_and_the_embedded_interpreter_agree_on_every_sequence,
     the_scripts_agree_with_the_specification_while_keys_are_evicted,
     requests_that_go_together_are_executed_as_if_each_came_by_itself,
@@ -60,9 +64,23 @@ async fn the_queue_does_not_outlive_its_waiters_when_the_first_is_granted_the_na
 }
 
 async fn the_scripts_agree_with_the_specification_on_every_sequence() {
+    agrees(RedisArm::start);
+}
+
+async fn a_connection_of_the_caller_carries_what_the_specification_says() {
+    let server = Server::start();
+    let client = RedisClient::open(server.address()).unwrap();
+    let connection = client.get_multiplexed_async_connection().await.unwrap();
+    agrees(|names| {
+        let shared = SharedConnection::new(connection, "a").call_timeout(BOUND);
+        RedisArm::at(server.port(), names).through(shared)
+    });
+}
+
+fn agrees(arm: impl FnOnce(&[Name]) -> RedisArm) {
     let (names, now, cases) = (names(), wall_clock(), Cases::from_environment());
     let spec = RefCell::new(SpecArm::new(now));
-    let redis = RefCell::new(RedisArm::start(&names));
+    let redis = RefCell::new(arm(&names));
     let coverage = RefCell::new(Coverage::default());
     cases.run(&sequences(now), |steps| {
         agree(

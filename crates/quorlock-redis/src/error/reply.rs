@@ -7,7 +7,17 @@ use crate::failure;
 
 /// Classifies an error reply, and adds the rule that grants a command which the server names as missing.
 pub(crate) fn server(error: &ServerError) -> TransportError {
-    let plain = plain(error);
+    cured(plain(error))
+}
+
+/// Classifies an error of the `redis` crate in the same way, if it is an error reply.
+#[cfg(feature = "redis-connections")]
+pub(crate) fn of_client(error: &redis::RedisError) -> Option<TransportError> {
+    let words = error.detail().unwrap_or_default();
+    Some(cured(reply(error.code()?, words)))
+}
+
+fn cured(plain: TransportError) -> TransportError {
     let cure = match plain.cause {
         Cause::NoPermission => cure(&plain.detail),
         _ => None,

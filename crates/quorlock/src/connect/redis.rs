@@ -6,7 +6,9 @@ use futures_util::future::join_all;
 use quorlock_core::name::Name;
 use quorlock_core::quorum::Threshold;
 use quorlock_core::transport::Transport as _;
-use quorlock_redis::{Backlog, Doubt, RedisClient, RedisConfig, RedisTransport};
+#[cfg(feature = "redis-connections")]
+use quorlock_redis::RedisClient;
+use quorlock_redis::{Backlog, Doubt, RedisConfig, RedisTransport};
 
 use super::member::{Checked, Member};
 use crate::builder::LocksBuilder;
@@ -169,6 +171,7 @@ impl LocksBuilder {
     ///
     /// # Errors
     /// [`ConnectError`] if the address is not supported, or settings do not fit together.
+    #[cfg(feature = "redis-connections")]
     pub fn from_redis_client(self, client: &RedisClient) -> Result<Locks, ConnectError> {
         let node = RedisTransport::from_redis_client(client, self.redis_config())?;
         self.doubt_call_timeout();

@@ -299,7 +299,7 @@ async fn doubtful_settings_are_told_once() {
 /// A client of Redis servers warns if its user chose a call time-out longer than half of the lease. With a short
 /// lease and the default time-out it does not: the user did not set two values that contradict each other, and a
 /// connection is replaced after a part of the lease anyway.
-#[cfg(feature = "redis")]
+#[cfg(feature = "redis-connections")]
 #[tokio::test(start_paused = true)]
 async fn a_call_that_was_chosen_to_take_half_of_the_lease_is_doubtful() {
     use quorlock::redis::RedisConfig;

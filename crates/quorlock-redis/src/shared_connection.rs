@@ -1,0 +1,181 @@
+//! A transport over a connection that the caller has made, and also uses for other work.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorlock_core::message::{Channel, Reply, Request};
+use quorlock_core::name::Name;
+use quorlock_core::slot::{ServerNumber, Slot, UnfitName};
+use quorlock_core::transport::{
+    Call, Execution, Listener, Subscription, Transport, TransportError, Witness,
+};
+use redis::aio::ConnectionLike;
+use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
+
+use crate::config::DEFAULT_CALL_TIMEOUT;
+use crate::script::{self, By, Home};
+use crate::timer::{self, Instant};
+use crate::{error, keyslot, reserved, unfit_names};
+
+/// Carries requests over a connection of the `redis` crate that the caller has made: a `MultiplexedConnection`, a
+/// `ConnectionManager`, a `ClusterConnection`, or anything else that is [`ConnectionLike`] and can be cloned. Cheap to clone.
+///
+/// What a lock promises does not depend on the connection. This is what is lost in comparison with
+/// [`RedisTransport`](crate::RedisTransport):
+///
+/// | lost | because | so |
+/// |---|---|---|
+/// | waking | nothing is subscribed | waiters ask again after pauses of up to `RetryPolicy::poll_cap` |
+/// | early probes | the connection does not tell when a server can be reached again | waiters learn it by asking |
+/// | batches | each request is one command | a server executes more script calls under load |
+/// | replacement of a silent connection | the connection decides about itself | calls fail until it notices |
+/// | checks and warnings at connect | nothing is connected here | a wrong server or missing rights show at the first lock |
+/// | shards of a cluster as members of a majority | they need one tag for each shard | a cluster is one node |
+///
+/// Commands that block the connection, such as `BLPOP`, delay renewals. A connection for pub/sub or in a transaction cannot be
+/// shared.
+///
+/// The call time-out is that of the transport. A shorter one of the connection also ends calls. A call that ended in either way
+/// may still be executed later, as with every transport.
+#[derive(Clone)]
+pub struct SharedConnection<C> {
+    connection: C,
+    shown: Arc<str>,
+    is_cluster: bool,
+    call_timeout: Duration,
+}
+
+impl<C: ConnectionLike + Clone + Send + Sync + 'static> SharedConnection<C> {
+    /// Makes a transport over a connection to one server, or to the primary of a group.
+    ///
+    /// The address is the name of the node in errors and logs. The nodes of a majority are ordered by their addresses, so all
+    /// clients have to use the same ones. It must not contain a password.
+    pub fn new(connection: C, address: impl Into<String>) -> Self {
+        SharedConnection {
+            connection,
+            shown: address.into().into(),
+            is_cluster: false,
+            call_timeout: DEFAULT_CALL_TIMEOUT,
+        }
+    }
+
+    /// Makes a transport over a connection to a whole Redis Cluster, which is one node: it cannot be a member of a majority.
+    pub fn to_cluster(connection: C, address: impl Into<String>) -> Self {
+        SharedConnection {
+            is_cluster: true,
+            ..Self::new(connection, address)
+        }
+    }
+
+    /// Sets the bound on one call. Default: 2 s, as for [`RedisConfig::call_timeout`](crate::RedisConfig::call_timeout).
+    #[must_use]
+    pub fn call_timeout(mut self, bound: Duration) -> Self {
+        self.call_timeout = bound.min(timer::LONGEST_SPAN);
+        self
+    }
+
+    async fn exchange(mut self, request: Request) -> Result<Reply, TransportError> {
+        self.slot_of(&request)?;
+        let deadline = timer::now() + self.call_timeout;
+        let home = match self.is_cluster {
+            true => Home::CLUSTER,
+            false => Home::PLAIN,
+        };
+        let short = script::encode(&request, &home, By::Digest);
+        let mut answer = self.send(&short, deadline).await?;
+        if is_script_missing(&answer) {
+            // The server has executed nothing, so it is sent the text.
+            let whole = script::encode(&request, &home, By::Text);
+            answer = self.send(&whole, deadline).await?;
+        }
+        match answer {
+            Ok(Value::ServerError(refusal)) => Err(error::server(&refusal)),
+            Ok(answer) => script::decode(&request, &answer),
+            Err(error) => Err(judged(&request, &error)),
+        }
+    }
+
+    /// Sends a command. Whether an error reply is a value or an error is up to the connection.
+    async fn send(
+        &mut self,
+        cmd: &Cmd,
+        deadline: Instant,
+    ) -> Result<Result<Value, RedisError>, TransportError> {
+        let answered = timer::by(deadline, self.connection.req_packed_command(cmd)).await;
+        answered.ok_or_else(error::unanswered)
+    }
+
+    /// Checks that the server can store the names of a request.
+    fn slot_of(&self, request: &Request) -> Result<(), TransportError> {
+        let names: Vec<&Name> = match request {
+            Request::Acquire(ask) => vec![&ask.name],
+            Request::Renew(ask) => ask.claims.iter().map(|claim| &claim.name).collect(),
+            Request::Release(ask) => vec![&ask.name],
+            Request::Inspect(ask) => vec![&ask.name],
+            Request::ForceRelease(ask) => vec![&ask.name],
+            Request::Probe(_) => Vec::new(),
+        };
+        let mut slots = names.into_iter().map(|name| self.slot(name));
+        slots.try_for_each(|slot| slot.map(drop).map_err(|unfit| error::unfit(&unfit)))
+    }
+}
+
+fn is_script_missing(answer: &Result<Value, RedisError>) -> bool {
+    match answer {
+        Ok(Value::ServerError(refusal)) => refusal.kind() == Some(ServerErrorKind::NoScript),
+        Ok(_) => false,
+        Err(error) => error.kind() == ErrorKind::Server(ServerErrorKind::NoScript),
+    }
+}
+
+/// Classifies an error of the connection.
+fn judged(request: &Request, error: &RedisError) -> TransportError {
+    match error::of_client(error) {
+        // It may be the error of the message alone: the connection has dropped the rest of the reply, by which the name is free.
+        Some(refusal) if matches!(request, Request::Release(_) | Request::ForceRelease(_)) => {
+            refusal.with_execution(Execution::Indeterminate)
+        }
+        Some(refusal) => refusal,
+        // Some connections send again what they could not send, so no error shows that nothing was executed.
+        None => error::closed(error),
+    }
+}
+
+impl<C: ConnectionLike + Clone + Send + Sync + 'static> Transport for SharedConnection<C> {
+    fn call(&self, request: Request) -> Call {
+        Box::pin(self.clone().exchange(request))
+    }
+
+    fn subscribe(&self, _: &Channel, _: Arc<dyn Listener>) -> Subscription {
+        Subscription::new(())
+    }
+
+    fn attend(&self, _: Arc<dyn Witness>) -> Subscription {
+        Subscription::new(())
+    }
+
+    fn slot(&self, name: &Name) -> Result<Slot, UnfitName> {
+        match reserved::kept_under(name.as_bytes()) {
+            Some(kept) => Err(unfit_names::reserved(name, kept)),
+            None if self.is_cluster => keyslot::of_name(name),
+            None => Ok(Slot::WHOLE),
+        }
+    }
+
+    fn server(&self, _: Slot) -> ServerNumber {
+        ServerNumber::WHOLE
+    }
+
+    fn address(&self) -> &str {
+        &self.shown
+    }
+}
+
+impl<C> fmt::Debug for SharedConnection<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SharedConnection")
+            .field(&self.shown)
+            .finish()
+    }
+}
