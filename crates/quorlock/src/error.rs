@@ -74,16 +74,16 @@ fn standing(asked: Mode, found: Mode) -> String {
     }
 }
 
-/// Formats how long something was tried, rounded for people.
-fn for_people(span: Duration) -> String {
+/// Formats how long something was tried, rounded for people and after these words. Nothing if it was refused at once: "in less
+/// than 1ms" would look like a time-out.
+fn for_people(words: &str, span: Duration) -> String {
     let millis = span.as_millis();
     if millis == 0 {
-        // A server may refuse a try immediately, and "0ns" would look like a bug in the message.
-        return "less than 1ms".to_owned();
+        return String::new();
     }
     let step = if millis < 1_000 { 1 } else { 100 };
     let millis = u64::try_from(millis / step * step).unwrap_or(u64::MAX);
-    format!("{:?}", Duration::from_millis(millis))
+    format!("{words}{:?}", Duration::from_millis(millis))
 }
 
 fn list(reports: &[NodeReport]) -> String {
@@ -97,8 +97,8 @@ fn list(reports: &[NodeReport]) -> String {
 pub enum AcquireError {
     /// Others held the lock throughout the wait.
     #[error(
-        "{names}: {holder}, tried for {}; {}",
-        for_people(*.tried),
+        "{names}: {holder}{}; {}",
+        for_people(", tried for ", *.tried),
         advice(*.holder)
     )]
     Contended {
@@ -110,7 +110,7 @@ pub enum AcquireError {
         holder: Holder,
     },
     /// Too few nodes answered, or too few of those that answered are trusted.
-    #[error("{names}: {} in {}: {}", too_few(*.of), for_people(*.tried), list(.nodes))]
+    #[error("{names}: {}{}: {}", too_few(*.of), for_people(" in ", *.tried), list(.nodes))]
     NoQuorum {
         /// The names that were requested.
         names: String,
@@ -133,8 +133,8 @@ pub enum AcquireError {
     },
     /// The nodes answered, but so slowly that nothing was left of the lease.
     #[error(
-        "{names}: the nodes were too slow for a lease of {lease:?}, tried for {}; ask for a longer one",
-        for_people(*.tried)
+        "{names}: the nodes were too slow for a lease of {lease:?}{}; ask for a longer one",
+        for_people(", tried for ", *.tried)
     )]
     TooSlow {
         /// The names that were requested.
@@ -361,13 +361,13 @@ mod tests {
     #[test]
     fn a_span_is_told_in_units_that_a_reader_can_use() {
         for (micros, told) in [
-            (0, "less than 1ms"),
-            (411, "less than 1ms"),
-            (62_900, "62ms"),
-            (2_450_000, "2.4s"),
-            (30_099_000, "30s"),
+            (0, ""),
+            (411, ""),
+            (62_900, " in 62ms"),
+            (2_450_000, " in 2.4s"),
+            (30_099_000, " in 30s"),
         ] {
-            assert_eq!(for_people(Duration::from_micros(micros)), told);
+            assert_eq!(for_people(" in ", Duration::from_micros(micros)), told);
         }
     }
 }

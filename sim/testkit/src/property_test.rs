@@ -348,6 +348,7 @@ impl<W: 'static> PropertyTest<W> {
             least_nodes(&run.plan),
             self.settings.most_runs,
             &run_own,
+            &mut |runs, size| found::tell_progress(&self.settings, seed, runs, size),
         );
         match shrunk {
             Some((shrunk, taken)) => {

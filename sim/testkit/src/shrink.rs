@@ -39,16 +39,16 @@ pub struct Shrunk {
     pub runs: u32,
 }
 
-/// Shrinks a failure of a user's own clients. `run` runs them, and no plan has fewer nodes than `least_nodes`. Also
-/// returns the candidates that were accepted.
+/// Shrinks a failure of a user's own clients, as [`shrink_by`] does.
 pub(crate) fn shrink_own(
     plan: &Plan,
     least_nodes: u16,
     most_runs: u32,
     run: &dyn Fn(&Rc<Plan>) -> Run,
+    watch: &mut dyn FnMut(u32, &Size),
 ) -> Option<(Shrunk, Vec<Taken>)> {
     // Races in a user's own code are rare and the runs are short, so it pays to try more seeds.
-    shrink_by(plan, least_nodes, most_runs, OWN_SEEDS, run, &mut |_, _| {})
+    shrink_by(plan, least_nodes, most_runs, OWN_SEEDS, run, watch)
 }
 
 /// Returns the plan to which [`shrink_own`] shrank a plan, without any run. The plan and the accepted candidates

@@ -291,10 +291,7 @@ async fn the_error_of_a_single_server_speaks_of_no_quorum() {
         locks.lock("a").wait(50 * MS).acquire().await.unwrap_err(),
     ] {
         assert!(!error.to_string().contains("quorum"), "{error}");
-        assert!(
-            error.to_string().contains("no usable answer in "),
-            "{error}"
-        );
+        assert!(error.to_string().contains("no usable answer"), "{error}");
     }
 }
 

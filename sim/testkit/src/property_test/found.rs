@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use super::CodeLocation;
+use super::settings::Settings;
 use crate::assertion::NO_PANIC;
 use crate::shrink::Size;
 use quorlock_sim_check::Violation;
@@ -255,6 +257,29 @@ impl Violated {
     }
 }
 
+/// Reports on long work. The lines are written past the test harness, which shows what a test prints only after its end.
+pub(super) fn tell_progress(settings: &Settings, seed: u64, runs: u32, size: &Size) {
+    if runs == 100 || runs.is_multiple_of(1_000) {
+        let (test, most) = (settings.site.stem(), settings.most_runs);
+        let now = in_words(size);
+        let line = format!(
+            "{test}: seed {seed} fails, and is shrunk: {now} after {runs} of at most {most} runs"
+        );
+        let _ = writeln!(io::stderr(), "{line}");
+    }
+}
+
+/// Describes the size of a failure.
+fn in_words(size: &Size) -> String {
+    let count = |count: usize, what: &str| match count {
+        1 => format!("1 {what}"),
+        count => format!("{count} {what}s"),
+    };
+    let faults = count(size.faults, "fault");
+    let clients = count(usize::from(size.clients), "client");
+    format!("{faults}, {clients}, {}", count(size.operations, "step"))
+}
+
 /// The largest number of lines of the story that a message shows.
 const LINES: usize = 24;
 
@@ -275,22 +300,11 @@ impl fmt::Display for Violated {
         )?;
         writeln!(f)?;
         if let Some((before, after, runs)) = &self.sizes {
-            let words = |size: &Size| {
-                let count = |count: usize, what: &str| match count {
-                    1 => format!("1 {what}"),
-                    count => format!("{count} {what}s"),
-                };
-                let (faults, steps) = (count(size.faults, "fault"), count(size.operations, "step"));
-                format!(
-                    "{faults}, {}, {steps}",
-                    count(usize::from(size.clients), "client")
-                )
-            };
             writeln!(
                 f,
                 "shrunk from {} to {} ({runs} runs):",
-                words(before),
-                words(after)
+                in_words(before),
+                in_words(after)
             )?;
         }
         let told = own_lines(run);
