@@ -12,6 +12,7 @@ use saphyr::{LoadableYamlNode as _, YamlOwned};
 use super::support::{Folder, end_of, pid_of, quorlock, quorlock_on, send};
 
 server_tests![
+    a_script_starts_itself_again_under_the_lock,
     of_many_hosts_one_makes_the_report,
     invoices_are_sent_once_a_day,
     a_backup_that_comes_late_moves_no_pointer,
@@ -91,6 +92,29 @@ fn of_crontab(says: &str) -> String {
         assert!(*time == "*" || time.parse::<u8>().is_ok(), "{line}");
     }
     words[5].to_owned()
+}
+
+async fn a_script_starts_itself_again_under_the_lock() {
+    let server = Server::start();
+    let host = Host::new().with(
+        "make-deployment",
+        "echo \"$1, token $QUORLOCK_FENCING_TOKEN\" >>deployed; while ! [ -e tried ]; do sleep 0.01; done",
+    );
+    let (_, script) = block(PAGE, "sh whole").split_once('\n').unwrap();
+    let host = host.with("deploy", script);
+    let mut first = host.sh(&server, "deploy 'to production'").spawn().unwrap();
+    assert!(
+        host.folder
+            .line("deployed")
+            .starts_with("to production, token 1")
+    );
+    let (code, _, said) = end_of(&mut host.sh(&server, "deploy again"));
+    assert_eq!(code, 75, "{said}");
+    std::fs::write(host.folder.file("tried"), "").unwrap();
+    assert_eq!(first.wait().unwrap().code(), Some(0));
+    assert_eq!(end_of(&mut host.sh(&server, "deploy 'once more'")).0, 0);
+    assert_eq!(host.folder.read("deployed").lines().count(), 2);
+    assert_eq!(server.command::<i64>(&["EXISTS", "deploy"]), 0);
 }
 
 async fn of_many_hosts_one_makes_the_report() {
