@@ -144,6 +144,9 @@ trap 'rm -f "$checks" "$waits"' EXIT
   step "cargo bench, short cases"
   cargo test --quiet --workspace --all-features --bench locks -- --quick --peer bare --peer quorlock acquire
 
+  step "campaigns on seeds of this commit"
+  sim/commit-seeds.sh "${CARGO_TARGET_DIR:-target}/debug/quorlock-sim"
+
   # What mostly waits for processes and leases, beside each other.
   (
     # Runs all faults at once, with servers that forget, on three servers. Published Redlock must break in the same time.
@@ -166,7 +169,7 @@ trap 'rm -f "$checks" "$waits"' EXIT
   [ $passed = yes ]
 ) >"$checks" 2>&1 &
 
-step "cargo test (beside threads, clippy, doc, packages, the short benchmark, chaos, and other clients)"
+step "cargo test (beside threads, clippy, doc, packages, the short benchmark, campaigns, chaos, and other clients)"
 passed=yes
 cargo test --workspace --all-features --no-fail-fast || passed=no
 wait $! || passed=no
