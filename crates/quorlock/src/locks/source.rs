@@ -10,6 +10,7 @@ use crate::error::ConfigError;
 use crate::lock::Lock;
 use crate::operation::queue::Queues;
 use crate::owner::identity::Identity;
+use crate::semaphore::{PermitNames, Semaphore};
 use crate::shared::client::Client;
 use crate::shared::layout::{Layout, Node, Part};
 
@@ -57,6 +58,15 @@ impl LockSource {
     /// Returns a lock of several plain names taken together.
     pub(crate) fn all<N: AsRef<[u8]>>(&self, names: impl IntoIterator<Item = N>) -> Lock {
         self.lock_of(self.layout(Mode::Plain, names))
+    }
+
+    /// Returns a semaphore with permits that are plain locks.
+    pub(crate) fn semaphore(&self, name: impl AsRef<[u8]>, permits: usize) -> Semaphore {
+        let names = PermitNames::new(name, permits);
+        let all = names.all(self.client.config.key_prefix.len());
+        let layouts =
+            all.and_then(|all| all.map(|name| self.layout(Mode::Plain, [name])).collect());
+        Semaphore::new(self.one(Mode::Plain, names.base()), names, layouts)
     }
 
     /// Returns the lock with this layout. A lock that cannot be is an error when it is acquired.
