@@ -15,8 +15,9 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use quorlock::{Guard, Semaphore};
+use tokio::time::timeout;
 
-use crate::failures::support::LATENCY;
+use crate::failures::support::{LATENCY, settle};
 
 /// A few round trips. No poll comes as early as that.
 const SOON: Duration = LATENCY.saturating_mul(20);
@@ -29,9 +30,12 @@ fn name_of(guard: &Guard) -> String {
 /// Acquires every permit, and returns them in order.
 async fn all_of(semaphore: &Semaphore) -> Vec<Guard> {
     let acquired = (0..semaphore.permits()).map(|_| semaphore.acquire());
-    let mut guards: Vec<_> = join_all(acquired).await;
-    guards.sort_by_key(|guard| name_of(guard.as_ref().unwrap()));
-    guards.into_iter().map(Result::unwrap).collect()
+    let guards = timeout(SOON, join_all(acquired)).await.unwrap();
+    let mut guards: Vec<_> = guards.into_iter().map(Result::unwrap).collect();
+    guards.sort_by_key(name_of);
+    // What was granted beside them is released.
+    settle().await;
+    guards
 }
 
 async fn release(guards: impl IntoIterator<Item = Guard>) {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures_util::future::join_all;
 use quorlock::{AcquireError, Lost};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::{all_of, name_of, release};
 use crate::failures::support::{LATENCY, assert_empty, client, millis, nodes, secs, settle};
@@ -65,7 +65,8 @@ async fn of_fifty_callers_never_more_than_three_hold_it() {
                 }
             })
         });
-        join_all(callers).await.into_iter().for_each(Result::unwrap);
+        let ended = timeout(secs(600), join_all(callers)).await.unwrap();
+        ended.into_iter().for_each(Result::unwrap);
         assert_eq!(most.load(Ordering::SeqCst), 3, "{many} nodes");
     }
 }
