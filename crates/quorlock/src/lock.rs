@@ -326,7 +326,8 @@ impl Lock {
     /// what nodes granted to a future that is neither polled nor dropped stays claimed until the client is closed or
     /// the lease ends.
     pub async fn try_acquire(&self) -> Result<Option<Guard>, AcquireError> {
-        self.try_enter(|under| self.try_anew(under)).await
+        let anew = |under| self.hold(self.layout(), Patience::Try, under, Waits::UNBOUNDED);
+        self.try_enter(anew).await
     }
 
     /// Like [`Lock::enter`], without waiting; `None` if others hold the lock.
@@ -381,10 +382,6 @@ impl Lock {
             true => self.hold(self.layout(), Patience::Try, under, Waits::UNBOUNDED),
             false => self.hold(self.layout(), Patience::Wait, under, waits),
         }
-    }
-
-    fn try_anew(&self, under: Option<Under>) -> impl Future<Output = Result<Guard, AcquireError>> {
-        self.hold(self.layout(), Patience::Try, under, Waits::UNBOUNDED)
     }
 
     /// Returns the lease that is requested, and the setting that it comes from.

@@ -125,7 +125,11 @@ const PRODUCT: Floors = &[
     // The user's interface without `async`.
     &["blocking.rs"],
     &["blocking/locks.rs"],
-    &["blocking/lock.rs", "blocking/candidacy.rs"],
+    &[
+        "blocking/lock.rs",
+        "blocking/semaphore.rs",
+        "blocking/candidacy.rs",
+    ],
     &["blocking/guard.rs"],
     &["blocking/driver.rs"],
     // The user's interface: how locks are made, acquired and held.
