@@ -29,6 +29,7 @@ mod servers {
     pub(crate) mod rslock;
     pub(crate) mod script_calls;
     pub(crate) mod secrets;
+    pub(crate) mod semaphores;
     pub(crate) mod services;
     pub(crate) mod several;
     pub(crate) mod simulated;
@@ -76,6 +77,7 @@ fn main() {
         servers::rslock::trials(),
         servers::script_calls::trials(),
         servers::secrets::trials(),
+        servers::semaphores::trials(),
         servers::services::trials(),
         servers::several::trials(),
         servers::simulated::trials(),

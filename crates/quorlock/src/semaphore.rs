@@ -35,8 +35,8 @@ use crate::shared::layout::Layout;
 /// [`Locks::inspect`](crate::Locks::inspect) and [`Locks::force_release`](crate::Locks::force_release). With the braces a
 /// cluster stores them all on one server. A name with a hash tag keeps it: those of `{eu}/printers` are
 /// `{eu}/printers:permit:0` and so on. (A name that is in braces as a whole gets a second pair, so that `printers` and
-/// `{printers}` are two semaphores.) A name that is too long for this is [`ConfigError::SemaphoreName`] when a permit is
-/// acquired.
+/// `{printers}` are two semaphores.) On a majority of shards, where names have no tags, they are `printers:permit:0` and so
+/// on. A name that is too long for this is [`ConfigError::SemaphoreName`] when a permit is acquired.
 ///
 /// # The number of permits
 /// The number belongs to each client, and no node stores it: a client with `n` permits acquires those from 0 to `n - 1`. A
@@ -213,8 +213,13 @@ impl Semaphore {
             Search::Whole => look(self.lock.client(), layouts, waits).await,
             Search::Brief => self.look_alone(layouts, waits).await,
         };
+        let unknown = match refusals.has_holder() {
+            true => seen.unknown.as_slice(),
+            // The error of the first try is that of all permits.
+            false => &[],
+        };
         refusals.see(&seen);
-        for permit in seen.free {
+        for &permit in seen.free.iter().chain(unknown) {
             match self.hold(permit, Patience::Try, waits).await {
                 Err(error) => refusals.add(error)?,
                 guard => return guard,
@@ -237,6 +242,7 @@ impl Semaphore {
         let _looking = Looking(&self.permits);
         let mut seen = look(self.lock.client(), layouts, waits).await;
         seen.free.truncate(FEW);
+        seen.unknown.clear();
         seen
     }
 

@@ -62,7 +62,14 @@ impl LockSource {
 
     /// Returns a semaphore with permits that are plain locks.
     pub(crate) fn semaphore(&self, name: impl AsRef<[u8]>, permits: usize) -> Semaphore {
-        let names = PermitNames::new(name, permits);
+        let mut names = PermitNames::new(name, permits);
+        // A cluster in a majority stores all names under tags of the client, and refuses those with a tag of their own. All its
+        // clients do the same here, because they have the same nodes.
+        if let Ok(base) = Name::new(names.base())
+            && matches!(self.key(&base), Err(ConfigError::UnfitName { .. }))
+        {
+            names = names.without_tag();
+        }
         let all = names.all(self.client.config.key_prefix.len());
         let layouts =
             all.and_then(|all| all.map(|name| self.layout(Mode::Plain, [name])).collect());

@@ -17,6 +17,8 @@ use crate::shared::layout::Layout;
 pub(super) struct Seen {
     /// The permits that may be free, in random order: first those that are free on enough nodes.
     pub(super) free: Vec<usize>,
+    /// The permits about which too few nodes answered, in random order: a user may be allowed to lock and not to look.
+    pub(super) unknown: Vec<usize>,
     /// Whether a node shows a holder.
     pub(super) has_holder: bool,
 }
@@ -112,14 +114,20 @@ impl PermitLook {
     }
 
     fn seen(&self, random: impl Fn() -> u64) -> Seen {
+        // A permit that more than the spare nodes show as held cannot be granted by enough of the others.
         let all = self.votes.iter().enumerate();
-        let some = all.filter(|(_, votes)| 0 < votes.free && votes.held <= self.spare);
+        let some = all.filter(|(_, votes)| votes.held <= self.spare);
         let mut some: Vec<_> = some
-            .map(|(permit, votes)| (votes.free < self.needed, random(), permit))
+            .map(|(permit, votes)| (votes.free < self.needed, random(), votes.free, permit))
             .collect();
         some.sort_unstable();
+        let permits = some.into_iter().map(|(.., free, permit)| (free, permit));
+        let (free, unknown): (Vec<_>, Vec<_>) = permits.partition(|(free, _)| 0 < *free);
+        let permits =
+            |list: Vec<(usize, usize)>| list.into_iter().map(|(_, permit)| permit).collect();
         Seen {
-            free: some.into_iter().map(|(_, _, permit)| permit).collect(),
+            free: permits(free),
+            unknown: permits(unknown),
             has_holder: self.has_holder,
         }
     }

@@ -9,6 +9,7 @@ use crate::error::{AcquireError, ConfigError};
 pub(crate) struct PermitNames {
     pub(super) given: Box<[u8]>,
     pub(super) permits: usize,
+    base: Vec<u8>,
 }
 
 /// The largest number of permits.
@@ -18,23 +19,33 @@ pub(super) const MOST_PERMITS: usize = 1_000;
 const LONGEST_ADDITION: usize = "{}:permit:999".len();
 
 impl PermitNames {
+    /// Returns names with a hash tag.
+    ///
+    /// Those of two semaphores are different. All that begin with `{` and end with `}` before the addition are put into braces
+    /// here, because no name in braces is left as it is.
     pub(crate) fn new(name: impl AsRef<[u8]>, permits: usize) -> Self {
+        let name = name.as_ref();
+        let is_in_braces = name.starts_with(b"{") && name.ends_with(b"}");
+        let base = match has_tag(name) && !is_in_braces {
+            true => [name, b":permit"].concat(),
+            false => [b"{", name, b"}:permit"].concat(),
+        };
         PermitNames {
-            given: name.as_ref().into(),
+            given: name.into(),
             permits,
+            base,
         }
     }
 
+    /// Returns names without a hash tag of their own, for nodes that store all names under tags.
+    pub(crate) fn without_tag(self) -> Self {
+        let base = [&*self.given, b":permit"].concat();
+        PermitNames { base, ..self }
+    }
+
     /// Returns the name from which those of the permits are made, and under which an owner remembers the permit that it holds.
-    ///
-    /// Two semaphores have different ones. All that begin with `{` and end with `}` before the addition are put into braces
-    /// here, because no name in braces is left as it is.
-    pub(crate) fn base(&self) -> Vec<u8> {
-        let is_in_braces = self.given.starts_with(b"{") && self.given.ends_with(b"}");
-        match has_tag(&self.given) && !is_in_braces {
-            true => [&self.given, &b":permit"[..]].concat(),
-            false => [b"{", &*self.given, b"}:permit"].concat(),
-        }
+    pub(crate) fn base(&self) -> &[u8] {
+        &self.base
     }
 
     /// Returns the names of the permits, as a client with a prefix of this many bytes can use them.
@@ -61,8 +72,7 @@ impl PermitNames {
                 most,
             });
         }
-        let base = self.base();
-        let name = move |permit| [&*base, format!(":{permit}").as_bytes()].concat();
+        let name = |permit| [&self.base, format!(":{permit}").as_bytes()].concat();
         Ok((0..permits).map(name))
     }
 
@@ -105,7 +115,7 @@ mod tests {
     use super::*;
 
     fn base(name: &str) -> String {
-        String::from_utf8(PermitNames::new(name, 1).base()).unwrap()
+        String::from_utf8(PermitNames::new(name, 1).base).unwrap()
     }
 
     #[test]

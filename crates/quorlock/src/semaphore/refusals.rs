@@ -36,6 +36,11 @@ impl Refusals {
         }
     }
 
+    /// Whether a permit was refused because of its holder.
+    pub(super) fn has_holder(&self) -> bool {
+        self.holder.is_some()
+    }
+
     /// Adds what a look has shown.
     pub(super) fn see(&mut self, seen: &Seen) {
         if seen.has_holder {

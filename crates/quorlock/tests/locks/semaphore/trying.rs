@@ -152,6 +152,30 @@ async fn a_try_that_nodes_refuse_for_good_does_not_go_through_all_permits() {
     assert_eq!(requests.load(Ordering::SeqCst), 1 + 10);
 }
 
+/// A user may be allowed to lock, and not to look.
+#[tokio::test(start_paused = true)]
+async fn a_try_without_the_right_to_look_finds_the_only_permit_that_is_free() {
+    let node = EmbeddedNode::new();
+    let mut held = all_of(&client(&[node.clone()]).semaphore("s", 10)).await;
+    let blind = Intercept::new(node).on_call(|node, request| match request {
+        Request::Inspect(_) => {
+            let error = TransportError::definite(Cause::NoPermission, "no");
+            Box::pin(async { Err(error) })
+        }
+        other => node.call(other),
+    });
+    let semaphore = Locks::on_node(blind).unwrap().semaphore("s", 10);
+    assert!(semaphore.try_acquire().await.unwrap().is_none());
+    for free in 0..10 {
+        let guard = held.remove(free);
+        let name = name_of(&guard);
+        guard.release().await.unwrap();
+        let guard = semaphore.try_acquire().await.unwrap().unwrap();
+        assert_eq!(name_of(&guard), name);
+        held.insert(free, guard);
+    }
+}
+
 /// A client whose requests to acquire are counted.
 fn counting(node: &EmbeddedNode) -> (Locks, Arc<AtomicU64>) {
     let acquires = Arc::new(AtomicU64::new(0));
