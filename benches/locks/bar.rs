@@ -2,7 +2,7 @@
 
 use crate::case;
 use crate::contestant::Contestant::{self, Bare, Control, Plain, Quorlock, Reader, ReaderAgain};
-use crate::contestant::Contestant::{Fair, ReaderOfMany, Rows, Rslock};
+use crate::contestant::Contestant::{Fair, Permits, ReaderOfMany, Rows, Rslock, TenLocks};
 use crate::results::Results;
 
 /// A figure, and the bound that it must meet.
@@ -85,6 +85,8 @@ pub(crate) const ALL: &[Bar] = &[
     bar("two-5", "commands a hold", None, AtMost(20.0)),
     bar("waiters-1", "requests a hold", None, AtMost(4.0)),
     bar("waiters-5", "commands a hold", None, AtMost(12.0)),
+    bar("permits-1", "holds a second", Some(Of(TenLocks)), AtLeast(0.8)),
+    bar("permits-5", "holds a second", Some(Of(TenLocks)), AtLeast(0.8)),
     bar("fair-50", "requests a hold", Some(Case("fair-2")), AtMost(1.1)),
     bar("table-64", "pairs a second", Some(Of(Rows)), AtLeast(0.8)),
     bar("table-50", "requests a hold", None, AtMost(3.0)),
@@ -109,6 +111,7 @@ impl Bar {
         let (ours, first, again) = match self.case {
             "readers-1" => (ReaderOfMany, Reader, ReaderAgain),
             "fair-50" => (Fair, Fair, Fair),
+            "permits-1" | "permits-5" => (Permits, Permits, Permits),
             _ => (Quorlock, Quorlock, Control),
         };
         let own = figure(self.case, ours)?;

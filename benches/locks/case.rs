@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::contestant::Contestant::{
-    self, Bare, Control, Fair, NodeRedlock, Ping, Plain, Quorlock, Reader, ReaderAgain,
-    ReaderOfMany, Redisson, Redsync, Rlock, Rows, Rslock,
+    self, Bare, Control, Fair, NodeRedlock, Permits, Ping, Plain, Quorlock, Reader, ReaderAgain,
+    ReaderOfMany, Redisson, Redsync, Rlock, Rows, Rslock, TenLocks,
 };
 use crate::driver::program::Work;
 
@@ -160,6 +160,8 @@ pub(crate) const ALL: &[Case] = &[
     short(processes(50, case("herd-5", "50 processes that ask again at once, five servers", (5, Holds), &[Quorlock]))),
     callers(50, case("waiters-1", "50 waiters of one process, one server", (1, Holds), WAITING_1)),
     callers(50, case("waiters-5", "50 waiters of one process, five servers", (5, Holds), WAITING_5)),
+    callers(50, case("permits-1", "50 callers for ten permits, or for ten locks, one server", (1, Holds), &[Permits, TenLocks])),
+    callers(50, case("permits-5", "50 callers for ten permits, or for ten locks, five servers", (5, Holds), &[Permits, TenLocks])),
     short(processes(2, case("fair-2", "two processes want a fair lock", (1, Holds), &[Fair]))),
     short(processes(10, case("fair-10", "ten processes want a fair lock", (1, Holds), &[Fair]))),
     short(processes(50, case("fair-50", "50 processes want a fair lock", (1, Holds), &[Fair]))),

@@ -22,6 +22,10 @@ pub(crate) enum Contestant {
     Plain,
     /// Fair locks of Quorlock.
     Fair,
+    /// A semaphore of Quorlock with ten permits.
+    Permits,
+    /// Ten locks of Quorlock, each for a tenth of the callers.
+    TenLocks,
     /// A reader of Quorlock beside one other.
     Reader,
     /// The same again.
@@ -42,8 +46,8 @@ pub(crate) enum Contestant {
 }
 
 use Contestant::{
-    Bare, Control, Fair, NodeRedlock, Ping, Plain, Quorlock, Reader, ReaderAgain, ReaderOfMany,
-    Redisson, Redsync, Rlock, Rows, Rslock,
+    Bare, Control, Fair, NodeRedlock, Permits, Ping, Plain, Quorlock, Reader, ReaderAgain,
+    ReaderOfMany, Redisson, Redsync, Rlock, Rows, Rslock, TenLocks,
 };
 
 impl Contestant {
@@ -68,6 +72,8 @@ impl Contestant {
             Quorlock | Control => "quorlock",
             Plain => "quorlock without remedies",
             Fair => "quorlock fair",
+            Permits => "quorlock semaphore",
+            TenLocks => "quorlock ten locks",
             Reader | ReaderAgain | ReaderOfMany => "quorlock reader",
             Bare => "bare scripts",
             Rows => "rows by hand",

@@ -29,6 +29,7 @@ mod servers {
     pub(crate) mod rslock;
     pub(crate) mod script_calls;
     pub(crate) mod secrets;
+    pub(crate) mod semaphores;
     pub(crate) mod services;
     pub(crate) mod several;
     pub(crate) mod shared_connections;
@@ -77,6 +78,7 @@ fn main() {
         servers::rslock::trials(),
         servers::script_calls::trials(),
         servers::secrets::trials(),
+        servers::semaphores::trials(),
         servers::services::trials(),
         servers::several::trials(),
         servers::shared_connections::trials(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::future::try_join_all;
 use quorlock::redis::{RedisConfig, RedisTransport};
 use quorlock::transport::{Intercept, Request, Transport as _};
-use quorlock::{Guard, Locks, NodeTrust};
+use quorlock::{Guard, Locks, NodeTrust, Semaphore};
 use redis::aio::MultiplexedConnection;
 use rslock::LockManager;
 
@@ -17,11 +17,17 @@ use super::program::{Client, Failure, Held, Job, Work};
 use super::rows::{Row, Rows};
 use super::table::Table;
 
+/// The number of permits, and of the locks beside them.
+const TEN: usize = 10;
+
 /// A client of one of the libraries.
 #[derive(Clone)]
 pub(crate) enum Library {
     Quorlock(Locks, Arc<Sent>),
     Fair(Locks, Arc<Sent>),
+    Permits(Semaphore, Arc<Sent>),
+    /// Locks of which each caller uses that of its number.
+    TenLocks(Locks, Arc<Sent>, usize),
     /// Reads a name, which these guards have, too.
     Reader(Locks, #[expect(dead_code, reason = "held")] Arc<Vec<Guard>>),
     Rslock(LockManager, Duration),
@@ -111,6 +117,13 @@ impl Client for Library {
                 Library::Quorlock(locks(job, &addresses, &sent).await?, sent)
             }
             "quorlock fair" => Library::Fair(locks(job, &addresses, &sent).await?, sent),
+            "quorlock semaphore" => {
+                let locks = locks(job, &addresses, &sent).await?;
+                Library::Permits(locks.semaphore(&job.names, TEN), sent)
+            }
+            "quorlock ten locks" => {
+                Library::TenLocks(locks(job, &addresses, &sent).await?, sent, 0)
+            }
             "quorlock reader" => {
                 let locks = locks(job, &addresses, &sent).await?;
                 let others = (0..job.locks).map(|_| locks.read(&job.names));
@@ -138,6 +151,11 @@ impl Client for Library {
                 AnyHeld::Quorlock(locks.lock(name).acquire().await?)
             }
             Library::Rows(rows) => AnyHeld::Row(rows.acquire(name).await?),
+            Library::Permits(semaphore, _) => AnyHeld::Quorlock(semaphore.acquire().await?),
+            Library::TenLocks(locks, _, number) => {
+                let name = format!("{name}/{number}");
+                AnyHeld::Quorlock(locks.lock(name).acquire().await?)
+            }
             Library::Fair(locks, _) => AnyHeld::Quorlock(locks.fair(name).acquire().await?),
             Library::Reader(locks, _) => AnyHeld::Quorlock(locks.read(name).acquire().await?),
             Library::Rslock(manager, lease) => {
@@ -153,9 +171,19 @@ impl Client for Library {
         })
     }
 
+    fn of_caller(&self, number: usize) -> Self {
+        match self.clone() {
+            Library::TenLocks(locks, sent, _) => Library::TenLocks(locks, sent, number % TEN),
+            other => other,
+        }
+    }
+
     fn requests(&self) -> Vec<(&'static str, u64)> {
         let sent = match self {
-            Library::Quorlock(_, sent) | Library::Fair(_, sent) => sent,
+            Library::Quorlock(_, sent)
+            | Library::Fair(_, sent)
+            | Library::Permits(_, sent)
+            | Library::TenLocks(_, sent, _) => sent,
             Library::Table(_, table) => return table.statements(),
             _ => return Vec::new(),
         };

@@ -67,6 +67,11 @@ pub(crate) trait Client: Clone + Send + Sync + 'static {
 
     fn acquire(&self, name: &str) -> impl Future<Output = Result<Self::Held, Failure>> + Send;
 
+    /// Returns the client of one caller, if callers compete for several locks.
+    fn of_caller(&self, _number: usize) -> Self {
+        self.clone()
+    }
+
     /// Returns the requests so far by kind, if they are counted.
     fn requests(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
@@ -185,8 +190,8 @@ async fn acquire(client: &impl Client, job: &Job) -> Result<Value, Failure> {
 async fn holds(client: &impl Client, job: &Job) -> Result<Value, Failure> {
     let (began, length) = (Instant::now(), job.length());
     let before = client.requests();
-    let callers = (0..job.callers).map(|_| {
-        let (client, job) = (client.clone(), job.clone());
+    let callers = (0..job.callers).map(|number| {
+        let (client, job) = (client.of_caller(number), job.clone());
         tokio::spawn(async move {
             let mut holds = Vec::new();
             while began.elapsed() < length {

@@ -42,6 +42,8 @@ enum Command {
     quorlock run -n --nodes redis://10.0.0.5 nightly/report -- ./report.sh
   Lock on a majority of three servers, and wait for at most a minute:
     quorlock run -w 1m --nodes redis://a,redis://b,redis://c deploy -- make deploy
+  Let at most three hosts load data at once; the others wait for a permit:
+    quorlock run --permits 3 load -- ./load.sh
   Send the fencing token with every write:
     quorlock run backup -- sh -c 'curl -T dump \"https://store/?token=$QUORLOCK_FENCING_TOKEN\"'
   Read the password from a file, so that ps does not show it:

@@ -85,7 +85,9 @@ impl From<ConfigError> for Failure {
             | ConfigError::FairQuorum { .. }
             | ConfigError::TwoModes { .. }
             | ConfigError::TooManyNames { .. }
-            | ConfigError::TooManyMembers { .. } => Code::USAGE,
+            | ConfigError::TooManyMembers { .. }
+            | ConfigError::SemaphoreName { .. }
+            | ConfigError::Permits { .. } => Code::USAGE,
             _ => Code::CONFIG,
         };
         let hint = match &error {

@@ -23,6 +23,7 @@ pub(crate) mod signals;
 pub(crate) mod stranger;
 pub(crate) mod tenure;
 pub(crate) mod timing;
+mod wanted;
 
 mod alarm;
 mod clock;
@@ -37,7 +38,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use quorlock::{AcquireError, Guard, Lock, Locks, ReleaseError, RetryPolicy};
+use quorlock::{AcquireError, Guard, Locks, ReleaseError, RetryPolicy, Semaphore};
 use rustix::process::Signal;
 
 use self::guarded::Guarded;
@@ -48,6 +49,7 @@ use self::signals::{ENDING, Signals};
 use self::stranger::refuse_strangers;
 use self::tenure::Tenure as _;
 use self::timing::Timing;
+use self::wanted::{Wanted, waits_for_trust};
 use crate::connect::{Patience, connect};
 use crate::failure::{Code, Failure};
 use crate::messages::Voice;
@@ -60,6 +62,7 @@ use crate::span::Span;
 /// hold: pass it to the store that the command writes to), QUORLOCK_OWNER, QUORLOCK_DEADLINE (the end of the validity
 /// without renewals, as of the start of the command, in seconds since 1970) and QUORLOCK_FD (a file descriptor that
 /// reaches its end when the lock is lost). For names of --also: QUORLOCK_NAME_1, QUORLOCK_FENCING_TOKEN_1 and so on.
+/// With --permits, QUORLOCK_NAME is the name of the permit, and the token counts the holds of this permit.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Run {
     #[command(flatten)]
@@ -88,6 +91,16 @@ pub(crate) struct Run {
     /// Serve waiters in the order in which they arrive. Not on a majority of servers.
     #[arg(long)]
     fair: bool,
+    /// Let up to this many runs of the name hold it at once. Each has one of N permits, which are locks for `inspect` and
+    /// `force-release`: those of printers are {printers}:permit:0, {printers}:permit:1 and so on. A run with a smaller
+    /// number uses only the first of them, and other runs keep what they hold.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u16).range(1..=Semaphore::MOST_PERMITS as i64),
+        conflicts_with_all = ["read", "write", "fair", "also"]
+    )]
+    permits: Option<u16>,
     /// Lock this name as well: all names are locked, or none. May be given several times.
     #[arg(long, value_name = "NAME")]
     also: Vec<String>,
@@ -177,32 +190,29 @@ impl Run {
 
     /// Acquires the lock.
     async fn acquire(&self, locks: &Locks, began: Instant) -> Result<Guard, Failure> {
-        let lock = self.lock(locks);
-        let mut tried = lock.try_acquire().await;
+        let wanted = self.wanted(locks);
+        let mut tried = wanted.try_acquire().await;
         if self.no_wait {
-            tried = self.try_until_trusted(&lock, tried).await;
+            tried = self.try_until_trusted(&wanted, tried).await;
         }
         // Servers that do not answer now may answer during the wait.
         match tried {
             Ok(Some(guard)) => return Ok(guard),
+            // A key that is no lock is in the way of one permit alone.
+            Ok(None) if self.permits.is_some() => {}
             Ok(None) => refuse_strangers(locks, self.names()).await?,
             Err(error) if self.no_wait => return Err(error.into()),
             Err(_) => {}
         }
         if self.no_wait {
-            let text = format!("{}: others hold it", self.name);
-            return Err(Failure::new(Code::CONTENDED, text));
+            return Err(Failure::new(Code::CONTENDED, wanted.refusal(&self.name)));
         }
         let name = self.name.to_string();
         self.guarded
             .voice()
             .event("waiting", &[("name", name.into())]);
-        if let Some(wait) = self.wait {
-            let left = wait.0.saturating_sub(began.elapsed());
-            Ok(lock.wait(left).acquire().await?)
-        } else {
-            Ok(lock.acquire().await?)
-        }
+        let left = self.wait.map(|wait| wait.0.saturating_sub(began.elapsed()));
+        Ok(wanted.acquire(left).await?)
     }
 
     /// Tries again until servers that are in quarantine count, if these are all that is missing: `--no-wait` is about others that
@@ -210,7 +220,7 @@ impl Run {
     ///
     /// Each run is a new client, and servers are trusted that one client has watched for a longest lease. Of runs that give up at
     /// once, none watches them for that long, and after a restart of the servers none would ever get the lock.
-    async fn try_until_trusted(&self, lock: &Lock, mut tried: Tried) -> Tried {
+    async fn try_until_trusted(&self, wanted: &Wanted, mut tried: Tried) -> Tried {
         let mut until = None;
         loop {
             let left = match &tried {
@@ -237,7 +247,7 @@ impl Run {
                 self.guarded.voice().warn("watching", &text, &fields);
             }
             sleep(left.clamp(SHORTEST_POLL, POLL)).await;
-            tried = lock.try_acquire().await;
+            tried = wanted.try_acquire().await;
         }
     }
 
@@ -259,9 +269,10 @@ impl Run {
                 });
             }
         }
-        let token = guard.fencing_token_of(&self.name);
+        let name = self.held(guard);
+        let token = guard.fencing_token_of(&name);
         let fields = [
-            ("name", self.name.to_string().into()),
+            ("name", name.into()),
             ("token", token.map_or(0, |token| token.0).into()),
             ("owner", guard.owner_id().to_string().into()),
         ];
@@ -284,7 +295,16 @@ impl Run {
         [&self.name].into_iter().chain(&self.also)
     }
 
-    fn lock(&self, locks: &Locks) -> Lock {
+    /// Returns the name that is held: that of the lock, or of the permit.
+    fn held(&self, guard: &Guard) -> String {
+        let permit = self.permits.and_then(|_| guard.names().next());
+        permit.map_or_else(|| self.name.clone(), ToString::to_string)
+    }
+
+    fn wanted(&self, locks: &Locks) -> Wanted {
+        if let Some(permits) = self.permits {
+            return Wanted::Permit(locks.semaphore(&self.name, permits.into()));
+        }
         let mut parts = self
             .names()
             .map(|name| match (self.read, self.write, self.fair) {
@@ -294,7 +314,7 @@ impl Run {
                 _ => locks.lock(name),
             });
         let first = parts.next().expect("BUG: a run has a name");
-        first.and(parts)
+        Wanted::Lock(first.and(parts))
     }
 
     /// Returns the variables in the environment of the command.
@@ -303,9 +323,10 @@ impl Run {
             let token = guard.fencing_token_of(name);
             token.map_or_else(String::new, |token| token.0.to_string())
         };
+        let name = self.held(guard);
         let mut variables = vec![
-            ("QUORLOCK_NAME".into(), self.name.clone()),
-            ("QUORLOCK_FENCING_TOKEN".into(), token(&self.name)),
+            ("QUORLOCK_FENCING_TOKEN".into(), token(&name)),
+            ("QUORLOCK_NAME".into(), name),
             ("QUORLOCK_OWNER".into(), guard.owner_id().to_string()),
             ("QUORLOCK_DEADLINE".into(), guard.deadline().to_string()),
         ];
@@ -418,15 +439,4 @@ pub(crate) async fn unless_told<F: Future>(
 )]
 pub(crate) async fn close(locks: &Locks) {
     let _ = tokio::time::timeout(CLOSING, locks.close()).await;
-}
-
-/// Returns how long servers are still in quarantine, if enough others answer for a majority with them; zero if it is not known.
-fn waits_for_trust(error: &AcquireError) -> Option<Duration> {
-    let AcquireError::NoQuorum { of, nodes, .. } = error else {
-        return None;
-    };
-    let watched: Vec<_> = nodes.iter().filter_map(|node| node.quarantine).collect();
-    let answering = of.saturating_sub(nodes.len() - watched.len());
-    let left = watched.iter().filter_map(|watched| watched.left).max();
-    (!watched.is_empty() && of / 2 < answering).then_some(left.unwrap_or_default())
 }

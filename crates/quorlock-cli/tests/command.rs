@@ -18,6 +18,7 @@ mod command {
     pub(crate) mod in_etcd;
     pub(crate) mod leader;
     pub(crate) mod operators;
+    pub(crate) mod permits;
     pub(crate) mod recipes;
     pub(crate) mod signalled;
     pub(crate) mod signals;
@@ -64,6 +65,7 @@ fn main() {
         command::in_etcd::trials(),
         command::leader::trials(),
         command::operators::trials(),
+        command::permits::trials(),
         command::recipes::trials(),
         command::signalled::trials(),
         command::signals::trials(),

@@ -34,8 +34,10 @@ mod driver;
 mod guard;
 mod lock;
 mod locks;
+mod semaphore;
 
 pub use self::candidacy::Candidacy;
 pub use self::guard::Guard;
 pub use self::lock::Lock;
 pub use self::locks::{Locks, Owner};
+pub use self::semaphore::Semaphore;

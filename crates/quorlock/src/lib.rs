@@ -36,6 +36,7 @@
 //! |---|---|
 //! | connecting, configuring | [`Locks`], [`LocksBuilder`] |
 //! | acquiring | [`Lock`], [`Owner`] |
+//! | up to N holders at once | [`Semaphore`] |
 //! | holding, losing, releasing | [`Guard`], [`LostSignal`], [`ValidityWatch`] |
 //! | electing a leader, observing it | [`Candidate`], [`Candidacy`], [`LeaderObserver`] |
 //! | errors | [`AcquireError`], [`ReleaseError`], [`ConfirmError`], [`Lost`], the module [`errors`] |
@@ -70,6 +71,7 @@ mod lock;
 mod locks;
 pub mod operate;
 mod owner;
+mod semaphore;
 
 // The operations, and the state that the locks of one client share.
 mod operation;
@@ -101,6 +103,7 @@ pub use quorlock_core::name::{Name, NameError};
 pub use quorlock_core::owner::OwnerId;
 pub use quorlock_core::renewal::Lost;
 pub use quorlock_core::trust::Why;
+pub use semaphore::Semaphore;
 pub use shared::trust::NodeTrust;
 
 #[cfg(doctest)]

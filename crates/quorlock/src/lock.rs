@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorlock_core::acquisition::Patience;
+use quorlock_core::lease::Lease;
 
 use crate::error::{AcquireError, ConfigError, LeaseSource};
 use crate::guard::Guard;
 use crate::operation::acquire::Acquiring;
 use crate::operation::attempt::{LockRequest, Waits};
-use crate::operation::queue::Queues;
+use crate::operation::queue::{Queues, Sharing};
 use crate::owner::identity::Identity;
 use crate::shared::client::Client;
 use crate::shared::layout::{Layout, MOST_NAMES};
@@ -276,12 +277,24 @@ impl Lock {
     /// one with another lease or mode, or a `try_acquire`. Other clients, and locks of several names that include
     /// this one, find it held until the future is polled or dropped, the client is closed, or the lease ends.
     pub async fn acquire(&self) -> Result<Guard, AcquireError> {
+        let waits = self.waits();
+        self.enter(waits, |under| self.acquire_anew(under, waits))
+            .await
+    }
+
+    /// Enters the hold of the owner, or acquires a new one through `anew`.
+    pub(crate) async fn enter<F>(
+        &self,
+        waits: Waits,
+        anew: impl Fn(Option<Under>) -> F,
+    ) -> Result<Guard, AcquireError>
+    where
+        F: Future<Output = Result<Guard, AcquireError>>,
+    {
         match &self.owner {
-            None => self.acquire_anew(None, self.waits()).await,
+            None => anew(None).await,
             Some(owner) => {
                 let layout = self.layout()?;
-                let waits = self.waits();
-                let anew = |under| self.acquire_anew(under, waits);
                 owner.acquire(&self.client, layout, waits, anew).await
             }
         }
@@ -313,11 +326,22 @@ impl Lock {
     /// what nodes granted to a future that is neither polled nor dropped stays claimed until the client is closed or
     /// the lease ends.
     pub async fn try_acquire(&self) -> Result<Option<Guard>, AcquireError> {
+        let anew = |under| self.hold(self.layout(), Patience::Try, under, Waits::UNBOUNDED);
+        self.try_enter(anew).await
+    }
+
+    /// Like [`Lock::enter`], without waiting; `None` if others hold the lock.
+    pub(crate) async fn try_enter<F>(
+        &self,
+        anew: impl FnOnce(Option<Under>) -> F,
+    ) -> Result<Option<Guard>, AcquireError>
+    where
+        F: Future<Output = Result<Guard, AcquireError>>,
+    {
         let guard = match &self.owner {
-            None => self.try_anew(None).await,
+            None => anew(None).await,
             Some(owner) => {
                 let layout = self.layout()?;
-                let anew = |under| self.try_anew(under);
                 owner.try_acquire(&self.client, layout, anew).await
             }
         };
@@ -332,8 +356,13 @@ impl Lock {
         self.layout.as_ref().map_err(ConfigError::clone)
     }
 
+    /// Whether an acquisition does not wait, because the time that it may wait is zero.
+    pub(crate) fn is_impatient(&self) -> bool {
+        self.wait == Some(Duration::ZERO)
+    }
+
     /// The time span of an acquisition that begins now.
-    fn waits(&self) -> Waits {
+    pub(crate) fn waits(&self) -> Waits {
         self.wait.map_or(Waits::UNBOUNDED, |wait| {
             let now = self.client.now();
             Waits {
@@ -349,18 +378,40 @@ impl Lock {
         under: Option<Under>,
         waits: Waits,
     ) -> impl Future<Output = Result<Guard, AcquireError>> {
-        match self.wait {
-            Some(Duration::ZERO) => self.hold(Patience::Try, under, Waits::UNBOUNDED),
-            _ => self.hold(Patience::Wait, under, waits),
+        match self.is_impatient() {
+            true => self.hold(self.layout(), Patience::Try, under, Waits::UNBOUNDED),
+            false => self.hold(self.layout(), Patience::Wait, under, waits),
         }
     }
 
-    fn try_anew(&self, under: Option<Under>) -> impl Future<Output = Result<Guard, AcquireError>> {
-        self.hold(Patience::Try, under, Waits::UNBOUNDED)
+    /// Returns the lease that is requested, and the setting that it comes from.
+    fn lease_of(&self) -> Result<(LeaseSource, Lease), ConfigError> {
+        let config = &self.client.config;
+        Ok(match self.leasing {
+            Leasing::Renewed(length) | Leasing::Fixed(length) => {
+                (LeaseSource::Lock, config.lease(length)?)
+            }
+            Leasing::Watchdog => (LeaseSource::WatchdogLease, config.watchdog_lease),
+        })
     }
 
-    async fn hold(
+    fn is_watched(&self) -> bool {
+        !matches!(self.leasing, Leasing::Fixed(_))
+    }
+
+    /// Whether other acquisitions of the process wait for this layout with the same lease.
+    pub(crate) fn is_waited_for(&self, layout: &Layout) -> bool {
+        self.lease_of().is_ok_and(|(_, lease)| {
+            let (key, is_watched) = (layout.key.clone(), self.is_watched());
+            self.queues
+                .has_asked((key, lease, is_watched, Sharing::All))
+        })
+    }
+
+    /// Acquires a new hold of this layout with the settings of the lock.
+    pub(crate) async fn hold(
         &self,
+        layout: Result<&Arc<Layout>, ConfigError>,
         patience: Patience,
         under: Option<Under>,
         waits: Waits,
@@ -368,14 +419,8 @@ impl Lock {
         if self.client.is_closed() {
             return Err(AcquireError::Closed);
         }
-        let config = &self.client.config;
-        let (of, lease) = match self.leasing {
-            Leasing::Renewed(length) | Leasing::Fixed(length) => {
-                (LeaseSource::Lock, config.lease(length)?)
-            }
-            Leasing::Watchdog => (LeaseSource::WatchdogLease, config.watchdog_lease),
-        };
-        let layout = self.layout()?.clone();
+        let (of, lease) = self.lease_of()?;
+        let layout = layout?.clone();
         if layout.is_closed() {
             return Err(AcquireError::Closed);
         }
@@ -390,8 +435,8 @@ impl Lock {
         let wanted = LockRequest {
             layout,
             lease,
-            member_timeout: config.member_timeout(lease),
-            is_watched: !matches!(self.leasing, Leasing::Fixed(_)),
+            member_timeout: self.client.config.member_timeout(lease),
+            is_watched: self.is_watched(),
             patience,
             under,
         };

@@ -14,6 +14,7 @@ use crate::leader::{Candidate, LeaderObserver};
 use crate::lock::Lock;
 use crate::operate::{self, ForceReleaseError, ForceReleased, Inspection};
 use crate::owner::Owner;
+use crate::semaphore::Semaphore;
 use crate::shared::client::Client;
 
 /// A client of one node, or of a majority of several nodes.
@@ -148,6 +149,28 @@ impl Locks {
     /// ```
     pub fn all<N: AsRef<[u8]>>(&self, names: impl IntoIterator<Item = N>) -> Lock {
         self.source.all(names)
+    }
+
+    /// Returns a semaphore of this name: up to this many holders at once, each with a permit.
+    ///
+    /// Nothing is sent. An invalid name or number is an error when a permit is acquired.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorlock::{EmbeddedNode, Locks};
+    /// # let locks = Locks::on_node(EmbeddedNode::new())?;
+    /// let printers = locks.semaphore("printers", 2);
+    /// let one = printers.acquire().await?;
+    /// let other = printers.acquire().await?;
+    /// assert!(printers.try_acquire().await?.is_none()); // two of two are held
+    /// one.release().await?;
+    /// # other.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn semaphore(&self, name: impl AsRef<[u8]>, permits: usize) -> Semaphore {
+        self.source.semaphore(name, permits)
     }
 
     /// Returns a new owner: an identity whose locks are reentrant.

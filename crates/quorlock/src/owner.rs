@@ -10,6 +10,7 @@ use quorlock_core::message::Mode;
 
 use crate::lock::Lock;
 use crate::locks::source::LockSource;
+use crate::semaphore::Semaphore;
 
 /// An identity whose locks are reentrant: acquiring a held name again through it enters the hold instead of waiting.
 ///
@@ -77,5 +78,12 @@ impl Owner {
     /// Returns a lock of several names taken together, for this owner. See [`Locks::all`](crate::Locks::all).
     pub fn all<N: AsRef<[u8]>>(&self, names: impl IntoIterator<Item = N>) -> Lock {
         self.source.all(names)
+    }
+
+    /// Returns a semaphore of this name for this owner. See [`Locks::semaphore`](crate::Locks::semaphore).
+    ///
+    /// An owner holds one permit of it: another acquisition enters the same hold, also with another number of permits.
+    pub fn semaphore(&self, name: impl AsRef<[u8]>, permits: usize) -> Semaphore {
+        self.source.semaphore(name, permits)
     }
 }

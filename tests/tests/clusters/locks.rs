@@ -14,6 +14,7 @@ server_tests![
     names_of_all_shards_are_locked_where_they_lie,
     a_waiter_is_woken_by_a_release_on_each_shard,
     several_names_on_all_shards_are_taken_together,
+    the_permits_of_a_semaphore_lie_in_one_slot,
     readers_and_writers_exclude_each_other_on_each_shard,
     a_fair_lock_goes_by_turns_on_each_shard,
     holds_on_all_shards_are_renewed,
@@ -93,6 +94,34 @@ async fn several_names_on_all_shards_are_taken_together() {
     for name in &names {
         let free = theirs.lock(name).try_acquire().await.unwrap().unwrap();
         free.release().await.unwrap();
+    }
+}
+
+async fn the_permits_of_a_semaphore_lie_in_one_slot() {
+    let cluster = cluster().await;
+    let (ours, theirs) = (client(&cluster).await, client(&cluster).await);
+    for primary in cluster.primaries() {
+        let name = cluster.name_on(primary, "pool/");
+        let tagged = format!("{{{name}}}/tagged");
+        for name in [name.clone(), tagged] {
+            let slot = cluster.slot_of(&name);
+            let before = cluster.keys_of(primary, slot).len();
+            let semaphore = ours.semaphore(&name, 3).lease(LEASE);
+            let mut guards = Vec::new();
+            for _ in 0..3 {
+                guards.push(semaphore.acquire().await.unwrap());
+            }
+            let other = theirs.semaphore(&name, 3);
+            assert!(other.try_acquire().await.unwrap().is_none());
+            // A claim and a token counter for each.
+            assert_eq!(cluster.keys_of(primary, slot).len(), before + 6);
+            let waiter = tokio::spawn(async move { other.wait(BOUND).acquire().await });
+            guards.remove(1).release().await.unwrap();
+            guards.push(waiter.await.unwrap().unwrap());
+            for guard in guards {
+                guard.release().await.unwrap();
+            }
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use quorlock::operate::Summary;
+use quorlock::{AcquireError, ConfigError};
 use quorlock_testbed::server_tests;
 use quorlock_testbed::wait::{BOUND, until};
 use quorlock_tests::clients::until_renewed;
@@ -15,6 +16,7 @@ server_tests![
     a_name_is_locked_on_three_primaries_in_one_slot_on_each,
     a_waiter_is_woken_by_a_release,
     every_kind_of_lock_works_on_shards,
+    a_semaphore_works_on_shards,
     operators_see_and_free_names,
 ];
 
@@ -62,6 +64,34 @@ async fn a_name_is_locked_on_three_primaries_in_one_slot_on_each() {
         .unwrap();
     assert!(token < next.fencing_token());
     next.release().await.unwrap();
+}
+
+/// Its permits have no tag of their own, because shards store all names under theirs.
+async fn a_semaphore_works_on_shards() {
+    let cluster = cluster().await;
+    let (ours, theirs) = (shards(&cluster).await, shards(&cluster).await);
+    let semaphore = ours.semaphore("pool", 2);
+    let guard = semaphore.acquire().await.unwrap();
+    let other = theirs.semaphore("pool", 2).acquire().await.unwrap();
+    assert!(semaphore.try_acquire().await.unwrap().is_none());
+    let mut names: Vec<_> = guard.names().chain(other.names()).collect();
+    names.sort();
+    assert_eq!(
+        names.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["pool:permit:0", "pool:permit:1"]
+    );
+    let waiter = tokio::spawn(async move { semaphore.wait(BOUND).acquire().await });
+    other.release().await.unwrap();
+    waiter.await.unwrap().unwrap().release().await.unwrap();
+    guard.release().await.unwrap();
+    let tagged = ours.semaphore("{eu}/pool", 2).acquire().await;
+    assert!(
+        matches!(
+            tagged,
+            Err(AcquireError::Config(ConfigError::UnfitName { .. }))
+        ),
+        "{tagged:?}"
+    );
 }
 
 async fn a_waiter_is_woken_by_a_release() {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::candidacy::Candidacy;
 use super::driver::Driver;
 use super::lock::Lock;
+use super::semaphore::Semaphore;
 use crate::error::{AcquireError, ConfigError, ConnectError};
 use crate::leader::Candidate;
 use crate::operate::{ForceReleaseError, ForceReleased, Inspection};
@@ -91,6 +92,11 @@ impl Locks {
     /// Returns a lock of several names taken together. See [`quorlock::Locks::all`](crate::Locks::all).
     pub fn all<N: AsRef<[u8]>>(&self, names: impl IntoIterator<Item = N>) -> Lock {
         self.of(self.locks.all(names))
+    }
+
+    /// Returns a semaphore of this name. See [`quorlock::Locks::semaphore`](crate::Locks::semaphore).
+    pub fn semaphore(&self, name: impl AsRef<[u8]>, permits: usize) -> Semaphore {
+        Semaphore::new(self.locks.semaphore(name, permits), self.driver.clone())
     }
 
     /// Returns a new owner, whose locks are reentrant. See [`quorlock::Locks::owner`](crate::Locks::owner).
@@ -200,6 +206,11 @@ impl Owner {
     /// Returns a lock of several names taken together, for this owner.
     pub fn all<N: AsRef<[u8]>>(&self, names: impl IntoIterator<Item = N>) -> Lock {
         self.of(self.owner.all(names))
+    }
+
+    /// Returns a semaphore of this name for this owner.
+    pub fn semaphore(&self, name: impl AsRef<[u8]>, permits: usize) -> Semaphore {
+        Semaphore::new(self.owner.semaphore(name, permits), self.driver.clone())
     }
 
     fn of(&self, lock: crate::Lock) -> Lock {

@@ -39,6 +39,28 @@ pub enum ConfigError {
     /// The name is invalid.
     #[error(transparent)]
     Name(#[from] NameError),
+    /// The name is too long for a semaphore, whose permits have longer names.
+    #[error(
+        "{name}: the name of a semaphore has {bytes} bytes, and with the key prefix at most {most} are allowed: name a hash of it instead"
+    )]
+    SemaphoreName {
+        /// The name that was given.
+        name: String,
+        /// The length of the name, in bytes.
+        bytes: usize,
+        /// The longest name, in bytes: less for a client with a key prefix.
+        most: usize,
+    },
+    /// A semaphore has no permits, or too many.
+    #[error("{name}: a semaphore has 1 to {most} permits, and {permits} were asked for")]
+    Permits {
+        /// The name of the semaphore.
+        name: String,
+        /// The number of permits that was given.
+        permits: usize,
+        /// The limit: [`Semaphore::MOST_PERMITS`](crate::Semaphore::MOST_PERMITS).
+        most: usize,
+    },
     /// The key prefix is invalid.
     #[error("key_prefix: {0}")]
     KeyPrefix(NameError),

@@ -10,6 +10,7 @@ use crate::error::ConfigError;
 use crate::lock::Lock;
 use crate::operation::queue::Queues;
 use crate::owner::identity::Identity;
+use crate::semaphore::{PermitNames, Semaphore};
 use crate::shared::client::Client;
 use crate::shared::layout::{Layout, Node, Part};
 
@@ -57,6 +58,22 @@ impl LockSource {
     /// Returns a lock of several plain names taken together.
     pub(crate) fn all<N: AsRef<[u8]>>(&self, names: impl IntoIterator<Item = N>) -> Lock {
         self.lock_of(self.layout(Mode::Plain, names))
+    }
+
+    /// Returns a semaphore with permits that are plain locks.
+    pub(crate) fn semaphore(&self, name: impl AsRef<[u8]>, permits: usize) -> Semaphore {
+        let mut names = PermitNames::new(name, permits);
+        // A cluster in a majority stores all names under tags of the client, and refuses those with a tag of their own. All its
+        // clients do the same here, because they have the same nodes.
+        if let Ok(base) = Name::new(names.base())
+            && matches!(self.key(&base), Err(ConfigError::UnfitName { .. }))
+        {
+            names = names.without_tag();
+        }
+        let all = names.all(self.client.config.key_prefix.len());
+        let layouts =
+            all.and_then(|all| all.map(|name| self.layout(Mode::Plain, [name])).collect());
+        Semaphore::new(self.one(Mode::Plain, names.base()), names, layouts)
     }
 
     /// Returns the lock with this layout. A lock that cannot be is an error when it is acquired.

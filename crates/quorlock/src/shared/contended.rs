@@ -250,6 +250,20 @@ impl ContendedLocks {
         })
     }
 
+    /// Whether this client lets others pass at one of these locks.
+    pub(crate) fn is_letting_pass<'a>(
+        &self,
+        now: Time,
+        mut keys: impl Iterator<Item = &'a Arc<str>>,
+    ) -> bool {
+        if !self.is_used.load(Ordering::Acquire) {
+            return false;
+        }
+        let all = self.all.lock();
+        let until = |key| all.get(key)?.passes_until;
+        keys.any(|key| until(key).is_some_and(|until| now < until))
+    }
+
     /// Records whether another client took the lock while others were let pass.
     pub(crate) fn passed(&self, key: &str, was_there: bool) {
         if let Some(rest) = self.all.lock().get_mut(key) {

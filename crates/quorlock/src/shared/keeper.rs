@@ -13,6 +13,7 @@ mod task;
 mod under_way;
 mod windows;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
@@ -328,6 +329,13 @@ impl Keeper {
         let inner = self.inner.lock();
         let mut holds = inner.holds.values();
         holds.any(|kept| kept.hold.layout.common_name(layout).is_some())
+    }
+
+    /// The keys of the locks that the client holds.
+    pub(crate) fn held_keys(&self) -> BTreeSet<Arc<str>> {
+        let inner = self.inner.lock();
+        let holds = inner.holds.values();
+        holds.map(|kept| kept.hold.layout.key.clone()).collect()
     }
 
     /// The number of holds.

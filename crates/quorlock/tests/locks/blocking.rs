@@ -40,6 +40,34 @@ fn a_lock_excludes_other_threads_and_clients() {
 }
 
 #[test]
+fn threads_share_the_permits_of_a_semaphore() {
+    let node = EmbeddedNode::new();
+    let (ours, theirs) = (client(&node), client(&node));
+    let semaphore = ours.semaphore("a", 2);
+    assert_eq!(semaphore.as_async().permits(), 2);
+    let guard = semaphore.acquire().unwrap();
+    let other = theirs.semaphore("a", 2).try_acquire().unwrap().unwrap();
+    assert!(semaphore.try_acquire().unwrap().is_none());
+    let busy = semaphore.clone().wait(Duration::from_millis(20)).acquire();
+    assert_eq!(busy.unwrap_err().kind(), ErrorKind::Busy);
+    let waiter = thread::spawn({
+        let semaphore = theirs.semaphore("a", 2).wait(LONG);
+        move || semaphore.acquire().unwrap().fencing_token()
+    });
+    let token = guard.fencing_token();
+    guard.release().unwrap();
+    assert!(token < waiter.join().unwrap());
+    let short = theirs.semaphore("a", 2).lease(Duration::from_millis(50));
+    let lost = short.acquire().unwrap().wait_lost(LONG);
+    assert_eq!(lost, Some(Lost::Expired));
+    let owner = ours.owner().semaphore("a", 2);
+    let (outer, inner) = (owner.acquire().unwrap(), owner.acquire().unwrap());
+    assert_eq!(outer.owner_id(), inner.owner_id());
+    drop((outer, inner, other));
+    assert_eq!((ours.held(), theirs.held()), (0, 0));
+}
+
+#[test]
 fn the_thread_that_drops_a_guard_waits_for_its_release() {
     let node = EmbeddedNode::new().latency(Duration::from_millis(1));
     let (ours, theirs) = (client(&node), client(&node));

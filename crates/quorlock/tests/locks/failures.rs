@@ -19,7 +19,7 @@ mod passing_on;
 mod releasing;
 mod renewing;
 mod several;
-mod support;
+pub(crate) mod support;
 mod unpolled;
 mod unreliable;
 mod waiting;

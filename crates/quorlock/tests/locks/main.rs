@@ -32,6 +32,7 @@ mod races;
 mod read_write;
 mod ready;
 mod refused_together;
+mod semaphore;
 mod stating;
 mod staying;
 mod stopped;

@@ -125,7 +125,11 @@ const PRODUCT: Floors = &[
     // The user's interface without `async`.
     &["blocking.rs"],
     &["blocking/locks.rs"],
-    &["blocking/lock.rs", "blocking/candidacy.rs"],
+    &[
+        "blocking/lock.rs",
+        "blocking/semaphore.rs",
+        "blocking/candidacy.rs",
+    ],
     &["blocking/guard.rs"],
     &["blocking/driver.rs"],
     // The user's interface: how locks are made, acquired and held.
@@ -140,6 +144,9 @@ const PRODUCT: Floors = &[
     &["leader/leadership.rs"],
     &["operate.rs", "operate/", "owner.rs"],
     &["locks/source.rs"],
+    &["semaphore.rs"],
+    &["semaphore/refusals.rs"],
+    &["semaphore/look.rs", "semaphore/names.rs"],
     &["lock.rs"],
     &["owner/"],
     &["guard.rs", "guard/"],
