@@ -131,6 +131,7 @@ trap 'rm -f "$checks" "$waits"' EXIT
 
   step "cargo clippy"
   cargo clippy --quiet --workspace --all-targets --all-features -- -D warnings
+  cargo clippy --quiet --package quorlock -- -D warnings
   cargo clippy --quiet --package quorlock --no-default-features -- -D warnings
 
   step "cargo doc"

@@ -4,6 +4,8 @@ pub(crate) mod cluster;
 mod error;
 pub(crate) mod group;
 pub(crate) mod hosts;
+#[cfg(feature = "redis-connections")]
+mod of_client;
 mod parts;
 mod quoted;
 mod server;

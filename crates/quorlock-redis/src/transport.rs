@@ -1,5 +1,7 @@
 //! The transport to a Redis server: carries a request there, and its reply back.
 
+#[cfg(feature = "redis-connections")]
+mod from_client;
 mod refused;
 
 use std::collections::BTreeMap;
@@ -14,10 +16,10 @@ use quorlock_core::slot::{ServerNumber, Slot, UnfitName};
 use quorlock_core::transport::{
     Call, Cause, Execution, Listener, Subscription, Transport, TransportError, Witness,
 };
-use redis::{ConnectionAddr, Value};
+use redis::Value;
 
 use self::refused::{Sent, WakeUpDoubts};
-use crate::address::{Address, AddressError, AddressProblem, AnyAddress};
+use crate::address::{AddressError, AddressProblem, AnyAddress};
 use crate::cluster::Cluster;
 use crate::config::RedisConfig;
 use crate::group::Group;
@@ -111,38 +113,6 @@ impl RedisTransport {
                 Self::by(cluster, shown, config)
             }
         })
-    }
-
-    /// Creates a transport from the address and the credentials of a client of the `redis` crate. The client's
-    /// connections and settings are not used. The certificates of a client that uses TLS are not used either,
-    /// because they cannot be read from it: pass them to `RedisConfig::tls`.
-    ///
-    /// # Errors
-    /// Those of [`RedisTransport::open`], and [`AddressProblem::TlsOfClient`] if the client has its own certificates or
-    /// verifies none, and the configuration has no settings for TLS.
-    #[cfg(feature = "redis-connections")]
-    pub fn from_redis_client(
-        client: &redis::Client,
-        config: RedisConfig,
-    ) -> Result<Self, AddressError> {
-        let info = client.get_connection_info();
-        let has_own = match info.addr() {
-            ConnectionAddr::TcpTls {
-                insecure,
-                tls_params,
-                ..
-            } => *insecure || tls_params.is_some(),
-            _ => false,
-        };
-        let wrong = |problem| AddressError::of(&info.addr().to_string(), problem);
-        let address = Address::of(info).map_err(wrong)?;
-        if config.has_tls() && address.is_for_all_to_read() {
-            return Err(wrong(AddressProblem::Unencrypted));
-        }
-        if has_own && !config.has_tls() {
-            return Err(wrong(AddressProblem::TlsOfClient));
-        }
-        Ok(Self::to(Target::new(address, config)))
     }
 
     fn to(target: Target) -> Self {

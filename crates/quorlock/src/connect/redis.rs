@@ -1,5 +1,6 @@
 //! What is particular to Redis: shards of a cluster, clients of the `redis` crate, and doubts about servers.
 
+#[cfg(feature = "redis-connections")]
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -224,7 +225,7 @@ pub(super) async fn warn_of_doubts(nodes: &[Member], prefix: &[u8]) {
         return;
     }
     let of = nodes.len();
-    let servers = nodes.iter().filter_map(|node| match node {
+    let servers = nodes.iter().flat_map(|node| match node {
         Member::Redis(node) => Some(node),
         #[cfg(feature = "store")]
         Member::Store(_) => None,

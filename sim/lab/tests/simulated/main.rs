@@ -21,6 +21,7 @@ mod fast_path;
 mod greedy;
 mod made_up;
 mod own_clients;
+mod permits;
 mod plan_files;
 mod planted_faults;
 mod product_faults;

@@ -169,7 +169,7 @@ fn a_type_of_the_redis_crate_is_public_only_where_a_name_says_so() {
             "credentials/streamed.rs: pub use redis :: StreamingCredentialsProvider as RedisCredentialsProvider",
             "lib.rs: pub use redis :: Client as RedisClient",
             "lib.rs: pub use redis :: aio :: ConnectionLike",
-            "transport.rs: pub fn from_redis_client ( client : & redis :: Client , config : RedisConfig , ) \
+            "transport/from_client.rs: pub fn from_redis_client ( client : & redis :: Client , config : RedisConfig , ) \
              - > Result < Self , AddressError >",
         ]
     );

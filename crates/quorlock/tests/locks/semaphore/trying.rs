@@ -156,7 +156,7 @@ async fn a_try_that_nodes_refuse_for_good_does_not_go_through_all_permits() {
 #[tokio::test(start_paused = true)]
 async fn a_try_without_the_right_to_look_finds_the_only_permit_that_is_free() {
     let node = EmbeddedNode::new();
-    let mut held = all_of(&client(&[node.clone()]).semaphore("s", 10)).await;
+    let mut held = all_of(&client(std::slice::from_ref(&node)).semaphore("s", 10)).await;
     let blind = Intercept::new(node).on_call(|node, request| match request {
         Request::Inspect(_) => {
             let error = TransportError::definite(Cause::NoPermission, "no");

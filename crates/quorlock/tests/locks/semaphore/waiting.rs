@@ -276,8 +276,8 @@ async fn callers_that_ask_again_at_once_do_not_starve_a_waiter() {
 #[tokio::test(start_paused = true)]
 async fn tasks_that_come_at_once_do_not_all_ask_for_all_permits() {
     let node = EmbeddedNode::new().latency(LATENCY);
-    let _held = all_of(&client(&[node.clone()]).semaphore("s", 10)).await;
-    let semaphore = client(&[node.clone()]).semaphore("s", 10);
+    let _held = all_of(&client(std::slice::from_ref(&node)).semaphore("s", 10)).await;
+    let semaphore = client(std::slice::from_ref(&node)).semaphore("s", 10);
     let before = node.executed();
     let _entered = waiters((0..50).map(|_| semaphore.clone()));
     settle().await;
