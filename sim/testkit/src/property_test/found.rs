@@ -263,7 +263,7 @@ pub(super) fn tell_progress(settings: &Settings, seed: u64, runs: u32, size: &Si
         let (test, most) = (settings.site.stem(), settings.most_runs);
         let now = in_words(size);
         let line = format!(
-            "{test}: seed {seed} fails, and is shrunk: {now} after {runs} of at most {most} runs"
+            "{test}: seed {seed} fails; shrunk to {now} so far, after {runs} of at most {most} runs"
         );
         let _ = writeln!(io::stderr(), "{line}");
     }

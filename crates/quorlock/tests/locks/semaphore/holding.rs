@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::join_all;
-use quorlock::{AcquireError, Lost};
+use quorlock::{AcquireError, Locks, Lost};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use tokio::time::{sleep, timeout};
 
@@ -35,6 +35,30 @@ async fn as_many_hold_it_as_there_are_permits_and_never_one_more() {
         settle().await;
         assert_empty(&nodes);
     }
+}
+
+/// Why each permit is a lock with a majority of its own. If nodes only counted, as these three do, each for itself, three clients
+/// could each have two of three nodes.
+#[tokio::test(start_paused = true)]
+async fn of_a_majority_of_counters_there_would_be_more_holders_than_permits() {
+    let counter = |node| Locks::on_node(node).unwrap().semaphore("s", 2);
+    let counters: Vec<_> = nodes(3).into_iter().map(counter).collect();
+    let mut counted = Vec::new();
+    for majority in [[0, 1], [1, 2], [2, 0]] {
+        for node in majority {
+            counted.push(counters[node].try_acquire().await.unwrap().unwrap());
+        }
+    }
+    let majorities = counted.len() / 2;
+    assert_eq!(majorities, 3); // with two permits
+    let locks = client(&nodes(3)).semaphore("s", 2);
+    let permitted = [locks.try_acquire().await, locks.try_acquire().await];
+    assert!(
+        permitted
+            .iter()
+            .all(|guard| guard.as_ref().unwrap().is_some())
+    );
+    assert!(locks.try_acquire().await.unwrap().is_none());
 }
 
 /// Callers of one process and of several, which hold it for random times, also while one node of three is down.
