@@ -29,10 +29,11 @@ const HARDEST: [(&str, &str); 8] = [
 ];
 
 /// What newcomers type into the search of the book, and the page that it has to find.
-const SEARCHED: [(&str, &str); 4] = [
+const SEARCHED: [(&str, &str); 5] = [
     ("leader", include_str!("../../../docs/src/leader.md")),
     ("mutex", GLOSSARY),
     ("pessimistic lock", GLOSSARY),
+    ("semaphore", GLOSSARY),
     ("setnx", include_str!("../../../docs/src/faq.md")),
 ];
 
