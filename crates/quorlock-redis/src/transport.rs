@@ -1,16 +1,15 @@
 //! The transport to a Redis server: carries a request there, and its reply back.
 
+mod apart;
 #[cfg(feature = "redis-connections")]
 mod from_client;
 mod refused;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join_all;
-use quorlock_core::message::{Channel, ReleaseReply, Renew, Reply, Request};
+use quorlock_core::message::{Channel, ReleaseReply, Reply, Request};
 use quorlock_core::name::Name;
 use quorlock_core::slot::{ServerNumber, Slot, UnfitName};
 use quorlock_core::transport::{
@@ -344,55 +343,6 @@ impl Inner {
         Ok(reply)
     }
 
-    /// Renews claims whose names are in different slots, with one request for each slot. If one of them fails, the
-    /// whole request fails as indeterminate, because it is not known which claims were renewed. The locks never
-    /// send such a request.
-    async fn renew_apart(&self, parts: Vec<SlotRenewal>) -> Result<Reply, TransportError> {
-        let (places, calls): (Vec<_>, Vec<_>) = parts
-            .into_iter()
-            .map(|part| (part.places, self.exchange(Request::Renew(part.renew))))
-            .unzip();
-        let mut replies = Vec::new();
-        for (places, reply) in places.into_iter().zip(join_all(calls).await) {
-            match reply.map_err(|error| error.with_execution(Execution::Indeterminate))? {
-                Reply::Renew(renewed) => replies.extend(places.into_iter().zip(renewed)),
-                _ => {
-                    return Err(error::no_reply("the reply to a renewal is of another kind"));
-                }
-            }
-        }
-        replies.sort_by_key(|(place, _)| *place);
-        Ok(Reply::Renew(
-            replies.into_iter().map(|(_, reply)| reply).collect(),
-        ))
-    }
-
-    /// The parts of a renewal whose names are in several slots; `None` if all names are in one slot.
-    fn parts(&self, request: &Request) -> Result<Option<Vec<SlotRenewal>>, TransportError> {
-        let Request::Renew(ask) = request else {
-            return Ok(None);
-        };
-        let slots = ask.claims.iter().map(|claim| self.slot(&claim.name));
-        let slots = slots.collect::<Result<Vec<_>, _>>();
-        let slots = slots.map_err(|unfit| error::unfit(&unfit))?;
-        if slots.windows(2).all(|pair| pair.first() == pair.last()) {
-            return Ok(None);
-        }
-        let mut parts: BTreeMap<Slot, SlotRenewal> = BTreeMap::new();
-        for (place, (claim, slot)) in ask.claims.iter().zip(slots).enumerate() {
-            let part = parts.entry(slot).or_insert_with(|| SlotRenewal {
-                places: Vec::new(),
-                renew: Renew {
-                    claims: Vec::new(),
-                    ..*ask
-                },
-            });
-            part.places.push(place);
-            part.renew.claims.push(claim.clone());
-        }
-        Ok(Some(parts.into_values().collect()))
-    }
-
     /// How long the server may be silent before the connection is suspected.
     fn patience(&self, request: &Request) -> Duration {
         let config = &self.config;
@@ -401,12 +351,6 @@ impl Inner {
         let wait = config.wait.as_ref().map_or(Duration::ZERO, Wait::within);
         patience.saturating_add(wait).min(config.call_bound())
     }
-}
-
-/// A renewal of claims whose names are in one slot, with their positions in the whole request.
-struct SlotRenewal {
-    places: Vec<usize>,
-    renew: Renew,
 }
 
 /// Waits before another attempt. Returns `false` without waiting if the wait would end after the deadline.

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "store")]
 mod check_in;
+mod entering;
 mod lost_signal;
 mod until_lost;
 mod validity_watch;
@@ -22,11 +23,10 @@ use quorlock_core::time::Time;
 pub use self::lost_signal::LostSignal;
 pub use self::validity_watch::ValidityWatch;
 pub use self::while_held::Finished;
-use crate::error::{ConfirmError, LeaseSource, ReleaseError};
-use crate::operation::confirm::Confirm;
+use crate::error::ReleaseError;
 use crate::operation::release::Releasing;
 use crate::shared::client::Client;
-use crate::shared::hold::{Hold, NoEntry};
+use crate::shared::hold::Hold;
 use crate::telemetry;
 
 /// A held lock, which is released on drop.
@@ -323,102 +323,6 @@ impl Guard {
         let mut work = pin!(work);
         let work = poll_fn(|cx| self.span.within(|| work.as_mut().poll(cx)));
         until_lost::run(self.lost(), work).await
-    }
-
-    /// Enters the hold once more. The lock is released when all its guards are gone.
-    ///
-    /// It sends a request to the nodes. A threshold of them must confirm that this owner still holds the lock, which
-    /// also extends the lease.
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use quorlock::{EmbeddedNode, Locks};
-    /// # let locks = Locks::on_node(EmbeddedNode::new())?;
-    /// let outer = locks.lock("orders/42").acquire().await?;
-    /// let inner = outer.reenter().await?; // no second token, and no wait
-    /// outer.release().await?;
-    /// assert!(inner.is_held()); // the last guard frees the name
-    /// inner.release().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// [`ConfirmError::Lost`] if the lock is lost; [`ConfirmError::Unconfirmed`] if too few nodes answered;
-    /// [`ConfirmError::TooManyEntries`] for a read lock that was entered 1,000 times.
-    ///
-    /// # Cancel safety
-    /// If the future is dropped early, the hold stays as it was.
-    pub async fn reenter(&self) -> Result<Guard, ConfirmError> {
-        self.reentering().await
-    }
-
-    /// Enters the hold once more, without a borrow of this guard.
-    pub(crate) fn reentering(
-        &self,
-    ) -> impl Future<Output = Result<Guard, ConfirmError>> + Send + use<> {
-        let (client, hold) = (self.client.clone(), self.hold.clone());
-        async move { Guard::enter(&client, &hold, Time::NEVER).await }
-    }
-
-    /// Enters a hold once more. Waits for the nodes for at most the member time-out, and no longer than until `until`.
-    pub(crate) async fn enter(
-        client: &Arc<Client>,
-        hold: &Arc<Hold>,
-        until: Time,
-    ) -> Result<Guard, ConfirmError> {
-        let names = || hold.layout.title();
-        hold.enter(client.now()).map_err(|why| match why {
-            NoEntry::Lost(lost) => ConfirmError::Lost {
-                names: names(),
-                lost,
-            },
-            NoEntry::Full { most } => ConfirmError::TooManyEntries {
-                names: names(),
-                most,
-            },
-        })?;
-        // From here on the drop of the guard removes the entry, even when the hold's other guards are gone by then.
-        client.keeper.reserve();
-        let guard = Guard::new(client.clone(), hold.clone());
-        let confirm = Confirm::begin(client.clone(), hold.clone(), None)?;
-        confirm.until(until).await?;
-        Ok(guard)
-    }
-
-    /// Extends the lock to `lease` from now on, or to its current lease if that is longer.
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use quorlock::{EmbeddedNode, Locks};
-    /// # use std::time::Duration;
-    /// # let locks = Locks::on_node(EmbeddedNode::new())?;
-    /// let lock = locks.lock("report").lease(Duration::from_secs(5));
-    /// let guard = lock.acquire().await?;
-    /// guard.extend(Duration::from_secs(20)).await?; // the work takes longer than was thought
-    /// assert!(Duration::from_secs(10) < guard.validity());
-    /// # guard.release().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// [`ConfirmError::Lost`] if the lock is lost; [`ConfirmError::Unconfirmed`] if too few nodes answered, and the
-    /// lock's validity is unchanged; [`ConfirmError::Config`] for an impossible lease.
-    ///
-    /// # Cancel safety
-    /// If the future is dropped early, the lock may or may not have been extended.
-    pub async fn extend(&self, lease: Duration) -> Result<(), ConfirmError> {
-        self.extending(lease)?.await
-    }
-
-    /// Begins to extend the lock.
-    pub(crate) fn extending(&self, lease: Duration) -> Result<Confirm, ConfirmError> {
-        let lease = self.client.config.lease(lease)?;
-        self.hold.layout.check(LeaseSource::Lock, lease)?;
-        Confirm::begin(self.client.clone(), self.hold.clone(), Some(lease))
     }
 
     /// Releases the lock. Of several guards of one hold, the last one releases it. Before the time of
