@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quorlock::{AcquireError, Guard, Locks};
 use quorlock_testbed::server::Server;
@@ -19,6 +19,9 @@ server_tests![
 
 /// Without a wake-up, a waiter would sleep for this long.
 const LEASE: Duration = Duration::from_secs(60);
+
+/// Longer than a message takes on a busy machine, and less than a waiter sleeps between two requests.
+const SOON: Duration = Duration::from_secs(1);
 
 fn name_of(guard: &Guard) -> String {
     guard.names().map(ToString::to_string).collect()
@@ -98,17 +101,18 @@ async fn a_release_of_any_permit_wakes_a_waiter_of_another_process() {
     let server = Server::start();
     let (ours, theirs) = (locks_on(&server).await, locks_on(&server).await);
     for permit in 0..3 {
-        let semaphore = ours.semaphore("pool", 3).lease(LEASE);
+        let name = format!("pool/{permit}");
+        let semaphore = ours.semaphore(&name, 3).lease(LEASE);
         let mut held = Vec::new();
         for _ in 0..3 {
             held.push(semaphore.acquire().await.unwrap());
         }
         held.sort_by_key(name_of);
-        let waiting = theirs.semaphore("pool", 3).wait(BOUND);
+        let waiting = theirs.semaphore(&name, 3).wait(BOUND);
         let waiter = tokio::spawn(async move { waiting.acquire().await });
         until("the waiter listens at every permit", || {
             (0..3).all(|permit| {
-                let channel = format!("redisson_lock__channel:{{pool}}:permit:{permit}");
+                let channel = format!("redisson_lock__channel:{{{name}}}:permit:{permit}");
                 server
                     .command::<(String, u32)>(&["PUBSUB", "NUMSUB", &channel])
                     .1
@@ -117,10 +121,12 @@ async fn a_release_of_any_permit_wakes_a_waiter_of_another_process() {
         })
         .await;
         let freed = held.remove(permit);
-        let name = name_of(&freed);
+        let freed_name = name_of(&freed);
         freed.release().await.unwrap();
+        let released = Instant::now();
         let guard = waiter.await.unwrap().unwrap();
-        assert_eq!(name_of(&guard), name);
+        assert_eq!(name_of(&guard), freed_name);
+        assert!(released.elapsed() < SOON, "{:?}", released.elapsed());
         for guard in held.into_iter().chain([guard]) {
             guard.release().await.unwrap();
         }
