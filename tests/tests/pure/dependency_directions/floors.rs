@@ -227,6 +227,7 @@ const COMMAND: Floors = &[
         "run/tenure.rs",
         "run/terminal.rs",
         "run/timing.rs",
+        "run/wanted.rs",
     ],
     &["run/clock.rs"],
     // Which servers a command uses, and its exit.
