@@ -426,6 +426,14 @@ impl LocksBuilder {
         self.node_trust.unwrap_or(by_default)
     }
 
+    /// The clock margin for a client of this many nodes.
+    pub(crate) fn margin_on(&self, nodes: usize) -> Duration {
+        self.clock_margin.unwrap_or(match nodes {
+            1 => Duration::ZERO,
+            _ => self.longest_lease,
+        })
+    }
+
     /// Returns the runtime that was set, or that of tokio.
     pub(crate) fn chosen_runtime(&self) -> Arc<dyn Runtime> {
         let chosen = self.runtime.clone();
@@ -453,10 +461,7 @@ impl LocksBuilder {
                 restarts,
             }),
         };
-        let margin = self.clock_margin.unwrap_or(match nodes.len() {
-            1 => Duration::ZERO,
-            _ => config.longest_lease,
-        });
+        let margin = self.margin_on(nodes.len());
         self.check_retention(margin)?;
         telemetry::made();
         telemetry::built(config.doubts(nodes.len()));
