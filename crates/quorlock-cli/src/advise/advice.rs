@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use super::table::{
-    Clocks, Deployment, Evidence, Expected, Failover, Kind, Persistence, Question, Resource,
-};
+use super::table::{Clocks, Deployment, Evidence, Expected, Failover, Kind, Question, Resource};
 
 /// The lease that fits most cases.
 const DEFAULT_LEASE: Duration = Duration::from_secs(30);
@@ -70,8 +68,8 @@ fn about_lease(survive: Option<Duration>, lease: Duration) -> String {
                  a name whose holder died is free after the lease"
             .to_owned(),
         Some(survive) => format!(
-            "{lease:?}: a holder that is cut off loses its lock after about two thirds of its lease, which is to be {survive:?}. \
-             A name whose holder died is free after the lease"
+            "{lease:?}: about two thirds of it, {survive:?}, pass before a holder that is cut off loses its lock. A name whose holder died is free after \
+             the lease"
         ),
     }
 }

@@ -53,7 +53,7 @@ fn dangers(deployment: &Deployment) -> String {
     let dangers = dangers.map(|evidence| format!("{} ({})", evidence.what, evidence.scenario));
     let dangers: Vec<String> = dangers.collect();
     match dangers.is_empty() {
-        true => "none of these".to_owned(),
+        true => "nothing that a scenario shows".to_owned(),
         false => dangers.join("; "),
     }
 }
@@ -101,18 +101,23 @@ pub(super) fn advice(advice: &Advice) -> String {
 
 fn shown(evidence: &Evidence) -> String {
     let what = match evidence.expected {
-        Expected::Holds | Expected::TwoHolders => "",
-        Expected::LateWrite => "",
         Expected::Stands => "no lock is granted: ",
+        _ => "",
     };
-    format!("{what}{} ({})", evidence.text, evidence.scenario)
+    let case = match evidence.case.strip_prefix("product, ") {
+        Some(case) => format!(": {case}"),
+        None => String::new(),
+    };
+    format!("{what}{} ({}{case})", evidence.text, evidence.scenario)
 }
 
-/// Prints a subject with its sentences; nothing without any.
+/// Prints a subject with its sentences, as a list if there are several; nothing without any.
 fn section(text: &mut String, subject: &str, sentences: impl IntoIterator<Item = String>) {
-    let mut subject = format!("{subject:<18}");
-    for sentence in sentences {
-        push_wrapped(text, &subject, &sentence);
+    let sentences: Vec<String> = sentences.into_iter().collect();
+    let bullet = if sentences.len() < 2 { "" } else { "- " };
+    let mut subject = format!("{subject:<19}");
+    for sentence in &sentences {
+        push_wrapped(text, &format!("{subject}{bullet}"), sentence);
         subject = " ".repeat(subject.len());
     }
 }

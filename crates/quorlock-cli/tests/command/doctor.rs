@@ -34,7 +34,11 @@ server_tests![
     MYSQL: a_table_of_mysql_is_examined,
     the_sentinels_of_a_group_are_asked,
     the_primaries_of_a_cluster_are_examined,
+    the_page_shows_what_is_printed,
+    the_page_shows_the_advice,
 ];
+
+const PAGE: &str = include_str!("../../../../docs/src/how-to/doctor.md");
 
 const LINES: [&str; 11] = [
     "connection",
@@ -297,7 +301,7 @@ async fn eviction_is_doubtful_until_it_is_cured() {
         "doubtful",
         "at the limit no new lock is granted",
     );
-    assert_eq!(found.code, 78);
+    assert_eq!(found.code, 69);
 }
 
 async fn a_server_that_keeps_nothing_is_doubtful_until_it_is_cured() {
@@ -675,4 +679,59 @@ async fn the_primaries_of_a_cluster_are_examined() {
     // The text names each of them.
     let (_, text, _) = end_of(on(&cluster.address()).arg("doctor"));
     assert_eq!(text.matches("ok        version").count(), 3, "{text}");
+}
+
+/// Returns the block of the page that has this first line.
+fn block(says: &str) -> &'static str {
+    let (_, rest) = PAGE.split_once(&format!("```{says}\n")).expect(says);
+    rest.split_once("```").unwrap().0
+}
+
+/// A text without its numbers and their units.
+fn shape(text: &str) -> String {
+    let mut shape = String::new();
+    for character in text.chars() {
+        match character {
+            '0'..='9' | '.' if shape.ends_with('#') => {}
+            '0'..='9' => shape.push('#'),
+            other => shape.push(other),
+        }
+    }
+    for unit in ["µs", "ms", "s"] {
+        shape = shape.replace(&format!("# {unit}"), "#");
+    }
+    shape.replace("-#", "+#")
+}
+
+async fn the_page_shows_what_is_printed() {
+    let limited = ["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"];
+    let server = Server::start_with(&limited);
+    let (code, printed, said) = end_of(on(&server.address()).arg("doctor"));
+    assert_eq!((code, said.as_str()), (0, ""));
+    assert_eq!(shape(&printed), shape(block("text doctor")), "{printed}");
+    let (_servers, addresses) = three();
+    let (code, printed, _) = end_of(on(&addresses).arg("doctor"));
+    assert_eq!(code, 69);
+    let (_, together) = printed.split_once("\ntogether\n").unwrap();
+    let together = format!("together\n{together}");
+    assert_eq!(
+        shape(&together),
+        shape(block("text doctor new")),
+        "{together}"
+    );
+}
+
+async fn the_page_shows_the_advice() {
+    let says = "text advise\n$ quorlock ";
+    let (_, rest) = PAGE.split_once(&format!("```{says}")).expect(says);
+    let (words, expected) = rest.split_once('\n').unwrap();
+    let (expected, _) = expected.split_once("```").unwrap();
+    let (code, printed, said) = end_of(quorlock().args(words.split(' ')));
+    assert_eq!((code, said.as_str()), (0, ""));
+    assert_eq!(printed, expected);
+    let (code, table, _) = end_of(quorlock().arg("advise"));
+    assert_eq!((code, table.contains("one Sentinel group")), (0, true));
+    let (code, _, said) =
+        end_of(quorlock().args(["advise", "--store", "sqlite", "--failover", "cluster"]));
+    assert_eq!(code, 64, "{said}");
 }

@@ -304,41 +304,23 @@ impl Needs {
         missing
     }
 
-    /// Whether keys are among the things that are needed.
-    pub(crate) fn needs_key(&self) -> bool {
-        let uses = self
-            .uses
-            .iter()
-            .filter_map(|used| self.things.get(used.on?));
-        let mut keys = uses.filter(|thing| matches!(thing, Thing::Key { .. }));
-        keys.next().is_some()
-    }
-
-    /// Whether a command was allowed on a key. If none was, it is unknown which commands are missing beside the keys.
-    pub(crate) fn has_key(&self, replies: &[i64]) -> bool {
-        let mut all = self.uses.iter().zip(replies);
-        all.any(|(used, reply)| {
-            let thing = used.on.and_then(|on| self.things.get(on));
-            *reply == 0 && matches!(thing, Some(Thing::Key { .. }))
-        })
-    }
-
-    /// Returns every key and channel, and the commands that are needed and were not allowed.
-    pub(crate) fn everything(&self, replies: &[i64]) -> Vec<Thing> {
+    /// Returns all that the user may lack, and whether some of it may be there: of a refused command on a key it is unknown
+    /// which of the two is missing if neither is allowed elsewhere.
+    pub(crate) fn perhaps_missing(&self, replies: &[i64]) -> (Vec<Thing>, bool) {
         let all = || self.uses.iter().zip(replies);
         let may = |verb: &str| all().any(|(used, reply)| used.verb == verb && *reply == 0);
-        // Of uses that were left out, the things are not needed.
-        let things = self.things.iter().enumerate();
-        let is_used = |at| self.uses.iter().any(|used| used.on == Some(at));
-        let things = things.filter(|(at, _)| is_used(*at));
-        let mut everything: Vec<Thing> = things.map(|(_, thing)| thing.clone()).collect();
-        for used in self.uses.iter().filter(|used| used.is_needed) {
+        let may_any = |on| all().any(|(used, reply)| used.on == on && *reply == 0);
+        let mut missing = self.missing(replies);
+        let mut is_certain = true;
+        for (used, _) in all().filter(|(used, reply)| **reply == 2 && used.is_needed) {
             let command = Thing::Command(used.verb.to_owned());
-            if !may(used.verb) && !everything.contains(&command) {
-                everything.push(command);
+            let is_open = used.on.is_some() && !may(used.verb) && !may_any(used.on);
+            if is_open && !missing.contains(&command) {
+                missing.push(command);
+                is_certain = false;
             }
         }
-        everything
+        (missing, is_certain)
     }
 
     /// Returns everything of the kind that these words of a server are about.

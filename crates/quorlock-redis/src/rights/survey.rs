@@ -102,17 +102,18 @@ where
     RightsFacts::Told(told)
 }
 
-/// Returns what is missing. For a user who may use no key at all, that is everything that may be missing.
+/// Returns all that may be missing, so that one rule grants it.
 fn why(rights: &Rights, answer: &Value) -> Option<String> {
     let (cause, lack) = rights.lack(answer)?;
-    let Value::Array(replies) = answer else {
+    let (Cause::NoPermission, Value::Array(replies)) = (cause, answer) else {
         return Some(lack);
     };
-    let replies = numbers(replies);
-    let needs = &rights.needs;
-    if cause != Cause::NoPermission || needs.has_key(&replies) || !needs.needs_key() {
-        return Some(lack);
+    match rights.needs.perhaps_missing(&numbers(replies)) {
+        (_, true) => Some(lack),
+        (missing, false) => Some(
+            rights
+                .told(&missing)
+                .replacen(" lacks ", " lacks some of ", 1),
+        ),
     }
-    let told = rights.told(&needs.everything(&replies));
-    Some(told.replacen(" lacks ", " lacks some of ", 1))
 }

@@ -172,7 +172,7 @@ pub(super) const FAILOVER_OF_GROUP: &[Evidence] = &[
         Holds,
         When::Always,
         "a cut-off primary (min-replicas-to-write)",
-        "the same, if the old primary refuses writes without replicas before another one is promoted",
+        "the old primary is cut off, and refuses writes without replicas before another one is promoted",
     ),
 ];
 
@@ -202,11 +202,11 @@ pub(super) const RESTART_OF_MAJORITY: &[Evidence] = &[
         "a server restarts without its data: its votes do not count for one longest lease",
     ),
     evidence(
-        ("Q8", "product, everysec, without trust in nodes"),
-        TwoHolders,
+        ("Q8", "product, everysec"),
+        Holds,
         When::Keeps(Persistence::Everysec),
-        "a power cut (everysec, not watched)",
-        "servers that are not watched (NodeTrust::Unwatched) lose the claims of the last second in a power cut",
+        "a power cut (everysec)",
+        "with appendfsync everysec, a power cut takes the claims of the last second of one server: its votes do not count either",
     ),
 ];
 
@@ -289,7 +289,7 @@ pub(super) const PAUSE: &[Evidence] = &[
         Holds,
         When::Resource(Resource::Compares),
         "a suspended holder (fenced)",
-        "a holder is suspended like that, and the resource rejects its late write by its token",
+        "a holder is suspended for longer than the lease, and the resource rejects its late write by its token",
     ),
 ];
 
@@ -306,7 +306,7 @@ pub(super) const PAUSE_ON_MAJORITY: &[Evidence] = &[
         Holds,
         When::Resource(Resource::Compares),
         "a suspended holder (fenced)",
-        "a holder is suspended like that, and the resource rejects its late write by its token",
+        "a holder is suspended for longer than the lease, and the resource rejects its late write by its token",
     ),
 ];
 
