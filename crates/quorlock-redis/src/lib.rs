@@ -31,7 +31,8 @@
 //! `SUBSCRIBE`, `UNSUBSCRIBE` and `PING`; also `SCRIPT LOAD`, `INFO` and `MGET`, which may be denied. Keys: `<name>`,
 //! `redisson_lock_token:*` and `redisson_lock_queue:*` (with `EXISTS`). Channels: `redisson_lock__channel:*`.
 //!
-//! - Inspecting and force-releasing locks also needs `HLEN` and `HGETALL`; listing them needs `SCAN`.
+//! - Inspecting and force-releasing locks also needs `HLEN` and `HGETALL`; listing them needs `SCAN`. Examining a server
+//!   uses `CONFIG GET` and `SLOWLOG GET`, which may be denied.
 //! - A [`Wait`] needs `WAIT` or `WAITAOF`.
 //! - A Sentinel group needs `ROLE` (if it is denied, the sentinels' word is trusted). On sentinels: `SENTINEL
 //!   GET-MASTER-ADDR-BY-NAME`, `SENTINEL MASTER`, `SENTINEL SENTINELS`, `SUBSCRIBE` and `PING`, and the channels
