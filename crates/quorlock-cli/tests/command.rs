@@ -58,6 +58,8 @@ fn main() {
         command::behind_sentinels::trials(),
         command::clusters::trials(),
         command::doctor::trials(),
+        command::doctor::several::trials(),
+        command::doctor::trouble::trials(),
         command::encrypted::trials(),
         command::ending::trials(),
         command::exclusion::trials(),

@@ -226,7 +226,7 @@ impl LocksBuilder {
         self
     }
 
-    /// Makes a client for [`Locks::inspect`] and [`Locks::force_release`] alone: it does not begin to watch nodes.
+    /// Makes a client for [`Locks::inspect`], [`Locks::force_release`] and a single try: it does not begin to watch nodes.
     ///
     /// A probe may write a marker with this client's longest lease. An operator's tool need not know that of the
     /// deployment, and must not set another one on a node that was just restarted.

@@ -18,7 +18,7 @@ pub(crate) enum Level {
     Doubtful,
     /// A server that does not answer, or too few that vote: it may pass.
     Absent,
-    /// Settings, a login or rights, which someone must change.
+    /// Settings, a login or rights: it does not pass by itself.
     Misconfigured,
 }
 
@@ -137,7 +137,13 @@ fn judge_node(node: &Node, of: usize, limits: &Limits, is_tried: bool) -> NodeRe
             true => Level::Misconfigured,
             false => Level::Absent,
         };
-        Line::new("connection", level, problem.to_string())
+        let text = problem.to_string();
+        let begin = format!("{}: ", report.address);
+        Line::new(
+            "connection",
+            level,
+            text.strip_prefix(&begin).unwrap_or(&text),
+        )
     });
     let is_usable = problem.is_none();
     report.lines.extend(problem);
