@@ -74,6 +74,13 @@ impl Needs {
         ..Needs::since(5, 0, "needs etcd: run tests/stores.sh")
     };
 
+    /// A server that tells what a user lacks.
+    pub const TOLD_RIGHTS: Needs = Needs::since(
+        7,
+        0,
+        "before Redis 7 a server does not tell what a user lacks",
+    );
+
     /// The error texts of Redis 7, which the simulated server has.
     pub const WORDS_OF_REDIS: Needs = Needs {
         products: &[Product::Redis],

@@ -12,7 +12,7 @@ use crate::leader;
 use crate::not_unix::Elsewhere;
 #[cfg(unix)]
 use crate::run;
-use crate::{manual, operate};
+use crate::{advise, doctor, manual, operate};
 
 /// Distributed locks on Redis, PostgreSQL, MySQL, SQLite or etcd for scripts, jobs and operators.
 ///
@@ -62,6 +62,22 @@ enum Command {
     #[cfg(not(unix))]
     #[command(alias = "leader")]
     Run(Elsewhere),
+    #[command(after_help = "Examples:
+  Before a service goes live, with its settings and its user:
+    quorlock doctor --config /etc/quorlock.toml
+  A user who may lock some names only:
+    quorlock doctor --nodes redis://orders@10.0.0.5 --name orders/doctor
+  What is not ok, for a program:
+    quorlock doctor --json | jq -r '.lines[] | select(.state != \"ok\") | .text'")]
+    Doctor(doctor::Doctor),
+    #[command(after_help = "Examples:
+  All deployments:
+    quorlock advise
+  Three servers that fail independently, whose clocks may be stepped, and holders that survive an outage of 20 s:
+    quorlock advise --servers 3 --clocks stepped --survive 20s
+  One Sentinel group, for a resource that cannot compare tokens:
+    quorlock advise --failover sentinel --resource cannot")]
+    Advise(advise::Advise),
     #[command(after_help = "Examples:
   quorlock inspect nightly/report
   quorlock inspect --json orders/1 orders/2 | jq .state")]
@@ -123,6 +139,8 @@ impl Cli {
             Command::Leader(leader) => leader.run(),
             #[cfg(not(unix))]
             Command::Run(elsewhere) => elsewhere.run(),
+            Command::Doctor(doctor) => doctor.run(),
+            Command::Advise(advise) => advise.run(),
             Command::Inspect(inspect) => inspect.run(),
             Command::ForceRelease(force) => force.run(),
             Command::Init(init) => init.run(),

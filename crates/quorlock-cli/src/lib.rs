@@ -7,12 +7,16 @@
 //! | the servers and their credentials | `settings`, `connect` |
 //! | `quorlock run` | `run` |
 //! | `quorlock leader` | `leader`, on top of `run` |
+//! | `quorlock doctor` | `doctor` |
+//! | `quorlock advise` | `advise` |
 //! | `inspect`, `force-release`, `list`, `watch` | `operate` |
 //! | completions, man pages | `pages` |
 //! | messages and exit codes | `voice`, `failure` |
 
+mod advise;
 mod cli;
 mod connect;
+mod doctor;
 mod failure;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]

@@ -26,7 +26,7 @@ impl Elsewhere {
         Failure::new(
             Code::SYSTEM,
             "run and leader need process groups and signals, which only Unix has: hold the lock in the program itself \
-             with the library; inspect, list, watch and force-release work here",
+             with the library; doctor, inspect, list, watch and force-release work here",
         )
     }
 }

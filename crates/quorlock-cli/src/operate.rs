@@ -33,7 +33,7 @@ fn with_locks<F: Future<Output = Result<Code, Failure>>>(
 }
 
 /// Runs an operation, and reports the reason if it fails.
-fn done(operation: impl Future<Output = Result<Code, Failure>>) -> Code {
+pub(crate) fn done(operation: impl Future<Output = Result<Code, Failure>>) -> Code {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -51,7 +51,7 @@ fn done(operation: impl Future<Output = Result<Code, Failure>>) -> Code {
 }
 
 /// Prints a line. The reader may have closed the pipe, and then this command has nothing left to do.
-fn print(line: &str) -> Result<(), Failure> {
+pub(crate) fn print(line: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let printed = out
         .write_all(format!("{line}\n").as_bytes())

@@ -141,6 +141,7 @@ pub(crate) struct Settings {
     pub(crate) builder: LocksBuilder,
     pub(crate) key_prefix: String,
     pub(crate) lease: Option<Span>,
+    pub(crate) trusts_fresh_nodes: bool,
 }
 
 impl Reach {
@@ -189,6 +190,7 @@ impl Reach {
             builder: builder.redis(redis),
             key_prefix,
             lease: file.lease,
+            trusts_fresh_nodes: self.trust_fresh_nodes || file.trust_fresh_nodes,
         })
     }
 

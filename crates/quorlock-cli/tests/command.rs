@@ -10,6 +10,7 @@
 mod command {
     pub(crate) mod behind_sentinels;
     pub(crate) mod clusters;
+    pub(crate) mod doctor;
     pub(crate) mod encrypted;
     pub(crate) mod ending;
     pub(crate) mod exclusion;
@@ -57,6 +58,9 @@ fn main() {
     let trials = [
         command::behind_sentinels::trials(),
         command::clusters::trials(),
+        command::doctor::trials(),
+        command::doctor::several::trials(),
+        command::doctor::trouble::trials(),
         command::encrypted::trials(),
         command::ending::trials(),
         command::exclusion::trials(),

@@ -236,17 +236,27 @@ async fn look(
             &link.ask(target, &coverage).await?,
         ));
     }
-    let channel = [prefix, b"quorlock"].concat();
-    let channel = key::channel(&channel).to_bytes();
-    let answer = link
-        .ask(target, redis::cmd("SUBSCRIBE").arg(channel))
-        .await?;
-    if let Value::ServerError(refusal) = answer
-        && error::server(&refusal).cause == Cause::NoPermission
-    {
+    let name = [prefix, b"quorlock"].concat();
+    if may_not_subscribe(&link, target, &name).await? {
         doubts.push(Doubt::MayNotSubscribe);
     }
     Ok(doubts)
+}
+
+/// Returns whether the user may not subscribe to the channel of a name. The connection is subscribed afterwards.
+pub(crate) async fn may_not_subscribe(
+    link: &Connection,
+    target: &Target,
+    name: &[u8],
+) -> Result<bool, TransportError> {
+    let channel = key::channel(name).to_bytes();
+    let answer = link
+        .ask(target, redis::cmd("SUBSCRIBE").arg(channel))
+        .await?;
+    Ok(match answer {
+        Value::ServerError(refusal) => error::server(&refusal).cause == Cause::NoPermission,
+        _ => false,
+    })
 }
 
 /// Returns whether a new connection ends at `SCRIPT LOAD`, after `PING` was answered on it.

@@ -89,9 +89,15 @@ pub(crate) fn of_coverage(answer: &Value) -> Option<Doubt> {
     let Value::Array(words) = answer else {
         return None;
     };
-    let is_needed = |word: &Value| matches!(word, Value::BulkString(word) if word == b"yes");
-    words.last().filter(|word| is_needed(word))?;
-    Some(Doubt::NeedsFullCoverage)
+    match words.last() {
+        Some(Value::BulkString(word)) => of_need(std::str::from_utf8(word).ok()),
+        _ => None,
+    }
+}
+
+/// Returns the doubt about the value of `cluster-require-full-coverage`, if it is known.
+pub(crate) fn of_need(coverage: Option<&str>) -> Option<Doubt> {
+    (coverage? == "yes").then_some(Doubt::NeedsFullCoverage)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use quorlock_core::transport::TransportError;
 use redis::{Cmd, RedisConnectionInfo, Value};
 use tokio::sync::watch;
@@ -23,7 +24,9 @@ use crate::error;
 use crate::security::Security;
 use crate::source::fixed::Fixed;
 use crate::source::refusals::Refusals;
-use crate::source::{Finding, GroupMark, Lead, Namer, Recall, Source, Whence, Wrong};
+use crate::source::{
+    Finding, GroupMark, Lead, Namer, Recall, SentinelFacts, Source, Surveying, Whence, Wrong,
+};
 use crate::sync::task::AbortHandle;
 use crate::sync::{Mutex, MutexGuard};
 use crate::target::Target;
@@ -304,6 +307,24 @@ impl Source for Group {
         Some(GroupMark {
             name: self.name.clone(),
             known: sentinels.collect(),
+        })
+    }
+
+    fn survey(&self) -> Surveying<'_> {
+        Box::pin(async move {
+            let sentinels = self.lock().sentinels.clone();
+            let bound = self.config.sentinel_timeout;
+            let asked = sentinels.iter().map(|sentinel| async move {
+                let told = sentinel.ask(&self.name, bound).await;
+                SentinelFacts {
+                    address: sentinel.endpoint().to_string(),
+                    quorum: told.as_ref().ok().and_then(|told| told.quorum),
+                    primary: told
+                        .map(|told| told.primary.to_string())
+                        .map_err(|error| error.to_string()),
+                }
+            });
+            join_all(asked).await
         })
     }
 

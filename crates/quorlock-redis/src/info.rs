@@ -24,8 +24,18 @@ impl Info {
 
     /// Returns the value of a field.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
-        let lines = self.0.lines();
-        let mut fields = lines.filter_map(|line| line.trim_end().split_once(':'));
+        let mut fields = self.pairs();
         fields.find_map(|(key, value)| (key == name).then_some(value))
+    }
+
+    /// Returns all fields.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (String, String)> {
+        let fields = self.pairs();
+        fields.map(|(key, value)| (key.to_owned(), value.to_owned()))
+    }
+
+    fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        let lines = self.0.lines();
+        lines.filter_map(|line| line.trim_end().split_once(':'))
     }
 }

@@ -14,6 +14,7 @@
 //! | `server` | one server: a connection for requests, and one for wake-ups |
 //! | `source`, `group` | which server the next connection goes to: a fixed one, the primary of a Sentinel group |
 //! | `scan` | the names that may be held, for operators |
+//! | `examine` | what a server says about itself, its clock and its round trips, for operators |
 //! | `security`, `tls` | whether a stream is encrypted, and how ([`Tls`], feature `tls`) |
 //! | `credentials` | what to log in with, if it changes ([`Credentials`]) |
 //! | `target`, `link`, `connection` | the command connection: where it leads, one of them and its health, which one is current |
@@ -30,7 +31,8 @@
 //! `SUBSCRIBE`, `UNSUBSCRIBE` and `PING`; also `SCRIPT LOAD`, `INFO` and `MGET`, which may be denied. Keys: `<name>`,
 //! `redisson_lock_token:*` and `redisson_lock_queue:*` (with `EXISTS`). Channels: `redisson_lock__channel:*`.
 //!
-//! - Inspecting and force-releasing locks also needs `HLEN` and `HGETALL`; listing them needs `SCAN`.
+//! - Inspecting and force-releasing locks also needs `HLEN` and `HGETALL`; listing them needs `SCAN`. Examining a server
+//!   uses `CONFIG GET` and `SLOWLOG GET`, which may be denied.
 //! - A [`Wait`] needs `WAIT` or `WAITAOF`.
 //! - A Sentinel group needs `ROLE` (if it is denied, the sentinels' word is trusted). On sentinels: `SENTINEL
 //!   GET-MASTER-ADDR-BY-NAME`, `SENTINEL MASTER`, `SENTINEL SENTINELS`, `SUBSCRIBE` and `PING`, and the channels
@@ -47,6 +49,7 @@ mod connection;
 mod credentials;
 mod doubtful_settings;
 mod error;
+mod examine;
 mod failure;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
@@ -87,6 +90,8 @@ pub use credentials::{Changing, Credentials, LoggingIn, Login, PasswordFile};
 #[cfg(feature = "redis-credentials")]
 pub use credentials::{RedisCredentialsProvider, StreamedCredentials};
 pub use doubtful_settings::Doubt;
+#[doc(hidden)]
+pub use examine::{ClockFacts, ExaminedServer, ServerFacts, SlowCommand};
 pub use failure::advice;
 /// The client of the `redis` crate that [`RedisTransport::from_redis_client`] takes. A new major version of that
 /// crate changes this type.
@@ -96,9 +101,13 @@ pub use redis::Client as RedisClient;
 #[cfg(feature = "redis-connections")]
 pub use redis::aio::ConnectionLike;
 #[doc(hidden)]
+pub use rights::{RightsFacts, RightsTold};
+#[doc(hidden)]
 pub use scan::ScannedServer;
 #[cfg(feature = "redis-connections")]
 pub use shared_connection::SharedConnection;
+#[doc(hidden)]
+pub use source::SentinelFacts;
 #[cfg(feature = "tls")]
 pub use tls::Tls;
 /// The configuration of the `rustls` crate that [`Tls::from_rustls`] takes. A new major version of that crate changes

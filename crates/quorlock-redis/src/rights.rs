@@ -1,6 +1,7 @@
 //! What a lock needs of a server, and what a user lacks of it when a request was refused.
 
 mod needs;
+mod survey;
 
 use std::fmt::Write as _;
 
@@ -9,6 +10,8 @@ use quorlock_core::transport::{Cause, TransportError};
 use redis::{Cmd, ServerError, Value};
 
 use self::needs::{Needs, Thing};
+pub use self::survey::{RightsFacts, RightsTold};
+pub(crate) use self::survey::{Subject, survey};
 use crate::error;
 use crate::failure;
 use crate::script::Home;
@@ -76,13 +79,7 @@ impl Rights {
         let Value::Array(replies) = answer else {
             return None;
         };
-        let replies: Vec<i64> = replies
-            .iter()
-            .map(|reply| match reply {
-                Value::Int(reply) => *reply,
-                _ => 0,
-            })
-            .collect();
+        let replies = numbers(replies);
         let unknown = self.needs.unknown(&replies);
         if !unknown.is_empty() {
             let text = format!(
@@ -160,6 +157,15 @@ impl Rights {
             clauses.join("; and ")
         )
     }
+}
+
+/// The replies to the uses, in order.
+fn numbers(replies: &[Value]) -> Vec<i64> {
+    let numbers = replies.iter().map(|reply| match reply {
+        Value::Int(reply) => *reply,
+        _ => 0,
+    });
+    numbers.collect()
 }
 
 fn shown(bytes: &[u8]) -> String {

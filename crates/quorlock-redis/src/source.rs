@@ -19,6 +19,21 @@ use crate::timer;
 pub(crate) type Finding<'a> =
     Pin<Box<dyn Future<Output = Result<Lead, TransportError>> + Send + 'a>>;
 
+/// A future that asks the sentinels.
+pub(crate) type Surveying<'a> = Pin<Box<dyn Future<Output = Vec<SentinelFacts>> + Send + 'a>>;
+
+/// What one sentinel says about its group.
+#[doc(hidden)]
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SentinelFacts {
+    /// The sentinel's address.
+    pub address: String,
+    /// The primary that it names, or why it names none.
+    pub primary: Result<String, String>,
+    /// How many sentinels must agree that the primary is down, if the sentinel says so.
+    pub quorum: Option<u32>,
+}
+
 /// Ready with the reason when a connection leads to the wrong server, even if that server still answers.
 pub(crate) type Recall = Pin<Box<dyn Future<Output = TransportError> + Send>>;
 
@@ -50,6 +65,11 @@ pub(crate) trait Source: Send + Sync + fmt::Debug + 'static {
     /// The group or cluster that the server belongs to, if any.
     fn group(&self) -> Option<GroupMark> {
         None
+    }
+
+    /// Asks every known sentinel of the group, for an operator. There are none if this is no such group.
+    fn survey(&self) -> Surveying<'_> {
+        Box::pin(std::future::ready(Vec::new()))
     }
 
     /// The ways in which a client listens to the server.

@@ -5,7 +5,8 @@
 //! applies to the adapter as well.
 
 use std::future::Future;
-use std::time::Duration;
+use std::sync::LazyLock;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::FutureExt;
 
@@ -52,6 +53,29 @@ impl Clocks {
     pub(crate) fn is_ahead(&self) -> bool {
         let tokio = now().saturating_duration_since(self.tokio);
         self.system.elapsed() + Duration::from_millis(1) < tokio
+    }
+}
+
+/// The clocks of this machine at one moment: the time since 1970, and a monotonic time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    pub(crate) wall: Duration,
+    pub(crate) steady: Duration,
+}
+
+impl Reading {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "compares the clock of a server with this machine's, decides nothing"
+    )]
+    pub(crate) fn now() -> Self {
+        static ZERO: LazyLock<std::time::Instant> = LazyLock::new(std::time::Instant::now);
+        let zero = *ZERO;
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH);
+        Reading {
+            wall: wall.unwrap_or_default(),
+            steady: zero.elapsed(),
+        }
     }
 }
 

@@ -80,6 +80,6 @@ pub use runtime::{StoreRuntime, Task};
 pub use sqlite::SqliteStore;
 pub use store::{
     Draft, Key, KeysCall, ReadCall, SetUpCall, Snapshot, Stamp, Store, Stored, SweepCall, Version,
-    Watcher, WriteCall, Written,
+    VersionCall, Watcher, WriteCall, Written,
 };
 pub use transport::StoreTransport;

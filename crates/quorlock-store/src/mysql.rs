@@ -21,7 +21,7 @@ use crate::database::{ENCODE, Phase, check_address, read_only};
 use crate::links::Links;
 use crate::store::{
     Draft, Key, KeysCall, ReadCall, SetUpCall, Snapshot, Stamp, Store, Stored, SweepCall, Version,
-    WriteCall, Written,
+    VersionCall, WriteCall, Written,
 };
 
 /// The clock of the server when the statement began, in milliseconds since 1970. No time zone and no step of summer time is in
@@ -244,6 +244,21 @@ impl Store for MysqlStore {
 
     fn schema(&self) -> Option<&'static str> {
         Some(Self::SCHEMA)
+    }
+
+    fn version(&self) -> VersionCall {
+        let asked = self.execute(Phase::Read, "SELECT VERSION()", Vec::new());
+        Box::pin(asked.map(|done| {
+            let mut rows = done?.rows.into_iter();
+            let mut row = rows.next().ok_or_else(error::strange)?;
+            let version: String = take(&mut row, 0)?;
+            let name = if version.contains("MariaDB") {
+                ""
+            } else {
+                "MySQL "
+            };
+            Ok(Some(format!("{name}{version}")))
+        }))
     }
 
     fn address(&self) -> &str {

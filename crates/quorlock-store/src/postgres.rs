@@ -26,7 +26,7 @@ use crate::database::{Phase, check_address, process_of};
 use crate::links::Links;
 use crate::store::{
     Draft, Key, KeysCall, ReadCall, SetUpCall, Snapshot, Stamp, Store, Stored, SweepCall, Version,
-    Watcher, WriteCall, Written,
+    VersionCall, Watcher, WriteCall, Written,
 };
 
 /// The longest text of a notification is 8,000 bytes.
@@ -218,6 +218,17 @@ impl Store for PostgresStore {
 
     fn schema(&self) -> Option<&'static str> {
         Some(Self::SCHEMA)
+    }
+
+    fn version(&self) -> VersionCall {
+        let shared = self.shared.clone();
+        Box::pin(async move {
+            let session = shared.links.session().await?;
+            let row = session.client.query_one("SHOW server_version", &[]).await;
+            let row = row.map_err(|e| failed(&e, Phase::Read))?;
+            let version: String = row.try_get(0).map_err(|e| failed(&e, Phase::Read))?;
+            Ok(Some(format!("PostgreSQL {version}")))
+        })
     }
 
     fn address(&self) -> &str {

@@ -20,7 +20,7 @@ use crate::address::{self, AddressError};
 use crate::columns::{number_of, stored_number, stored_until};
 use crate::store::{
     Draft, Key, KeysCall, ReadCall, SetUpCall, Snapshot, Stamp, Store, Stored, SweepCall, Version,
-    WriteCall, Written,
+    VersionCall, WriteCall, Written,
 };
 use crate::sync::Mutex;
 
@@ -274,6 +274,11 @@ impl Store for SqliteStore {
 
     fn schema(&self) -> Option<&'static str> {
         Some(Self::SCHEMA)
+    }
+
+    fn version(&self) -> VersionCall {
+        let version = format!("SQLite {}", rusqlite::version());
+        Box::pin(std::future::ready(Ok(Some(version))))
     }
 
     fn address(&self) -> &str {

@@ -25,6 +25,9 @@ pub type KeysCall = Pin<Box<dyn Future<Output = Result<Vec<Key>, TransportError>
 /// The making of a table under way.
 pub type SetUpCall = Pin<Box<dyn Future<Output = Result<(), TransportError>> + Send>>;
 
+/// The question for a version under way.
+pub type VersionCall = Pin<Box<dyn Future<Output = Result<Option<String>, TransportError>> + Send>>;
+
 /// A store with conditional writes: a table, a collection, a tree of keys, a bucket.
 ///
 /// Exclusion rests on one property: **of several writes that name the same version of a key, the store executes at most
@@ -84,6 +87,12 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
         None
     }
 
+    /// Returns the version of the server, in its own words. Only operators ask for it. The default is for a store that does
+    /// not tell.
+    fn version(&self) -> VersionCall {
+        Box::pin(ready(Ok(None)))
+    }
+
     /// Returns the address of the store, without secrets. It is used for the canonical order, errors and logs.
     fn address(&self) -> &str;
 }
@@ -116,6 +125,10 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn schema(&self) -> Option<&'static str> {
         S::schema(self)
+    }
+
+    fn version(&self) -> VersionCall {
+        S::version(self)
     }
 
     fn address(&self) -> &str {

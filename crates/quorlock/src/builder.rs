@@ -232,7 +232,7 @@ impl LocksBuilder {
         self
     }
 
-    /// Makes a client for [`Locks::inspect`] and [`Locks::force_release`] alone: it does not begin to watch nodes.
+    /// Makes a client for [`Locks::inspect`], [`Locks::force_release`] and a single try: it does not begin to watch nodes.
     ///
     /// A probe may write a marker with this client's longest lease. An operator's tool need not know that of the
     /// deployment, and must not set another one on a node that was just restarted.
@@ -375,6 +375,14 @@ impl LocksBuilder {
         self.node_trust.unwrap_or(by_default)
     }
 
+    /// The clock margin for a client of this many nodes.
+    pub(crate) fn margin_on(&self, nodes: usize) -> Duration {
+        self.clock_margin.unwrap_or(match nodes {
+            1 => Duration::ZERO,
+            _ => self.longest_lease,
+        })
+    }
+
     /// Returns the runtime that was set, or that of tokio.
     pub(crate) fn chosen_runtime(&self) -> Arc<dyn Runtime> {
         let chosen = self.runtime.clone();
@@ -402,10 +410,7 @@ impl LocksBuilder {
                 restarts,
             }),
         };
-        let margin = self.clock_margin.unwrap_or(match nodes.len() {
-            1 => Duration::ZERO,
-            _ => config.longest_lease,
-        });
+        let margin = self.margin_on(nodes.len());
         self.check_retention(margin)?;
         telemetry::made();
         telemetry::built(config.doubts(nodes.len()));

@@ -1,5 +1,6 @@
 //! Clients of real servers and stores: the constructors of [`Locks`] that take addresses.
 
+mod examine;
 mod member;
 #[cfg(feature = "redis")]
 mod redis;

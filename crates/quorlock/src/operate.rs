@@ -1,12 +1,22 @@
 //! The operator's requests: who holds a name, and releasing it by force.
 
 pub(crate) mod ask;
+#[cfg(any(feature = "redis", feature = "store"))]
+mod examine;
 mod force;
 mod inspect;
 
+#[cfg(any(feature = "redis", feature = "store"))]
+#[doc(hidden)]
+pub use examine::{Examination, ExaminedNode, Limits, NodeFacts, StoreFacts};
 pub use force::{ForceReleaseError, ForceReleased, NodeForceRelease};
 pub use inspect::{Inspection, NodeInspection, Summary};
 pub use quorlock_core::message::{ForceReleaseReply, Found, InspectReply, Ttl};
+#[cfg(feature = "redis")]
+#[doc(hidden)]
+pub use quorlock_redis::{
+    ClockFacts, ExaminedServer, RightsFacts, RightsTold, SentinelFacts, ServerFacts, SlowCommand,
+};
 
 use futures_util::future::join;
 use quorlock_core::message::{ForceRelease, Inspect, Reply, Request};

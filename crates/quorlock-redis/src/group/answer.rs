@@ -13,6 +13,8 @@ pub(crate) struct GroupView {
     pub(crate) primary: Endpoint,
     /// The configuration epoch, which grows with each failover; 0 if the sentinel does not report it.
     pub(crate) epoch: u64,
+    /// How many sentinels must agree that the primary is down, if the sentinel reports it.
+    pub(crate) quorum: Option<u32>,
     /// The other sentinels that it knows.
     pub(crate) others: Vec<Endpoint>,
 }
@@ -68,6 +70,11 @@ fn refused(refusal: &ServerError) -> TransportError {
 pub(crate) fn epoch(answer: &Value) -> u64 {
     let epoch = field(answer, "config-epoch");
     epoch.and_then(|epoch| epoch.parse().ok()).unwrap_or(0)
+}
+
+/// Parses the group's quorum from `SENTINEL MASTER`.
+pub(crate) fn quorum(answer: &Value) -> Option<u32> {
+    field(answer, "quorum")?.parse().ok()
 }
 
 /// Parses the other sentinels from `SENTINEL SENTINELS`.

@@ -83,9 +83,11 @@ impl Sentinel {
                 link.ask(&self.target, &others),
             );
             let (primary, state, others) = answers.await;
+            let state = state?;
             Ok(GroupView {
                 primary: answer::endpoint(&primary?)?,
-                epoch: answer::epoch(&state?),
+                epoch: answer::epoch(&state),
+                quorum: answer::quorum(&state),
                 others: answer::sentinels(&others?),
             })
         });

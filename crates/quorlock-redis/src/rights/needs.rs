@@ -27,6 +27,7 @@ enum Place {
     ReadWrite,
 }
 
+/// The commands of wake-ups. A user without them can lock, and polls.
 const LISTENS: &[&str] = &["publish", "subscribe"];
 const TOKEN: Part = (Place::Token, &["get", "set", "pttl"]);
 
@@ -128,12 +129,21 @@ pub(crate) struct Needs {
     uses: Vec<Use>,
 }
 
+/// What a user may want to do with names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wish {
+    /// Hold plain locks, on servers that are watched.
+    Watched,
+    /// Hold plain locks, on servers that are not watched.
+    Plain,
+    Fair,
+    ReadWrite,
+    /// Inspect names, and release them by force.
+    Operate,
+}
+
 impl Needs {
     pub(crate) fn of(request: &Request, home: &Home, prefix: &[u8]) -> Needs {
-        let mut needs = Needs {
-            things: Vec::new(),
-            uses: Vec::new(),
-        };
         let (name, parts): (Option<&Name>, &[Part]) = match request {
             Request::Acquire(ask) => {
                 let parts = match ask.access {
@@ -152,14 +162,41 @@ impl Needs {
             Request::ForceRelease(ask) => (Some(&ask.name), FORCE_RELEASE),
             Request::Probe(_) => (None, &[]),
         };
-        if let Some(name) = name {
-            needs.add(parts, name.as_bytes(), home, prefix);
-        }
         let has_check = match request {
             Request::Acquire(ask) => ask.check.is_some(),
             Request::Probe(_) => true,
             _ => false,
         };
+        Needs::made(name, &[parts], has_check, home, prefix)
+    }
+
+    /// The needs of everything that the user may want to do with a name in this way.
+    pub(crate) fn to(wish: Wish, name: &Name, home: &Home, prefix: &[u8]) -> Needs {
+        let parts: &[&[Part]] = match wish {
+            Wish::Watched | Wish::Plain => &[PLAIN],
+            Wish::Fair => &[FAIR],
+            Wish::ReadWrite => &[READ_WRITE],
+            Wish::Operate => &[INSPECT, FORCE_RELEASE],
+        };
+        Needs::made(Some(name), parts, wish == Wish::Watched, home, prefix)
+    }
+
+    fn made(
+        name: Option<&Name>,
+        parts: &[&[Part]],
+        has_check: bool,
+        home: &Home,
+        prefix: &[u8],
+    ) -> Needs {
+        let mut needs = Needs {
+            things: Vec::new(),
+            uses: Vec::new(),
+        };
+        if let Some(name) = name {
+            for parts in parts {
+                needs.add(parts, name.as_bytes(), home, prefix);
+            }
+        }
         let always = ALWAYS.iter().copied();
         let info: &[&'static [&'static str]] = if has_check { &[&["info"]] } else { &[] };
         for whole in always.chain(info.iter().copied()) {
@@ -203,6 +240,16 @@ impl Needs {
         for used in &mut self.uses {
             used.is_needed = used.verb == "publish";
         }
+    }
+
+    /// Leaves only the uses of wake-ups.
+    pub(crate) fn only_wake_ups(&mut self) {
+        self.uses.retain(|used| LISTENS.contains(&used.verb));
+    }
+
+    /// Leaves out the uses of wake-ups.
+    pub(crate) fn no_wake_ups(&mut self) {
+        self.uses.retain(|used| !LISTENS.contains(&used.verb));
     }
 
     pub(crate) fn uses(&self) -> impl Iterator<Item = &Use> {
@@ -255,6 +302,25 @@ impl Needs {
         }
         missing.sort_by_key(|thing| matches!(thing, Thing::Command(_)));
         missing
+    }
+
+    /// Returns all that the user may lack, and whether some of it may be there: of a refused command on a key it is unknown
+    /// which of the two is missing if neither is allowed elsewhere.
+    pub(crate) fn perhaps_missing(&self, replies: &[i64]) -> (Vec<Thing>, bool) {
+        let all = || self.uses.iter().zip(replies);
+        let may = |verb: &str| all().any(|(used, reply)| used.verb == verb && *reply == 0);
+        let may_any = |on| all().any(|(used, reply)| used.on == on && *reply == 0);
+        let mut missing = self.missing(replies);
+        let mut is_certain = true;
+        for (used, _) in all().filter(|(used, reply)| **reply == 2 && used.is_needed) {
+            let command = Thing::Command(used.verb.to_owned());
+            let is_open = used.on.is_some() && !may(used.verb) && !may_any(used.on);
+            if is_open && !missing.contains(&command) {
+                missing.push(command);
+                is_certain = false;
+            }
+        }
+        (missing, is_certain)
     }
 
     /// Returns everything of the kind that these words of a server are about.

@@ -89,3 +89,25 @@ fn without_a_prefix_the_rule_is_for_all_derived_keys_and_the_name_itself() {
         assert!(text.contains(rule), "{rule}: {text}");
     }
 }
+
+#[test]
+fn one_rule_grants_all_that_may_be_missing() {
+    let rights = rights("job", "");
+    let told = |is_refused: &dyn Fn(&[Vec<u8>]) -> bool| {
+        let Value::Array(replies) = answer(&rights, is_refused) else {
+            panic!("an answer is an array");
+        };
+        let (missing, is_certain) = rights.needs.perhaps_missing(&numbers(&replies));
+        (rights.told(&missing), is_certain)
+    };
+    // DEL is allowed on another key, and PTTL, HLEN, HMGET and HGETALL on none.
+    let (all, is_certain) = told(&|words| words.get(1).is_some_and(|key| key == b"job"));
+    assert!(
+        all.ends_with(": ACL SETUSER jobs ~job +pttl +hlen +hmget +hgetall"),
+        "{all}"
+    );
+    assert!(!is_certain);
+    let (verb, is_certain) = told(&|words| words.first().is_some_and(|verb| verb == b"hlen"));
+    assert!(verb.ends_with(": ACL SETUSER jobs +hlen"), "{verb}");
+    assert!(is_certain);
+}

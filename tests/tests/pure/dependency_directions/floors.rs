@@ -38,7 +38,8 @@ const ADAPTER: Floors = &[
     // Called by fuzz targets and tests.
     &["fuzzed.rs"],
     &["fuzzed/"],
-    &["scan.rs"],
+    &["scan.rs", "examine.rs"],
+    &["examine/"],
     &["check.rs", "check/"],
     // A call from its request to its reply.
     &["transport.rs"],
@@ -134,7 +135,7 @@ const PRODUCT: Floors = &[
     &["blocking/driver.rs"],
     // The user's interface: how locks are made, acquired and held.
     &["connect.rs"],
-    &["connect/redis.rs", "connect/store.rs"],
+    &["connect/redis.rs", "connect/store.rs", "connect/examine.rs"],
     &["connect/member.rs"],
     &["builder.rs"],
     &["locks.rs"],
@@ -204,9 +205,11 @@ const COMMAND: Floors = &[
         "not_unix.rs",
         "manual.rs",
         "run.rs",
-        "operate.rs",
-        "operate/",
+        "doctor.rs",
+        "advise.rs",
     ],
+    &["doctor/", "advise/"],
+    &["operate.rs", "operate/"],
     // All processes of a run, on simulated time.
     &["run/simulated.rs"],
     &["run/simulated/world.rs"],
