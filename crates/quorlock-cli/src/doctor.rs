@@ -3,12 +3,13 @@
 //! | to read | see |
 //! |---|---|
 //! | what is read from the servers | `facts` |
-//! | what it means, line by line | `findings`, `server`, `whole` |
+//! | what it means, line by line | `findings`, `server`, `whole`, `line` |
 //! | how it is shown | `print`, `json`, `show` |
 
 pub(crate) mod facts;
 mod findings;
 mod json;
+mod line;
 mod print;
 mod server;
 mod show;

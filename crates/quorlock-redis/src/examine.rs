@@ -16,6 +16,7 @@ use self::clock::ClockSample;
 use crate::check::may_not_subscribe;
 use crate::doubtful_settings::{self, Doubt};
 use crate::error;
+use crate::failure;
 use crate::info::Info;
 use crate::link::Connection;
 use crate::rights::{RightsFacts, Subject, survey};
@@ -101,9 +102,8 @@ impl RedisTransport {
         let servers = timer::by(deadline, self.routes().all()).await;
         let servers = servers.unwrap_or_else(|| Err(error::no_handshake()))?;
         let name = [self.routes().name_prefix().as_bytes(), name.as_bytes()].concat();
-        let name = &Name::new(name).map_err(|error| {
-            TransportError::definite(Cause::Unsupported, format!("the name: {error}"))
-        })?;
+        let name = &Name::new(name)
+            .map_err(|error| failure::definite(Cause::Unsupported, format!("the name: {error}")))?;
         let examined = servers.iter().map(|server| async move {
             ExaminedServer {
                 address: server.target.shown().to_owned(),

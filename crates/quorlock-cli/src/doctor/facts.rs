@@ -19,6 +19,8 @@ pub(crate) struct Facts {
     pub(crate) nodes: Vec<Node>,
     pub(crate) limits: Limits,
     pub(crate) trial: Trial,
+    /// Whether nodes without a marker vote at once.
+    pub(crate) trusts_fresh_nodes: bool,
 }
 
 /// A node.
@@ -78,6 +80,7 @@ pub(crate) async fn gather(settings: &Settings, name: &str) -> Result<Facts, Fai
         nodes: nodes.collect(),
         limits: examined.limits,
         trial,
+        trusts_fresh_nodes: settings.trusts_fresh_nodes,
     })
 }
 
@@ -93,11 +96,14 @@ async fn tried(
         Ok(inspection) => inspection,
         Err(error) => return (Err(error.into()), Trial::Skipped),
     };
-    let nodes = inspection.nodes;
+    let mut nodes = inspection.nodes;
+    for node in &mut nodes {
+        // A lock marks it, and it votes at once.
+        let is_fresh = |quarantine: &Quarantine| trusts_fresh && quarantine.why == Why::Missing;
+        node.quarantine = node.quarantine.filter(|quarantine| !is_fresh(quarantine));
+    }
     let may_vote = |node: &&NodeInspection| match node.quarantine.map(|quarantine| quarantine.why) {
         None => true,
-        // The lock marks it, and it votes at once.
-        Some(Why::Missing) => trusts_fresh,
         // It answers, and has not told what its marker is. The lock finds out why: the settings may be those of another deployment.
         Some(Why::Unknown) => answers(node),
         Some(_) => false,
@@ -117,14 +123,7 @@ async fn tried(
         Ok(None) => Trial::Busy,
         Err(error) => Trial::Failed(error.into()),
     };
-    if !trusts_fresh {
-        return (Ok(nodes), trial);
-    }
-    let inspection = locks.inspect(name).await;
-    (
-        inspection.map(|seen| seen.nodes).map_err(Failure::from),
-        trial,
-    )
+    (Ok(nodes), trial)
 }
 
 /// Whether a node answers, if only to refuse.

@@ -6,7 +6,8 @@ use quorlock::operate::{NodeFacts, RightsFacts, ServerFacts, StoreFacts};
 use serde_json::{Value, json};
 
 use super::facts::{Facts, Node, Trial};
-use super::findings::{Line, NodeReport, Report, worst};
+use super::findings::{NodeReport, Report};
+use super::line::{Line, worst};
 
 pub(crate) fn lines(facts: &Facts, report: &Report) -> Vec<Value> {
     let nodes = facts.nodes.iter().zip(&report.nodes);

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::findings::{Level, Line, NodeReport, Report};
+use super::findings::{NodeReport, Report};
+use super::line::{Level, Line};
 
 /// Whether words are coloured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

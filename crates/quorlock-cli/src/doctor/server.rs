@@ -9,7 +9,7 @@ use quorlock::redis::Doubt;
 use quorlock::transport::TransportError;
 
 pub(super) use self::timing::{of_offset, of_round_trips};
-use super::findings::{Level, Line};
+use super::line::{Level, Line};
 use super::show::{count, span};
 
 /// What the deployment says about how much a fact of one server matters.

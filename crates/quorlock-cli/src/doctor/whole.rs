@@ -6,16 +6,22 @@ use std::time::Duration;
 use quorlock::operate::{ExaminedNode, NodeFacts};
 
 use super::facts::{Facts, Node, Trial};
-use super::findings::{Level, Line};
+use super::line::{Level, Line};
 use super::show::{count, span};
 
 pub(super) fn lines(facts: &Facts) -> Vec<Line> {
     let same = same_server(&facts.nodes);
     let clocks = clocks(facts);
-    [Some(lock(facts)), same, clocks, Some(votes(facts))]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        Some(lock(facts)),
+        same,
+        clocks,
+        fresh(facts),
+        Some(votes(facts)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn lock(facts: &Facts) -> Line {
@@ -92,6 +98,15 @@ fn votes(facts: &Facts) -> Line {
         .cure("take an odd number of nodes"),
         _ => Line::ok(VOTES, text),
     }
+}
+
+/// A setting for the first start of a deployment.
+fn fresh(facts: &Facts) -> Option<Line> {
+    let is_on = facts.trusts_fresh_nodes && facts.limits.is_watched;
+    let text = "trust_fresh_nodes is on: a node that has forgotten everything votes at once, and may give a lock to two holders";
+    is_on.then(|| {
+        Line::doubtful("trust", text).cure("leave it out after the first start of the deployment")
+    })
 }
 
 /// Two addresses that lead to one process.

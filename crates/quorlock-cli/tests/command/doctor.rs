@@ -176,6 +176,7 @@ async fn only_what_a_lock_leaves_is_left() {
         "3 of 3 count; a lock needs 2: 1 may fail",
     );
     says(&found.whole, "clocks", "ok", "apart");
+    says(&found.whole, "trust", "doubtful", "trust_fresh_nodes is on");
     for server in &servers {
         let mut keys: Vec<String> = server.command(&["KEYS", "*"]);
         keys.sort();

@@ -4,7 +4,7 @@ use quorlock::operate::{Limits, ServerFacts};
 use quorlock::redis::Doubt;
 
 use super::{Fields, Setting};
-use crate::doctor::findings::Line;
+use crate::doctor::line::Line;
 use crate::doctor::show::{count, span};
 
 /// A command that takes longer than half of what a server has to answer leaves too little for a request behind it.

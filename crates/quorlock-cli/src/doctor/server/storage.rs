@@ -4,7 +4,7 @@ use quorlock::operate::ServerFacts;
 use quorlock::redis::Doubt;
 
 use super::{Fields, Setting};
-use crate::doctor::findings::{Level, Line};
+use crate::doctor::line::{Level, Line};
 use crate::doctor::show::{bytes, count};
 
 const ROLE: &str = "role";

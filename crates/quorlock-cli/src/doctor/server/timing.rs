@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorlock::operate::{Limits, ServerFacts};
 
-use crate::doctor::findings::{Level, Line};
+use crate::doctor::line::{Level, Line};
 use crate::doctor::show::{signed, span};
 
 const CLOCK: &str = "clock";
