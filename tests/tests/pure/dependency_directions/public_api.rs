@@ -169,6 +169,11 @@ fn a_type_of_the_redis_crate_is_public_only_where_a_name_says_so() {
             "credentials/streamed.rs: pub use redis :: StreamingCredentialsProvider as RedisCredentialsProvider",
             "lib.rs: pub use redis :: Client as RedisClient",
             "lib.rs: pub use redis :: aio :: ConnectionLike",
+            "shared_connection.rs: impl < C : ConnectionLike + Clone + Send + Sync + ' static > Transport for \
+             SharedConnection < C > fn call ( & self , request : Request ) - > Call fn subscribe ( & self , _ : & \
+             Channel , _ : Arc < dyn Listener > ) - > Subscription fn attend ( & self , _ : Arc < dyn Witness > ) \
+             - > Subscription fn slot ( & self , name : & Name ) - > Result < Slot , UnfitName > fn server ( & \
+             self , _ : Slot ) - > ServerNumber fn address ( & self ) - > & str",
             "transport/from_client.rs: pub fn from_redis_client ( client : & redis :: Client , config : RedisConfig , ) \
              - > Result < Self , AddressError >",
         ]

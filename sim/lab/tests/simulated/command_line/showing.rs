@@ -204,7 +204,7 @@ fn completions_and_man_pages_are_printed_without_what_is_hidden() {
     let written = sim(&["man", "--out", folder.to_str().unwrap()]);
     assert!(written.status.success(), "{}", stderr(&written));
     let page = std::fs::read_to_string(folder.join("quorlock-sim-explore.1")).unwrap();
-    assert!(page.contains("--keep-going"), "{page}");
+    assert!(page.contains(r"\-\-keep\-going"), "{page}");
     assert!(!folder.join("quorlock-sim-chaos-client.1").exists());
     let printed = sim(&["man"]).stdout;
     assert!(
