@@ -9,11 +9,7 @@ mod names;
 use ::metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram};
 
 pub(crate) use self::names::NameLabels;
-pub use self::names::without_ids;
-
-/// The label of names that are not counted by themselves, because there are more of them than
-/// [`metrics_by_name`](crate::LocksBuilder::metrics_by_name) allows.
-pub const OTHER: &str = "other";
+pub use self::names::{OTHER, without_ids};
 
 /// The kind of a metric.
 enum Kind {

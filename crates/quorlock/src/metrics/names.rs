@@ -6,8 +6,11 @@ use std::sync::Arc;
 
 use quorlock_core::name::Name;
 
-use crate::metrics::OTHER;
 use crate::mutex::Mutex;
+
+/// The label of names that are not counted by themselves, because there are more of them than
+/// [`metrics_by_name`](crate::LocksBuilder::metrics_by_name) allows.
+pub const OTHER: &str = "other";
 
 /// The largest number of different labels that are joined for a lock of several names.
 const MOST_JOINED: usize = 3;

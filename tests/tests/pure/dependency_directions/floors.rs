@@ -42,7 +42,7 @@ const ADAPTER: Floors = &[
     &["examine/"],
     &["check.rs", "check/"],
     // A call from its request to its reply.
-    &["transport.rs"],
+    &["transport.rs", "shared_connection.rs"],
     &["transport/"],
     // A cluster: its servers, and which of them has a slot.
     &["cluster/lookout.rs"],
@@ -137,7 +137,7 @@ const PRODUCT: Floors = &[
     &["connect.rs"],
     &["connect/redis.rs", "connect/store.rs", "connect/examine.rs"],
     &["connect/member.rs"],
-    &["builder.rs"],
+    &["builder.rs", "builder/"],
     &["locks.rs"],
     &["leader.rs"],
     &["leader/candidate.rs"],
@@ -185,6 +185,7 @@ const PRODUCT: Floors = &[
         "error.rs",
         "error/",
         "metrics.rs",
+        "metrics/",
         "mutex.rs",
         "runtime.rs",
         "runtime/",
