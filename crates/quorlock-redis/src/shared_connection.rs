@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorlock_core::message::{Channel, Reply, Request};
+use quorlock_core::message::{Channel, ReleaseReply, Reply, Request};
 use quorlock_core::name::Name;
 use quorlock_core::slot::{ServerNumber, Slot, UnfitName};
 use quorlock_core::transport::{
-    Call, Execution, Listener, Subscription, Transport, TransportError, Witness,
+    Call, Cause, Execution, Listener, Subscription, Transport, TransportError, Witness,
 };
 use redis::aio::ConnectionLike;
 use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
@@ -16,24 +16,29 @@ use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
 use crate::config::DEFAULT_CALL_TIMEOUT;
 use crate::script::{self, By, Home};
 use crate::timer::{self, Instant};
-use crate::{error, keyslot, reserved, unfit_names};
+use crate::{error, failure, keyslot, reserved, unfit_names};
 
 /// Carries requests over a connection of the `redis` crate that the caller has made: a `MultiplexedConnection`, a
 /// `ConnectionManager`, a `ClusterConnection`, or anything else that is [`ConnectionLike`] and can be cloned. Cheap to clone.
 ///
-/// What a lock promises does not depend on the connection. This is what is lost in comparison with
-/// [`RedisTransport`](crate::RedisTransport):
+/// A connection that sends each command at most once, as the first two do, changes nothing in what a lock promises. A
+/// `ClusterConnection` sends a command again after a connection has failed, so with [`SharedConnection::to_cluster`] no error of a server
+/// counts as a refusal, and a release by force is not carried: its second copy could free the name of the next owner. Do not let it read
+/// from replicas.
+///
+/// This is what is lost in comparison with [`RedisTransport`](crate::RedisTransport):
 ///
 /// | lost | because | so |
 /// |---|---|---|
 /// | waking | nothing is subscribed | waiters ask again after pauses of up to `RetryPolicy::poll_cap` |
+/// | letting others pass | the servers know of no waiter | a client that acquires again at once may keep the others waiting: use a fair lock, or a smaller `poll_cap` |
 /// | early probes | the connection does not tell when a server can be reached again | waiters learn it by asking |
 /// | batches | each request is one command | a server executes more script calls under load |
 /// | replacement of a silent connection | the connection decides about itself | calls fail until it notices |
 /// | checks and warnings at connect | nothing is connected here | a wrong server or missing rights show at the first lock |
 /// | shards of a cluster as members of a majority | they need one tag for each shard | a cluster is one node |
 ///
-/// Commands that block the connection, such as `BLPOP`, delay renewals. A connection for pub/sub or in a transaction cannot be
+/// The transport needs a tokio runtime. Commands that block the connection, such as `BLPOP`, delay renewals. A connection for pub/sub or in a transaction cannot be
 /// shared.
 ///
 /// The call time-out is that of the transport. A shorter one of the connection also ends calls. A call that ended in either way
@@ -77,6 +82,12 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> SharedConnection<C> {
 
     async fn exchange(mut self, request: Request) -> Result<Reply, TransportError> {
         self.slot_of(&request)?;
+        if self.is_cluster && matches!(request, Request::ForceRelease(_)) {
+            return Err(failure::definite(
+                Cause::Unsupported,
+                "a connection to a cluster may send a release by force twice, and free the name of the next owner: give the address of the cluster",
+            ));
+        }
         let deadline = timer::now() + self.call_timeout;
         let home = match self.is_cluster {
             true => Home::CLUSTER,
@@ -89,10 +100,14 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> SharedConnection<C> {
             let whole = script::encode(&request, &home, By::Text);
             answer = self.send(&whole, deadline).await?;
         }
-        match answer {
+        let reply = match answer {
             Ok(Value::ServerError(refusal)) => Err(error::server(&refusal)),
             Ok(answer) => script::decode(&request, &answer),
             Err(error) => Err(judged(&request, &error)),
+        };
+        match (self.is_cluster, reply) {
+            (true, reply) => after_another_copy(reply),
+            (false, reply) => reply,
         }
     }
 
@@ -118,6 +133,20 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> SharedConnection<C> {
         };
         let mut slots = names.into_iter().map(|name| self.slot(name));
         slots.try_for_each(|slot| slot.map(drop).map_err(|unfit| error::unfit(&unfit)))
+    }
+}
+
+/// What is known of a reply to the second copy of a request: A's acquire is executed, its reply is lost with the connection, and the
+/// second copy is refused by a server that is loading. The claim is there. Or A's release is executed, and its second copy finds no
+/// claim: A had not lost its lock.
+fn after_another_copy(reply: Result<Reply, TransportError>) -> Result<Reply, TransportError> {
+    match reply {
+        Ok(Reply::Release(ReleaseReply::NotYours)) => Err(failure::indeterminate(
+            Cause::Closed,
+            "the claim is gone: it was lost, or an earlier copy of this release has ended it",
+        )),
+        Ok(reply) => Ok(reply),
+        Err(error) => Err(error.with_execution(Execution::Indeterminate)),
     }
 }
 
@@ -177,5 +206,32 @@ impl<C> fmt::Debug for SharedConnection<C> {
         f.debug_tuple("SharedConnection")
             .field(&self.shown)
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quorlock_core::fencing::Token;
+    use quorlock_core::message::{AcquireReply, Freshness};
+
+    use super::*;
+
+    #[test]
+    fn what_may_be_the_answer_to_another_copy_is_no_refusal() {
+        let loading = failure::definite(Cause::Loading, "LOADING");
+        let refused = after_another_copy(Err(loading)).unwrap_err();
+        assert_eq!(refused.execution, Execution::Indeterminate);
+        assert_eq!(refused.cause, Cause::Loading);
+        let gone = after_another_copy(Ok(Reply::Release(ReleaseReply::NotYours)));
+        assert_eq!(gone.unwrap_err().execution, Execution::Indeterminate);
+        for reply in [
+            Reply::Release(ReleaseReply::FREED),
+            Reply::Acquire(AcquireReply::Granted {
+                freshness: Freshness::AlreadyYours,
+                token: Token(7),
+            }),
+        ] {
+            assert_eq!(after_another_copy(Ok(reply.clone())), Ok(reply));
+        }
     }
 }

@@ -189,12 +189,12 @@ impl Semaphore {
     /// has shown.
     fn has_to_queue(&self) -> Result<bool, ConfigError> {
         let layouts = self.layouts()?;
-        // Each waiter waits for every permit, the first one included.
-        let mut first = layouts.iter().take(1);
+        // Each waiter waits for every permit, except for those that can never be granted.
+        let mut all = layouts.iter();
         let client = self.lock.client();
         let contended = client.keeper.contended();
         let mut keys = layouts.iter().map(|layout| &layout.key);
-        Ok(first.any(|layout| self.lock.is_waited_for(layout))
+        Ok(all.any(|layout| self.lock.is_waited_for(layout))
             || contended.is_letting_pass(client.now(), &mut keys))
     }
 
@@ -213,10 +213,9 @@ impl Semaphore {
             Search::Whole => look(self.lock.client(), layouts, waits).await,
             Search::Brief => self.look_alone(layouts, waits).await,
         };
-        let unknown = match refusals.has_holder() {
-            true => seen.unknown.as_slice(),
-            // The error of the first try is that of all permits.
-            false => &[],
+        let unknown = match refusals.is_of_all() {
+            true => &[],
+            false => seen.unknown.as_slice(),
         };
         refusals.see(&seen);
         for &permit in seen.free.iter().chain(unknown) {

@@ -39,6 +39,8 @@ async fn a_connection_of_the_caller_carries_locks_on_all_shards() {
         guard.release().await.unwrap();
         waiting.await.unwrap().0.release().await.unwrap();
     }
+    let by_force = locks.force_release("shared/0").await.unwrap_err();
+    assert!(by_force.to_string().contains("twice"), "{by_force}");
     let scattered = locks.lock("a}b{c").try_acquire().await.unwrap_err();
     assert!(scattered.to_string().contains("braces"), "{scattered}");
 }

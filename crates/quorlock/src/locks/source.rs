@@ -73,7 +73,9 @@ impl LockSource {
         let all = names.all(self.client.config.key_prefix.len());
         let layouts =
             all.and_then(|all| all.map(|name| self.layout(Mode::Plain, [name])).collect());
-        Semaphore::new(self.one(Mode::Plain, names.base()), names, layouts)
+        let own = self.layout(Mode::Plain, [names.base()]);
+        let own = self.lock_of(own.map(Layout::of_a_semaphore));
+        Semaphore::new(own, names, layouts)
     }
 
     /// Returns the lock with this layout. A lock that cannot be is an error when it is acquired.

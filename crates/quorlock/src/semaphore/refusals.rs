@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use quorlock_core::transport::Cause;
+
 use super::look::Seen;
 use super::names::PermitNames;
 use crate::error::{AcquireError, Holder};
@@ -36,9 +38,14 @@ impl Refusals {
         }
     }
 
-    /// Whether a permit was refused because of its holder.
-    pub(super) fn has_holder(&self) -> bool {
-        self.holder.is_some()
+    /// Whether every permit would be refused for the same reason, such as a missing right. A key that is not a lock is in the way of
+    /// one permit alone.
+    pub(super) fn is_of_all(&self) -> bool {
+        let Some(AcquireError::Refused { nodes, .. }) = &self.permanent else {
+            return false;
+        };
+        let mut errors = nodes.iter().filter_map(|node| node.error.as_ref());
+        self.holder.is_none() && errors.any(|error| error.cause != Cause::WrongType)
     }
 
     /// Adds what a look has shown.

@@ -129,6 +129,15 @@ impl Layout {
         Ok(Arc::new(layout))
     }
 
+    /// Returns a new layout under a key that no lock has. An owner remembers the permit that it holds under this key. With the key of
+    /// the plain lock of the same name, it would take the permit for that lock, or that lock for a permit.
+    pub(crate) fn of_a_semaphore(mut layout: Arc<Layout>) -> Arc<Layout> {
+        if let Some(own) = Arc::get_mut(&mut layout) {
+            own.key = format!("{}\0semaphore", own.key).into();
+        }
+        layout
+    }
+
     fn new(mut parts: Vec<Part>, parties: Vec<Arc<Party>>) -> Self {
         if 1 < parts.len() {
             // One order for all clients. If A took X and then Y, and B took Y and then X, each would hold one and

@@ -144,9 +144,15 @@ fn a_server_without_memory_evicts_the_claim_that_the_plan_names() {
     let number = |key: &str| observed.get(key).and_then(serde_json::Value::as_u64);
     assert!(Some(1) <= number("faults"), "{observed}");
     assert!(Some(1) <= number("overlaps"), "{observed}");
-    for never in ["lacking", "complaints", "orphans", "overrun"] {
+    for never in ["complaints", "orphans", "overrun"] {
         assert!(observed.get(never).is_none(), "{never}: {observed}");
     }
+    // On a busy machine an eviction may not be answered in time. Nothing else may keep the server from evicting.
+    let lacking = observed
+        .get("lacking")
+        .and_then(serde_json::Value::as_object);
+    let mut reasons = lacking.into_iter().flat_map(serde_json::Map::keys);
+    assert!(reasons.all(|why| why == "timed out"), "{observed}");
     assert_eq!(marked.processes().len(), 0);
     assert_eq!(marked.folders(), 0);
 }

@@ -199,3 +199,22 @@ async fn an_owner_holds_one_permit_and_enters_it_again() {
         release([anew, other]).await;
     }
 }
+
+/// The names of permits are derived from a name that a lock may have, too.
+#[tokio::test(start_paused = true)]
+async fn the_permit_of_an_owner_is_no_lock_of_the_name_from_which_permits_have_theirs() {
+    let nodes = nodes(1);
+    let (ours, theirs) = (client(&nodes), client(&nodes));
+    let held = theirs.lock("{s}:permit").acquire().await.unwrap();
+    let owner = ours.owner();
+    let permit = owner.semaphore("s", 2).acquire().await.unwrap();
+    let lock = owner.lock("{s}:permit").try_acquire().await;
+    assert!(!matches!(lock, Ok(Some(_))), "{lock:?}");
+    release([held, permit]).await;
+    let held = owner.lock("{s}:permit").acquire().await.unwrap();
+    let all = theirs.semaphore("s", 2);
+    let _all = [all.acquire().await.unwrap(), all.acquire().await.unwrap()];
+    let permit = owner.semaphore("s", 2).try_acquire().await;
+    assert!(!matches!(permit, Ok(Some(_))), "{permit:?}");
+    release([held]).await;
+}
