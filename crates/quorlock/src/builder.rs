@@ -269,8 +269,8 @@ impl LocksBuilder {
 
     /// Adds the label `name` to the metrics of waits, holds, refused rounds and losses. Feature `metrics`. Default: no such label.
     ///
-    /// The function makes the label from a name, without the key prefix: it returns the same label for names that are to be
-    /// counted together, as [`without_ids`](crate::metrics::without_ids) does. At most `most` labels are used, and every further
+    /// The function makes the label from a name, without the key prefix: names with the same label are
+    /// counted together, as with [`without_ids`](crate::metrics::without_ids). At most `most` labels are used, and every further
     /// one is [`OTHER`](crate::metrics::OTHER), so that a mistake in the function cannot flood the metrics. A lock of several names
     /// has the label of each, joined by ` + `. The function is called in each acquisition and must not block.
     ///

@@ -175,7 +175,7 @@ fn a_lease_is_half_as_long_again_as_what_it_survives() {
     assert_eq!(Advice::on(&question).settings, expected);
 }
 
-/// What is to be copied must not be refused.
+/// An operator copies these lines, so none of them may be refused.
 #[test]
 fn the_settings_are_settings() {
     for survive in [None, Some(1), Some(90), Some(24 * 60 * 60)] {

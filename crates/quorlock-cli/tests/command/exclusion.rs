@@ -1,11 +1,9 @@
 //! A hundred commands at once.
 
-use std::process::{Child, Stdio};
-
 use quorlock_testbed::server::Server;
 use quorlock_testbed::server_tests;
 
-use super::support::{Folder, run};
+use super::support::{Folder, all_end_well, run};
 
 server_tests![
     a_hundred_wrappers_of_one_name_never_overlap,
@@ -19,19 +17,7 @@ rmdir inside";
 
 async fn a_hundred_wrappers_of_one_name_never_overlap() {
     let server = Server::start();
-    let folder = Folder::new();
-    let wrappers: Vec<Child> = (0..100)
-        .map(|_| {
-            let mut command = run(&server, &["--lease", "20s", "a"], ALONE);
-            let command = command.current_dir(folder.path()).stderr(Stdio::piped());
-            command.spawn().expect("quorlock starts")
-        })
-        .collect();
-    for wrapper in wrappers {
-        let output = wrapper.wait_with_output().expect("it ends");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(0), "{said}");
-    }
+    let folder = all_end_well(100, &server, &["--lease", "20s", "a"], ALONE);
     let tokens = folder.read("tokens");
     let tokens: Vec<u64> = tokens.lines().map(|token| token.parse().unwrap()).collect();
     assert_eq!(tokens.len(), 100);

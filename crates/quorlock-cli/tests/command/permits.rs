@@ -1,12 +1,12 @@
 //! Commands that share the permits of a semaphore.
 
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 
 use quorlock_testbed::server::Server;
 use quorlock_testbed::server_tests;
 use serde_json::Value;
 
-use super::support::{Folder, HeldElsewhere, end_of, quorlock, quorlock_on, run};
+use super::support::{HeldElsewhere, all_end_well, end_of, quorlock, quorlock_on, run};
 
 server_tests![
     of_twenty_commands_at_most_three_run_at_once,
@@ -24,19 +24,7 @@ exit 99";
 
 async fn of_twenty_commands_at_most_three_run_at_once() {
     let server = Server::start();
-    let folder = Folder::new();
-    let wrappers: Vec<Child> = (0..20)
-        .map(|_| {
-            let mut command = run(&server, &["--permits", "3", "load"], ONE_OF_THREE);
-            let command = command.current_dir(folder.path()).stderr(Stdio::piped());
-            command.spawn().expect("quorlock starts")
-        })
-        .collect();
-    for wrapper in wrappers {
-        let output = wrapper.wait_with_output().expect("it ends");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(0), "{said}");
-    }
+    all_end_well(20, &server, &["--permits", "3", "load"], ONE_OF_THREE);
 }
 
 async fn a_command_gets_the_name_and_the_token_of_its_permit() {

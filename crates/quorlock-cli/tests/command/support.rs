@@ -44,6 +44,23 @@ pub(crate) fn run(server: &Server, words: &[&str], script: &str) -> Command {
     command
 }
 
+/// Runs a command under a lock many times at once, in one folder, which is returned. Each of them ends with 0.
+pub(crate) fn all_end_well(many: usize, server: &Server, words: &[&str], script: &str) -> Folder {
+    let folder = Folder::new();
+    let start = |_| {
+        let mut command = run(server, words, script);
+        let command = command.current_dir(folder.path()).stderr(Stdio::piped());
+        command.spawn().expect("quorlock starts")
+    };
+    let wrappers: Vec<Child> = (0..many).map(start).collect();
+    for wrapper in wrappers {
+        let output = wrapper.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{said}");
+    }
+    folder
+}
+
 /// Runs the command to its end. Returns the exit code, stdout and stderr.
 pub(crate) fn end_of(command: &mut Command) -> (i32, String, String) {
     let output: Output = command.output().expect("quorlock runs");
