@@ -21,7 +21,7 @@ server_tests![
     a_network_of_one_s_own_carries_requests_and_wake_ups,
     a_host_name_that_leads_elsewhere_is_followed_at_the_next_connect,
     what_a_network_of_one_s_own_says_is_reported,
-    a_short_hold_outlives_a_connection_that_swallows_everything,
+    a_hold_outlives_a_connection_that_swallows_everything,
 ];
 
 /// Connects to one server at a time, whatever the address, by the operating system's sockets, and records the requests.
@@ -151,14 +151,19 @@ async fn what_a_network_of_one_s_own_says_is_reported() {
     );
 }
 
-async fn a_short_hold_outlives_a_connection_that_swallows_everything() {
+/// The lease is shorter than a call may take, and long enough for a busy machine: a renewal that has to wait for the end of
+/// a call would be too late. Short leases are tested in virtual time.
+async fn a_hold_outlives_a_connection_that_swallows_everything() {
     let server = Server::start();
     let proxy = Proxy::to(&server).await;
-    let builder = Locks::builder().watchdog_lease(Duration::from_millis(1500));
+    let patient = RedisConfig::default().call_timeout(Duration::from_secs(12));
+    let builder = Locks::builder()
+        .redis(patient)
+        .watchdog_lease(Duration::from_secs(6));
     let locks = builder.connect(&proxy.address()).await.unwrap();
     let guard = locks.lock("a").acquire().await.unwrap();
     let left = || server.command::<i64>(&["PTTL", "a"]);
-    for _ in 0..3 {
+    for _ in 0..2 {
         let opened = proxy.opened();
         proxy.swallow();
         let mut before = left();
