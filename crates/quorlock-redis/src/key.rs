@@ -110,7 +110,7 @@ pub(crate) fn channel_of(channel: &Channel) -> Vec<u8> {
 
 impl Prefixed<'_> {
     /// The parts of the key.
-    fn pieces(&self) -> [&[u8]; 4] {
+    pub(crate) fn pieces(&self) -> [&[u8]; 4] {
         let prefix = self.prefix.as_bytes();
         if self.name.contains(&b'{') {
             [prefix, b":", self.name, b""]

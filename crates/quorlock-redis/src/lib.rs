@@ -60,6 +60,7 @@ mod key;
 mod keyslot;
 mod link;
 mod multiplexer;
+mod native;
 mod reserved;
 mod resp;
 mod rights;

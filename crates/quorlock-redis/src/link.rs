@@ -21,7 +21,7 @@ use self::login::Way;
 pub(crate) use self::probe::{LEAST, Probes, longest_pause, patience};
 use self::wire::Wire;
 use crate::credentials::Login;
-use crate::multiplexer::{Answer, Driver};
+use crate::multiplexer::{Answer, Driver, Packed};
 use crate::script::batch::BatchMember;
 use crate::source::{Lead, Recall, Whence};
 use crate::subscription::registry::Registry;
@@ -191,6 +191,20 @@ impl Connection {
         patience: Duration,
     ) -> Result<Answer, TransportError> {
         self.wire.send(now, cmd, deadline, patience)
+    }
+
+    /// Like [`Connection::send`], for several commands, whose replies are one array.
+    ///
+    /// # Errors
+    /// A definite error if nothing was sent.
+    pub(crate) fn send_all(
+        &self,
+        now: Instant,
+        packed: Packed,
+        deadline: Instant,
+        patience: Duration,
+    ) -> Result<Answer, TransportError> {
+        self.wire.send_all(now, packed, deadline, patience)
     }
 
     /// Like [`Connection::send`], directly after an `ASKING`, which makes a cluster node that is importing a slot

@@ -20,6 +20,7 @@ use redis::{Cmd, Value};
 
 pub(crate) use self::answer::Answer;
 pub(crate) use self::driver::{Driver, Owes};
+pub(crate) use self::queue::Packed;
 use self::queue::{Call, Queue};
 use crate::error;
 use crate::script::batch::{self, BatchMember, Verdict};
@@ -111,6 +112,23 @@ impl Multiplexer {
     ) -> Result<Answer, TransportError> {
         self.enter(deadline, 0, |state| {
             state.write(cmd);
+            sent();
+        })
+    }
+
+    /// Sends commands with no other request between them, and waits for all replies until the deadline: they are one
+    /// array. `sent` is called before the commands can leave.
+    ///
+    /// # Errors
+    /// A definite error if the connection is closed or too many requests wait.
+    pub(crate) fn send_all(
+        self: &Arc<Self>,
+        packed: Packed,
+        deadline: Instant,
+        sent: impl FnOnce(),
+    ) -> Result<Answer, TransportError> {
+        self.enter(deadline, 0, |state| {
+            state.write_all(packed);
             sent();
         })
     }
@@ -235,9 +253,20 @@ impl MultiplexerState {
     fn write(&mut self, cmd: &Cmd) {
         if self.queue.is_empty() {
             cmd.write_packed_command(&mut self.outbox);
-            self.calls.push_back(Call::command());
+            self.calls.push_back(Call::commands(1));
         } else {
-            self.queue.push_command(cmd.get_packed_command());
+            let bytes = cmd.get_packed_command();
+            self.queue.push_commands(Packed { bytes, replies: 1 });
+        }
+    }
+
+    /// Like [`MultiplexerState::write`], for several commands that have one place together.
+    fn write_all(&mut self, packed: Packed) {
+        if self.queue.is_empty() {
+            self.outbox.extend_from_slice(&packed.bytes);
+            self.calls.push_back(Call::commands(packed.replies));
+        } else {
+            self.queue.push_commands(packed);
         }
     }
 
@@ -251,11 +280,15 @@ impl MultiplexerState {
         self.waiting.get_mut(index).map(|waiting| &mut waiting.slot)
     }
 
-    /// Assigns a reply to the oldest call without one. Returns `false` if there is none.
+    /// Assigns a reply to the oldest call that misses one. Returns `false` if there is none.
     fn reply(&mut self, value: Value, passed: &mut Passed) -> bool {
-        let Some(call) = self.calls.pop_front() else {
+        let Some(mut call) = self.calls.pop_front() else {
             passed.unwanted.push(value);
             return false;
+        };
+        let Some(value) = call.collect(value) else {
+            self.calls.push_front(call);
+            return true;
         };
         self.queue.is_answered(&call);
         match call.places() {
@@ -356,7 +389,7 @@ impl MultiplexerState {
         for (at, waiting) in self.waiting.iter_mut().enumerate() {
             let stage = match at.checked_sub(sent) {
                 None => RequestStage::Sent,
-                Some(at) if self.queue.is_command(at) => RequestStage::Follows,
+                Some(at) if self.queue.is_commands(at) => RequestStage::Follows,
                 Some(_) => RequestStage::Queued,
             };
             if let Slot::Open(_) = waiting.slot

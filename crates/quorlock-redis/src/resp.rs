@@ -158,6 +158,7 @@ impl Decoder {
                     Ok(None)
                 }
             },
+            b'+' if content == b"OK" => Ok(Some(Value::Okay)),
             // These are rare and more complicated, so the `redis` crate parses them.
             b'+' | b'-' => {
                 self.charge(content.len())?;

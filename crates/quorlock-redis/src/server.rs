@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorlock_core::message::Request;
+use quorlock_core::message::{Acquire, Mode, Release, Request};
 use quorlock_core::transport::{Cause, Execution, TransportError};
 use redis::{Cmd, ServerErrorKind, Value};
 
 use crate::connection::ConnectionManager;
 use crate::error;
 use crate::link::Connection;
-use crate::multiplexer::Answer;
+use crate::multiplexer::{Answer, Packed};
+use crate::native::{Natives, Taken};
 use crate::script::batch::BatchMember;
 use crate::script::{self, By, Home};
 use crate::subscription::Wakes;
@@ -24,12 +25,13 @@ pub(crate) struct Server {
     pub(crate) target: Arc<Target>,
     pub(crate) connection: Arc<ConnectionManager>,
     pub(crate) wakes: Wakes,
+    natives: Natives,
 }
 
 /// How a request is sent to a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Manner {
-    /// In a batch with other requests, if it can be and enough calls are in flight.
+    /// Without a script, or in a batch with other requests, if it can be.
     Together,
     /// By itself.
     Alone,
@@ -61,6 +63,7 @@ impl Server {
         Server {
             connection: ConnectionManager::new(Arc::clone(&target)),
             wakes: Wakes::new(Arc::clone(&target)),
+            natives: Natives::default(),
             target,
         }
     }
@@ -81,6 +84,11 @@ impl Server {
         } = bounds;
         let Job { request, home } = job;
         let link = self.link(now, deadline, bounds.longest_pause).await?;
+        if manner == Manner::Together
+            && let Some(answer) = self.by_commands(&link, request, now, bounds).await?
+        {
+            return Ok((link, answer));
+        }
         let mut answer = Value::Nil;
         if manner == Manner::Together
             && let Some(member) = BatchMember::of(request)
@@ -102,7 +110,86 @@ impl Server {
             let cmd = script::encode(request, home, By::Text);
             answer = self.send(&link, &cmd, manner, bounds).await?;
         }
+        if manner == Manner::Together
+            && let Request::Acquire(ask) = &**request
+        {
+            self.natives.told(&link, ask, &answer, now);
+        }
         Ok((link, answer))
+    }
+
+    /// Executes a request without a script. Returns `None` if nothing was done, and the script must be run.
+    async fn by_commands(
+        &self,
+        link: &Arc<Connection>,
+        request: &Request,
+        now: Instant,
+        bounds: Bounds,
+    ) -> Result<Option<Value>, TransportError> {
+        match request {
+            Request::Acquire(ask) => {
+                let Some(commands) = self.natives.take(link, ask, now) else {
+                    return Ok(None);
+                };
+                let answer = self.send_all(link, commands, now, bounds).await?;
+                match self.natives.taken(link, ask, &answer) {
+                    Taken::Granted(reply) => Ok(Some(reply)),
+                    Taken::Nothing => Ok(None),
+                    Taken::Orphan(mode) => {
+                        Box::pin(self.end_orphan(link, ask, mode, bounds)).await?;
+                        Ok(None)
+                    }
+                }
+            }
+            Request::Release(ask) => {
+                let Some(commands) = self.natives.end(link, ask) else {
+                    return Ok(None);
+                };
+                let answer = self.send_all(link, commands, now, bounds).await?;
+                Ok(self.natives.ended(link, answer))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    async fn send_all(
+        &self,
+        link: &Arc<Connection>,
+        commands: Packed,
+        now: Instant,
+        Bounds {
+            deadline, patience, ..
+        }: Bounds,
+    ) -> Result<Value, TransportError> {
+        let answer = link.send_all(now, commands, deadline, patience)?;
+        self.answer(link, answer).await
+    }
+
+    /// Ends a claim that an acquire has made and does not count.
+    ///
+    /// # Errors
+    /// An indeterminate error: the claim may still be there.
+    async fn end_orphan(
+        &self,
+        link: &Arc<Connection>,
+        ask: &Acquire,
+        mode: Mode,
+        bounds: Bounds,
+    ) -> Result<(), TransportError> {
+        let uncertain = |error: TransportError| error.with_execution(Execution::Indeterminate);
+        let release = Request::Release(Release {
+            name: ask.name.clone(),
+            mode,
+            owner: ask.owner,
+            count: 0,
+        });
+        // By its text: this is rare, and the scripts may have been flushed together with the counter.
+        let cmd = script::encode(&release, &Home::PLAIN, By::Text);
+        let ended = self.send(link, &cmd, Manner::Alone, bounds).await;
+        match ended.map_err(uncertain)? {
+            Value::ServerError(error) => Err(uncertain(error::server(&error))),
+            _ => Ok(()),
+        }
     }
 
     async fn send(

@@ -8,7 +8,7 @@ use redis::{Cmd, Value};
 
 use super::Health;
 use crate::error;
-use crate::multiplexer::{Answer, Multiplexer, Owes};
+use crate::multiplexer::{Answer, Multiplexer, Owes, Packed};
 use crate::target::Target;
 use crate::timer::{self, Instant};
 
@@ -49,6 +49,21 @@ impl Wire {
         // would be replaced for no reason.
         let owes = || self.health.owes_an_answer(now, patience);
         self.multiplexer.send(cmd, deadline, owes)
+    }
+
+    /// Like [`Wire::send`], for several commands, whose replies are one array.
+    ///
+    /// # Errors
+    /// A definite error if nothing was sent.
+    pub(super) fn send_all(
+        &self,
+        now: Instant,
+        packed: Packed,
+        deadline: Instant,
+        patience: Duration,
+    ) -> Result<Answer, TransportError> {
+        let owes = || self.health.owes_an_answer(now, patience);
+        self.multiplexer.send_all(packed, deadline, owes)
     }
 
     /// Like [`Wire::send`], directly after another command whose reply is discarded.

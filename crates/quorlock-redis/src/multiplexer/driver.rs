@@ -97,8 +97,8 @@ impl Driver {
         drop(state);
         for load in self.loads.drain(..) {
             let (cmd, patience) = match load {
-                Load::Packed(bytes) => {
-                    self.writing.extend_from_slice(&bytes);
+                Load::Packed(packed) => {
+                    self.writing.extend_from_slice(&packed.bytes);
                     continue;
                 }
                 Load::Alone(member, patience) => {

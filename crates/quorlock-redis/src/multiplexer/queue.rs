@@ -11,6 +11,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use redis::Value;
+
 use super::{MultiplexerState, Slot, Waiting};
 use crate::script::By;
 use crate::script::batch::{Batch, BatchMember, MOST_CLAIMS, Why};
@@ -34,7 +36,7 @@ const ALONE_AFTER_REFUSAL: u32 = 1_024;
 #[derive(Debug)]
 pub(super) struct Queue {
     line: VecDeque<Queued>,
-    /// Number of commands in the queue. All entries up to the last command are sent immediately.
+    /// Number of entries of commands in the queue. All entries up to the last one are sent immediately.
     commands: usize,
     /// Number of calls in flight whose requests could have been batched.
     under_way: usize,
@@ -48,8 +50,16 @@ pub(super) struct Queue {
 pub(super) enum Queued {
     /// A request, and how long the server may be silent after it.
     Request(BatchMember, Duration),
-    /// A packed command that must stay behind the requests before it.
-    Command(Vec<u8>),
+    /// Packed commands that must stay behind the requests before them.
+    Commands(Packed),
+}
+
+/// Commands that are sent with no other request between them.
+#[derive(Debug)]
+pub(crate) struct Packed {
+    pub(crate) bytes: Vec<u8>,
+    /// Number of commands, and so of replies.
+    pub(crate) replies: usize,
 }
 
 /// One call, and the waiting requests that it answers.
@@ -61,6 +71,10 @@ pub(super) struct Call {
     /// Number of positions that the call covers. It includes those of callers that were dropped before the call
     /// was sent.
     covers: usize,
+    /// Number of replies that are missing.
+    missing: usize,
+    /// The replies so far, if there are several.
+    parts: Vec<Value>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,13 +91,26 @@ enum Places {
 }
 
 impl Call {
-    /// Returns the call of a command that is sent by itself.
-    pub(super) fn command() -> Call {
+    /// Returns the call of one waiting request, which gets this number of replies.
+    pub(super) fn commands(replies: usize) -> Call {
         Call {
             kind: EntryKind::Command,
             places: Places::One([0]),
             covers: 1,
+            missing: replies,
+            parts: Vec::new(),
         }
+    }
+
+    /// Adds a reply. Returns the reply of the whole call once all are there: an array, if there are several.
+    pub(super) fn collect(&mut self, value: Value) -> Option<Value> {
+        self.missing = self.missing.saturating_sub(1);
+        if self.missing == 0 && self.parts.is_empty() {
+            return Some(value);
+        }
+        self.parts.reserve_exact(self.missing + 1);
+        self.parts.push(value);
+        (self.missing == 0).then(|| Value::Array(std::mem::take(&mut self.parts)))
     }
 
     pub(super) fn places(&self) -> &[usize] {
@@ -101,7 +128,7 @@ impl Call {
 /// The next call that the driver writes.
 #[derive(Debug)]
 pub(super) enum Load {
-    Packed(Vec<u8>),
+    Packed(Packed),
     /// One request, and how long the server may be silent after it.
     Alone(BatchMember, Duration),
     /// Several requests, the shortest of their patiences, and how the call identifies its script.
@@ -138,14 +165,14 @@ impl Queue {
         self.line.push_back(Queued::Request(member, patience));
     }
 
-    pub(super) fn push_command(&mut self, packed: Vec<u8>) {
+    pub(super) fn push_commands(&mut self, packed: Packed) {
         self.commands += 1;
-        self.line.push_back(Queued::Command(packed));
+        self.line.push_back(Queued::Commands(packed));
     }
 
-    /// Whether a command is at this place in the line.
-    pub(super) fn is_command(&self, at: usize) -> bool {
-        matches!(self.line.get(at), Some(Queued::Command(_)))
+    /// Whether commands are at this place in the line.
+    pub(super) fn is_commands(&self, at: usize) -> bool {
+        matches!(self.line.get(at), Some(Queued::Commands(_)))
     }
 
     /// Whether the first request in the line may be sent.
@@ -186,9 +213,9 @@ impl MultiplexerState {
         }
         let place = self.waiting.len() - self.queue.len();
         match self.queue.line.pop_front()? {
-            Queued::Command(packed) => {
+            Queued::Commands(packed) => {
                 self.queue.commands -= 1;
-                self.calls.push_back(Call::command());
+                self.calls.push_back(Call::commands(packed.replies));
                 Some(Load::Packed(packed))
             }
             Queued::Request(member, patience) => Some(self.gather(place, member, patience)),
@@ -226,6 +253,8 @@ impl MultiplexerState {
                 kind,
                 places: Places::One([0]),
                 covers,
+                missing: 1,
+                parts: Vec::new(),
             });
             return Load::Alone(member.clone(), patience);
         }
@@ -235,6 +264,8 @@ impl MultiplexerState {
             kind,
             places: Places::Many(places.collect()),
             covers,
+            missing: 1,
+            parts: Vec::new(),
         });
         let by = std::mem::replace(&mut self.queue.by, By::Digest);
         Load::Together(batch, patience, by)

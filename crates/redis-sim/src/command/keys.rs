@@ -1,10 +1,11 @@
 //! Commands for keys of any type, and their expiry.
 
 pub(super) mod expiry;
+mod restore;
 
 use crate::call::{Answer, Call, Flag};
 use crate::data::DATABASES;
-use crate::definition::{Command, on_data, read, write};
+use crate::definition::{Command, grow, on_data, read, write};
 use crate::glob;
 use crate::number;
 use crate::refusal::Refusal;
@@ -33,6 +34,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     read("pexpiretime", 2, |call| Ok(expiry::at(call, 1))),
     read("pttl", 2, |call| Ok(expiry::left(call, 1))),
     write("rename", 3, rename),
+    grow("restore", -4, restore::restore),
     read("scan", -2, scan),
     on_data("select", 2, &[Flag::WhileLoading], select),
     read("touch", -2, exist),

@@ -1,0 +1,149 @@
+//! `RESTORE`, for hashes in their oldest encoding.
+
+use crc::{CRC_64_REDIS, Crc};
+
+use super::expiry;
+use crate::call::{Answer, Call};
+use crate::refusal::Refusal;
+use crate::reply::Reply;
+use crate::value::{Hash, Value};
+
+/// The checksum at the end of a payload.
+const CHECKSUM: Crc<u64> = Crc::<u64>::new(&CRC_64_REDIS);
+
+/// The newest encoding that is accepted: that of Redis 7.0.
+const NEWEST: u16 = 10;
+
+/// The type of a hash as a list of its fields and values.
+const HASH: u8 = 4;
+
+/// Executes `RESTORE key ttl payload [REPLACE] [ABSTTL]`.
+pub(super) fn restore(call: &mut Call<'_>) -> Answer {
+    let (mut replaces, mut is_absolute) = (false, false);
+    for at in 4..call.words.len() {
+        if call.word_is(at, "replace") {
+            replaces = true;
+        } else if call.word_is(at, "absttl") {
+            is_absolute = true;
+        } else {
+            return Err(Refusal::SYNTAX);
+        }
+    }
+    let key = call.word(1);
+    if !replaces && call.value(key).is_some() {
+        return Err(Refusal::of("BUSYKEY Target key name already exists."));
+    }
+    let ttl = call.int(2)?;
+    if ttl < 0 {
+        return Err(Refusal::of("ERR Invalid TTL value, must be >= 0"));
+    }
+    let since = if is_absolute { 0 } else { call.now_millis() };
+    let expires = match ttl {
+        0 => None,
+        ttl => Some(ttl.checked_add(since).ok_or(expiry::invalid("restore"))?),
+    };
+    let body = checked(call.word(3)).ok_or(Refusal::of(
+        "ERR DUMP payload version or checksum are wrong",
+    ))?;
+    let hash = hash(body).ok_or(Refusal::of("ERR Bad data format"))?;
+    call.data.put(*call.db, key, Value::Hash(hash), expires);
+    Ok(Reply::OK)
+}
+
+/// Returns a payload without its version and checksum, if both are right.
+fn checked(payload: &[u8]) -> Option<&[u8]> {
+    let (summed, checksum) = payload.split_last_chunk()?;
+    let (body, version) = summed.split_last_chunk()?;
+    let is_right = CHECKSUM.checksum(summed) == u64::from_le_bytes(*checksum);
+    (is_right && u16::from_le_bytes(*version) <= NEWEST).then_some(body)
+}
+
+/// Decodes a hash with at least one field.
+fn hash(body: &[u8]) -> Option<Hash> {
+    let (&kind, mut rest) = body.split_first()?;
+    if kind != HASH {
+        return None;
+    }
+    let mut hash = Hash::default();
+    for _ in 0..length(&mut rest)? {
+        let field = text(&mut rest)?;
+        if !hash.set(field, text(&mut rest)?.to_vec()) {
+            return None;
+        }
+    }
+    (rest.is_empty() && 0 < hash.len()).then_some(hash)
+}
+
+/// Decodes a length of up to 14 bits.
+fn length(rest: &mut &[u8]) -> Option<usize> {
+    let byte = take(rest, 1)?.first().copied()?;
+    let low = usize::from(byte & 0x3f);
+    match byte >> 6 {
+        0 => Some(low),
+        1 => Some(low << 8 | usize::from(*take(rest, 1)?.first()?)),
+        _ => None,
+    }
+}
+
+fn text<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = length(rest)?;
+    take(rest, length)
+}
+
+fn take<'a>(rest: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
+    rest.split_off(..length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What Redis 7.0 returns to `DUMP` of a hash that it keeps as a list of fields.
+    fn payload(fields: &[(&str, &str)]) -> Vec<u8> {
+        let mut payload = vec![HASH, fields.len() as u8];
+        for word in fields.iter().flat_map(|(field, value)| [field, value]) {
+            payload.push(word.len() as u8);
+            payload.extend_from_slice(word.as_bytes());
+        }
+        payload.extend_from_slice(&6_u16.to_le_bytes());
+        payload.extend_from_slice(&CHECKSUM.checksum(&payload).to_le_bytes());
+        payload
+    }
+
+    #[test]
+    fn a_payload_is_a_hash() {
+        let payload = payload(&[("a", "1"), ("b", "")]);
+        let hash = hash(checked(&payload).unwrap()).unwrap();
+        assert_eq!(hash.len(), 2);
+        assert_eq!(hash.get(b"a"), Some(&b"1".to_vec()));
+        assert_eq!(hash.get(b"b"), Some(&Vec::new()));
+    }
+
+    #[test]
+    fn a_payload_with_any_other_byte_is_refused() {
+        let payload = payload(&[("a", "1")]);
+        for at in 0..payload.len() {
+            let mut other = payload.clone();
+            other[at] ^= 1;
+            assert!(checked(&other).is_none(), "{at}");
+        }
+        for end in 0..payload.len() {
+            assert!(checked(&payload[..end]).is_none(), "{end}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_hash_is_refused() {
+        let bodies: [&[u8]; 6] = [
+            b"",
+            b"\x00\x01a",
+            b"\x04\x00",
+            b"\x04\x01\x01a",
+            b"\x04\x01\x01a\x011.",
+            b"\x04\x02\x01a\x011\x01a\x012",
+        ];
+        for body in bodies {
+            assert!(hash(body).is_none(), "{body:?}");
+        }
+    }
+}
