@@ -16,6 +16,7 @@ mod servers {
     pub(crate) mod harness;
     pub(crate) mod leading;
     pub(crate) mod logins;
+    pub(crate) mod natives;
     pub(crate) mod networks;
     pub(crate) mod one_refusal;
     pub(crate) mod protocol;
@@ -65,6 +66,7 @@ fn main() {
         servers::harness::trials(),
         servers::leading::trials(),
         servers::logins::trials(),
+        servers::natives::trials(),
         servers::networks::trials(),
         servers::one_refusal::trials(),
         servers::protocol::trials(),

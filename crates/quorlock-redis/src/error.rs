@@ -220,6 +220,12 @@ pub(crate) fn nonsense(answer: &Value) -> TransportError {
     failure::indeterminate(Cause::Protocol, detail)
 }
 
+/// A claim was made, and ended before it had a token: this is the reply to the renewal that should have stated one.
+pub(crate) fn unnumbered(answer: &Value) -> TransportError {
+    let detail = format!("the claim ended before its token was stored: {answer:?}");
+    failure::indeterminate(Cause::Server, detail)
+}
+
 /// The key is a hash with an unknown `mode`: no lock, and nothing was written.
 pub(crate) fn strange_mode(mode: &[u8]) -> TransportError {
     let mode: String = String::from_utf8_lossy(mode).chars().take(40).collect();

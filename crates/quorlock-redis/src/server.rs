@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use quorlock_core::fencing::Token;
 use quorlock_core::message::{Acquire, Mode, Release, Request};
 use quorlock_core::transport::{Cause, Execution, TransportError};
 use redis::{Cmd, ServerErrorKind, Value};
@@ -11,7 +12,7 @@ use crate::connection::ConnectionManager;
 use crate::error;
 use crate::link::Connection;
 use crate::multiplexer::{Answer, Packed};
-use crate::native::{Natives, Taken};
+use crate::native::{self, Natives, Taken};
 use crate::script::batch::BatchMember;
 use crate::script::{self, By, Home};
 use crate::subscription::Wakes;
@@ -83,8 +84,9 @@ impl Server {
             deadline, patience, ..
         } = bounds;
         let Job { request, home } = job;
+        let may_do_without = manner == Manner::Together && !self.target.config().only_scripts;
         let link = self.link(now, deadline, bounds.longest_pause).await?;
-        if manner == Manner::Together
+        if may_do_without
             && let Some(answer) = self.by_commands(&link, request, now, bounds).await?
         {
             return Ok((link, answer));
@@ -110,9 +112,7 @@ impl Server {
             let cmd = script::encode(request, home, By::Text);
             answer = self.send(&link, &cmd, manner, bounds).await?;
         }
-        if manner == Manner::Together
-            && let Request::Acquire(ask) = &**request
-        {
+        if may_do_without && let Request::Acquire(ask) = &**request {
             self.natives.told(&link, ask, &answer, now);
         }
         Ok((link, answer))
@@ -128,17 +128,23 @@ impl Server {
     ) -> Result<Option<Value>, TransportError> {
         match request {
             Request::Acquire(ask) => {
-                let Some(commands) = self.natives.take(link, ask, now) else {
+                let Some((commands, judged_by)) = self.natives.take(link, ask, now) else {
                     return Ok(None);
                 };
                 let answer = self.send_all(link, commands, now, bounds).await?;
-                match self.natives.taken(link, ask, &answer) {
+                let now = timer::now();
+                match self.natives.taken(link, ask, judged_by, &answer, now) {
                     Taken::Granted(reply) => Ok(Some(reply)),
-                    Taken::Nothing => Ok(None),
-                    Taken::Orphan(mode) => {
-                        Box::pin(self.end_orphan(link, ask, mode, bounds)).await?;
+                    Taken::Nothing { is_counter_new } => {
+                        if is_counter_new && let Some(cmd) = native::keep_counter(ask) {
+                            Box::pin(self.send(link, &cmd, Manner::Alone, bounds)).await?;
+                        }
                         Ok(None)
                     }
+                    Taken::Behind => Box::pin(self.leave(link, ask, bounds)).await.map(Some),
+                    Taken::Unnumbered(token) => Box::pin(self.number(link, ask, token, bounds))
+                        .await
+                        .map(Some),
                 }
             }
             Request::Release(ask) => {
@@ -165,30 +171,92 @@ impl Server {
         self.answer(link, answer).await
     }
 
-    /// Ends a claim that an acquire has made and does not count.
+    /// Ends the claim of an acquire, because the fair lock of the name has waiters. Returns the reply of the script in this
+    /// case.
     ///
     /// # Errors
     /// An indeterminate error: the claim may still be there.
-    async fn end_orphan(
+    async fn leave(
+        &self,
+        link: &Arc<Connection>,
+        ask: &Acquire,
+        bounds: Bounds,
+    ) -> Result<Value, TransportError> {
+        // That of the fair lock wakes the first waiter, but a user of plain locks may not use its keys.
+        let ended = self.end(link, ask, Mode::Fair, bounds).await;
+        if ended.is_err() {
+            self.end(link, ask, Mode::Plain, bounds).await?;
+        }
+        Ok(Value::BulkString(b"fair".to_vec()))
+    }
+
+    /// States the token of a claim that was made without one that counts. Returns the reply of the script.
+    ///
+    /// # Errors
+    /// An indeterminate error: the claim may still be there.
+    async fn number(
+        &self,
+        link: &Arc<Connection>,
+        ask: &Acquire,
+        token: Token,
+        bounds: Bounds,
+    ) -> Result<Value, TransportError> {
+        let stated = i64::try_from(token.0).ok().map(Value::Int);
+        let answer = self
+            .follow(link, &native::renewal(ask, token), bounds)
+            .await;
+        // Any other token may be that of another hold.
+        if let (Ok(Value::Array(tokens)), Some(stated)) = (&answer, stated)
+            && tokens.as_slice() == [stated.clone()]
+        {
+            self.natives.numbered(link, ask, token, timer::now());
+            return Ok(stated);
+        }
+        self.end(link, ask, Mode::Plain, bounds).await?;
+        Err(answer.map_or_else(|error| error, |answer| error::unnumbered(&answer)))
+    }
+
+    /// Ends the claim of an acquire, as one of this mode.
+    ///
+    /// # Errors
+    /// An indeterminate error: the claim may still be there.
+    async fn end(
         &self,
         link: &Arc<Connection>,
         ask: &Acquire,
         mode: Mode,
         bounds: Bounds,
     ) -> Result<(), TransportError> {
-        let uncertain = |error: TransportError| error.with_execution(Execution::Indeterminate);
         let release = Request::Release(Release {
             name: ask.name.clone(),
             mode,
             owner: ask.owner,
             count: 0,
         });
-        // By its text: this is rare, and the scripts may have been flushed together with the counter.
-        let cmd = script::encode(&release, &Home::PLAIN, By::Text);
-        let ended = self.send(link, &cmd, Manner::Alone, bounds).await;
-        match ended.map_err(uncertain)? {
-            Value::ServerError(error) => Err(uncertain(error::server(&error))),
-            _ => Ok(()),
+        self.follow(link, &release, bounds).await.map(drop)
+    }
+
+    /// Sends a request about a claim that an acquire has made.
+    ///
+    /// # Errors
+    /// An indeterminate error: the claim may still be there.
+    async fn follow(
+        &self,
+        link: &Arc<Connection>,
+        request: &Request,
+        bounds: Bounds,
+    ) -> Result<Value, TransportError> {
+        let uncertain = |error: TransportError| error.with_execution(Execution::Indeterminate);
+        // By its text: this is rare, and the scripts may have been lost together with the counter.
+        let cmd = script::encode(request, &Home::PLAIN, By::Text);
+        let answer = self.send(link, &cmd, Manner::Alone, bounds).await;
+        match answer.map_err(uncertain)? {
+            Value::ServerError(error) => {
+                let error = error::server(&error);
+                self.retire_if_useless(link, &error);
+                Err(uncertain(error))
+            }
+            answer => Ok(answer),
         }
     }
 

@@ -143,7 +143,9 @@ impl RedisArm {
     #[must_use]
     pub fn at(port: u16, names: &[Name]) -> Self {
         let address = format!("redis://127.0.0.1:{port}/");
-        let patient = RedisConfig::default().call_timeout(BOUND);
+        let patient = RedisConfig::default()
+            .call_timeout(BOUND)
+            .only_scripts(true);
         let transport = RedisTransport::open(&address, patient).expect("a well-formed address");
         let mut subscriber = Replies::connect(port);
         subscriber.ask(&["PSUBSCRIBE", "*"]);

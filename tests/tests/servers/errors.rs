@@ -42,10 +42,14 @@ fn open(server: &Server) -> RedisTransport {
 
 /// Returns the address with credentials: `user:password@`.
 fn open_as(server: &Server, credentials: &str) -> RedisTransport {
+    open_with(server, credentials, RedisConfig::default())
+}
+
+fn open_with(server: &Server, credentials: &str, config: RedisConfig) -> RedisTransport {
     let address = server
         .address()
         .replace("redis://", &format!("redis://{credentials}"));
-    RedisTransport::open(&address, RedisConfig::default()).unwrap()
+    RedisTransport::open(&address, config).unwrap()
 }
 
 /// Returns the error with which an acquisition fails. The acquisition must not have had any effect.
@@ -237,7 +241,9 @@ async fn of_several_releases_in_one_call_all_free_their_names_whatever_may_be_pu
     let names = several_names();
     let answers = on_one_thread(async || {
         let channel = "&redisson_lock__channel:{orders/3}";
-        let transport = make_user(&server, &["~*", channel, "+@all"]);
+        make_user(&server, &["~*", channel, "+@all"]);
+        let scripts = RedisConfig::default().only_scripts(true);
+        let transport = open_with(&server, "limited:correct@", scripts);
         let taken = names.iter().map(|name| take(&transport, name, 1));
         join_all(taken).await;
         let before = script_calls(&server);

@@ -83,7 +83,8 @@ async fn each_script_asks_of_a_server_what_the_page_says_and_each_call_has_a_rea
 
 /// Returns the page that this server produces.
 async fn page(server: &Server) -> String {
-    let transport = RedisTransport::open(&server.address(), RedisConfig::default()).unwrap();
+    let config = RedisConfig::default().only_scripts(true);
+    let transport = RedisTransport::open(&server.address(), config).unwrap();
     let (mut page, mut unexplained) = (HEAD.to_owned(), Vec::new());
     let all = paths::all(process(server));
     for script in SCRIPTS {

@@ -277,7 +277,8 @@ async fn the_keys_of_a_name_that_do_not_begin_with_the_prefix_are_named() {
 async fn a_command_that_scripts_lack_is_permanent_and_named() {
     for verb in ["EVALSHA", "HSET", "PEXPIRE", "TIME", "HMGET", "DEL"] {
         let server = Server::start_with(&["--rename-command", verb, ""]);
-        let transport = RedisTransport::open(&server.address(), RedisConfig::default()).unwrap();
+        let config = RedisConfig::default().only_scripts(true);
+        let transport = RedisTransport::open(&server.address(), config).unwrap();
         let name = name("orders/42");
         let mut error = ask(&transport, acquire(&name, 1)).await.err();
         if error.is_none() {

@@ -12,7 +12,7 @@ use super::stream::SimStreams;
 use super::swaps::Swaps;
 use super::transport::{hand_in, is_given_up};
 use super::{cluster, group_name, place, seat_host, sockets};
-use quorlock_sim_plan::Plan;
+use quorlock_sim_plan::{LockKind, Plan};
 use quorlock_sim_world::world::id::{ClientId, Id, Seat, first};
 use quorlock_sim_world::world::slab::Key;
 use quorlock_sim_world::world::{World, with};
@@ -112,6 +112,8 @@ fn config(plan: &Plan, client: ClientId) -> RedisConfig {
         .call_timeout(plan.network.call_timeout.as_duration())
         .connect_timeout(plan.network.connect_timeout.as_duration())
         .ping_interval(PING)
+        // As the client does for members of a majority.
+        .only_scripts(plan.lock == LockKind::Redlock)
 }
 
 /// Sends one request and stores the answer. If no caller waits for the call any more, it is dropped, but only after it

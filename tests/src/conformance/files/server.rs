@@ -82,7 +82,9 @@ impl ServerBench {
     #[must_use]
     pub fn at(port: u16) -> Self {
         let address = format!("redis://127.0.0.1:{port}/");
-        let patient = RedisConfig::default().call_timeout(BOUND);
+        let patient = RedisConfig::default()
+            .call_timeout(BOUND)
+            .only_scripts(true);
         let mut subscriber = Replies::connect(port);
         subscriber.ask(&["PSUBSCRIBE", "*"]);
         let mut bench = ServerBench {

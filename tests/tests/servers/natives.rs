@@ -1,0 +1,406 @@
+//! Tests claims that are made and ended without a script.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use quorlock::redis::{ByteStream, Connect, Connecting, Endpoint, Network, RedisConfig};
+use quorlock::{Lock, Locks};
+use quorlock_core::message::{AcquireReply, Mode, ReleaseReply, Ttl};
+use quorlock_core::transport::Cause;
+use quorlock_redis::RedisTransport;
+use quorlock_testbed::server::Server;
+use quorlock_testbed::server_tests;
+use quorlock_tests::requests::{RETENTION, acquire, ask, name, owner, release, take};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+server_tests![
+    a_free_name_is_taken_and_freed_without_a_script,
+    a_name_that_was_taken_is_asked_for_by_scripts,
+    another_connection_begins_with_the_script,
+    a_waiter_of_the_fair_lock_is_not_overtaken,
+    a_counter_that_was_lost_is_found_out,
+    a_counter_that_was_lost_gets_a_time_also_if_the_name_is_taken,
+    a_counter_that_is_no_number_is_told,
+    a_command_that_the_user_may_not_use_is_tried_once,
+    a_server_without_the_commands_gets_scripts,
+    a_connection_that_breaks_behind_any_command_leaves_nothing,
+    a_majority_gets_scripts_only,
+];
+
+const NAME: &str = "orders/42";
+const COUNTER: &str = "redisson_lock_token:{orders/42}";
+const QUEUE: &str = "redisson_lock_queue:{orders/42}";
+
+fn open(server: &Server) -> RedisTransport {
+    RedisTransport::open(&server.address(), RedisConfig::default()).unwrap()
+}
+
+/// Returns how often the server has executed a command, or refused to.
+fn calls(server: &Server, command: &str) -> u64 {
+    let stats: String = server.command(&["INFO", "commandstats"]);
+    let line = stats
+        .lines()
+        .find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:")));
+    let number = |key: &str| -> u64 {
+        let found = line.and_then(|line| line.split(',').find_map(|part| part.strip_prefix(key)));
+        found.map_or(0, |number| number.parse().unwrap())
+    };
+    number("calls=") + number("rejected_calls=")
+}
+
+/// Returns how often the server has executed a command and a script since they were counted last.
+struct Counted<'a> {
+    server: &'a Server,
+    commands: [&'static str; 2],
+    before: [u64; 2],
+}
+
+impl<'a> Counted<'a> {
+    fn of(server: &'a Server, command: &'static str) -> Self {
+        let commands = [command, "evalsha"];
+        let before = commands.map(|command| calls(server, command));
+        Counted {
+            server,
+            commands,
+            before,
+        }
+    }
+
+    fn new(&mut self) -> [u64; 2] {
+        let now = self.commands.map(|command| calls(self.server, command));
+        let before = std::mem::replace(&mut self.before, now);
+        [now[0] - before[0], now[1] - before[1]]
+    }
+}
+
+async fn a_free_name_is_taken_and_freed_without_a_script() {
+    let server = Server::start();
+    let (transport, name) = (open(&server), name(NAME));
+    let mut taken = Counted::of(&server, "restore");
+    let mut last = take(&transport, &name, 1).await;
+    assert_eq!(taken.new(), [0, 1], "the first one");
+    let mut freed = Counted::of(&server, "hdel");
+    assert_eq!(
+        release(&transport, &name, 1, 0).await,
+        Ok(ReleaseReply::FREED)
+    );
+    assert_eq!(freed.new(), [1, 0]);
+    for number in 2..5 {
+        taken.new();
+        let token = take(&transport, &name, number).await;
+        assert_eq!(taken.new(), [1, 0]);
+        assert_eq!(token.0, last.0 + 1);
+        last = token;
+        let fields: Vec<(String, String)> = server.command(&["HGETALL", NAME]);
+        assert_eq!(fields, [(owner(number).to_string(), "1".to_owned())]);
+        let left: u64 = server.command(&["PTTL", NAME]);
+        assert!((20_000..=30_000).contains(&left), "{left}");
+        assert_eq!(server.command::<u64>(&["GET", COUNTER]), token.0);
+        let freed = release(&transport, &name, number, 0).await;
+        assert_eq!(freed, Ok(ReleaseReply::FREED));
+        assert_eq!(server.command::<u32>(&["EXISTS", NAME]), 0);
+        let again = release(&transport, &name, number, 0).await;
+        assert_eq!(again, Ok(ReleaseReply::NotYours));
+    }
+    let kept: u128 = server.command(&["PTTL", COUNTER]);
+    assert!(RETENTION.as_millis() - 60_000 < kept, "{kept}");
+}
+
+async fn a_name_that_was_taken_is_asked_for_by_scripts() {
+    let server = Server::start();
+    let (one, other, name) = (open(&server), open(&server), name(NAME));
+    take(&one, &name, 1).await;
+    release(&one, &name, 1, 0).await.unwrap();
+    take(&other, &name, 2).await;
+    let mut counted = Counted::of(&server, "restore");
+    let refused = ask(&one, acquire(&name, 3)).await.unwrap();
+    assert!(
+        matches!(refused, AcquireReply::Refused { ttl: Ttl::Millis(left), .. } if 20_000 < left),
+        "{refused:?}"
+    );
+    assert_eq!(counted.new(), [1, 1], "one try, and the script");
+    let refused = ask(&one, acquire(&name, 4)).await.unwrap();
+    assert!(
+        matches!(refused, AcquireReply::Refused { .. }),
+        "{refused:?}"
+    );
+    assert_eq!(counted.new(), [0, 1]);
+    release(&other, &name, 2, 0).await.unwrap();
+    take(&one, &name, 5).await;
+    release(&one, &name, 5, 0).await.unwrap();
+    counted.new();
+    take(&one, &name, 6).await;
+    assert_eq!(counted.new(), [0, 1], "it was taken within the last second");
+}
+
+async fn another_connection_begins_with_the_script() {
+    let server = Server::start();
+    let (transport, name) = (open(&server), name(NAME));
+    let before = take(&transport, &name, 1).await;
+    server.command::<()>(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+    let mut counted = Counted::of(&server, "restore");
+    // The connection may be found broken by this request, which is then not sent.
+    let mut freed = release(&transport, &name, 1, 0).await;
+    while freed.is_err() {
+        freed = release(&transport, &name, 1, 0).await;
+    }
+    let token = take(&transport, &name, 2).await;
+    assert!(before < token);
+    assert_eq!(counted.new(), [0, 2]);
+}
+
+async fn a_waiter_of_the_fair_lock_is_not_overtaken() {
+    let server = Server::start();
+    let (transport, name) = (open(&server), name(NAME));
+    take(&transport, &name, 1).await;
+    release(&transport, &name, 1, 0).await.unwrap();
+    server.command::<()>(&["RPUSH", QUEUE, "jvm:1"]);
+    server.command::<()>(&["ZADD", "redisson_lock_timeout:{orders/42}", "9e12", "jvm:1"]);
+    let mut counted = Counted::of(&server, "restore");
+    let refused = ask(&transport, acquire(&name, 2)).await;
+    assert_eq!(refused, Ok(AcquireReply::OtherMode(Mode::Fair)));
+    assert_eq!(counted.new()[0], 1);
+    assert_eq!(server.command::<u32>(&["EXISTS", NAME]), 0);
+    let refused = ask(&transport, acquire(&name, 3)).await;
+    assert_eq!(refused, Ok(AcquireReply::OtherMode(Mode::Fair)));
+    assert_eq!(counted.new()[0], 0, "the next one is asked by script");
+    assert_eq!(server.command::<u32>(&["LLEN", QUEUE]), 1);
+}
+
+async fn a_counter_that_was_lost_is_found_out() {
+    let server = Server::start();
+    let (transport, name) = (open(&server), name(NAME));
+    let mut last = take(&transport, &name, 1).await;
+    for number in 2..6 {
+        release(&transport, &name, number - 1, 0).await.unwrap();
+        server.command::<()>(&["FLUSHALL"]);
+        let mut counted = Counted::of(&server, "restore");
+        let token = take(&transport, &name, number).await;
+        assert_eq!(counted.new()[0], 1, "it was tried without the script");
+        assert!(last < token, "{last:?} < {token:?}");
+        assert_eq!(server.command::<u64>(&["GET", COUNTER]), token.0);
+        let kept: i64 = server.command(&["PTTL", COUNTER]);
+        assert!(0 < kept, "{kept}");
+        last = token;
+    }
+}
+
+async fn a_counter_that_was_lost_gets_a_time_also_if_the_name_is_taken() {
+    let server = Server::start();
+    let (one, other, name) = (open(&server), open(&server), name(NAME));
+    take(&one, &name, 1).await;
+    release(&one, &name, 1, 0).await.unwrap();
+    take(&other, &name, 2).await;
+    server.command::<()>(&["DEL", COUNTER]);
+    let refused = ask(&one, acquire(&name, 3)).await.unwrap();
+    assert!(
+        matches!(refused, AcquireReply::Refused { .. }),
+        "{refused:?}"
+    );
+    assert_eq!(server.command::<u64>(&["GET", COUNTER]), 1);
+    let kept: i64 = server.command(&["PTTL", COUNTER]);
+    assert!(0 < kept, "{kept}");
+}
+
+async fn a_counter_that_is_no_number_is_told() {
+    let server = Server::start();
+    let (transport, name) = (open(&server), name(NAME));
+    take(&transport, &name, 1).await;
+    release(&transport, &name, 1, 0).await.unwrap();
+    server.command::<()>(&["SET", COUNTER, "not a number"]);
+    let first = ask(&transport, acquire(&name, 2)).await;
+    assert_eq!(first.unwrap_err().cause, Cause::Server);
+    assert_eq!(server.command::<u32>(&["EXISTS", NAME]), 0);
+    let error = ask(&transport, acquire(&name, 3)).await.unwrap_err();
+    assert_eq!(error.cause, Cause::WrongType, "{error}");
+}
+
+async fn a_command_that_the_user_may_not_use_is_tried_once() {
+    for command in ["restore", "incr", "hdel"] {
+        let server = Server::start();
+        let denied = format!("-{command}");
+        let rules = ["~*", "&*", "+@all", &denied];
+        let user = [
+            "ACL",
+            "SETUSER",
+            "limited",
+            "on",
+            ">correct",
+            "resetchannels",
+        ];
+        server.command::<()>(&[&user[..], &rules].concat());
+        let user = server
+            .address()
+            .replace("redis://", "redis://limited:correct@");
+        let transport = RedisTransport::open(&user, RedisConfig::default()).unwrap();
+        let name = name(NAME);
+        let mut tokens = Vec::new();
+        for number in 1..6 {
+            tokens.push(take(&transport, &name, number).await);
+            let freed = release(&transport, &name, number, 0).await;
+            assert_eq!(freed, Ok(ReleaseReply::FREED), "{command}");
+        }
+        assert!(tokens.is_sorted() && tokens[0] < tokens[4], "{tokens:?}");
+        assert_eq!(calls(&server, command), 1, "{command}");
+        assert_eq!(server.command::<u32>(&["EXISTS", NAME]), 0);
+    }
+}
+
+async fn a_server_without_the_commands_gets_scripts() {
+    for command in ["RESTORE", "INCR", "HDEL"] {
+        let server = Server::start_with(&["--rename-command", command, ""]);
+        let (transport, name) = (open(&server), name(NAME));
+        let mut refused = Vec::new();
+        for number in 1..6 {
+            take(&transport, &name, number).await;
+            let freed = release(&transport, &name, number, 0).await;
+            assert_eq!(freed, Ok(ReleaseReply::FREED), "{command}");
+            refused.push(server.command::<String>(&["INFO", "errorstats"]));
+        }
+        assert_eq!(refused[1], refused[4], "{command} is tried once");
+    }
+}
+
+/// A network that breaks a connection at the next pipeline, behind this number of its commands.
+#[derive(Clone, Debug, Default)]
+struct Cutting(Arc<Mutex<Option<Cut>>>);
+
+/// Where a pipeline is cut: before one of these texts.
+type Cut = &'static str;
+
+impl Cutting {
+    fn cut_before(&self, text: Cut) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+    }
+}
+
+impl Connect for Cutting {
+    fn connect(&self, to: &Endpoint) -> Connecting {
+        let (stream, cut) = (Network.connect(to), self.0.clone());
+        Box::pin(async {
+            let stream = stream.await?;
+            let stream: Box<dyn ByteStream> = Box::new(CutStream {
+                stream,
+                cut,
+                is_cut: false,
+            });
+            Ok(stream)
+        })
+    }
+}
+
+struct CutStream {
+    stream: Box<dyn ByteStream>,
+    cut: Arc<Mutex<Option<Cut>>>,
+    is_cut: bool,
+}
+
+impl AsyncRead for CutStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        // Replies that were sent before the cut are lost.
+        if self.is_cut {
+            return Poll::Pending;
+        }
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for CutStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        if self.is_cut {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        let before = {
+            let mut cut = self.cut.lock().unwrap_or_else(PoisonError::into_inner);
+            let found = cut.and_then(|text| {
+                let at = buf
+                    .windows(text.len())
+                    .position(|part| part == text.as_bytes());
+                at.map(|at| buf[..at].iter().rposition(|byte| *byte == b'*').unwrap())
+            });
+            if found.is_some() {
+                *cut = None;
+            }
+            found
+        };
+        match before {
+            None => Pin::new(&mut self.stream).poll_write(cx, buf),
+            Some(0) => {
+                self.is_cut = true;
+                Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
+            }
+            Some(before) => {
+                let written = Pin::new(&mut self.stream).poll_write(cx, &buf[..before]);
+                self.is_cut = written.is_ready();
+                written
+            }
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+/// The caller gets the name in the end, and no other claim is left.
+async fn a_connection_that_breaks_behind_any_command_leaves_nothing() {
+    let server = Server::start();
+    let network = Cutting::default();
+    let config = RedisConfig::default().network(network.clone());
+    let locks = Locks::builder().redis(config).connect(server.address());
+    let locks = locks.await.unwrap();
+    let lock: Lock = locks.lock(NAME).wait(Duration::from_secs(30));
+    let mut last = 0;
+    for cut in ["RESTORE", "EXISTS", "INCR", "HDEL", "PUBLISH"] {
+        // Warm on the connection that is then cut.
+        lock.acquire().await.unwrap().release().await.unwrap();
+        network.cut_before(cut);
+        let guard = lock.acquire().await.unwrap();
+        let token = guard.fencing_token().0;
+        assert!(last < token, "{cut}");
+        last = token;
+        let fields: Vec<(String, String)> = server.command(&["HGETALL", NAME]);
+        assert_eq!(fields, [(guard.owner_id().to_string(), "1".to_owned())]);
+        // Its release may be cut, and is then repeated.
+        let released = guard.release().await;
+        assert!(network.0.lock().unwrap().is_none(), "{cut} was sent");
+        drop(released);
+        let guard = lock.acquire().await.unwrap();
+        assert!(last < guard.fencing_token().0, "{cut}");
+        last = guard.fencing_token().0;
+        guard.release().await.unwrap();
+        assert_eq!(server.command::<u32>(&["EXISTS", NAME]), 0, "{cut}");
+    }
+}
+
+async fn a_majority_gets_scripts_only() {
+    let servers = [Server::start(), Server::start(), Server::start()];
+    let addresses = servers.each_ref().map(Server::address);
+    let builder = Locks::builder()
+        .node_trust(quorlock::NodeTrust::Unwatched)
+        .clock_margin(Duration::ZERO);
+    let locks = builder.quorum(addresses).await.unwrap();
+    for _ in 0..3 {
+        let guard = locks.lock(NAME).acquire().await.unwrap();
+        guard.release().await.unwrap();
+    }
+    for server in &servers {
+        assert_eq!(calls(server, "restore"), 0);
+        assert_eq!(calls(server, "hdel"), 0);
+    }
+}
