@@ -252,7 +252,7 @@ impl RedisConfig {
     /// Sends every request as a script. Default: `false`.
     ///
     /// By default, a free name of a server that is neither watched nor part of a cluster is taken by `RESTORE`, `EXISTS`
-    /// and `INCR`, and freed by `HDEL` and `PUBLISH`, which costs the server a third of the time. A user who lacks these
+    /// and `INCR`, and freed by `HDEL` and `PUBLISH`, which costs the server less than half of the time. A user who lacks these
     /// rights needs no setting: the first refusal on a connection is the last one. But it leaves an entry in the server's
     /// ACL log.
     #[must_use]

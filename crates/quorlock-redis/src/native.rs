@@ -1,5 +1,5 @@
 //! Claims without a script: for a free name, a few commands of the server do what `acquire.lua` and `release.lua` do,
-//! in a third of the server's time.
+//! in less than half of the server's time.
 //!
 //! ```text
 //! RESTORE name lease payload    makes the claim, only if there is no such key: a hash {owner: 1} with a TTL

@@ -40,7 +40,8 @@ const MOST_DETOURS: u32 = 5;
 /// The transport to a Redis server, or to Valkey or another server that runs the same scripts. Cheap to clone.
 ///
 /// One connection carries the requests of all callers. Another one carries wake-ups while there are listeners. Both
-/// are made when they are first needed, and replaced when they fail. A request is never sent again.
+/// are made when they are first needed, and replaced when they fail. A request that may have been executed is never sent
+/// again.
 ///
 /// # Runtime
 /// The transport spawns tasks on the tokio runtime in whose context it is used, with I/O and time enabled. Calls,

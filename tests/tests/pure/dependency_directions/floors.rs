@@ -54,6 +54,9 @@ const ADAPTER: Floors = &[
     &["route/"],
     &["route.rs"],
     &["server.rs"],
+    // Requests that need no script.
+    &["native.rs"],
+    &["native/"],
     // A Sentinel group, which is queried and listened to on connections.
     &["group.rs"],
     &["group/"],
