@@ -358,8 +358,23 @@ impl Drop for End {
 }
 
 #[cfg(test)]
+impl Connection {
+    /// Returns a connection that sends nothing. It needs a runtime.
+    pub(crate) fn idle() -> Self {
+        Connection {
+            wire: Wire::new(),
+            driver: timer::spawn(std::future::pending::<()>()).abort_handle(),
+            follower: None,
+            whence: Whence {
+                endpoint: crate::connect::Endpoint::Unix { path: "/".into() },
+                named_by: None,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
-    use std::future::pending;
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::task::{Wake, Waker};
 
@@ -398,17 +413,10 @@ mod tests {
         let waker = Waker::from(Arc::clone(&quick));
         let waits = Pin::new(&mut driver).poll(&mut Context::from_waker(&waker));
         assert!(waits.is_pending());
-        let link = Connection {
-            wire: Wire {
-                multiplexer,
-                health,
-            },
-            driver: timer::spawn(pending::<()>()).abort_handle(),
-            follower: None,
-            whence: Whence {
-                endpoint: crate::connect::Endpoint::Unix { path: "/".into() },
-                named_by: None,
-            },
+        let mut link = Connection::idle();
+        link.wire = Wire {
+            multiplexer,
+            health,
         };
         let (now, patience) = (timer::now(), Duration::from_millis(100));
         let answer = link.send(now, &redis::cmd("PING"), now + 20 * patience, patience);

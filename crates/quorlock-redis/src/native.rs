@@ -428,3 +428,6 @@ fn is_lasting(reply: &Value) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests;

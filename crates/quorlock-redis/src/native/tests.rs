@@ -1,0 +1,307 @@
+use super::*;
+use quorlock_core::claim_version::ClockMargin;
+use quorlock_core::lease::Lease;
+use quorlock_core::owner::ClientId;
+use quorlock_core::time::WallMillis;
+use redis::parse_redis_value;
+
+use crate::timer;
+
+/// The clock of the client, in milliseconds since 1970.
+const CLOCK: u64 = 1_795_000_000_000;
+
+fn owner(number: u64) -> OwnerId {
+    let client = ClientId::from_random(7);
+    OwnerId { client, number }
+}
+
+fn acquire(name: &str, number: u64) -> Acquire {
+    Acquire {
+        name: Name::new(name).unwrap(),
+        access: Access::Plain,
+        owner: owner(number),
+        count: 1,
+        lease: Lease::new(Duration::from_secs(30)).unwrap(),
+        fence: Fence::Mint {
+            floor: WallMillis(CLOCK),
+            slack_millis: 15_000,
+        },
+        retention: Retention::Millis(86_400_000),
+        keep: None,
+        replaces: None,
+        check: None,
+    }
+}
+
+fn release(name: &str, number: u64) -> Release {
+    Release {
+        name: Name::new(name).unwrap(),
+        mode: Mode::Plain,
+        owner: owner(number),
+        count: 0,
+    }
+}
+
+fn error(words: &str) -> Value {
+    parse_redis_value(format!("-{words}\r\n").as_bytes()).unwrap()
+}
+
+/// A connection, and what is known about it.
+struct Bench {
+    link: Arc<Connection>,
+    natives: Natives,
+    now: Instant,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Bench {
+            link: Arc::new(Connection::idle()),
+            natives: Natives::default(),
+            now: timer::now(),
+        }
+    }
+
+    /// The script has granted the name with this token, and the claim was ended.
+    fn granted(&self, name: &str, number: u64, token: i64) {
+        self.held(name, number, token);
+        let ended = self.natives.end(&self.link, &release(name, number));
+        assert!(ended.is_some());
+    }
+
+    /// The script has granted the name with this token.
+    fn held(&self, name: &str, number: u64, token: i64) {
+        let ask = acquire(name, number);
+        let answer = Value::Int(token);
+        self.natives.told(&self.link, &ask, &answer, self.now);
+    }
+
+    fn take(&self, ask: &Acquire) -> Option<JudgedBy> {
+        let taken = self.natives.take(&self.link, ask, self.now);
+        taken.map(|(_, judged_by)| judged_by)
+    }
+
+    fn takes(&self, name: &str) -> bool {
+        self.take(&acquire(name, 99)).is_some()
+    }
+
+    /// Judges these replies to the commands of an acquire.
+    fn taken(&self, ask: &Acquire, replies: [Value; 3]) -> Taken {
+        let judged_by = self.take(ask).expect("it needs no script");
+        let answer = Value::Array(replies.into());
+        self.natives
+            .taken(&self.link, ask, judged_by, &answer, self.now)
+    }
+
+    fn pass(&mut self, span: Duration) {
+        self.now += span;
+    }
+}
+
+#[tokio::test]
+async fn the_commands_are_used_for_a_second_after_the_script() {
+    let mut bench = Bench::new();
+    assert!(!bench.takes("a"), "the script was not run");
+    bench.granted("a", 1, 7);
+    assert!(bench.takes("a") && !bench.takes("b"));
+    bench.pass(WARM - Duration::from_millis(1));
+    assert!(bench.takes("a"));
+    bench.pass(Duration::from_millis(1));
+    assert!(!bench.takes("a"));
+}
+
+#[tokio::test]
+async fn a_token_that_arrives_too_late_does_not_count() {
+    let mut bench = Bench::new();
+    bench.granted("a", 1, 7);
+    let ask = acquire("a", 2);
+    let judged_by = bench.take(&ask).unwrap();
+    bench.pass(WARM);
+    let answer = Value::Array(vec![Value::Okay, Value::Int(0), Value::Int(8)]);
+    let taken = bench
+        .natives
+        .taken(&bench.link, &ask, judged_by, &answer, bench.now);
+    assert_eq!(taken, Taken::Unnumbered(Token(15_008)));
+}
+
+#[tokio::test]
+async fn a_counter_with_a_short_time_is_used_for_an_eighth_of_it() {
+    let mut bench = Bench::new();
+    let mut ask = acquire("a", 1);
+    ask.retention = Retention::Millis(800);
+    let answer = Value::Int(7);
+    bench.natives.told(&bench.link, &ask, &answer, bench.now);
+    bench.natives.end(&bench.link, &release("a", 1));
+    bench.pass(Duration::from_millis(99));
+    assert!(bench.takes("a"));
+    bench.pass(Duration::from_millis(1));
+    assert!(!bench.takes("a"));
+}
+
+#[tokio::test]
+async fn a_name_that_this_client_holds_is_asked_for_by_scripts() {
+    let bench = Bench::new();
+    bench.held("a", 1, 7);
+    assert!(!bench.takes("a"));
+    assert!(bench.natives.end(&bench.link, &release("a", 2)).is_none());
+    assert!(!bench.takes("a"), "this was another owner's release");
+    assert!(bench.natives.end(&bench.link, &release("a", 1)).is_some());
+    assert!(bench.takes("a"));
+    assert!(bench.natives.end(&bench.link, &release("a", 1)).is_none());
+}
+
+#[tokio::test]
+async fn a_name_that_was_taken_is_asked_for_by_scripts_for_a_second() {
+    let mut bench = Bench::new();
+    bench.granted("a", 1, 7);
+    let busy = error("BUSYKEY Target key name already exists.");
+    let taken = bench.taken(&acquire("a", 2), [busy, Value::Int(0), Value::Int(8)]);
+    let is_counter_new = false;
+    assert_eq!(taken, Taken::Nothing { is_counter_new });
+    bench.granted("a", 3, 9);
+    assert!(!bench.takes("a"));
+    bench.pass(WARM);
+    bench.granted("a", 4, 10);
+    assert!(bench.takes("a"));
+}
+
+#[tokio::test]
+async fn another_connection_knows_nothing() {
+    let bench = Bench::new();
+    bench.held("a", 1, 7);
+    let other = Arc::new(Connection::idle());
+    assert!(bench.natives.end(&other, &release("a", 1)).is_none());
+    assert!(!bench.takes("a"));
+}
+
+#[tokio::test]
+async fn a_grant_needs_three_replies_and_a_newer_token() {
+    let ask = acquire("a", 2);
+    let clock = Taken::Unnumbered(Token(CLOCK));
+    let gone = error("ERR value is not an integer or out of range");
+    let seen = 1_794_999_999_000;
+    for (waiters, drawn, expected) in [
+        (
+            0,
+            Value::Int(seen + 1),
+            Taken::Granted(Value::Int(seen + 1)),
+        ),
+        (0, Value::Int(seen), clock),
+        (0, Value::Int(1), Taken::Unnumbered(Token(CLOCK))),
+        (0, Value::Int(1 << 53), Taken::Unnumbered(Token(CLOCK))),
+        (0, gone, Taken::Unnumbered(Token(CLOCK))),
+        (1, Value::Int(seen + 1), Taken::Behind),
+    ] {
+        let bench = Bench::new();
+        bench.granted("a", 1, seen);
+        let taken = bench.taken(&ask, [Value::Okay, Value::Int(waiters), drawn]);
+        let is_granted = matches!(taken, Taken::Granted(_));
+        assert_eq!(taken, expected);
+        let ended = bench.natives.end(&bench.link, &release("a", 2));
+        assert_eq!(ended.is_some(), is_granted);
+    }
+}
+
+#[tokio::test]
+async fn a_token_by_the_clock_is_near_the_newest_one() {
+    let fence = |floor| Fence::Mint {
+        floor: WallMillis(floor),
+        slack_millis: 10,
+    };
+    for (floor, seen, token) in [(0, 100, 101), (105, 100, 105), (900, 100, 111)] {
+        assert_eq!(by_the_clock(fence(floor), seen), Token(token));
+    }
+}
+
+#[tokio::test]
+async fn what_is_refused_for_good_is_not_tried_again() {
+    for (words, is_tried_again) in [
+        ("BUSYKEY Target key name already exists.", true),
+        (
+            "OOM command not allowed when used memory > 'maxmemory'.",
+            true,
+        ),
+        (
+            "READONLY You can't write against a read only replica.",
+            true,
+        ),
+        ("ERR DUMP payload version or checksum are wrong", false),
+        (
+            "ERR unknown command 'RESTORE', with args beginning with: 'a' ",
+            false,
+        ),
+        (
+            "NOPERM this user has no permissions to run the 'restore' command",
+            false,
+        ),
+    ] {
+        let bench = Bench::new();
+        bench.granted("a", 1, 7);
+        bench.granted("b", 2, 7);
+        bench.taken(
+            &acquire("a", 3),
+            [error(words), Value::Int(0), Value::Int(8)],
+        );
+        assert_eq!(bench.takes("b"), is_tried_again, "{words}");
+    }
+}
+
+#[tokio::test]
+async fn only_simple_claims_need_no_script() {
+    let bench = Bench::new();
+    bench.granted("a", 1, 7);
+    let usual = acquire("a", 2);
+    assert!(bench.take(&usual).is_some());
+    let mut again = usual.clone();
+    again.count = 2;
+    let mut carrying = usual.clone();
+    carrying.fence = Fence::Carry(Token(9));
+    let mut kept = usual.clone();
+    kept.keep = Some(ClockMargin {
+        margin_millis: 5,
+        number: 1,
+    });
+    let mut writing = usual;
+    writing.access = Access::Write;
+    for other in [again, carrying, kept, writing] {
+        assert!(bench.take(&other).is_none(), "{other:?}");
+    }
+}
+
+#[tokio::test]
+async fn names_are_forgotten_when_there_are_too_many() {
+    let mut bench = Bench::new();
+    bench.held("held", 1, 7);
+    for number in 0..2 * MOST_NAMES {
+        bench.granted(&format!("name {number}"), 2, 7);
+        bench.pass(WARM / 1_000);
+    }
+    let names = bench.natives.of(&bench.link).names.len();
+    assert!(names <= MOST_NAMES, "{names}");
+    assert!(
+        bench
+            .natives
+            .end(&bench.link, &release("held", 1))
+            .is_some()
+    );
+}
+
+#[tokio::test]
+async fn the_replies_to_a_release_are_those_of_the_script() {
+    let bench = Bench::new();
+    let no = || error("NOPERM No permissions to access a channel");
+    for (gone, told, expected) in [
+        (Value::Int(1), Value::Int(0), Some(Value::Int(1))),
+        (Value::Int(1), Value::Int(2), Some(Value::Int(5))),
+        (
+            Value::Int(1),
+            no(),
+            Some(Value::Array(vec![Value::Int(1), no()])),
+        ),
+        (Value::Int(0), Value::Int(2), Some(Value::Int(0))),
+        (error("WRONGTYPE Operation"), Value::Int(0), None),
+    ] {
+        let answer = Value::Array(vec![gone, told]);
+        assert_eq!(bench.natives.ended(&bench.link, answer), expected);
+    }
+}
