@@ -19,6 +19,10 @@ use crate::wait::Wait;
 /// The default bound on a call.
 pub(crate) const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// How long after a script a name needs none, by default. If a server loses its counters while its connections stay, tokens
+/// are no further behind the client's clock than this and the bound on a call.
+pub(crate) const WARMTH: Duration = Duration::from_secs(1);
+
 /// Settings of a [`RedisTransport`](crate::RedisTransport). The defaults are safe.
 ///
 /// ```
@@ -43,6 +47,8 @@ pub struct RedisConfig {
     pub(crate) linger: Duration,
     pub(crate) wait: Option<Wait>,
     pub(crate) only_scripts: bool,
+    /// How long after a script a name needs none.
+    pub(crate) warmth: Duration,
     /// Source of the credentials; `None` if passwords are in addresses.
     pub(crate) credentials: Option<CredentialsSource>,
     /// TLS settings of the servers; `None` if the user has given none.
@@ -97,6 +103,7 @@ impl Default for RedisConfig {
             linger: Duration::from_secs(30),
             wait: None,
             only_scripts: false,
+            warmth: WARMTH,
             credentials: None,
             #[cfg(feature = "tls")]
             tls: None,
@@ -258,6 +265,14 @@ impl RedisConfig {
     #[must_use]
     pub fn only_scripts(mut self, only: bool) -> Self {
         self.only_scripts = only;
+        self
+    }
+
+    /// Sets how long after a script a name needs none, for tests on a busy machine. Default: 1 s.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn warmth(mut self, span: Duration) -> Self {
+        self.warmth = span;
         self
     }
 

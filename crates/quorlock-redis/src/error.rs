@@ -220,9 +220,13 @@ pub(crate) fn nonsense(answer: &Value) -> TransportError {
     failure::indeterminate(Cause::Protocol, detail)
 }
 
-/// A claim was made, and ended before it had a token: this is the reply to the renewal that should have stated one.
-pub(crate) fn unnumbered(answer: &Value) -> TransportError {
-    let detail = format!("the claim ended before its token was stored: {answer:?}");
+/// A claim was made, and ended because of this reply to another command. A later attempt runs the script.
+pub(crate) fn void(reply: &Value) -> TransportError {
+    let words = match reply {
+        Value::ServerError(error) => plain(error).detail,
+        reply => format!("{reply:?}"),
+    };
+    let detail = format!("the claim was ended, because its token could not be drawn: {words}");
     failure::indeterminate(Cause::Server, detail)
 }
 

@@ -23,13 +23,14 @@
 //! - A refused request has drawn a token, too: tokens grow, but not always by one.
 //!
 //! The script also sees to it that tokens do not go back when a server has lost its counters: a new one is not less
-//! than the client's clock. So a token that `INCR` draws counts only if it is larger than one that this connection has
-//! seen, and if the script has granted the name on this connection within the last second ([`WARM`]). Otherwise a renewal
-//! states a token by the clock. A server that was restarted has another connection. One whose data was replaced while
-//! its connections stayed may hand out a token of the second before once more.
+//! than the client's clock. So the commands are used for a name only if the script has granted it on this connection
+//! within the last second, and a token that `INCR` draws counts only if it is larger than one that this connection has
+//! seen. Otherwise the counter was lost, and a renewal states a token by the clock. A server that was restarted has
+//! another connection. One whose data was replaced while its connections stayed may hand out a token of the last seconds
+//! once more.
 //!
 //! Whatever else happens (the name is taken, the user may not use a command), the script is run next, and its reply
-//! counts. No call makes two claims: once `RESTORE` has made one, the script is not run.
+//! counts. No call makes two claims: once `RESTORE` has made one, the script is not run in this call.
 //!
 //! `INCR` makes a counter that was lost, and this one has no TTL. It gets one at once, by the renewal or by `PEXPIRE`,
 //! unless the connection breaks between the two: then with the next script for its name.
@@ -55,10 +56,8 @@ use crate::sync::{Mutex, MutexGuard};
 use crate::timer::Instant;
 use crate::{error, key};
 
-/// How long after a script the commands may be used for its name.
-///
-/// Tokens are no older than this beside the client's clock if a server loses its counters while its connections stay.
-const WARM: Duration = Duration::from_secs(1);
+/// The shortest time between two searches for names that can be forgotten.
+const SWEEP: Duration = Duration::from_secs(1);
 
 /// Names that are remembered. The script is used for all others.
 const MOST_NAMES: usize = 4_096;
@@ -67,8 +66,10 @@ const MOST_NAMES: usize = 4_096;
 const MOST_TOKEN: u64 = 1 << 53;
 
 /// Which requests to a server need no script.
-#[derive(Default)]
-pub(crate) struct Natives(Mutex<Known>);
+pub(crate) struct Natives {
+    warmth: Duration,
+    known: Mutex<Known>,
+}
 
 #[derive(Default)]
 struct Known {
@@ -93,48 +94,63 @@ struct Seen {
     holder: Option<OwnerId>,
 }
 
-/// What tells whether the token that the commands draw counts.
-#[derive(Clone, Copy)]
-pub(crate) struct JudgedBy {
-    /// It is larger than this one.
-    seen: u64,
-    /// It arrives before.
-    until: Instant,
-}
+/// A token that was seen. One that the commands draw counts if it is larger.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct SeenToken(u64);
 
 /// What the commands of an acquire have done.
 #[derive(PartialEq, Debug)]
-pub(crate) enum Taken {
-    /// The claim was made: the reply that the script would give.
+pub(crate) struct Taken {
+    pub(crate) claim: Made,
+    /// `INCR` has made the counter, which never expires.
+    pub(crate) is_counter_new: bool,
+}
+
+/// The claim that the commands of an acquire have made.
+#[derive(PartialEq, Debug)]
+pub(crate) enum Made {
+    /// One that counts: the reply that the script would give.
     Granted(Value),
-    /// No claim was made. The counter may have been made by `INCR`, which never expires.
-    Nothing { is_counter_new: bool },
-    /// The claim was made, but the fair lock has waiters: it must end.
+    /// None.
+    Nothing,
+    /// One that must end, because the fair lock of the name has waiters.
     Behind,
-    /// The claim was made, but its token does not count. A renewal can state this one.
+    /// One without a token: the counter was lost. A renewal can state this one.
     Unnumbered(Token),
+    /// One that must end, because of this reply to another command.
+    Void(Value),
 }
 
 impl Natives {
+    /// Creates what is known about the connections of one server: nothing. The commands may be used for a name for
+    /// this time after the script.
+    pub(crate) fn new(warmth: Duration) -> Self {
+        Natives {
+            warmth,
+            known: Mutex::default(),
+        }
+    }
+
     /// Returns the commands of an acquire, if it needs no script.
     pub(crate) fn take(
         &self,
         link: &Arc<Connection>,
         ask: &Acquire,
         now: Instant,
-    ) -> Option<(Packed, JudgedBy)> {
-        let judged_by = {
-            let known = self.of(link);
+    ) -> Option<(Packed, SeenToken)> {
+        let token = {
+            let mut known = self.lock();
+            if !known.is_of(link) {
+                *known = Known::of(link);
+                return None;
+            }
             let seen = known.names.get(&ask.name)?;
             // While this client has the name, another request for it is refused, or was sent before.
             let may = seen.holder.is_none() && now < seen.warm_until;
             if known.is_refused || !may || !fits(ask) {
                 return None;
             }
-            JudgedBy {
-                seen: seen.token,
-                until: seen.warm_until,
-            }
+            SeenToken(seen.token)
         };
         let name = ask.name.as_bytes();
         let mut commands = Commands::with_capacity(256 + 3 * name.len());
@@ -145,65 +161,56 @@ impl Natives {
             .arg(&payload::of(ask.owner));
         commands.begin("EXISTS", 1).key(key::queue(name));
         commands.begin("INCR", 1).key(key::token(name));
-        Some((commands.packed(), judged_by))
+        Some((commands.packed(), token))
     }
 
-    /// Judges the replies to the commands of an acquire, which have arrived by now.
+    /// Judges the replies to the commands of an acquire.
     pub(crate) fn taken(
         &self,
         link: &Arc<Connection>,
         ask: &Acquire,
-        judged_by: JudgedBy,
+        SeenToken(seen): SeenToken,
         answer: &Value,
         now: Instant,
     ) -> Taken {
-        let JudgedBy { seen, until } = judged_by;
         let parts = match answer {
             Value::Array(parts) => parts.as_slice(),
             _ => &[],
         };
         let [made, waiters, drawn] = parts else {
-            return Taken::Nothing {
+            return Taken {
+                claim: Made::Nothing,
                 is_counter_new: false,
             };
         };
-        let token = match drawn {
-            Value::Int(token) => u64::try_from(*token).ok(),
-            _ => None,
+        let is_counter_new = matches!(drawn, Value::Int(token) if token.cast_unsigned() <= seen);
+        let claim = match (made, waiters, drawn) {
+            (Value::Okay, Value::Int(0), Value::Int(token)) => {
+                let token = token.cast_unsigned();
+                if seen < token && token < MOST_TOKEN {
+                    Made::Granted(drawn.clone())
+                } else {
+                    Made::Unnumbered(by_the_clock(ask.fence, seen))
+                }
+            }
+            (Value::Okay, Value::Int(0), _) => Made::Void(drawn.clone()),
+            (Value::Okay, Value::Int(_), _) => Made::Behind,
+            (Value::Okay, ..) => Made::Void(waiters.clone()),
+            _ => Made::Nothing,
         };
-        let mut known = self.of(link);
-        known.is_refused |= is_final(made) || is_lasting(waiters) || is_lasting(drawn);
-        if *made != Value::Okay {
-            known.cool(&ask.name, now);
-            return Taken::Nothing {
-                is_counter_new: token.is_some_and(|token| token <= seen),
-            };
-        }
-        if *waiters != Value::Int(0) {
-            known.names.remove(&ask.name);
-            return Taken::Behind;
-        }
-        match token {
-            Some(token) if seen < token && token < MOST_TOKEN && now < until => {
-                known.hold(ask, token);
-                Taken::Granted(drawn.clone())
-            }
-            _ => {
-                known.names.remove(&ask.name);
-                Taken::Unnumbered(by_the_clock(ask.fence, seen))
+        let mut known = self.lock();
+        if known.is_of(link) {
+            known.is_refused |= is_final(made) || is_lasting(waiters) || is_lasting(drawn);
+            match (&claim, drawn) {
+                (Made::Granted(_), Value::Int(token)) => known.hold(ask, token.cast_unsigned()),
+                (Made::Nothing, _) => known.cool(&ask.name, now, self.warmth),
+                _ => drop(known.names.remove(&ask.name)),
             }
         }
-    }
-
-    /// Records that a renewal has stated the token of a claim.
-    pub(crate) fn numbered(
-        &self,
-        link: &Arc<Connection>,
-        ask: &Acquire,
-        token: Token,
-        now: Instant,
-    ) {
-        self.of(link).warm(ask, token.0, now);
+        Taken {
+            claim,
+            is_counter_new,
+        }
     }
 
     /// Records the reply of a script to an acquire that was sent at this time.
@@ -214,21 +221,25 @@ impl Natives {
         answer: &Value,
         sent: Instant,
     ) {
-        let mut known = self.of(link);
-        let token = match answer {
-            Value::Int(token) if fits(ask) => u64::try_from(*token).ok(),
-            _ => None,
-        };
-        match token {
-            Some(token) => known.warm(ask, token, sent),
-            None => known.cool(&ask.name, sent),
+        let mut known = self.lock();
+        if !known.is_of(link) {
+            return;
+        }
+        match answer {
+            Value::Int(token) if fits(ask) => {
+                known.warm(ask, token.cast_unsigned(), sent, self.warmth);
+            }
+            _ => known.cool(&ask.name, sent, self.warmth),
         }
     }
 
     /// Returns the commands of a release, if it needs no script: it ends a claim that this connection has made.
     pub(crate) fn end(&self, link: &Arc<Connection>, ask: &Release) -> Option<Packed> {
         {
-            let mut known = self.of(link);
+            let mut known = self.lock();
+            if !known.is_of(link) {
+                return None;
+            }
             let is_refused = known.is_refused;
             let seen = known.names.get_mut(&ask.name)?;
             if ask.count != 0 || seen.holder != Some(ask.owner) {
@@ -261,33 +272,38 @@ impl Natives {
             (Value::Int(1), told) => Some(Value::Array(vec![Value::Int(1), told])),
             (Value::Int(_), _) => Some(Value::Int(0)),
             (gone, _) => {
-                self.of(link).is_refused |= is_lasting(&gone);
+                let mut known = self.lock();
+                known.is_refused |= known.is_of(link) && is_lasting(&gone);
                 None
             }
         }
     }
 
-    /// What is known about a connection: nothing, if it is another one than before.
-    fn of(&self, link: &Arc<Connection>) -> MutexGuard<'_, Known> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // While there is a `Weak` to it, no other connection is at this place.
-        if known.link.as_ptr() != Arc::as_ptr(link) {
-            *known = Known {
-                link: Arc::downgrade(link),
-                ..Known::default()
-            };
-        }
-        known
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Known {
+    /// Nothing is known about a new connection.
+    fn of(link: &Arc<Connection>) -> Self {
+        Known {
+            link: Arc::downgrade(link),
+            ..Known::default()
+        }
+    }
+
+    /// Whether this is about a connection. (While there is a `Weak` to one, no other is at its place.)
+    fn is_of(&self, link: &Arc<Connection>) -> bool {
+        self.link.as_ptr() == Arc::as_ptr(link)
+    }
+
     /// Records that the script has granted the name.
-    fn warm(&mut self, ask: &Acquire, token: u64, sent: Instant) {
+    fn warm(&mut self, ask: &Acquire, token: u64, sent: Instant, warmth: Duration) {
         // The counter is kept for its whole time from the script on, less an eighth.
-        let warm = match ask.retention {
-            Retention::Millis(kept) => WARM.min(Duration::from_millis(kept / 8)),
-            Retention::Forever => WARM,
+        let warmth = match ask.retention {
+            Retention::Millis(kept) => warmth.min(Duration::from_millis(kept / 8)),
+            Retention::Forever => warmth,
         };
         if !self.has_room(&ask.name, sent) {
             return;
@@ -299,7 +315,7 @@ impl Known {
             holder: None,
         });
         if seen.cold_until.is_none_or(|until| until <= sent) {
-            seen.warm_until = sent + warm;
+            seen.warm_until = sent + warmth;
             seen.cold_until = None;
         }
         seen.token = seen.token.max(token);
@@ -307,10 +323,10 @@ impl Known {
     }
 
     /// Records that the name was taken.
-    fn cool(&mut self, name: &Name, now: Instant) {
+    fn cool(&mut self, name: &Name, now: Instant, warmth: Duration) {
         if let Some(seen) = self.names.get_mut(name) {
             seen.warm_until = now;
-            seen.cold_until = Some(now + WARM);
+            seen.cold_until = Some(now + warmth);
         }
     }
 
@@ -329,9 +345,9 @@ impl Known {
         }
         // Not each time: all names may be in use.
         if self.sweep_after.is_none_or(|after| after <= now) {
-            self.sweep_after = Some(now + WARM);
-            let is_of_use = |seen: &Seen| seen.holder.is_some() || now < seen.warm_until;
-            self.names.retain(|_, seen| is_of_use(seen));
+            self.sweep_after = Some(now + SWEEP);
+            // A hold whose name is forgotten is released by the script.
+            self.names.retain(|_, seen| now < seen.warm_until);
         }
         self.names.len() < MOST_NAMES
     }

@@ -12,7 +12,7 @@ use crate::connection::ConnectionManager;
 use crate::error;
 use crate::link::Connection;
 use crate::multiplexer::{Answer, Packed};
-use crate::native::{self, Natives, Taken};
+use crate::native::{self, Made, Natives, Taken};
 use crate::script::batch::BatchMember;
 use crate::script::{self, By, Home};
 use crate::subscription::Wakes;
@@ -64,7 +64,7 @@ impl Server {
         Server {
             connection: ConnectionManager::new(Arc::clone(&target)),
             wakes: Wakes::new(Arc::clone(&target)),
-            natives: Natives::default(),
+            natives: Natives::new(target.config().warmth),
             target,
         }
     }
@@ -128,24 +128,15 @@ impl Server {
     ) -> Result<Option<Value>, TransportError> {
         match request {
             Request::Acquire(ask) => {
-                let Some((commands, judged_by)) = self.natives.take(link, ask, now) else {
+                let Some((commands, seen)) = self.natives.take(link, ask, now) else {
                     return Ok(None);
                 };
                 let answer = self.send_all(link, commands, now, bounds).await?;
-                let now = timer::now();
-                match self.natives.taken(link, ask, judged_by, &answer, now) {
-                    Taken::Granted(reply) => Ok(Some(reply)),
-                    Taken::Nothing { is_counter_new } => {
-                        if is_counter_new && let Some(cmd) = native::keep_counter(ask) {
-                            Box::pin(self.send(link, &cmd, Manner::Alone, bounds)).await?;
-                        }
-                        Ok(None)
-                    }
-                    Taken::Behind => Box::pin(self.leave(link, ask, bounds)).await.map(Some),
-                    Taken::Unnumbered(token) => Box::pin(self.number(link, ask, token, bounds))
-                        .await
-                        .map(Some),
+                let taken = self.natives.taken(link, ask, seen, &answer, timer::now());
+                if let Made::Granted(reply) = taken.claim {
+                    return Ok(Some(reply));
                 }
+                Box::pin(self.follow_up(link, ask, taken, bounds)).await
             }
             Request::Release(ask) => {
                 let Some(commands) = self.natives.end(link, ask) else {
@@ -171,6 +162,39 @@ impl Server {
         self.answer(link, answer).await
     }
 
+    /// Does what is left to do after the commands of an acquire that did not grant it. Returns the reply of the script,
+    /// or `None` if it must be run.
+    ///
+    /// # Errors
+    /// An indeterminate error if a claim may still be there.
+    async fn follow_up(
+        &self,
+        link: &Arc<Connection>,
+        ask: &Acquire,
+        taken: Taken,
+        bounds: Bounds,
+    ) -> Result<Option<Value>, TransportError> {
+        let made = match taken.claim {
+            Made::Granted(reply) => return Ok(Some(reply)),
+            Made::Unnumbered(token) => self.number(link, ask, token, bounds).await,
+            Made::Nothing => Ok(None),
+            Made::Behind => self.leave(link, ask, bounds).await.map(Some),
+            Made::Void(reply) => {
+                let ended = self.end(link, ask, Mode::Plain, bounds).await;
+                ended.and_then(|()| Err(error::void(&reply)))
+            }
+        };
+        let is_stated = matches!(made, Ok(Some(Value::Int(_))));
+        if taken.is_counter_new
+            && !is_stated
+            && let Some(cmd) = native::keep_counter(ask)
+        {
+            let kept = self.send(link, &cmd, Manner::Alone, bounds).await;
+            return made.and_then(|made| kept.map(|_| made));
+        }
+        made
+    }
+
     /// Ends the claim of an acquire, because the fair lock of the name has waiters. Returns the reply of the script in this
     /// case.
     ///
@@ -190,7 +214,7 @@ impl Server {
         Ok(Value::BulkString(b"fair".to_vec()))
     }
 
-    /// States the token of a claim that was made without one that counts. Returns the reply of the script.
+    /// States the token of a claim that was made when the counter was lost. Returns the reply of the script.
     ///
     /// # Errors
     /// An indeterminate error: the claim may still be there.
@@ -200,20 +224,19 @@ impl Server {
         ask: &Acquire,
         token: Token,
         bounds: Bounds,
-    ) -> Result<Value, TransportError> {
-        let stated = i64::try_from(token.0).ok().map(Value::Int);
+    ) -> Result<Option<Value>, TransportError> {
+        let stated = i64::try_from(token.0).map_or(Value::Nil, Value::Int);
         let answer = self
             .follow(link, &native::renewal(ask, token), bounds)
             .await;
         // Any other token may be that of another hold.
-        if let (Ok(Value::Array(tokens)), Some(stated)) = (&answer, stated)
+        if let Ok(Value::Array(tokens)) = &answer
             && tokens.as_slice() == [stated.clone()]
         {
-            self.natives.numbered(link, ask, token, timer::now());
-            return Ok(stated);
+            return Ok(Some(stated));
         }
         self.end(link, ask, Mode::Plain, bounds).await?;
-        Err(answer.map_or_else(|error| error, |answer| error::unnumbered(&answer)))
+        Err(answer.map_or_else(|error| error, |answer| error::void(&answer)))
     }
 
     /// Ends the claim of an acquire, as one of this mode.

@@ -26,7 +26,7 @@ const BUFFER: usize = 16 * 1024;
 
 /// Number of replies that are passed on before callers get a turn. What those callers send next is sent while the
 /// rest is passed on. Otherwise the server would wait for all callers, and then all callers for the server.
-const BATCH: usize = 16;
+const BATCH: usize = 64;
 
 /// Sends requests to the server and receives replies, until the stream ends.
 pub(crate) struct Driver {

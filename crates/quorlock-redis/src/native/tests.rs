@@ -5,6 +5,7 @@ use quorlock_core::owner::ClientId;
 use quorlock_core::time::WallMillis;
 use redis::parse_redis_value;
 
+use crate::config::WARMTH;
 use crate::timer;
 
 /// The clock of the client, in milliseconds since 1970.
@@ -55,11 +56,14 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        Bench {
+        let bench = Bench {
             link: Arc::new(Connection::idle()),
-            natives: Natives::default(),
+            natives: Natives::new(WARMTH),
             now: timer::now(),
-        }
+        };
+        // It becomes the known connection.
+        assert!(bench.take(&acquire("a", 0)).is_none());
+        bench
     }
 
     /// The script has granted the name with this token, and the claim was ended.
@@ -76,9 +80,9 @@ impl Bench {
         self.natives.told(&self.link, &ask, &answer, self.now);
     }
 
-    fn take(&self, ask: &Acquire) -> Option<JudgedBy> {
+    fn take(&self, ask: &Acquire) -> Option<SeenToken> {
         let taken = self.natives.take(&self.link, ask, self.now);
-        taken.map(|(_, judged_by)| judged_by)
+        taken.map(|(_, seen)| seen)
     }
 
     fn takes(&self, name: &str) -> bool {
@@ -87,10 +91,9 @@ impl Bench {
 
     /// Judges these replies to the commands of an acquire.
     fn taken(&self, ask: &Acquire, replies: [Value; 3]) -> Taken {
-        let judged_by = self.take(ask).expect("it needs no script");
+        let seen = self.take(ask).expect("it needs no script");
         let answer = Value::Array(replies.into());
-        self.natives
-            .taken(&self.link, ask, judged_by, &answer, self.now)
+        self.natives.taken(&self.link, ask, seen, &answer, self.now)
     }
 
     fn pass(&mut self, span: Duration) {
@@ -104,24 +107,10 @@ async fn the_commands_are_used_for_a_second_after_the_script() {
     assert!(!bench.takes("a"), "the script was not run");
     bench.granted("a", 1, 7);
     assert!(bench.takes("a") && !bench.takes("b"));
-    bench.pass(WARM - Duration::from_millis(1));
+    bench.pass(WARMTH - Duration::from_millis(1));
     assert!(bench.takes("a"));
     bench.pass(Duration::from_millis(1));
     assert!(!bench.takes("a"));
-}
-
-#[tokio::test]
-async fn a_token_that_arrives_too_late_does_not_count() {
-    let mut bench = Bench::new();
-    bench.granted("a", 1, 7);
-    let ask = acquire("a", 2);
-    let judged_by = bench.take(&ask).unwrap();
-    bench.pass(WARM);
-    let answer = Value::Array(vec![Value::Okay, Value::Int(0), Value::Int(8)]);
-    let taken = bench
-        .natives
-        .taken(&bench.link, &ask, judged_by, &answer, bench.now);
-    assert_eq!(taken, Taken::Unnumbered(Token(15_008)));
 }
 
 #[tokio::test]
@@ -156,11 +145,11 @@ async fn a_name_that_was_taken_is_asked_for_by_scripts_for_a_second() {
     bench.granted("a", 1, 7);
     let busy = error("BUSYKEY Target key name already exists.");
     let taken = bench.taken(&acquire("a", 2), [busy, Value::Int(0), Value::Int(8)]);
-    let is_counter_new = false;
-    assert_eq!(taken, Taken::Nothing { is_counter_new });
+    assert_eq!(taken.claim, Made::Nothing);
+    assert!(!taken.is_counter_new);
     bench.granted("a", 3, 9);
     assert!(!bench.takes("a"));
-    bench.pass(WARM);
+    bench.pass(WARMTH);
     bench.granted("a", 4, 10);
     assert!(bench.takes("a"));
 }
@@ -171,32 +160,45 @@ async fn another_connection_knows_nothing() {
     bench.held("a", 1, 7);
     let other = Arc::new(Connection::idle());
     assert!(bench.natives.end(&other, &release("a", 1)).is_none());
+    let late = Value::Int(9);
+    bench
+        .natives
+        .told(&other, &acquire("b", 1), &late, bench.now);
+    assert!(bench.natives.end(&bench.link, &release("a", 1)).is_some());
+    assert!(bench.takes("a"), "a late reply on another connection");
+    let taken = bench.natives.take(&other, &acquire("a", 2), bench.now);
+    assert!(taken.is_none());
     assert!(!bench.takes("a"));
 }
 
 #[tokio::test]
 async fn a_grant_needs_three_replies_and_a_newer_token() {
     let ask = acquire("a", 2);
-    let clock = Taken::Unnumbered(Token(CLOCK));
-    let gone = error("ERR value is not an integer or out of range");
+    let no_number = || error("ERR value is not an integer or out of range");
+    let busy = || error("BUSY Redis is busy running a script.");
     let seen = 1_794_999_999_000;
-    for (waiters, drawn, expected) in [
+    let by_the_clock = || Made::Unnumbered(Token(CLOCK));
+    for (waiters, drawn, expected, is_new) in [
         (
-            0,
+            Value::Int(0),
             Value::Int(seen + 1),
-            Taken::Granted(Value::Int(seen + 1)),
+            Made::Granted(Value::Int(seen + 1)),
+            false,
         ),
-        (0, Value::Int(seen), clock),
-        (0, Value::Int(1), Taken::Unnumbered(Token(CLOCK))),
-        (0, Value::Int(1 << 53), Taken::Unnumbered(Token(CLOCK))),
-        (0, gone, Taken::Unnumbered(Token(CLOCK))),
-        (1, Value::Int(seen + 1), Taken::Behind),
+        (Value::Int(0), Value::Int(seen), by_the_clock(), true),
+        (Value::Int(0), Value::Int(1), by_the_clock(), true),
+        (Value::Int(0), Value::Int(1 << 53), by_the_clock(), false),
+        (Value::Int(0), no_number(), Made::Void(no_number()), false),
+        (Value::Int(1), Value::Int(seen + 1), Made::Behind, false),
+        (Value::Int(1), Value::Int(1), Made::Behind, true),
+        (busy(), Value::Int(seen + 1), Made::Void(busy()), false),
     ] {
         let bench = Bench::new();
         bench.granted("a", 1, seen);
-        let taken = bench.taken(&ask, [Value::Okay, Value::Int(waiters), drawn]);
-        let is_granted = matches!(taken, Taken::Granted(_));
-        assert_eq!(taken, expected);
+        let taken = bench.taken(&ask, [Value::Okay, waiters, drawn]);
+        assert_eq!(taken.is_counter_new, is_new, "{expected:?}");
+        let is_granted = matches!(taken.claim, Made::Granted(_));
+        assert_eq!(taken.claim, expected);
         let ended = bench.natives.end(&bench.link, &release("a", 2));
         assert_eq!(ended.is_some(), is_granted);
     }
@@ -271,19 +273,15 @@ async fn only_simple_claims_need_no_script() {
 #[tokio::test]
 async fn names_are_forgotten_when_there_are_too_many() {
     let mut bench = Bench::new();
-    bench.held("held", 1, 7);
     for number in 0..2 * MOST_NAMES {
-        bench.granted(&format!("name {number}"), 2, 7);
-        bench.pass(WARM / 1_000);
+        // Nothing is released: such holds end with their leases.
+        bench.held(&format!("name {number}"), 2, 7);
+        bench.pass(WARMTH / 1_000);
     }
-    let names = bench.natives.of(&bench.link).names.len();
-    assert!(names <= MOST_NAMES, "{names}");
-    assert!(
-        bench
-            .natives
-            .end(&bench.link, &release("held", 1))
-            .is_some()
-    );
+    let names = bench.natives.lock().names.len();
+    assert!((1..=MOST_NAMES).contains(&names), "{names}");
+    bench.granted("new", 1, 7);
+    assert!(bench.takes("new"));
 }
 
 #[tokio::test]

@@ -2,7 +2,6 @@
 
 use crc::{CRC_64_REDIS, Crc};
 
-use super::expiry;
 use crate::call::{Answer, Call};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
@@ -40,7 +39,7 @@ pub(super) fn restore(call: &mut Call<'_>) -> Answer {
     let since = if is_absolute { 0 } else { call.now_millis() };
     let expires = match ttl {
         0 => None,
-        ttl => Some(ttl.checked_add(since).ok_or(expiry::invalid("restore"))?),
+        ttl => Some(ttl.wrapping_add(since)),
     };
     let body = checked(call.word(3)).ok_or(Refusal::of(
         "ERR DUMP payload version or checksum are wrong",
