@@ -38,7 +38,7 @@
 mod commands;
 mod payload;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
@@ -77,7 +77,7 @@ struct Known {
     link: Weak<Connection>,
     /// The server has refused one of the commands, and will refuse it again.
     is_refused: bool,
-    names: HashMap<Name, Seen>,
+    names: BTreeMap<Name, Seen>,
     /// When names that are of no use may be removed again.
     sweep_after: Option<Instant>,
 }

@@ -74,7 +74,7 @@ impl<'a> Counted<'a> {
         }
     }
 
-    fn new(&mut self) -> [u64; 2] {
+    fn further(&mut self) -> [u64; 2] {
         let now = self.commands.map(|command| calls(self.server, command));
         let before = std::mem::replace(&mut self.before, now);
         [now[0] - before[0], now[1] - before[1]]
@@ -86,17 +86,17 @@ async fn a_free_name_is_taken_and_freed_without_a_script() {
     let (transport, name) = (open(&server), name(NAME));
     let mut taken = Counted::of(&server, "restore");
     let mut last = take(&transport, &name, 1).await;
-    assert_eq!(taken.new(), [0, 1], "the first one");
+    assert_eq!(taken.further(), [0, 1], "the first one");
     let mut freed = Counted::of(&server, "hdel");
     assert_eq!(
         release(&transport, &name, 1, 0).await,
         Ok(ReleaseReply::FREED)
     );
-    assert_eq!(freed.new(), [1, 0]);
+    assert_eq!(freed.further(), [1, 0]);
     for number in 2..5 {
-        taken.new();
+        taken.further();
         let token = take(&transport, &name, number).await;
-        assert_eq!(taken.new(), [1, 0]);
+        assert_eq!(taken.further(), [1, 0]);
         assert_eq!(token.0, last.0 + 1);
         last = token;
         let fields: Vec<(String, String)> = server.command(&["HGETALL", NAME]);
@@ -126,19 +126,23 @@ async fn a_name_that_was_taken_is_asked_for_by_scripts() {
         matches!(refused, AcquireReply::Refused { ttl: Ttl::Millis(left), .. } if 20_000 < left),
         "{refused:?}"
     );
-    assert_eq!(counted.new(), [1, 1], "one try, and the script");
+    assert_eq!(counted.further(), [1, 1], "one try, and the script");
     let refused = ask(&one, acquire(&name, 4)).await.unwrap();
     assert!(
         matches!(refused, AcquireReply::Refused { .. }),
         "{refused:?}"
     );
-    assert_eq!(counted.new(), [0, 1]);
+    assert_eq!(counted.further(), [0, 1]);
     release(&other, &name, 2, 0).await.unwrap();
     take(&one, &name, 5).await;
     release(&one, &name, 5, 0).await.unwrap();
-    counted.new();
+    counted.further();
     take(&one, &name, 6).await;
-    assert_eq!(counted.new(), [0, 1], "it was taken within the last second");
+    assert_eq!(
+        counted.further(),
+        [0, 1],
+        "it was taken within the last second"
+    );
 }
 
 async fn another_connection_begins_with_the_script() {
@@ -154,7 +158,7 @@ async fn another_connection_begins_with_the_script() {
     }
     let token = take(&transport, &name, 2).await;
     assert!(before < token);
-    assert_eq!(counted.new(), [0, 2]);
+    assert_eq!(counted.further(), [0, 2]);
 }
 
 async fn a_waiter_of_the_fair_lock_is_not_overtaken() {
@@ -167,11 +171,11 @@ async fn a_waiter_of_the_fair_lock_is_not_overtaken() {
     let mut counted = Counted::of(&server, "restore");
     let refused = ask(&transport, acquire(&name, 2)).await;
     assert_eq!(refused, Ok(AcquireReply::OtherMode(Mode::Fair)));
-    assert_eq!(counted.new()[0], 1);
+    assert_eq!(counted.further()[0], 1);
     assert_eq!(server.command::<u32>(&["EXISTS", NAME]), 0);
     let refused = ask(&transport, acquire(&name, 3)).await;
     assert_eq!(refused, Ok(AcquireReply::OtherMode(Mode::Fair)));
-    assert_eq!(counted.new()[0], 0, "the next one is asked by script");
+    assert_eq!(counted.further()[0], 0, "the next one is asked by script");
     assert_eq!(server.command::<u32>(&["LLEN", QUEUE]), 1);
 }
 
@@ -184,7 +188,7 @@ async fn a_counter_that_was_lost_is_found_out() {
         server.command::<()>(&["FLUSHALL"]);
         let mut counted = Counted::of(&server, "restore");
         let token = take(&transport, &name, number + 1).await;
-        assert_eq!(counted.new()[0], 1, "it was tried without the script");
+        assert_eq!(counted.further()[0], 1, "it was tried without the script");
         assert!(last < token, "{last:?} < {token:?}");
         assert_eq!(server.command::<u64>(&["GET", COUNTER]), token.0);
         let kept: i64 = server.command(&["PTTL", COUNTER]);
