@@ -252,7 +252,7 @@ async fn a_command_that_the_user_may_not_use_is_tried_once() {
             match ask(&transport, acquire(&name, number)).await {
                 Ok(AcquireReply::Granted { token, .. }) => tokens.push(token.0),
                 Ok(other) => panic!("{other:?}"),
-                // Whoever may make a claim and not draw its token cannot keep it.
+                // A user who may make a claim and not draw its token cannot keep it.
                 Err(error) => {
                     assert_eq!(error.execution, Execution::Indeterminate, "{error}");
                     errors += 1;
