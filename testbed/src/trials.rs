@@ -29,6 +29,12 @@ impl Needs {
     /// Users with rights to channels.
     pub const CHANNELS: Needs = Needs::since(6, 2, "rights to channels came with Redis 6.2");
 
+    /// A server that counts its errors.
+    pub const ERROR_COUNTS: Needs = Needs::since(6, 2, "INFO counts errors since Redis 6.2");
+
+    /// A node of a cluster whose bus has a port of its own.
+    pub const BUS_PORTS: Needs = Needs::since(7, 0, "needs cluster-port, of Redis 7");
+
     /// A server that speaks TLS.
     pub const TLS: Needs = Needs {
         is_built: server::speaks_tls,

@@ -19,7 +19,7 @@ server_tests![
     USERS: a_user_who_may_not_ask_is_told_nothing,
     CHANNELS: a_user_who_may_not_subscribe_is_doubted,
     doubts_are_told_once_for_all_nodes,
-    a_node_of_a_cluster_is_named_at_connect,
+    BUS_PORTS: a_node_of_a_cluster_is_named_at_connect,
 ];
 
 /// Records warnings as lines of text.

@@ -32,7 +32,7 @@ server_tests![
     a_server_that_cannot_save_is_named_as_such,
     SLOW_LOADING: a_loading_server_is_named_as_such,
     REPLICAS_FOR_SCRIPTS: a_server_without_its_replicas_is_named_as_such,
-    a_cluster_that_is_down_is_named_as_such,
+    BUS_PORTS: a_cluster_that_is_down_is_named_as_such,
     flushed_scripts_are_nobody_s_business,
 ];
 

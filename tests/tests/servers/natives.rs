@@ -24,8 +24,8 @@ server_tests![
     a_counter_that_was_lost_is_found_out,
     a_counter_that_was_lost_gets_a_time_also_if_the_name_is_taken,
     a_counter_that_is_no_number_is_told,
-    a_command_that_the_user_may_not_use_is_tried_once,
-    a_server_without_the_commands_gets_scripts,
+    CHANNELS: a_command_that_the_user_may_not_use_is_tried_once,
+    ERROR_COUNTS: a_server_without_the_commands_gets_scripts,
     a_connection_that_breaks_behind_any_command_leaves_nothing,
     a_majority_gets_scripts_only,
 ];

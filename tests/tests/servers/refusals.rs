@@ -16,7 +16,7 @@ server_tests![
     story_28_a_replica_refuses_and_the_lock_stays,
     story_28_a_server_that_cannot_save_refuses_and_the_lock_stays,
     story_28_a_busy_server_refuses_and_the_lock_stays,
-    story_28_a_cluster_that_is_down_is_named,
+    BUS_PORTS: story_28_a_cluster_that_is_down_is_named,
     ERRORS_OF_SCRIPTS: story_28_a_renewal_is_refused_and_the_next_one_is_not,
 ];
 

@@ -11,7 +11,7 @@ server_tests![
     a_client_waits_for_its_servers_to_start,
     a_client_waits_for_no_server_that_refuses_it,
     a_lazy_client_is_ready_when_its_server_is,
-    a_client_that_may_not_write_is_not_ready,
+    USERS: a_client_that_may_not_write_is_not_ready,
     threads_share_a_lock_with_tasks,
 ];
 

@@ -23,7 +23,7 @@ server_tests![
     a_command_that_scripts_lack_is_permanent_and_named,
     a_server_with_too_many_clients_says_so,
     what_a_server_says_before_it_closes_comes_first,
-    a_refused_login_is_told_in_the_words_of_the_server,
+    USERS: a_refused_login_is_told_in_the_words_of_the_server,
     a_paused_clock_is_told_as_such,
 ];
 
