@@ -398,6 +398,10 @@ fn fits(ask: &Acquire) -> bool {
         && ask.check.is_none()
 }
 
+/// How far the newest token that was seen may be behind the clock, in milliseconds: the script stated one by the clock
+/// when the name became warm, and each draw adds 1.
+const MOST_BEHIND: u64 = 10_000;
+
 /// Returns a token by the client's clock, as the script chooses it. The newest token that was seen stands for the server's
 /// clock, from which the script allows a distance.
 fn by_the_clock(fence: Fence, seen: u64) -> Token {
@@ -406,7 +410,10 @@ fn by_the_clock(fence: Fence, seen: u64) -> Token {
         Fence::Mint {
             floor,
             slack_millis,
-        } => floor.0.clamp(next, next.saturating_add(slack_millis)),
+        } => {
+            let most = next.saturating_add(slack_millis);
+            floor.0.clamp(next, most.saturating_add(MOST_BEHIND))
+        }
         Fence::Carry(token) => token.0.max(next),
     })
 }
