@@ -37,6 +37,7 @@
 
 mod commands;
 mod payload;
+mod refusals;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -47,14 +48,15 @@ use quorlock_core::fencing::{Fence, Token};
 use quorlock_core::message::{Access, Acquire, Claim, Mode, Release, Renew, Request, Retention};
 use quorlock_core::name::Name;
 use quorlock_core::owner::OwnerId;
-use redis::{Cmd, ServerErrorKind, Value};
+use redis::{Cmd, Value};
 
 use self::commands::Commands;
+use self::refusals::{is_final, is_lasting};
+use crate::key;
 use crate::link::Connection;
 use crate::multiplexer::Packed;
 use crate::sync::{Mutex, MutexGuard};
 use crate::timer::Instant;
-use crate::{error, key};
 
 /// The shortest time between two searches for names that can be forgotten.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -416,40 +418,6 @@ fn by_the_clock(fence: Fence, seen: u64) -> Token {
         }
         Fence::Carry(token) => token.0.max(next),
     })
-}
-
-/// Whether the server will refuse `RESTORE` again: whatever it says but what is true at the moment only.
-fn is_final(reply: &Value) -> bool {
-    const PASSING: [&str; 11] = [
-        "BUSYKEY",
-        "OOM",
-        "READONLY",
-        "MISCONF",
-        "NOREPLICAS",
-        "LOADING",
-        "BUSY",
-        "MASTERDOWN",
-        "NOAUTH",
-        "MOVED",
-        "ASK",
-    ];
-    match reply {
-        Value::ServerError(error) => !PASSING.contains(&error.code()),
-        _ => false,
-    }
-}
-
-/// Whether the server will refuse the command again: the user may not use it, or the server does not know it.
-fn is_lasting(reply: &Value) -> bool {
-    let Value::ServerError(error) = reply else {
-        return false;
-    };
-    let words = error.details().unwrap_or_default();
-    match error.kind() {
-        Some(ServerErrorKind::NoPerm) => error::denied_command(words).is_some(),
-        Some(ServerErrorKind::ResponseError) => words.starts_with("unknown command"),
-        _ => false,
-    }
 }
 
 #[cfg(test)]
