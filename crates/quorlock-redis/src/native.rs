@@ -100,19 +100,17 @@ struct Seen {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SeenToken(u64);
 
-/// What the commands of an acquire have done.
+/// What the commands of an acquire have done that did not grant it.
 #[derive(PartialEq, Debug)]
-pub(crate) struct Taken {
+pub(crate) struct NotGranted {
     pub(crate) claim: Made,
     /// `INCR` has made the counter, which never expires.
     pub(crate) is_counter_new: bool,
 }
 
-/// The claim that the commands of an acquire have made.
+/// The claim that such commands have made.
 #[derive(PartialEq, Debug)]
 pub(crate) enum Made {
-    /// One that counts: the reply that the script would give.
-    Granted(Value),
     /// None.
     Nothing,
     /// One that must end, because the fair lock of the name has waiters.
@@ -166,7 +164,7 @@ impl Natives {
         Some((commands.packed(), token))
     }
 
-    /// Judges the replies to the commands of an acquire.
+    /// Judges the replies to the commands of an acquire. Returns the reply that the script would give to a grant.
     pub(crate) fn taken(
         &self,
         link: &Arc<Connection>,
@@ -174,45 +172,45 @@ impl Natives {
         SeenToken(seen): SeenToken,
         answer: &Value,
         now: Instant,
-    ) -> Taken {
+    ) -> Result<Value, NotGranted> {
         let parts = match answer {
             Value::Array(parts) => parts.as_slice(),
             _ => &[],
         };
         let [made, waiters, drawn] = parts else {
-            return Taken {
+            return Err(NotGranted {
                 claim: Made::Nothing,
                 is_counter_new: false,
-            };
+            });
         };
         let is_counter_new = matches!(drawn, Value::Int(token) if token.cast_unsigned() <= seen);
         let claim = match (made, waiters, drawn) {
             (Value::Okay, Value::Int(0), Value::Int(token)) => {
                 let token = token.cast_unsigned();
                 if seen < token && token < MOST_TOKEN {
-                    Made::Granted(drawn.clone())
+                    Ok(token)
                 } else {
-                    Made::Unnumbered(by_the_clock(ask.fence, seen))
+                    Err(Made::Unnumbered(by_the_clock(ask.fence, seen)))
                 }
             }
-            (Value::Okay, Value::Int(0), _) => Made::Void(drawn.clone()),
-            (Value::Okay, Value::Int(_), _) => Made::Behind,
-            (Value::Okay, ..) => Made::Void(waiters.clone()),
-            _ => Made::Nothing,
+            (Value::Okay, Value::Int(0), _) => Err(Made::Void(drawn.clone())),
+            (Value::Okay, Value::Int(_), _) => Err(Made::Behind),
+            (Value::Okay, ..) => Err(Made::Void(waiters.clone())),
+            _ => Err(Made::Nothing),
         };
         let mut known = self.lock();
         if known.is_of(link) {
             known.is_refused |= is_final(made) || is_lasting(waiters) || is_lasting(drawn);
-            match (&claim, drawn) {
-                (Made::Granted(_), Value::Int(token)) => known.hold(ask, token.cast_unsigned()),
-                (Made::Nothing, _) => known.cool(&ask.name, now, self.warmth),
-                _ => drop(known.names.remove(&ask.name)),
+            match &claim {
+                Ok(token) => known.hold(ask, *token),
+                Err(Made::Nothing) => known.cool(&ask.name, now, self.warmth),
+                Err(_) => drop(known.names.remove(&ask.name)),
             }
         }
-        Taken {
+        claim.map(|_| drawn.clone()).map_err(|claim| NotGranted {
             claim,
             is_counter_new,
-        }
+        })
     }
 
     /// Records the reply of a script to an acquire that was sent at this time.

@@ -12,7 +12,7 @@ use crate::connection::ConnectionManager;
 use crate::error;
 use crate::link::Connection;
 use crate::multiplexer::{Answer, Packed};
-use crate::native::{self, Made, Natives, Taken};
+use crate::native::{self, Made, Natives, NotGranted};
 use crate::script::batch::BatchMember;
 use crate::script::{self, By, Home};
 use crate::subscription::Wakes;
@@ -131,18 +131,17 @@ impl Server {
                 let Some((commands, seen)) = self.natives.take(link, ask, now) else {
                     return Ok(None);
                 };
-                let answer = self.send_all(link, commands, now, bounds).await?;
-                let taken = self.natives.taken(link, ask, seen, &answer, timer::now());
-                if let Made::Granted(reply) = taken.claim {
-                    return Ok(Some(reply));
+                let answer = self.send_all(link, commands, bounds).await?;
+                match self.natives.taken(link, ask, seen, &answer, timer::now()) {
+                    Ok(granted) => Ok(Some(granted)),
+                    Err(rest) => Box::pin(self.follow_up(link, ask, rest, bounds)).await,
                 }
-                Box::pin(self.follow_up(link, ask, taken, bounds)).await
             }
             Request::Release(ask) => {
                 let Some(commands) = self.natives.end(link, ask) else {
                     return Ok(None);
                 };
-                let answer = self.send_all(link, commands, now, bounds).await?;
+                let answer = self.send_all(link, commands, bounds).await?;
                 Ok(self.natives.ended(link, answer))
             }
             _ => Ok(None),
@@ -153,12 +152,11 @@ impl Server {
         &self,
         link: &Arc<Connection>,
         commands: Packed,
-        now: Instant,
         Bounds {
             deadline, patience, ..
         }: Bounds,
     ) -> Result<Value, TransportError> {
-        let answer = link.send_all(now, commands, deadline, patience)?;
+        let answer = link.send_all(timer::now(), commands, deadline, patience)?;
         self.answer(link, answer).await
     }
 
@@ -171,11 +169,10 @@ impl Server {
         &self,
         link: &Arc<Connection>,
         ask: &Acquire,
-        taken: Taken,
+        rest: NotGranted,
         bounds: Bounds,
     ) -> Result<Option<Value>, TransportError> {
-        let made = match taken.claim {
-            Made::Granted(reply) => return Ok(Some(reply)),
+        let made = match rest.claim {
             Made::Unnumbered(token) => self.number(link, ask, token, bounds).await,
             Made::Nothing => Ok(None),
             Made::Behind => self.leave(link, ask, bounds).await.map(Some),
@@ -185,7 +182,7 @@ impl Server {
             }
         };
         let is_stated = matches!(made, Ok(Some(Value::Int(_))));
-        if taken.is_counter_new
+        if rest.is_counter_new
             && !is_stated
             && let Some(cmd) = native::keep_counter(ask)
         {

@@ -164,6 +164,12 @@ async fn a_password_that_is_asked_for_later_is_named_as_such() {
 }
 
 fn make_user(server: &Server, rules: &[&str]) -> RedisTransport {
+    limit_user(server, rules);
+    open_as(server, "limited:correct@")
+}
+
+/// Makes the user `limited`, whose password is `correct`, with these rules.
+pub(crate) fn limit_user(server: &Server, rules: &[&str]) {
     let mut words = vec![
         "ACL",
         "SETUSER",
@@ -174,7 +180,6 @@ fn make_user(server: &Server, rules: &[&str]) -> RedisTransport {
     ];
     words.extend(rules);
     server.command::<()>(&words);
-    open_as(server, "limited:correct@")
 }
 
 async fn a_user_without_scripts_has_no_permission() {
@@ -241,7 +246,7 @@ async fn of_several_releases_in_one_call_all_free_their_names_whatever_may_be_pu
     let names = several_names();
     let answers = on_one_thread(async || {
         let channel = "&redisson_lock__channel:{orders/3}";
-        make_user(&server, &["~*", channel, "+@all"]);
+        limit_user(&server, &["~*", channel, "+@all"]);
         let scripts = RedisConfig::default().only_scripts(true);
         let transport = open_with(&server, "limited:correct@", scripts);
         let taken = names.iter().map(|name| take(&transport, name, 1));

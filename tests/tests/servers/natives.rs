@@ -16,6 +16,8 @@ use quorlock_testbed::server_tests;
 use quorlock_tests::requests::{RETENTION, acquire, ask, name, owner, release, take};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::errors::limit_user;
+
 server_tests![
     a_free_name_is_taken_and_freed_without_a_script,
     a_name_that_was_taken_is_asked_for_by_scripts,
@@ -231,16 +233,7 @@ async fn a_command_that_the_user_may_not_use_is_tried_once() {
     for command in ["restore", "incr", "hdel"] {
         let server = Server::start();
         let denied = format!("-{command}");
-        let rules = ["~*", "&*", "+@all", &denied];
-        let user = [
-            "ACL",
-            "SETUSER",
-            "limited",
-            "on",
-            ">correct",
-            "resetchannels",
-        ];
-        server.command::<()>(&[&user[..], &rules].concat());
+        limit_user(&server, &["~*", "&*", "+@all", &denied]);
         let user = server
             .address()
             .replace("redis://", "redis://limited:correct@");

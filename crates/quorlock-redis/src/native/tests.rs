@@ -90,7 +90,7 @@ impl Bench {
     }
 
     /// Judges these replies to the commands of an acquire.
-    fn taken(&self, ask: &Acquire, replies: [Value; 3]) -> Taken {
+    fn taken(&self, ask: &Acquire, replies: [Value; 3]) -> Result<Value, NotGranted> {
         let seen = self.take(ask).expect("it needs no script");
         let answer = Value::Array(replies.into());
         self.natives.taken(&self.link, ask, seen, &answer, self.now)
@@ -145,8 +145,11 @@ async fn a_name_that_was_taken_is_asked_for_by_scripts_for_a_second() {
     bench.granted("a", 1, 7);
     let busy = error("BUSYKEY Target key name already exists.");
     let taken = bench.taken(&acquire("a", 2), [busy, Value::Int(0), Value::Int(8)]);
-    assert_eq!(taken.claim, Made::Nothing);
-    assert!(!taken.is_counter_new);
+    let rest = NotGranted {
+        claim: Made::Nothing,
+        is_counter_new: false,
+    };
+    assert_eq!(taken, Err(rest));
     bench.granted("a", 3, 9);
     assert!(!bench.takes("a"));
     bench.pass(WARMTH);
@@ -177,30 +180,30 @@ async fn a_grant_needs_three_replies_and_a_newer_token() {
     let no_number = || error("ERR value is not an integer or out of range");
     let busy = || error("BUSY Redis is busy running a script.");
     let seen = 1_794_999_999_000;
+    let no = |claim, is_counter_new| {
+        Err(NotGranted {
+            claim,
+            is_counter_new,
+        })
+    };
     let by_the_clock = || Made::Unnumbered(Token(CLOCK));
-    for (waiters, drawn, expected, is_new) in [
-        (
-            Value::Int(0),
-            Value::Int(seen + 1),
-            Made::Granted(Value::Int(seen + 1)),
-            false,
-        ),
-        (Value::Int(0), Value::Int(seen), by_the_clock(), true),
-        (Value::Int(0), Value::Int(1), by_the_clock(), true),
-        (Value::Int(0), Value::Int(1 << 53), by_the_clock(), false),
-        (Value::Int(0), no_number(), Made::Void(no_number()), false),
-        (Value::Int(1), Value::Int(seen + 1), Made::Behind, false),
-        (Value::Int(1), Value::Int(1), Made::Behind, true),
-        (busy(), Value::Int(seen + 1), Made::Void(busy()), false),
+    let (free, newer) = (Value::Int(0), Value::Int(seen + 1));
+    for (waiters, drawn, expected) in [
+        (free.clone(), newer.clone(), Ok(newer.clone())),
+        (free.clone(), Value::Int(seen), no(by_the_clock(), true)),
+        (free.clone(), Value::Int(1), no(by_the_clock(), true)),
+        (free.clone(), Value::Int(1 << 53), no(by_the_clock(), false)),
+        (free, no_number(), no(Made::Void(no_number()), false)),
+        (Value::Int(1), newer.clone(), no(Made::Behind, false)),
+        (Value::Int(1), Value::Int(1), no(Made::Behind, true)),
+        (busy(), newer, no(Made::Void(busy()), false)),
     ] {
         let bench = Bench::new();
         bench.granted("a", 1, seen);
         let taken = bench.taken(&ask, [Value::Okay, waiters, drawn]);
-        assert_eq!(taken.is_counter_new, is_new, "{expected:?}");
-        let is_granted = matches!(taken.claim, Made::Granted(_));
-        assert_eq!(taken.claim, expected);
+        assert_eq!(taken, expected);
         let ended = bench.natives.end(&bench.link, &release("a", 2));
-        assert_eq!(ended.is_some(), is_granted);
+        assert_eq!(ended.is_some(), expected.is_ok());
     }
 }
 
@@ -247,10 +250,11 @@ async fn what_is_refused_for_good_is_not_tried_again() {
         let bench = Bench::new();
         bench.granted("a", 1, 7);
         bench.granted("b", 2, 7);
-        bench.taken(
+        let taken = bench.taken(
             &acquire("a", 3),
             [error(words), Value::Int(0), Value::Int(8)],
         );
+        assert!(taken.is_err(), "{words}");
         assert_eq!(bench.takes("b"), is_tried_again, "{words}");
     }
 }
