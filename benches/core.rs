@@ -85,6 +85,7 @@ fn node(c: &mut Criterion) {
         retention,
         keep: None,
         replaces: None,
+        continues: None,
         check: None,
     });
     let release = Request::Release(Release {

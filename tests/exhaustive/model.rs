@@ -254,6 +254,7 @@ impl State {
                 retention: Retention::Forever,
                 keep: checked.variant.keep(),
                 replaces: None,
+                continues: None,
                 check: None,
             }),
             What::Release => Request::Release(Release {

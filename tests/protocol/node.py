@@ -9,7 +9,7 @@ import plain
 import read_write
 from marker import CHECK, PROBE
 from resp import ServerError
-from shared import MARKER, MOST, channel, key
+from shared import CONTINUE, MARKER, MOST, channel, key
 
 
 def queue(name):
@@ -45,7 +45,7 @@ class Node:
             raise
 
     def acquire(self, owner, name="orders/42", mode="plain", count=1, lease=10000, floor=1, slack=MOST, carry=None,
-                retention=86400000, margin=None, number=None, replaces=None, check=None, place=None, under=None):
+                retention=86400000, margin=None, number=None, replaces=None, continues=None, check=None, place=None, under=None):
         token = [floor, slack, "" if carry is None else carry]
         keys = [name, key("redisson_lock_token", name)]
         if mode == "plain":
@@ -59,6 +59,8 @@ class Node:
             script, args = read_write.ACQUIRE_READ, [owner, count, lease, leases(name), writer(under or "")]
         else:
             script, args = read_write.ACQUIRE_WRITE, [writer(owner), count, lease, retention, *token, leases(name)]
+        if continues is not None:
+            script, args = CONTINUE % script, [writer(continues) if mode == "write" else continues, *args]
         if check is None:
             return self._granted(self._run(script, keys, args))
         said = self._run(CHECK % script, keys + [MARKER], args + self._check(lease=lease, **check))

@@ -60,3 +60,25 @@ local function carry_counter(key, stored, value, retention, kept)
   if value ~= stored or not lasts then write_counter(key, value, retention) end
 end
 """
+
+# Surrounds the script of an acquire, whose arguments follow the field of the owner before.
+CONTINUE = """
+local function acquire() %s end
+local claim, before = KEYS[1], table.remove(ARGV, 1)
+local owner, count = ARGV[1], ARGV[2]
+local held, left = redis.call('HMGET', claim, 'mode', before, owner), redis.call('PTTL', claim)  -- A5: raises WRONGTYPE
+local is_writer = string.find(before, ':write', 1, true)
+local has_mode = is_writer and held[1] == 'write' or not is_writer and not held[1]
+if not has_mode or not held[2] and not held[3] then return {'refused', left == -2 and 0 or left} end  -- H3
+if not held[2] then return acquire() end                                     -- H2
+if is_writer and redis.call('HLEN', claim) ~= 2 then return {'refused', left} end                -- H4
+local function pass_on(from, to, count)                                      -- H1
+  redis.call('HSET', claim, to, count)
+  redis.call('HDEL', claim, from, 'beat')
+end
+pass_on(before, owner, count)
+local done, reply = pcall(acquire)
+if done and not reply.err then return reply end
+pass_on(owner, before, held[2])                                              -- N1
+return done and reply or redis.error_reply(type(reply) == 'table' and reply.err or reply)
+"""

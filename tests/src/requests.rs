@@ -69,6 +69,7 @@ pub fn acquire(name: &Name, number: u64) -> Acquire {
         retention: Retention::of(RETENTION),
         keep: None,
         replaces: None,
+        continues: None,
         check: None,
     }
 }

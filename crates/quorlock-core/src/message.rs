@@ -55,6 +55,10 @@ pub struct Acquire {
     pub keep: Option<ClockMargin>,
     /// Claim version that this claim may replace.
     pub replaces: Option<ClaimVersion>,
+    /// Owner whose exclusive claim this one continues; then a node without a claim of either owner refuses. In one step
+    /// the claim passes to the owner of this request, with its remaining TTL, and is acquired as a claim that the owner
+    /// already has. So of several requests that continue one claim, one is granted.
+    pub continues: Option<OwnerId>,
     /// What the node reports about its process and marker, so that its vote can be trusted; `None` for nothing.
     pub check: Option<Check>,
 }

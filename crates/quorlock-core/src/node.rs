@@ -22,6 +22,7 @@ use crate::time::WallMillis;
 
 mod claim_versions;
 mod fair;
+mod hand_over;
 mod held;
 mod keys;
 mod plain;
@@ -102,6 +103,10 @@ impl Node {
         published: &mut Published,
     ) -> Result<AcquireReply, Cause> {
         self.with_keys(now, &ask.name, |keys| match ask.access {
+            _ if !hand_over::pass_on(keys, now, ask)? => {
+                let ttl = keys.claim(now).map_or(Ttl::Millis(0), |key| key.ttl(now));
+                Ok(AcquireReply::Refused { ttl, version: None })
+            }
             Access::Plain => claim_versions::acquire(keys, now, ask),
             Access::Fair(place) => fair::acquire(keys, now, ask, place, published),
             Access::Read { under } => read_write::read_acquire(keys, now, ask, under),

@@ -324,6 +324,12 @@ impl Renewal {
         status
     }
 
+    /// Returns whether a watchdog renews the hold.
+    #[must_use]
+    pub fn is_watched(&self) -> bool {
+        self.watchdog.is_some()
+    }
+
     /// Stops all renewals: the hold ends with its lease.
     pub fn stop_renewing(&mut self) {
         self.watchdog = None;

@@ -395,6 +395,7 @@ fn fits(ask: &Acquire) -> bool {
         && matches!(ask.fence, Fence::Mint { .. })
         && ask.keep.is_none()
         && ask.replaces.is_none()
+        && ask.continues.is_none()
         && ask.check.is_none()
 }
 

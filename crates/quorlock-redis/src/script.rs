@@ -102,6 +102,21 @@ static CHECKED_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
         lua!("shared/clock", "shared/counter", "acquire")
     ))
 });
+static CONTINUING_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(around!(
+        "continue",
+        lua!("shared/clock", "shared/counter", "acquire")
+    ))
+});
+static CHECKED_CONTINUING_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(around!(
+        "check",
+        around!(
+            "continue",
+            lua!("shared/clock", "shared/counter", "acquire")
+        )
+    ))
+});
 static PROBE: LazyLock<Script> = LazyLock::new(|| Script::new(around!("check", "return false\n")));
 static RENEW: LazyLock<Script> = LazyLock::new(|| {
     Script::new(lua!(
@@ -260,15 +275,20 @@ const CLAIM_BYTES: usize = 160;
 
 fn encode_acquire(ask: &Acquire, home: &Home, by: By) -> Cmd {
     let name = ask.name.as_bytes();
-    let (script, keys) = match ask.check {
-        None => (&ACQUIRE, 3),
-        Some(_) => (&CHECKED_ACQUIRE, 4),
+    let (script, keys) = match (ask.check, ask.continues) {
+        (None, None) => (&ACQUIRE, 3),
+        (Some(_), None) => (&CHECKED_ACQUIRE, 4),
+        (None, Some(_)) => (&CONTINUING_ACQUIRE, 3),
+        (Some(_), Some(_)) => (&CHECKED_CONTINUING_ACQUIRE, 4),
     };
-    let bytes = 3 * name.len() + 3 * CLAIM_BYTES + CHECK_BYTES;
-    let mut cmd = command(script, by, keys, 14, bytes);
+    let bytes = 3 * name.len() + 4 * CLAIM_BYTES + CHECK_BYTES;
+    let mut cmd = command(script, by, keys, 15, bytes);
     cmd.arg(name).arg(key::token(name)).arg(key::queue(name));
     if ask.check.is_some() {
         cmd.arg(&*home.marker);
+    }
+    if let Some(before) = ask.continues {
+        owner(&mut cmd, before);
     }
     owner(&mut cmd, ask.owner);
     cmd.arg(ask.count)

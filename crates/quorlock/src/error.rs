@@ -2,6 +2,7 @@
 
 mod config;
 mod connect;
+mod hand_over;
 
 use std::fmt;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use quorlock_core::trust::Why;
 
 pub use self::config::{ConfigError, LeaseSource};
 pub use self::connect::{ConnectError, NodeProblem};
+pub use self::hand_over::{HandOverError, HandOverProblem, TicketError};
 
 /// What went wrong with one node.
 #[derive(Clone, PartialEq, Eq, Debug)]

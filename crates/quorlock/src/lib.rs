@@ -72,6 +72,7 @@ mod locks;
 pub mod operate;
 mod owner;
 mod semaphore;
+mod ticket;
 
 // The operations, and the state that the locks of one client share.
 mod operation;
@@ -90,7 +91,9 @@ mod telemetry;
 
 pub use builder::LocksBuilder;
 pub use embedded::{EmbeddedNode, Persistence};
-pub use error::{AcquireError, ConfigError, ConfirmError, ConnectError, ErrorKind, ReleaseError};
+pub use error::{
+    AcquireError, ConfigError, ConfirmError, ConnectError, ErrorKind, HandOverError, ReleaseError,
+};
 pub use guard::{Finished, Guard, LostSignal, ValidityWatch};
 pub use leader::{Candidacy, Candidate, LeaderEvent, LeaderObserver, LeaderView, Leadership};
 pub use lock::Lock;
@@ -105,6 +108,7 @@ pub use quorlock_core::renewal::Lost;
 pub use quorlock_core::trust::Why;
 pub use semaphore::Semaphore;
 pub use shared::trust::NodeTrust;
+pub use ticket::Ticket;
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
@@ -112,7 +116,9 @@ struct Readme;
 
 /// What errors consist of: the nodes that failed and why, whose setting a lease is, and who holds a lock.
 pub mod errors {
-    pub use crate::error::{Holder, LeaseSource, NodeProblem, NodeReport, Quarantine};
+    pub use crate::error::{
+        HandOverProblem, Holder, LeaseSource, NodeProblem, NodeReport, Quarantine, TicketError,
+    };
 }
 
 /// Connections to Redis: addresses, time-outs, TLS, credentials, and how far a write must be replicated.

@@ -5,16 +5,18 @@ use std::time::Duration;
 
 use quorlock_core::acquisition::Patience;
 use quorlock_core::lease::Lease;
+use quorlock_core::name::Name;
 
 use crate::error::{AcquireError, ConfigError, LeaseSource};
 use crate::guard::Guard;
 use crate::operation::acquire::Acquiring;
-use crate::operation::attempt::{LockRequest, Waits};
+use crate::operation::attempt::{Continued, LockRequest, Waits};
 use crate::operation::queue::{Queues, Sharing};
 use crate::owner::identity::Identity;
 use crate::shared::client::Client;
 use crate::shared::layout::{Layout, MOST_NAMES};
 use crate::shared::under::Under;
+use crate::ticket::Ticket;
 
 /// One lock, or several taken together. Cheap to clone; it can be acquired any number of times.
 ///
@@ -416,11 +418,48 @@ impl Lock {
         under: Option<Under>,
         waits: Waits,
     ) -> Result<Guard, AcquireError> {
+        let wanted = self.request(layout?.clone(), patience, under)?;
+        self.won(wanted, waits).await
+    }
+
+    /// Continues the hold of this ticket, which is for this lock.
+    pub(crate) async fn adopt(&self, ticket: &Ticket) -> Result<Guard, AcquireError> {
+        let layout = self.layout()?.clone();
+        let token = |given: &Name| {
+            let mut parts = ticket.parts.iter();
+            parts
+                .find(|part| part.name == *given)
+                .map(|part| part.token)
+        };
+        let tokens = layout.given().map(|given| token(given).unwrap_or_default());
+        let continued = Continued {
+            owner: ticket.owner,
+            tokens: tokens.collect(),
+        };
+        let wanted = LockRequest {
+            continues: Some(Arc::new(continued)),
+            ..self.request(layout, Patience::Try, None)?
+        };
+        self.won(wanted, Waits::UNBOUNDED).await
+    }
+
+    async fn won(&self, wanted: LockRequest, waits: Waits) -> Result<Guard, AcquireError> {
+        let hold = Acquiring::new(self.client.clone(), self.queues.clone(), wanted, waits).await?;
+        let guard = Guard::new(self.client.clone(), hold);
+        Ok(guard.at_least(self.least))
+    }
+
+    /// Returns the request for a hold of this layout with the settings of the lock.
+    fn request(
+        &self,
+        layout: Arc<Layout>,
+        patience: Patience,
+        under: Option<Under>,
+    ) -> Result<LockRequest, AcquireError> {
         if self.client.is_closed() {
             return Err(AcquireError::Closed);
         }
         let (of, lease) = self.lease_of()?;
-        let layout = layout?.clone();
         if layout.is_closed() {
             return Err(AcquireError::Closed);
         }
@@ -432,16 +471,14 @@ impl Lock {
             }
             .into());
         }
-        let wanted = LockRequest {
+        Ok(LockRequest {
             layout,
             lease,
             member_timeout: self.client.config.member_timeout(lease),
             is_watched: self.is_watched(),
             patience,
             under,
-        };
-        let hold = Acquiring::new(self.client.clone(), self.queues.clone(), wanted, waits).await?;
-        let guard = Guard::new(self.client.clone(), hold);
-        Ok(guard.at_least(self.least))
+            continues: None,
+        })
     }
 }

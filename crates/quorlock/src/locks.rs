@@ -10,12 +10,14 @@ use quorlock_core::message::Mode;
 
 use self::source::LockSource;
 use crate::error::{AcquireError, ConfigError};
+use crate::guard::Guard;
 use crate::leader::{Candidate, LeaderObserver};
 use crate::lock::Lock;
 use crate::operate::{self, ForceReleaseError, ForceReleased, Inspection};
 use crate::owner::Owner;
 use crate::semaphore::Semaphore;
 use crate::shared::client::Client;
+use crate::ticket::Ticket;
 
 /// A client of one node, or of a majority of several nodes.
 ///
@@ -179,6 +181,27 @@ impl Locks {
     /// between threads and has no name that nodes could store.
     pub fn owner(&self) -> Owner {
         Owner::new(&self.source)
+    }
+
+    /// Continues the hold of a guard that another process has [handed over](crate::Guard::hand_over). Returns `None` if nothing is
+    /// left of it: its lease has ended, it was adopted, or the client is one of other nodes or another key prefix.
+    ///
+    /// The client must have the same nodes. In one step each node passes the claim on, so of several clients with one ticket at
+    /// most one gets the lock, and no one else can have had it in between. The new guard has the lease of the one before, counted
+    /// from now on, is renewed if that one was, and has a larger token.
+    ///
+    /// # Errors
+    /// Those of [`Lock::try_acquire`]. What nodes have passed on until then is released, as after every failed acquisition: acquire
+    /// the lock anew.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped early, the lock is released in the background, or stays as it was.
+    pub async fn adopt(&self, ticket: &Ticket) -> Result<Option<Guard>, AcquireError> {
+        match self.source.continued(ticket)?.adopt(ticket).await {
+            Ok(guard) => Ok(Some(guard)),
+            Err(AcquireError::Contended { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Returns a candidate for the leadership of this name. Nothing is sent before it

@@ -7,6 +7,7 @@
 //! | `attempt` | rounds of requests until the lock is won or given up |
 //! | `inquiry` | a request to the members of a hold, and the tally of their answers |
 //! | `confirm`, `release` | the two uses of an inquiry |
+//! | `hand_over` | a hold ends here and continues in another client |
 
 pub(crate) mod acquire;
 pub(crate) mod queue;
@@ -14,5 +15,7 @@ pub(crate) mod queue;
 pub(crate) mod attempt;
 pub(crate) mod confirm;
 pub(crate) mod release;
+
+pub(crate) mod hand_over;
 
 pub(crate) mod inquiry;

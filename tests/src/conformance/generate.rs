@@ -140,6 +140,7 @@ fn step(
     prop_oneof![
         10 => acquire(names(), modes(), now).prop_map(Step::Ask),
         3 => take_over(names(), modes(), now).prop_map(Step::Ask),
+        2 => hand_over(names(), modes(), now).prop_map(Step::Ask),
         2 => check().prop_map(|check| Step::Ask(Request::Probe(check))),
         4 => renew(names(), modes(), now).prop_map(Step::Ask),
         7 => release(names(), modes()).prop_map(Step::Ask),
@@ -175,6 +176,7 @@ fn acquire(
             retention,
             keep,
             replaces,
+            continues: None,
             check,
         })
     })
@@ -302,6 +304,21 @@ fn take_over(
                 number: 1,
                 lease_millis: ask.lease.millis(),
             }),
+            ..ask
+        }),
+        other => other,
+    })
+}
+
+/// Generates a request that continues the claim of any owner. A reader's request never does.
+fn hand_over(
+    name: impl Strategy<Value = Name>,
+    mode: impl Strategy<Value = Mode>,
+    now: WallMillis,
+) -> impl Strategy<Value = Request> {
+    (acquire(name, mode, now), owner()).prop_map(|(request, before)| match request {
+        Request::Acquire(ask) if ask.access.mode() != Mode::Read => Request::Acquire(Acquire {
+            continues: Some(before),
             ..ask
         }),
         other => other,

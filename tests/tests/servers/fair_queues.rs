@@ -37,6 +37,7 @@ fn ask(owner: OwnerId, place: QueuePlace) -> Request {
         retention: Retention::Forever,
         keep: None,
         replaces: None,
+        continues: None,
         check: None,
     })
 }

@@ -176,6 +176,7 @@ fn requests() -> Vec<Request> {
             retention: Retention::Forever,
             keep: None,
             replaces: None,
+            continues: None,
             check,
         })
     };

@@ -30,6 +30,7 @@ fn acquire(name: &str, number: u64) -> Acquire {
         retention: Retention::Millis(86_400_000),
         keep: None,
         replaces: None,
+        continues: None,
         check: None,
     }
 }

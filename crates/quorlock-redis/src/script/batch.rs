@@ -99,10 +99,12 @@ impl BatchMember {
 /// A process, its nonce, and the longest lease in ms, as in its confirmed marker.
 type Trusted = (Process, Nonce, u64);
 
-/// Whether an acquire is of the common form. An acquire that takes over a claim, carries a token along, or trusts no
-/// process is rare and is sent alone.
+/// Whether an acquire is of the common form. An acquire that takes over or continues a claim, carries a token along, or trusts
+/// no process is rare and is sent alone.
 fn may_join(ask: &Acquire) -> bool {
-    let is_usual = matches!(ask.fence, Fence::Mint { .. }) && ask.replaces.is_none();
+    let is_usual = matches!(ask.fence, Fence::Mint { .. })
+        && ask.replaces.is_none()
+        && ask.continues.is_none();
     let is_trusting = ask.check.is_none_or(|check| {
         check.trusted.is_some() && wire(ask.lease.millis()) <= wire(check.longest_millis)
     });

@@ -30,17 +30,44 @@ static CHECKED_ACQUIRE: LazyLock<Publishing> = LazyLock::new(|| {
         )
     ))
 });
+static CONTINUING_ACQUIRE: LazyLock<Publishing> = LazyLock::new(|| {
+    publishing!(around!(
+        "continue",
+        lua!(
+            "shared/clock",
+            "shared/counter",
+            "shared/queue",
+            "fair_acquire"
+        )
+    ))
+});
+static CHECKED_CONTINUING_ACQUIRE: LazyLock<Publishing> = LazyLock::new(|| {
+    publishing!(around!(
+        "check",
+        around!(
+            "continue",
+            lua!(
+                "shared/clock",
+                "shared/counter",
+                "shared/queue",
+                "fair_acquire"
+            )
+        )
+    ))
+});
 static RELEASE: LazyLock<Publishing> =
     LazyLock::new(|| publishing!(lua!("shared/clock", "shared/queue", "fair_release")));
 
 pub(super) fn encode_acquire(ask: &Acquire, place: QueuePlace, home: &Home, by: By) -> Cmd {
     let name = ask.name.as_bytes();
-    let (script, keys) = match ask.check {
-        None => (&ACQUIRE, 5),
-        Some(_) => (&CHECKED_ACQUIRE, 6),
+    let (script, keys) = match (ask.check, ask.continues) {
+        (None, None) => (&ACQUIRE, 5),
+        (Some(_), None) => (&CHECKED_ACQUIRE, 6),
+        (None, Some(_)) => (&CONTINUING_ACQUIRE, 5),
+        (Some(_), Some(_)) => (&CHECKED_CONTINUING_ACQUIRE, 6),
     };
-    let bytes = 6 * name.len() + 2 * CLAIM_BYTES + CHECK_BYTES;
-    let mut cmd = command(script.at(home), by, keys, 12, bytes);
+    let bytes = 6 * name.len() + 3 * CLAIM_BYTES + CHECK_BYTES;
+    let mut cmd = command(script.at(home), by, keys, 13, bytes);
     cmd.arg(name)
         .arg(key::token(name))
         .arg(key::queue(name))
@@ -48,6 +75,9 @@ pub(super) fn encode_acquire(ask: &Acquire, place: QueuePlace, home: &Home, by: 
         .arg(key::alive(name));
     if ask.check.is_some() {
         cmd.arg(&*home.marker);
+    }
+    if let Some(before) = ask.continues {
+        owner(&mut cmd, before);
     }
     owner(&mut cmd, ask.owner);
     cmd.arg(ask.count)

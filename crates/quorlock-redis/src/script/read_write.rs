@@ -42,6 +42,21 @@ static WRITE_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
         "write_acquire"
     )))
 });
+static CONTINUING_WRITE_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(undeclared!(around!(
+        "continue",
+        lua!("shared/clock", "shared/counter", "write_acquire")
+    )))
+});
+static CHECKED_CONTINUING_WRITE_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(undeclared!(around!(
+        "check",
+        around!(
+            "continue",
+            lua!("shared/clock", "shared/counter", "write_acquire")
+        )
+    )))
+});
 static WRITE_RENEW: LazyLock<Script> = LazyLock::new(|| {
     Script::new(lua!(
         "shared/clock",
@@ -84,15 +99,20 @@ pub(super) fn encode_read(ask: &Acquire, under: Option<OwnerId>, home: &Home, by
 
 pub(super) fn encode_write(ask: &Acquire, home: &Home, by: By) -> Cmd {
     let name = ask.name.as_bytes();
-    let (script, keys) = match ask.check {
-        None => (&WRITE_ACQUIRE, 2),
-        Some(_) => (&CHECKED_WRITE_ACQUIRE, 3),
+    let (script, keys) = match (ask.check, ask.continues) {
+        (None, None) => (&WRITE_ACQUIRE, 2),
+        (Some(_), None) => (&CHECKED_WRITE_ACQUIRE, 3),
+        (None, Some(_)) => (&CONTINUING_WRITE_ACQUIRE, 2),
+        (Some(_), Some(_)) => (&CHECKED_CONTINUING_WRITE_ACQUIRE, 3),
     };
-    let bytes = 3 * name.len() + 2 * CLAIM_BYTES + CHECK_BYTES;
-    let mut cmd = command(script, by, keys, 11, bytes);
+    let bytes = 3 * name.len() + 3 * CLAIM_BYTES + CHECK_BYTES;
+    let mut cmd = command(script, by, keys, 12, bytes);
     cmd.arg(name).arg(key::token(name));
     if ask.check.is_some() {
         cmd.arg(&*home.marker);
+    }
+    if let Some(before) = ask.continues {
+        cmd.arg(writer(before));
     }
     cmd.arg(writer(ask.owner))
         .arg(ask.count)

@@ -39,6 +39,7 @@ fn acquire(fence: Fence, retention: Retention) -> Request {
         retention,
         keep: None,
         replaces: None,
+        continues: None,
         check: None,
     })
 }

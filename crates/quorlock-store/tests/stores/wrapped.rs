@@ -121,6 +121,7 @@ pub(crate) fn acquire(owner: OwnerId, lease: Duration) -> Request {
         retention: Retention::Millis(1_000_000),
         keep: None,
         replaces: None,
+        continues: None,
         check: None,
     })
 }

@@ -13,7 +13,8 @@ use quorlock_core::owner::OwnerId;
 use quorlock_core::renewal::Lost;
 
 use super::driver::Driver;
-use crate::error::{ConfirmError, ReleaseError};
+use crate::error::{ConfirmError, HandOverError, ReleaseError};
+use crate::ticket::Ticket;
 
 /// A held lock, which is released when it is dropped. The thread that drops it waits for the release.
 ///
@@ -174,6 +175,24 @@ impl Guard {
             Some(guard) => self.driver.run(guard.release()),
             None => Ok(()),
         }
+    }
+
+    /// Ends this guard and returns a ticket, with which another process goes on holding the lock. See
+    /// [`quorlock::Guard::hand_over`](crate::Guard::hand_over).
+    ///
+    /// # Errors
+    /// [`HandOverError`] with this guard.
+    pub fn hand_over(mut self) -> Result<Ticket, HandOverError<Guard>> {
+        let guard = self.guard.take();
+        let guard = guard.expect("BUG: a guard is taken when it ends");
+        guard.hand_over().map_err(|error| {
+            self.guard = Some(error.guard);
+            HandOverError {
+                names: error.names,
+                guard: self,
+                problem: error.problem,
+            }
+        })
     }
 
     /// Consumes the guard without releasing the lock, which is no longer renewed and ends with its lease.

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use super::candidacy::Candidacy;
 use super::driver::Driver;
+use super::guard::Guard;
 use super::lock::Lock;
 use super::semaphore::Semaphore;
 use crate::error::{AcquireError, ConfigError, ConnectError};
 use crate::leader::Candidate;
 use crate::operate::{ForceReleaseError, ForceReleased, Inspection};
+use crate::ticket::Ticket;
 
 /// A client whose calls block. See the [module](super).
 ///
@@ -106,6 +108,16 @@ impl Locks {
             owner: self.locks.owner(),
             driver: self.driver.clone(),
         }
+    }
+
+    /// Continues a hold that another process has handed over. See [`quorlock::Locks::adopt`](crate::Locks::adopt).
+    ///
+    /// # Errors
+    /// Those of [`quorlock::Locks::adopt`](crate::Locks::adopt).
+    pub fn adopt(&self, ticket: &Ticket) -> Result<Option<Guard>, AcquireError> {
+        let (locks, ticket) = (self.locks.clone(), ticket.clone());
+        let guard = self.driver.run(async move { locks.adopt(&ticket).await })?;
+        Ok(guard.map(|guard| Guard::new(guard, self.driver.clone())))
     }
 
     /// Starts to campaign for the leadership of this name. See [`quorlock::Locks::leader`](crate::Locks::leader).

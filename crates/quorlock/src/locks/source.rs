@@ -13,6 +13,7 @@ use crate::owner::identity::Identity;
 use crate::semaphore::{PermitNames, Semaphore};
 use crate::shared::client::Client;
 use crate::shared::layout::{Layout, Node, Part};
+use crate::ticket::Ticket;
 
 /// What all locks of a client have in common, and the owner that acquires them.
 #[derive(Clone, Debug)]
@@ -60,6 +61,22 @@ impl LockSource {
         self.lock_of(self.layout(Mode::Plain, names))
     }
 
+    /// Returns the lock that this ticket is for.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if this client cannot have such a lock.
+    pub(crate) fn continued(&self, ticket: &Ticket) -> Result<Lock, ConfigError> {
+        let parts = ticket.parts.iter();
+        let parts = parts.map(|part| self.part(part.mode, &part.name));
+        let layout = Layout::of(parts.collect::<Result<_, _>>()?, Vec::new())?;
+        let lock = self.lock_of(Ok(layout));
+        let lease = ticket.lease.length();
+        Ok(match ticket.is_watched {
+            true => lock.watchdog_lease(lease),
+            false => lock.lease(lease),
+        })
+    }
+
     /// Returns a semaphore with permits that are plain locks.
     pub(crate) fn semaphore(&self, name: impl AsRef<[u8]>, permits: usize) -> Semaphore {
         let mut names = PermitNames::new(name, permits);
@@ -92,20 +109,23 @@ impl LockSource {
         let names = names.into_iter();
         let mut parts = Vec::with_capacity(names.size_hint().0);
         for name in names {
-            let given = Name::new(name)?;
-            if mode == Mode::Fair && 1 < self.nodes.len() {
-                let name = given.to_string();
-                return Err(ConfigError::FairQuorum { name });
-            }
-            parts.push(Part {
-                name: self.key(&given)?,
-                given,
-                mode,
-                nodes: self.nodes.clone(),
-                threshold: self.threshold,
-            });
+            parts.push(self.part(mode, &Name::new(name)?)?);
         }
         Layout::of(parts, Vec::new())
+    }
+
+    fn part(&self, mode: Mode, given: &Name) -> Result<Part, ConfigError> {
+        if mode == Mode::Fair && 1 < self.nodes.len() {
+            let name = given.to_string();
+            return Err(ConfigError::FairQuorum { name });
+        }
+        Ok(Part {
+            name: self.key(given)?,
+            given: given.clone(),
+            mode,
+            nodes: self.nodes.clone(),
+            threshold: self.threshold,
+        })
     }
 
     /// Returns the key under which the nodes store a name.

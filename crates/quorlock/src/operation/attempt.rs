@@ -24,7 +24,7 @@ mod request;
 mod round;
 
 use losses::Losses;
-pub(crate) use request::{LockRequest, Waits};
+pub(crate) use request::{Continued, LockRequest, Waits};
 use round::RunningRound;
 
 /// An acquisition in progress. It can pass from one caller to another at any time. Dropping it releases what nodes

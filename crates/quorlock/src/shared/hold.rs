@@ -1,6 +1,7 @@
 //! One hold: the state that its guards, its renewals and its release share.
 
 mod claims;
+mod hand_over;
 mod pending;
 pub(crate) mod requests;
 mod statement;

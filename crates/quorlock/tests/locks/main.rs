@@ -16,6 +16,7 @@ mod extremes;
 mod failures;
 mod fair;
 mod fair_together;
+mod handing_over;
 mod holding;
 mod inherited;
 mod loops;

@@ -161,6 +161,7 @@ impl ModelClient {
             retention: RETENTION,
             keep: None,
             replaces: None,
+            continues: None,
             check: None,
         })
     }

@@ -106,6 +106,7 @@ fn expire(keys: &mut Node, now: WallMillis, mut ask: Renew) -> Applied {
             retention: ask.retention,
             keep: None,
             replaces: None,
+            continues: None,
             check: None,
         };
         let _ = keys.apply(now, &Request::Acquire(again));
@@ -146,6 +147,7 @@ mod tests {
             retention: Retention::Forever,
             keep: None,
             replaces: None,
+            continues: None,
             check: None,
         })
     }

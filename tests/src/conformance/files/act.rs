@@ -63,6 +63,7 @@ pub struct Ask {
     margin: Option<u64>,
     number: Option<u64>,
     replaces: Option<String>,
+    continues: Option<String>,
     place: Option<u64>,
     under: Option<String>,
     check: Option<Looked>,
@@ -259,6 +260,7 @@ impl Ask {
             retention: kept(self.retention),
             keep: keep(self.margin, self.number),
             replaces: self.replaces.as_deref().map(version),
+            continues: self.continues.as_deref().map(owner),
             check: self.check.as_ref().map(|looked| looked.check(setting)),
         }
     }

@@ -156,6 +156,7 @@ fn acquire(name: &str, number: u64) -> Request {
         retention: Retention::Millis(100_000),
         keep: None,
         replaces: None,
+        continues: None,
         check: None,
     })
 }

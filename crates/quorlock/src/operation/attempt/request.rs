@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorlock_core::acquisition::{Limit, Patience};
+use quorlock_core::fencing::{Fence, Token};
 use quorlock_core::lease::Lease;
 use quorlock_core::message::{Access, Mode, QueuePlace};
-use quorlock_core::time::{Time, millis_of};
+use quorlock_core::owner::OwnerId;
+use quorlock_core::time::{Time, WallMillis, millis_of};
 
 use crate::shared::client::Client;
-use crate::shared::layout::Layout;
+use crate::shared::layout::{Layout, Place};
 use crate::shared::under::Under;
 
 /// The lock, lease and waiting mode that a caller requests.
@@ -22,6 +24,16 @@ pub(crate) struct LockRequest {
     pub(crate) patience: Patience,
     /// The write hold beside which an owner reads.
     pub(crate) under: Option<Under>,
+    /// The hold of another client that the new one continues.
+    pub(crate) continues: Option<Arc<Continued>>,
+}
+
+/// A hold of another client, which has handed it over.
+#[derive(Debug)]
+pub(crate) struct Continued {
+    pub(crate) owner: OwnerId,
+    /// Its tokens, one per group. Those of the hold that continues it are larger.
+    pub(crate) tokens: Box<[Token]>,
 }
 
 impl LockRequest {
@@ -38,6 +50,20 @@ impl LockRequest {
         match self.access(mode, client) {
             Access::Fair(QueuePlace::Kept { .. }) => claim.max(client.config.place()),
             _ => claim,
+        }
+    }
+
+    /// How a node chooses the token at this place of the lock.
+    ///
+    /// A hold that continues another one gets the next token on every node, whether that node grants for the first or the second
+    /// time. No other client is handed one in between, because the name is not free.
+    pub(super) fn fence(&self, place: &Place, clock: WallMillis) -> Fence {
+        match &self.continues {
+            None => place.node.party.mint(clock),
+            Some(continued) => {
+                let before = continued.tokens.get(place.group).copied();
+                Fence::Carry(Token(before.unwrap_or_default().0.saturating_add(1)))
+            }
         }
     }
 

@@ -118,10 +118,11 @@ impl RunningRound {
                 owner: self.owner,
                 count: 1,
                 lease: wanted.lease,
-                fence: place.node.party.mint(floor),
+                fence: wanted.fence(place, floor),
                 retention: place.node.party.retention,
                 keep: place.keep(FIRST),
                 replaces: question.replaces,
+                continues: wanted.continues.as_ref().map(|hold| hold.owner),
                 check: question.check,
             });
             let tag = (member, question.sent);

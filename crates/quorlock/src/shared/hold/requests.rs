@@ -50,6 +50,7 @@ pub(crate) fn reacquire(hold: &Hold, member: MemberId, stated: Statement) -> (Re
         retention: place.node.party.retention,
         keep: place.keep(stated.number),
         replaces: None,
+        continues: None,
         check: question.check,
     });
     (request, question.sent)

@@ -383,6 +383,7 @@ pub(crate) fn acquire_of(name: &Name, number: u64) -> Acquire {
         retention: Retention::of(Duration::from_secs(86_400)),
         keep: None,
         replaces: None,
+        continues: None,
         check: None,
     }
 }

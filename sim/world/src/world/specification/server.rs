@@ -406,6 +406,7 @@ mod tests {
             retention: Retention::Forever,
             keep: None,
             replaces: None,
+            continues: None,
             check: None,
         });
         SpecificationChange {

@@ -1,0 +1,36 @@
+//! The end of a hold whose claims stay for another client.
+
+use quorlock_core::message::Mode;
+use quorlock_core::renewal::{Lost, Status};
+use quorlock_core::time::Time;
+
+use super::Hold;
+use crate::error::HandOverProblem as Problem;
+
+impl Hold {
+    /// Ends the hold without ending its claims, which another client may continue. From now on nothing is renewed, re-acquired
+    /// or released. Returns whether a watchdog has renewed it.
+    pub(crate) fn hand_over(&self, now: Time) -> Result<bool, Problem> {
+        if self.layout.has(Mode::Read) {
+            return Err(Problem::Reads);
+        }
+        if 1 < self.layout.parties().count() {
+            return Err(Problem::SeveralClients);
+        }
+        let reads = self.readers().are_there();
+        self.change(now, |state| {
+            match state.renewal.status(now) {
+                Status::Held if state.is_leaked => return Err(Problem::Lost(Lost::Released)),
+                Status::Held if reads || state.count != 1 => return Err(Problem::Shared),
+                Status::Held => {}
+                Status::Releasing => return Err(Problem::Lost(Lost::Released)),
+                Status::Lost(lost) => return Err(Problem::Lost(lost)),
+            }
+            state.count = 0;
+            state.is_leaked = true;
+            state.is_told = true;
+            state.renewal.begin_release(now);
+            Ok(state.renewal.is_watched())
+        })
+    }
+}
