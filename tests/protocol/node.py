@@ -9,7 +9,7 @@ import plain
 import read_write
 from marker import CHECK, PROBE
 from resp import ServerError
-from shared import CONTINUE, MARKER, MOST, channel, key
+from shared import CONTINUE, COUNTER, MARKER, MOST, channel, key
 
 
 def queue(name):
@@ -60,7 +60,9 @@ class Node:
         else:
             script, args = read_write.ACQUIRE_WRITE, [writer(owner), count, lease, retention, *token, leases(name)]
         if continues is not None:
-            script, args = CONTINUE % script, [writer(continues) if mode == "write" else continues, *args]
+            before, newest = continues.split(" ")
+            field = writer(before) if mode == "write" else before
+            script, args = COUNTER + CONTINUE % script, [field, newest, *token, retention, *args]
         if check is None:
             return self._granted(self._run(script, keys, args))
         said = self._run(CHECK % script, keys + [MARKER], args + self._check(lease=lease, **check))

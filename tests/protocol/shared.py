@@ -61,24 +61,29 @@ local function carry_counter(key, stored, value, retention, kept)
 end
 """
 
-# Surrounds the script of an acquire, whose arguments follow the field of the owner before.
+# Surrounds the script of an acquire, whose arguments come after six others: the field of the owner before, the token of its
+# hold; floor, slack and carry, retention are repeated.
 CONTINUE = """
 local function acquire() %s end
-local claim, before = KEYS[1], table.remove(ARGV, 1)
+local claim, counter = KEYS[1], KEYS[2]
+local before, newest, floor, slack, carry, retention = unpack(ARGV, 1, 6)
+for _ = 1, 6 do table.remove(ARGV, 1) end
 local owner, count = ARGV[1], ARGV[2]
-local held, left = redis.call('HMGET', claim, 'mode', before, owner), redis.call('PTTL', claim)  -- A5: raises WRONGTYPE
-local is_writer = string.find(before, ':write', 1, true)
-local has_mode = is_writer and held[1] == 'write' or not is_writer and not held[1]
-if not has_mode or not held[2] and not held[3] then return {'refused', left == -2 and 0 or left} end  -- H3
-if not held[2] then return acquire() end                                     -- H2
-if is_writer and redis.call('HLEN', claim) ~= 2 then return {'refused', left} end                -- H4
-local function pass_on(from, to, count)                                      -- H1
-  redis.call('HSET', claim, to, count)
-  redis.call('HDEL', claim, from, 'beat')
-end
-pass_on(before, owner, count)
+local held, left = redis.call('HMGET', claim, 'mode', owner, before, 'beat'), redis.call('PTTL', claim)  -- A5: raises WRONGTYPE
+local mode = string.find(before, ':write', 1, true) and 'write' or false
+if held[1] == mode and held[2] then return acquire() end                     -- H2
+local refused = {'refused', left == -2 and 0 or left, held[4]}
+if held[1] ~= mode or not held[3] then return refused end                    -- H3
+local stored, wrong = read_counter(counter)
+if wrong then return redis.error_reply(wrong) end
+if stored and tonumber(newest) < stored then return refused end
+if mode and redis.call('HLEN', claim) ~= 2 then return refused end           -- H4
+redis.call('HSET', claim, owner, count)                                      -- H1
+redis.call('HDEL', claim, before, 'beat')
+write_counter(counter, choose(stored, false, floor, slack, carry), retention)
 local done, reply = pcall(acquire)
-if done and not reply.err then return reply end
-pass_on(owner, before, held[2])                                              -- N1
+if done and not reply.err then return {'anew', reply[2]} end
+redis.call('HSET', claim, before, held[3])
+redis.call('HDEL', claim, owner)
 return done and reply or redis.error_reply(type(reply) == 'table' and reply.err or reply)
 """

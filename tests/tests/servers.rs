@@ -13,6 +13,7 @@ mod servers {
     pub(crate) mod encrypted;
     pub(crate) mod errors;
     pub(crate) mod fair_queues;
+    pub(crate) mod handing_over;
     pub(crate) mod harness;
     pub(crate) mod leading;
     pub(crate) mod logins;
@@ -46,6 +47,7 @@ mod servers {
 
 fn main() {
     servers::clients::hold_a_lock_if_asked();
+    servers::handing_over::hand_over_if_asked();
     servers::harness::hold_a_server_if_asked();
     // While a process has one subscriber, an event that is first emitted on a thread without it stays unheard everywhere.
     let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
@@ -63,6 +65,7 @@ fn main() {
         servers::encrypted::replaced::trials(),
         servers::errors::trials(),
         servers::fair_queues::trials(),
+        servers::handing_over::trials(),
         servers::harness::trials(),
         servers::leading::trials(),
         servers::logins::trials(),

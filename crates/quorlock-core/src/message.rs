@@ -55,10 +55,8 @@ pub struct Acquire {
     pub keep: Option<ClockMargin>,
     /// Claim version that this claim may replace.
     pub replaces: Option<ClaimVersion>,
-    /// Owner whose exclusive claim this one continues; then a node without a claim of either owner refuses. In one step
-    /// the claim passes to the owner of this request, with its remaining TTL, and is acquired as a claim that the owner
-    /// already has. So of several requests that continue one claim, one is granted.
-    pub continues: Option<OwnerId>,
+    /// The hold of another owner that this claim continues; then the name is granted only if that owner has a claim there.
+    pub continues: Option<HandedOver>,
     /// What the node reports about its process and marker, so that its vote can be trusted; `None` for nothing.
     pub check: Option<Check>,
 }
@@ -74,6 +72,19 @@ impl Acquire {
 fn kept_millis(lease: Lease, keep: Option<ClockMargin>) -> u64 {
     let margin = keep.map_or(0, |keep| keep.margin_millis);
     lease.millis().saturating_add(margin)
+}
+
+/// A hold that its owner has handed over to another one.
+///
+/// In one step the claim passes to the owner of the request, and a new token is handed out. So of several requests that continue
+/// one hold, one is granted.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct HandedOver {
+    /// Owner that has handed it over. It sends no requests any more.
+    pub owner: OwnerId,
+    /// Token of the hold. If the node has handed out a larger one, the hold has ended, and the owner's claim was left behind by a
+    /// late request.
+    pub token: Token,
 }
 
 /// "These claims are still their owners'; keep them for this long."

@@ -102,15 +102,13 @@ impl Node {
         ask: &Acquire,
         published: &mut Published,
     ) -> Result<AcquireReply, Cause> {
-        self.with_keys(now, &ask.name, |keys| match ask.access {
-            _ if !hand_over::pass_on(keys, now, ask)? => {
-                let ttl = keys.claim(now).map_or(Ttl::Millis(0), |key| key.ttl(now));
-                Ok(AcquireReply::Refused { ttl, version: None })
-            }
-            Access::Plain => claim_versions::acquire(keys, now, ask),
-            Access::Fair(place) => fair::acquire(keys, now, ask, place, published),
-            Access::Read { under } => read_write::read_acquire(keys, now, ask, under),
-            Access::Write => read_write::write_acquire(keys, now, ask),
+        self.with_keys(now, &ask.name, |keys| {
+            hand_over::acquire(keys, now, ask, |keys| match ask.access {
+                Access::Plain => claim_versions::acquire(keys, now, ask),
+                Access::Fair(place) => fair::acquire(keys, now, ask, place, published),
+                Access::Read { under } => read_write::read_acquire(keys, now, ask, under),
+                Access::Write => read_write::write_acquire(keys, now, ask),
+            })
         })
     }
 

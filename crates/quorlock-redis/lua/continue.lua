@@ -1,41 +1,59 @@
 -- Passes a claim on to the owner of an acquire, in one step with it. The acquire's own script precedes this one, as the function
 -- execute(), and finds a claim that its owner already has.
 --
--- KEYS[1]        the claim: a hash, as the acquire's script describes it
--- ARGV[1]        the field of the owner before; it ends with ':write' for a writer, as the next one does
--- ARGV, the rest the arguments of the acquire: the owner's field, its hold count, and so on
+-- KEYS[1]         the claim: a hash, as the acquire's script describes it
+-- KEYS[2]         the token counter of the name: a string
+-- ARGV[1]         the field of the owner before; it ends with ':write' for a writer, as the next one's does
+-- ARGV[2]         the token of its hold
+-- ARGV[3] to [5]  floor and slack of a new token, and how long an unused counter is kept, as the acquire's script has them
+-- ARGV, the rest  the arguments of the acquire: the owner's field, its hold count, and so on
 --
--- Replies        those of the acquire's script
---                {0, left}  refused: neither owner has the claim. Remaining TTL of the claim that is there in ms, -1 if it
---                           has no TTL, 0 if there is none
--- Errors         those of the acquire's script
+-- Replies         those of the acquire's script: granted anew if the claim has passed on now
+--                 {0, left, beat}  refused: neither owner has the claim. Remaining TTL of the claim that is there in ms, -1 if
+--                                  it has no TTL, 0 if there is none; nil if it has no version
+-- Errors          those of the acquire's script
 --
--- The script must be atomic: of two clients that continue one claim, the second one must not find it any more. A request that
--- is executed twice finds its owner's claim. If the acquire fails, the claim is the owner's before again, so an error means that
--- nothing has changed, except that the claim has no version: that of the owner before goes with its field.
-local call, claim, before, owner = redis.call, KEYS[1], table.remove(ARGV, 1), ARGV[1]
-local held = call('HMGET', claim, 'mode', before, owner)
-local mode = string.find(before, ':write', 1, true) and 'write'
-local left = call('PTTL', claim)
-if held[1] ~= mode or not (held[2] or held[3]) then return {0, left == -2 and 0 or left} end
-if not held[2] then return execute() end
--- A writer that reads, too, would go on reading beside the next writer.
-if mode and 4 < #call('HSCAN', claim, '0')[2] then return {0, left} end
+-- The script must be atomic: of two clients that continue one hold, the second one must not find the claim any more. A request
+-- that is executed twice finds its owner's claim. If the counter is beyond the token, the hold has ended, and a late request of
+-- its owner has left this claim. The next owner's field comes before the old one is deleted, because a hash without fields does
+-- not exist, and would lose its TTL. The first command that writes needs a right that no other script needs: if it is refused,
+-- nothing has changed. The version goes with the owner that it names.
+local call, claim, counter = redis.call, KEYS[1], KEYS[2]
+local before, newest, floor, slack, kept = unpack(ARGV, 1, 5)
+for _ = 1, 5 do table.remove(ARGV, 1) end
+local owner = ARGV[1]
 
--- A hash whose only field is deleted does not exist any more. A writer may have other fields, and needs HDEL anyway.
-local function pass_on(from, to, count)
-  if mode then
-    call('HSET', claim, to, count)
-    call('HDEL', claim, from)
-  else
-    call('DEL', claim)
-    call('HSET', claim, to, count)
-    if left ~= -1 then call('PEXPIRE', claim, math.max(left, 1)) end
-  end
+local held = call('HMGET', claim, 'mode', owner, before, 'beat')
+local mode = string.find(before, ':write', 1, true) and 'write' or false
+if held[1] == mode and held[2] then return execute() end
+
+local function refused()
+  local left = call('PTTL', claim)
+  return {0, left == -2 and 0 or left, held[4]}
 end
 
-pass_on(before, owner, ARGV[2])
-local ok, reply = pcall(execute)
+if held[1] ~= mode or not held[3] then return refused() end
+local stored = call('GET', counter)
+if stored then
+  stored = counted(stored)
+  if not stored then return redis.error_reply(NO_COUNTER) end
+  if newest - stored < 0 then return refused() end
+end
+-- A writer that reads, too, would go on reading beside the next writer.
+if mode and 4 < #call('HSCAN', claim, '0')[2] then return refused() end
+
+local token = next_token(stored, floor + 0, slack, false)
+call('HDEL', claim, 'beat')
+call('HSET', claim, owner, ARGV[2])
+call('HDEL', claim, before)
+local ok, reply = pcall(function()
+  store_token(call, counter, string.format('%.0f', token), kept)
+  return execute()
+end)
 if not ok then reply = type(reply) == 'table' and reply or {err = tostring(reply)} end
-if type(reply) == 'table' and reply.err then pass_on(owner, before, held[2]) end
-return reply
+if type(reply) == 'table' and reply.err then
+  call('HSET', claim, before, held[3])
+  call('HDEL', claim, owner)
+  return reply
+end
+return type(reply) == 'table' and reply[1] == 2 and reply[2] or reply

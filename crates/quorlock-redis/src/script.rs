@@ -9,7 +9,8 @@ use quorlock_core::claim_version::ClaimVersion;
 use quorlock_core::fencing::Fence;
 use quorlock_core::marker::{Act, Nonce, Process, Restarts};
 use quorlock_core::message::{
-    Access, Acquire, Check, Claim, ForceRelease, Inspect, Mode, Release, Renew, Request, Retention,
+    Access, Acquire, Check, Claim, ForceRelease, HandedOver, Inspect, Mode, Release, Renew,
+    Request, Retention,
 };
 use quorlock_core::owner::OwnerId;
 use redis::Cmd;
@@ -30,6 +31,16 @@ macro_rules! lua {
 macro_rules! around {
     ($outer:literal, $($inner:tt)*) => {
         concat!("local function execute()\n", $($inner)*, "end\n", lua!($outer))
+    };
+}
+
+/// Puts scripts of an acquire inside the one that passes on the claim that it continues.
+macro_rules! continuing {
+    ($($file:literal),+) => {
+        concat!(
+            lua!("shared/clock", "shared/counter"),
+            around!("continue", lua!($($file),+))
+        )
     };
 }
 
@@ -102,21 +113,9 @@ static CHECKED_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
         lua!("shared/clock", "shared/counter", "acquire")
     ))
 });
-static CONTINUING_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(around!(
-        "continue",
-        lua!("shared/clock", "shared/counter", "acquire")
-    ))
-});
-static CHECKED_CONTINUING_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(around!(
-        "check",
-        around!(
-            "continue",
-            lua!("shared/clock", "shared/counter", "acquire")
-        )
-    ))
-});
+static CONTINUING_ACQUIRE: LazyLock<Script> = LazyLock::new(|| Script::new(continuing!("acquire")));
+static CHECKED_CONTINUING_ACQUIRE: LazyLock<Script> =
+    LazyLock::new(|| Script::new(around!("check", continuing!("acquire"))));
 static PROBE: LazyLock<Script> = LazyLock::new(|| Script::new(around!("check", "return false\n")));
 static RENEW: LazyLock<Script> = LazyLock::new(|| {
     Script::new(lua!(
@@ -282,13 +281,14 @@ fn encode_acquire(ask: &Acquire, home: &Home, by: By) -> Cmd {
         (Some(_), Some(_)) => (&CHECKED_CONTINUING_ACQUIRE, 4),
     };
     let bytes = 3 * name.len() + 4 * CLAIM_BYTES + CHECK_BYTES;
-    let mut cmd = command(script, by, keys, 15, bytes);
+    let mut cmd = command(script, by, keys, 19, bytes);
     cmd.arg(name).arg(key::token(name)).arg(key::queue(name));
     if ask.check.is_some() {
         cmd.arg(&*home.marker);
     }
     if let Some(before) = ask.continues {
-        owner(&mut cmd, before);
+        owner(&mut cmd, before.owner);
+        encode_continues(&mut cmd, ask, before);
     }
     owner(&mut cmd, ask.owner);
     cmd.arg(ask.count)
@@ -306,6 +306,13 @@ fn encode_acquire(ask: &Acquire, home: &Home, by: By) -> Cmd {
         encode_check(&mut cmd, check, ask.lease.millis());
     }
     cmd
+}
+
+/// Appends the arguments of `continue.lua` that follow the owner before.
+fn encode_continues(cmd: &mut Cmd, ask: &Acquire, before: HandedOver) {
+    cmd.arg(before.token.0);
+    fence(cmd, ask.fence);
+    cmd.arg(kept(ask.retention));
 }
 
 fn fence(cmd: &mut Cmd, fence: Fence) {

@@ -370,11 +370,11 @@ impl Guard {
     /// Ends this guard and returns a ticket, with which another process goes on holding the lock: a web request locks, and a
     /// job releases.
     ///
-    /// Nothing is sent, and nothing is renewed from now on: the ticket can be [adopted](crate::Locks::adopt) within
-    /// [`Guard::validity`], which [`Guard::extend`] makes longer, at most. After that the lock is free. What
-    /// [`at_least`](crate::Lock::at_least) demands is not passed on. The [lost signal](Guard::lost) is ready, with
-    /// [`Lost::Released`](crate::Lost::Released): this process must not use the lock any more. If it does, a resource that
-    /// compares tokens notices, because the guard that is adopted has a larger [token](Guard::fencing_token).
+    /// Nothing is sent, and nothing is renewed from now on. For [`Guard::validity`] the ticket can be
+    /// [adopted](crate::Locks::adopt) and no one else gets the lock; [`Guard::extend`] makes this time longer. After that, the lock
+    /// goes to whoever asks first. The [lost signal](Guard::lost) is ready, with [`Lost::Released`](crate::Lost::Released): this
+    /// process must not use the lock any more. If it does, a resource that compares tokens notices, because the adopted guard has
+    /// a larger [token](Guard::fencing_token). What [`at_least`](crate::Lock::at_least) demands is not passed on.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -395,8 +395,8 @@ impl Guard {
     /// ```
     ///
     /// # Errors
-    /// [`HandOverError`] with this guard if the lock is lost, a read lock, of several clients, or has other guards.
-    pub fn hand_over(mut self) -> Result<Ticket, HandOverError> {
+    /// [`HandOverError`](crate::errors::HandOverError) with this guard if the lock is lost, a read lock, of several clients, or has other guards.
+    pub fn hand_over(mut self) -> Result<Ticket, HandOverError<Guard>> {
         match hand_over(&self.client, &self.hold) {
             Ok(ticket) => {
                 self.is_dropped_by = DroppedBy::Us;

@@ -91,9 +91,7 @@ mod telemetry;
 
 pub use builder::LocksBuilder;
 pub use embedded::{EmbeddedNode, Persistence};
-pub use error::{
-    AcquireError, ConfigError, ConfirmError, ConnectError, ErrorKind, HandOverError, ReleaseError,
-};
+pub use error::{AcquireError, ConfigError, ConfirmError, ConnectError, ErrorKind, ReleaseError};
 pub use guard::{Finished, Guard, LostSignal, ValidityWatch};
 pub use leader::{Candidacy, Candidate, LeaderEvent, LeaderObserver, LeaderView, Leadership};
 pub use lock::Lock;
@@ -117,7 +115,8 @@ struct Readme;
 /// What errors consist of: the nodes that failed and why, whose setting a lease is, and who holds a lock.
 pub mod errors {
     pub use crate::error::{
-        HandOverProblem, Holder, LeaseSource, NodeProblem, NodeReport, Quarantine, TicketError,
+        HandOverError, HandOverProblem, Holder, LeaseSource, NodeProblem, NodeReport, Quarantine,
+        TicketError,
     };
 }
 

@@ -184,11 +184,12 @@ impl Locks {
     }
 
     /// Continues the hold of a guard that another process has [handed over](crate::Guard::hand_over). Returns `None` if nothing is
-    /// left of it: its lease has ended, it was adopted, or the client is one of other nodes or another key prefix.
+    /// left of it: its lease has ended, it was adopted before, several clients tried it at the same moment and none got a majority
+    /// of the nodes, or this client has other nodes or another key prefix.
     ///
-    /// The client must have the same nodes. In one step each node passes the claim on, so of several clients with one ticket at
-    /// most one gets the lock, and no one else can have had it in between. The new guard has the lease of the one before, counted
-    /// from now on, is renewed if that one was, and has a larger token.
+    /// In one step each node passes the claim on. So of several clients with one ticket at most one gets the lock, even after it
+    /// was released, and no one else has had it in between. The new guard has the lease of the one before, counted from now on, is
+    /// renewed if that one was, and has a larger token. `max_hold` begins anew.
     ///
     /// # Errors
     /// Those of [`Lock::try_acquire`]. What nodes have passed on until then is released, as after every failed acquisition: acquire

@@ -45,21 +45,29 @@ impl Ticket {
     }
 }
 
-/// Writes `q1.<owner>.<number>.<lease in ms>.<w or f>`, and `~<mode><token>.<name>` for each name.
+/// Writes `q1.<owner>.<number>.<lease in ms>.<w or f>`, `~<mode><token>.<name>` for each name, and `~<checksum>`.
 impl fmt::Display for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::new();
+        self.write_to(&mut text)?;
+        write!(f, "{text}~{:08x}", checksum(&text))
+    }
+}
+
+impl Ticket {
+    fn write_to(&self, text: &mut String) -> fmt::Result {
         let OwnerId { client, number } = self.owner;
         let watched = if self.is_watched { 'w' } else { 'f' };
         let lease = self.lease.millis();
-        write!(f, "{VERSION}.{client}.{number}.{lease}.{watched}")?;
+        write!(text, "{VERSION}.{client}.{number}.{lease}.{watched}")?;
         for part in &self.parts {
-            write!(f, "~{}{}.", letter(part.mode), part.token)?;
+            write!(text, "~{}{}.", letter(part.mode), part.token)?;
             for &byte in part.name.as_bytes() {
                 match byte {
                     b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => {
-                        f.write_char(char::from(byte))?;
+                        text.push(char::from(byte));
                     }
-                    _ => write!(f, "%{byte:02X}")?,
+                    _ => write!(text, "%{byte:02X}")?,
                 }
             }
         }
@@ -67,10 +75,23 @@ impl fmt::Display for Ticket {
     }
 }
 
+/// Returns the 32-bit FNV-1a hash of a text. A ticket that was cut off would lock fewer names, or others.
+fn checksum(text: &str) -> u32 {
+    let bytes = text.bytes();
+    bytes.fold(0x811c_9dc5, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    })
+}
+
 impl FromStr for Ticket {
     type Err = TicketError;
 
     fn from_str(text: &str) -> Result<Self, TicketError> {
+        const CUT: TicketError = TicketError("it was cut off or changed");
+        let (text, sum) = text.rsplit_once('~').ok_or(CUT)?;
+        if format!("{:08x}", checksum(text)) != sum {
+            return Err(CUT);
+        }
         let mut parts = text.split('~');
         let head = parts.next().unwrap_or_default();
         let rest = head
@@ -83,17 +104,17 @@ impl FromStr for Ticket {
         let mut field = |what| fields.next().ok_or(TicketError(what));
         let owner = format!(
             "{}:{}",
-            field("its owner is missing")?,
-            field("its owner is missing")?
+            field("a part of it is missing")?,
+            field("a part of it is missing")?
         );
         let owner = owner
             .parse()
             .map_err(|_| TicketError("its owner is invalid"))?;
-        let lease = number(field("its lease is missing")?).and_then(|millis| {
+        let lease = number(field("a part of it is missing")?).and_then(|millis| {
             Lease::new(Duration::from_millis(millis))
                 .map_err(|_| TicketError("its lease is too short"))
         })?;
-        let is_watched = match field("its end is missing")? {
+        let is_watched = match field("a part of it is missing")? {
             "w" => true,
             "f" => false,
             _ => return Err(TicketError("it does not say whether the lease is renewed")),
@@ -101,10 +122,7 @@ impl FromStr for Ticket {
         if fields.next().is_some() {
             return Err(TicketError("something is added to it"));
         }
-        let parts = parts.map(part).collect::<Result<Vec<_>, _>>()?;
-        if parts.is_empty() {
-            return Err(TicketError("it has no name: its end is missing"));
-        }
+        let parts = parts.map(part).collect::<Result<_, _>>()?;
         Ok(Ticket {
             owner,
             lease,
@@ -202,11 +220,9 @@ mod tests {
     #[test]
     fn a_ticket_reads_as_one_word() {
         let text = ticket(b"orders/42 \xc3\xa9", Mode::Plain, 12).to_string();
-        let end = ".7.30000.w~p12.orders%2F42%20%C3%A9";
-        assert_eq!(
-            text,
-            format!("q1.00000000-0000-4000-8000-00000000002a{end}")
-        );
+        let end = ".7.30000.w~p12.orders%2F42%20%C3%A9~";
+        let begin = format!("q1.00000000-0000-4000-8000-00000000002a{end}");
+        assert_eq!(text.strip_prefix(&begin).map(str::len), Some(8), "{text}");
     }
 
     #[test]
@@ -214,20 +230,28 @@ mod tests {
         let good = ticket(b"x", Mode::Write, 12).to_string();
         assert!(good.parse::<Ticket>().is_ok());
         let cut = (0..good.len()).map(|end| good[..end].to_owned());
+        let (text, sum) = good.rsplit_once('~').unwrap();
         let changed = [
-            good.replace("q1", "q2"),
-            good.replace(".w", ".y"),
-            good.replace("30000", "1"),
-            good.replace("x12", "r12"),
-            good.replace("x12", "x9007199254740991"),
-            good.replace("x12", "x+12"),
-            format!("{good}~"),
-            format!("{good}%2"),
-            format!("{good}%zz"),
-            format!("{good}%00"),
-            format!(" {good}"),
+            text.replace("q1", "q2"),
+            text.replace(".w", ".y"),
+            text.replace(".w", ".w.w"),
+            text.replace(".w", ""),
+            text.replace("30000", "1"),
+            text.replace("x12", "r12"),
+            text.replace("x12", "x9007199254740991"),
+            text.replace("x12", "x+12"),
+            text.replace("-4", "-g"),
+            format!("{text}~"),
+            format!("{text}%2"),
+            format!("{text}%zz"),
+            format!("{text}%00"),
+            format!(" {text}"),
         ];
-        for text in cut.chain(changed) {
+        let summed = changed
+            .iter()
+            .map(|text| format!("{text}~{:08x}", checksum(text)));
+        let unsummed = changed.iter().map(|text| format!("{text}~{sum}"));
+        for text in cut.chain(summed).chain(unsummed) {
             let error = text.parse::<Ticket>().unwrap_err().to_string();
             assert!(error.contains("ticket"), "{text}: {error}");
         }

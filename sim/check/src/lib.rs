@@ -11,6 +11,7 @@ mod exclusion;
 mod expiry;
 mod fairness;
 mod fencing;
+mod hand_over;
 mod hold_count;
 mod leadership;
 mod orphans;
@@ -101,7 +102,7 @@ pub fn check_one(property: Property, history: &History) -> Option<Violation> {
         Property::Termination => termination::check(history),
         Property::Always => stated::always(history),
         Property::Eventually => stated::eventually(history),
-        Property::Exclusion => exclusion::check(history),
+        Property::Exclusion => exclusion::check(history).or_else(|| hand_over::check(history)),
         Property::Usage => usage::check(history),
         Property::Fencing => fencing::check(history),
         Property::Ownership => ownership::check(history),

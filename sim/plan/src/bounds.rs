@@ -67,6 +67,12 @@ impl Plan {
         match self.workload.kind {
             // Counted twice: a try may be in vain just before the name becomes free.
             WorkloadKind::TryStorm => pause.plus(pause),
+            // A lock that was handed over and is never adopted stays locked for a lease.
+            WorkloadKind::HandingOver => self
+                .longest_lease()
+                .plus(self.clock_margin())
+                .plus(pause)
+                .plus(pause),
             _ => SimTime::ZERO,
         }
     }

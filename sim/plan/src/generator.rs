@@ -262,6 +262,9 @@ impl PlanGenerator {
             }
         }
         plan.faults.sort_by_key(Fault::begins);
+        if plan.workload.kind == WorkloadKind::HandingOver {
+            wait_for_tickets(&mut plan);
+        }
         if self.faults == FaultChoice::Inside {
             exempt::add(&mut plan);
         }
@@ -423,4 +426,11 @@ impl PlanGenerator {
             }
         }
     }
+}
+/// Extends the bounds on progress: a lock that was handed over and is never adopted stays locked for a lease.
+fn wait_for_tickets(plan: &mut Plan) {
+    let kept = plan.longest_lease().plus(plan.clock_margin());
+    plan.progress_within = plan.progress_within.map(|bound| bound.plus(kept));
+    plan.idle_within = plan.idle_within.map(|bound| bound.plus(kept));
+    plan.free_within = None;
 }

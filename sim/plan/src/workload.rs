@@ -124,11 +124,14 @@ pub enum WorkloadKind {
     Together,
     /// Begin to write and to read as one owner at the same time, while other clients do the same.
     Sides,
+    /// Acquire or adopt, stay for a while, and hand over or release. Every client sees every ticket, and tries old ones,
+    /// too.
+    HandingOver,
 }
 
 impl WorkloadKind {
     /// Every kind. **Append only**.
-    pub const ALL: [WorkloadKind; 17] = [
+    pub const ALL: [WorkloadKind; 18] = [
         WorkloadKind::MutualExclusion,
         WorkloadKind::Reentrant,
         WorkloadKind::Overlapping,
@@ -146,6 +149,7 @@ impl WorkloadKind {
         WorkloadKind::Greedy,
         WorkloadKind::Together,
         WorkloadKind::Sides,
+        WorkloadKind::HandingOver,
     ];
 
     /// Returns the name of the kind on the command line.
@@ -169,6 +173,7 @@ impl WorkloadKind {
             WorkloadKind::Greedy => "greedy",
             WorkloadKind::Together => "together",
             WorkloadKind::Sides => "sides",
+            WorkloadKind::HandingOver => "handing-over",
         }
     }
 }

@@ -135,6 +135,17 @@ pub struct Grant {
     pub access: Access,
 }
 
+/// A hold that continues another one, whose client has handed it over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Adoption {
+    /// The owner of the hold before.
+    #[serde(serialize_with = "as_text")]
+    pub before: OwnerId,
+    /// The owner of the hold that continues it.
+    #[serde(serialize_with = "as_text")]
+    pub owner: OwnerId,
+}
+
 /// A visit of a client to a section that a name protects.
 ///
 /// From `won` to `believed`, the client believed that it held the lock: it received the guard at `won`, found the lock
@@ -318,6 +329,9 @@ pub struct History {
     /// The terms of leaders, in the order of election.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reigns: Vec<Reign>,
+    /// Holds that clients have adopted from others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub adoptions: Vec<Adoption>,
     /// The hold counts that were observed, in order.
     pub counts: Vec<Count>,
     /// The claims that nodes changed or removed for another process, in order.
@@ -378,6 +392,7 @@ impl History {
         self.sections.clear();
         self.writes.clear();
         self.reigns.clear();
+        self.adoptions.clear();
         self.counts.clear();
         self.thefts.clear();
         self.shrunk.clear();

@@ -128,6 +128,8 @@ pub struct World {
     /// The work of each process, during the run.
     pub program: Option<Program>,
     pub(crate) store: Store,
+    /// The tickets of holds that clients have handed over, and when others can see each, in nanoseconds of true time.
+    pub tickets: Vec<(u64, String)>,
     /// What happened so far.
     pub history: History,
     pub(crate) statements: Statements,
@@ -188,6 +190,7 @@ impl World {
         self.halt.disarm();
         self.livelock = LivelockDetector::default();
         self.store = Store::new(plan.seed);
+        self.tickets.clear();
     }
 
     /// Returns the number of this thread's current run. Ids from an earlier run are ignored.

@@ -3,37 +3,111 @@
 use super::held::{Held, ReadWrite};
 use super::keys::Keys;
 use crate::failure::Cause;
-use crate::message::{Acquire, Mode};
+use crate::fencing::mint;
+use crate::message::{Acquire, AcquireReply, Freshness, HandedOver, Mode, Ttl};
+use crate::owner::OwnerId;
 use crate::time::WallMillis;
 
-/// Passes the claim that an acquire continues to its owner. Returns whether the acquire may go on: it continues none, or
-/// the owner has the claim now, perhaps since the request was executed before.
-pub(super) fn pass_on(keys: &mut Keys, now: WallMillis, ask: &Acquire) -> Result<bool, Cause> {
+/// Executes an acquire that may continue the hold of another owner, by executing it with the claim as its owner's.
+pub(super) fn acquire(
+    keys: &mut Keys,
+    now: WallMillis,
+    ask: &Acquire,
+    execute: impl FnOnce(&mut Keys) -> Result<AcquireReply, Cause>,
+) -> Result<AcquireReply, Cause> {
     let Some(before) = ask.continues else {
-        return Ok(true);
+        return execute(keys);
     };
+    match look(keys, now, ask, before)? {
+        Whose::Ours => execute(keys),
+        Whose::Theirs => {
+            pass_on(keys, now, ask);
+            let reply = execute(keys)?;
+            Ok(match reply {
+                AcquireReply::Granted { token, .. } => AcquireReply::Granted {
+                    freshness: Freshness::Anew,
+                    token,
+                },
+                other => other,
+            })
+        }
+        Whose::Others => {
+            let ttl = keys.claim(now).map_or(Ttl::Millis(0), |key| key.ttl(now));
+            let version = keys.version(now);
+            Ok(AcquireReply::Refused { ttl, version })
+        }
+    }
+}
+
+enum Whose {
+    /// The request was executed before.
+    Ours,
+    /// The claim is the one that is handed over.
+    Theirs,
+    /// There is no claim of either.
+    Others,
+}
+
+fn look(
+    keys: &mut Keys,
+    now: WallMillis,
+    ask: &Acquire,
+    before: HandedOver,
+) -> Result<Whose, Cause> {
+    let has_ended = keys.token(now).is_some_and(|stored| before.token < stored);
+    let Some(claim) = exclusive(keys, now, ask)? else {
+        return Ok(Whose::Others);
+    };
+    Ok(if *claim.owner == ask.owner {
+        Whose::Ours
+    } else if *claim.owner == before.owner && !has_ended && !claim.reads {
+        Whose::Theirs
+    } else {
+        Whose::Others
+    })
+}
+
+fn pass_on(keys: &mut Keys, now: WallMillis, ask: &Acquire) {
+    if let Ok(Some(claim)) = exclusive(keys, now, ask) {
+        (*claim.owner, *claim.count) = (ask.owner, ask.count);
+    }
+    // The version is that of the owner before. The acquire states its own.
+    keys.version = None;
+    let token = mint(keys.token(now), ask.fence, now);
+    keys.store_token(now, token, ask.retention);
+}
+
+struct Exclusive<'a> {
+    owner: &'a mut OwnerId,
+    count: &'a mut u32,
+    /// Whether the writer also reads. It would go on reading beside the next writer.
+    reads: bool,
+}
+
+/// Returns the exclusive claim in the mode of the request.
+fn exclusive<'a>(
+    keys: &'a mut Keys,
+    now: WallMillis,
+    ask: &Acquire,
+) -> Result<Option<Exclusive<'a>>, Cause> {
     let Some(key) = keys.claim_mut(now) else {
-        return Ok(false);
+        return Ok(None);
     };
-    let (owner, count) = match (&mut key.value, ask.access.mode()) {
-        (Held::NotALock, _) => return Err(Cause::WrongType),
-        (Held::Plain { owner, count }, Mode::Plain | Mode::Fair) => (owner, count),
-        (Held::ReadWrite(ReadWrite { writer, readers }), Mode::Write) => match writer {
-            // The owner before reads beside its write claim, and would go on beside that of the next owner.
-            Some((owner, _)) if *owner == before && !readers.is_empty() => return Ok(false),
-            Some((owner, count)) => (owner, count),
-            None => return Ok(false),
-        },
-        _ => return Ok(false),
-    };
-    let passes = *owner == before;
-    if passes {
-        (*owner, *count) = (ask.owner, ask.count);
+    match (&mut key.value, ask.access.mode()) {
+        (Held::NotALock, _) => Err(Cause::WrongType),
+        (Held::Plain { owner, count }, Mode::Plain | Mode::Fair) => Ok(Some(Exclusive {
+            owner,
+            count,
+            reads: false,
+        })),
+        (Held::ReadWrite(ReadWrite { writer, readers }), Mode::Write) => {
+            let reads = !readers.is_empty();
+            Ok(writer.as_mut().map(|(owner, count)| Exclusive {
+                owner,
+                count,
+                reads,
+            }))
+        }
+        _ => Ok(None),
     }
-    let is_ours = *owner == ask.owner;
-    if passes {
-        // The version is that of the owner before. The acquire states its own.
-        keys.version = None;
-    }
-    Ok(is_ours)
 }

@@ -41,6 +41,9 @@ const PLAIN: &[Part] = &[
     (Place::Lock, LISTENS),
 ];
 
+/// What passing a claim on needs beside an acquire.
+const HAND_OVER: &[Part] = &[(Place::Claim, &["hdel"])];
+
 const FAIR: &[Part] = &[
     (
         Place::Claim,
@@ -167,7 +170,9 @@ impl Needs {
             Request::Probe(_) => true,
             _ => false,
         };
-        Needs::made(name, &[parts], has_check, home, prefix)
+        let continues = matches!(request, Request::Acquire(ask) if ask.continues.is_some());
+        let more = if continues { HAND_OVER } else { &[] };
+        Needs::made(name, &[parts, more], has_check, home, prefix)
     }
 
     /// The needs of everything that the user may want to do with a name in this way.

@@ -6,8 +6,8 @@ use quorlock_core::message::{Acquire, QueuePlace, Release};
 use redis::Cmd;
 
 use super::{
-    By, CHECK_BYTES, CLAIM_BYTES, Home, Publishing, Script, command, encode_check, fence, kept,
-    owner, wire,
+    By, CHECK_BYTES, CLAIM_BYTES, Home, Publishing, Script, command, encode_check,
+    encode_continues, fence, kept, owner, wire,
 };
 use crate::key;
 
@@ -30,29 +30,12 @@ static CHECKED_ACQUIRE: LazyLock<Publishing> = LazyLock::new(|| {
         )
     ))
 });
-static CONTINUING_ACQUIRE: LazyLock<Publishing> = LazyLock::new(|| {
-    publishing!(around!(
-        "continue",
-        lua!(
-            "shared/clock",
-            "shared/counter",
-            "shared/queue",
-            "fair_acquire"
-        )
-    ))
-});
+static CONTINUING_ACQUIRE: LazyLock<Publishing> =
+    LazyLock::new(|| publishing!(continuing!("shared/queue", "fair_acquire")));
 static CHECKED_CONTINUING_ACQUIRE: LazyLock<Publishing> = LazyLock::new(|| {
     publishing!(around!(
         "check",
-        around!(
-            "continue",
-            lua!(
-                "shared/clock",
-                "shared/counter",
-                "shared/queue",
-                "fair_acquire"
-            )
-        )
+        continuing!("shared/queue", "fair_acquire")
     ))
 });
 static RELEASE: LazyLock<Publishing> =
@@ -67,7 +50,7 @@ pub(super) fn encode_acquire(ask: &Acquire, place: QueuePlace, home: &Home, by: 
         (Some(_), Some(_)) => (&CHECKED_CONTINUING_ACQUIRE, 6),
     };
     let bytes = 6 * name.len() + 3 * CLAIM_BYTES + CHECK_BYTES;
-    let mut cmd = command(script.at(home), by, keys, 13, bytes);
+    let mut cmd = command(script.at(home), by, keys, 17, bytes);
     cmd.arg(name)
         .arg(key::token(name))
         .arg(key::queue(name))
@@ -77,7 +60,8 @@ pub(super) fn encode_acquire(ask: &Acquire, place: QueuePlace, home: &Home, by: 
         cmd.arg(&*home.marker);
     }
     if let Some(before) = ask.continues {
-        owner(&mut cmd, before);
+        owner(&mut cmd, before.owner);
+        encode_continues(&mut cmd, ask, before);
     }
     owner(&mut cmd, ask.owner);
     cmd.arg(ask.count)

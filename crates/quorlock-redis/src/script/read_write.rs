@@ -7,8 +7,8 @@ use quorlock_core::owner::OwnerId;
 use redis::Cmd;
 
 use super::{
-    By, CHECK_BYTES, CLAIM_BYTES, Home, Publishing, Script, command, encode_check, fence, kept,
-    owner, wire,
+    By, CHECK_BYTES, CLAIM_BYTES, Home, Publishing, Script, command, encode_check,
+    encode_continues, fence, kept, owner, wire,
 };
 use crate::key;
 
@@ -42,21 +42,10 @@ static WRITE_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
         "write_acquire"
     )))
 });
-static CONTINUING_WRITE_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(undeclared!(around!(
-        "continue",
-        lua!("shared/clock", "shared/counter", "write_acquire")
-    )))
-});
-static CHECKED_CONTINUING_WRITE_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(undeclared!(around!(
-        "check",
-        around!(
-            "continue",
-            lua!("shared/clock", "shared/counter", "write_acquire")
-        )
-    )))
-});
+static CONTINUING_WRITE_ACQUIRE: LazyLock<Script> =
+    LazyLock::new(|| Script::new(undeclared!(continuing!("write_acquire"))));
+static CHECKED_CONTINUING_WRITE_ACQUIRE: LazyLock<Script> =
+    LazyLock::new(|| Script::new(undeclared!(around!("check", continuing!("write_acquire")))));
 static WRITE_RENEW: LazyLock<Script> = LazyLock::new(|| {
     Script::new(lua!(
         "shared/clock",
@@ -106,13 +95,14 @@ pub(super) fn encode_write(ask: &Acquire, home: &Home, by: By) -> Cmd {
         (Some(_), Some(_)) => (&CHECKED_CONTINUING_WRITE_ACQUIRE, 3),
     };
     let bytes = 3 * name.len() + 3 * CLAIM_BYTES + CHECK_BYTES;
-    let mut cmd = command(script, by, keys, 12, bytes);
+    let mut cmd = command(script, by, keys, 16, bytes);
     cmd.arg(name).arg(key::token(name));
     if ask.check.is_some() {
         cmd.arg(&*home.marker);
     }
     if let Some(before) = ask.continues {
-        cmd.arg(writer(before));
+        cmd.arg(writer(before.owner));
+        encode_continues(&mut cmd, ask, before);
     }
     cmd.arg(writer(ask.owner))
         .arg(ask.count)

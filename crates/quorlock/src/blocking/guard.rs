@@ -181,7 +181,7 @@ impl Guard {
     /// [`quorlock::Guard::hand_over`](crate::Guard::hand_over).
     ///
     /// # Errors
-    /// [`HandOverError`] with this guard.
+    /// [`HandOverError`](crate::errors::HandOverError) with this guard.
     pub fn hand_over(mut self) -> Result<Ticket, HandOverError<Guard>> {
         let guard = self.guard.take();
         let guard = guard.expect("BUG: a guard is taken when it ends");

@@ -4,15 +4,12 @@ use std::fmt;
 
 use quorlock_core::renewal::Lost;
 
-use crate::guard::Guard;
-
-/// The error of [`Guard::hand_over`] and of its [blocking](crate::blocking::Guard::hand_over) form. It has the guard, which is as
-/// before.
+/// The error of [`Guard::hand_over`](crate::Guard::hand_over) and of its [blocking](crate::blocking::Guard::hand_over) form.
 #[derive(Debug, thiserror::Error)]
 #[error("{names}: not handed over: {problem}")]
 #[non_exhaustive]
-pub struct HandOverError<G = Guard> {
-    /// The guard.
+pub struct HandOverError<G> {
+    /// The guard, which holds the lock as before.
     pub guard: G,
     /// The names that are locked.
     pub names: String,

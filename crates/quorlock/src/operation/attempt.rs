@@ -24,7 +24,7 @@ mod request;
 mod round;
 
 use losses::Losses;
-pub(crate) use request::{Continued, LockRequest, Waits};
+pub(crate) use request::{LockRequest, Waits};
 use round::RunningRound;
 
 /// An acquisition in progress. It can pass from one caller to another at any time. Dropping it releases what nodes
@@ -416,6 +416,8 @@ impl Attempt {
     /// it in vain costs a round.
     fn may_collide(&self, loss: &Loss, round: &Round) -> bool {
         self.wanted.patience == Patience::Try
+            // What was passed on is released: nothing is left that a second round could continue.
+            && self.wanted.continues.is_none()
             && match loss {
                 Loss::Refused { split: true, .. } if !round.has_holder() => true,
                 Loss::Refused { .. } => round.is_divided(),

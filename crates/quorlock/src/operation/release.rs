@@ -200,7 +200,7 @@ impl Releasing {
 
 /// Reads the answers that were missing when the round was won. Members that still have not answered are sent a
 /// release behind the acquire; the keeper waits for their answers.
-pub(super) fn hear_late(client: &Client, hold: &Arc<Hold>) -> Vec<CleanUp> {
+fn hear_late(client: &Client, hold: &Arc<Hold>) -> Vec<CleanUp> {
     let clock = &*client.runtime;
     let mut orphans = Vec::new();
     for mut late in hold.take_late() {

@@ -110,8 +110,14 @@ impl Identity {
         let mut under = None;
         for hold in self.slots.lock().sharing_names(layout) {
             // A lost hold may still have a guard, but the owner no longer holds it.
+            if !hold.is_valid(now) {
+                continue;
+            }
+            let its = beside(&hold, layout)?;
+            // Look again: another thread may have handed the write hold over before it could see that a read hold begins. After
+            // that it cannot.
             if hold.is_valid(now) {
-                under = under.or(beside(&hold, layout)?);
+                under = under.or(its);
             }
         }
         Ok(under)

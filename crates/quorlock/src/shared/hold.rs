@@ -22,6 +22,7 @@ use quorlock_core::time::Time;
 use quorlock_core::transport::Execution;
 
 pub(crate) use self::claims::{ClaimState, Claims};
+pub(crate) use self::hand_over::Continued;
 pub(crate) use self::pending::{Asked, PendingAcquire};
 pub(crate) use self::statement::Statement;
 use self::statement::Statements;
@@ -37,6 +38,8 @@ pub(crate) struct Hold {
     pub(crate) owner: OwnerId,
     /// The owner whose write hold existed when this read hold began.
     under: Option<OwnerId>,
+    /// The hold of another client that this one continues.
+    continued: Option<Arc<Continued>>,
     /// The owner's read holds beside this write hold.
     readers: OnceLock<Readers>,
     pub(crate) tokens: Box<[Token]>,
@@ -82,6 +85,8 @@ pub(crate) struct Won {
     pub(crate) owner: OwnerId,
     /// The write hold beside which the new hold reads.
     pub(crate) under: Option<Under>,
+    /// The hold of another client that the new one continues.
+    pub(crate) continued: Option<Arc<Continued>>,
     /// The tokens, one per group.
     pub(crate) tokens: Box<[Token]>,
     pub(crate) renewal: Renewal,
@@ -105,6 +110,7 @@ impl Hold {
             layout,
             owner,
             under,
+            continued,
             tokens,
             renewal,
             claims,
@@ -128,6 +134,7 @@ impl Hold {
             layout,
             owner,
             under: writer,
+            continued,
             readers: OnceLock::new(),
             tokens,
             began,

@@ -1,6 +1,7 @@
 //! The context of a client in the lab: that of the test kit, with the lock under test and the records for the checkers.
 
 mod effects;
+mod hand_over;
 mod leadership;
 mod record;
 mod section;

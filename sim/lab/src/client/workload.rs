@@ -5,6 +5,7 @@ mod exclusion;
 mod extending;
 mod fair;
 mod greedy;
+mod handing_over;
 mod leading;
 mod long;
 mod overlapping;
@@ -48,6 +49,7 @@ pub(crate) fn main(ctx: Context) -> Pin<Box<dyn Future<Output = ()>>> {
         WorkloadKind::Together => Box::pin(together::client(ctx)),
         WorkloadKind::Sides => Box::pin(read_write::both_sides(ctx)),
         WorkloadKind::Leading => Box::pin(leading::client(ctx)),
+        WorkloadKind::HandingOver => Box::pin(handing_over::client(ctx)),
         WorkloadKind::RaisedUpdates => Box::pin(updates::client(ctx, Fencing::On)),
     }
 }

@@ -71,7 +71,7 @@ fn run_each(all: &[PlanGenerator], seeds: u64) {
 fn no_combination_in_the_fast_lane_breaks_a_property() {
     let mut servers = combinations(Lane::Fast);
     servers.retain(|generator| generator.deployment == Deployment::Servers);
-    assert_eq!(servers.len(), 45);
+    assert_eq!(servers.len(), 48);
     run_each(&servers, 10);
 }
 
@@ -79,14 +79,14 @@ fn no_combination_in_the_fast_lane_breaks_a_property() {
 fn no_combination_on_stores_breaks_a_property() {
     let mut stores = combinations(Lane::Fast);
     stores.retain(|generator| generator.deployment == Deployment::Stores);
-    assert_eq!(stores.len(), 45);
+    assert_eq!(stores.len(), 48);
     run_each(&stores, 2);
 }
 
 #[test]
 fn no_combination_over_sockets_breaks_a_property() {
     let all = combinations(Lane::Turmoil);
-    assert_eq!(all.len(), 121);
+    assert_eq!(all.len(), 129);
     let third: Vec<_> = all.into_iter().step_by(3).collect();
     for kind in WorkloadKind::ALL {
         let is_there = third.iter().any(|plan| plan.workload == Some(kind));

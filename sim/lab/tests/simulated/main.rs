@@ -19,6 +19,7 @@ mod failovers;
 mod fair_order;
 mod fast_path;
 mod greedy;
+mod handing_over;
 mod made_up;
 mod own_clients;
 mod permits;

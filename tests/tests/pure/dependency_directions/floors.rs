@@ -162,6 +162,7 @@ const PRODUCT: Floors = &[
         "operation/attempt.rs",
         "operation/attempt/",
         "operation/confirm.rs",
+        "operation/hand_over.rs",
         "operation/release.rs",
     ],
     &["operation/inquiry.rs"],
@@ -183,7 +184,7 @@ const PRODUCT: Floors = &[
         "shared/waiters.rs",
     ],
     // The ground. The embedded node uses nothing else.
-    &["config.rs", "embedded.rs", "embedded/"],
+    &["config.rs", "embedded.rs", "embedded/", "ticket.rs"],
     &[
         "error.rs",
         "error/",

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorlock_core::acquisition::{Limit, Patience};
-use quorlock_core::fencing::{Fence, Token};
+use quorlock_core::fencing::Fence;
 use quorlock_core::lease::Lease;
-use quorlock_core::message::{Access, Mode, QueuePlace};
-use quorlock_core::owner::OwnerId;
+use quorlock_core::message::{Access, HandedOver, Mode, QueuePlace};
 use quorlock_core::time::{Time, WallMillis, millis_of};
 
 use crate::shared::client::Client;
+use crate::shared::hold::Continued;
 use crate::shared::layout::{Layout, Place};
 use crate::shared::under::Under;
 
@@ -26,14 +26,6 @@ pub(crate) struct LockRequest {
     pub(crate) under: Option<Under>,
     /// The hold of another client that the new one continues.
     pub(crate) continues: Option<Arc<Continued>>,
-}
-
-/// A hold of another client, which has handed it over.
-#[derive(Debug)]
-pub(crate) struct Continued {
-    pub(crate) owner: OwnerId,
-    /// Its tokens, one per group. Those of the hold that continues it are larger.
-    pub(crate) tokens: Box<[Token]>,
 }
 
 impl LockRequest {
@@ -54,17 +46,16 @@ impl LockRequest {
     }
 
     /// How a node chooses the token at this place of the lock.
-    ///
-    /// A hold that continues another one gets the next token on every node, whether that node grants for the first or the second
-    /// time. No other client is handed one in between, because the name is not free.
     pub(super) fn fence(&self, place: &Place, clock: WallMillis) -> Fence {
-        match &self.continues {
-            None => place.node.party.mint(clock),
-            Some(continued) => {
-                let before = continued.tokens.get(place.group).copied();
-                Fence::Carry(Token(before.unwrap_or_default().0.saturating_add(1)))
-            }
-        }
+        let before = self.continued(place).map(|before| before.token.0);
+        // Where the counter is lost, the clock alone may be behind the token of the hold before.
+        let least = before.map_or(0, |before| before.saturating_add(1));
+        place.node.party.mint(clock.max(WallMillis(least)))
+    }
+
+    /// The hold that is continued at this place.
+    pub(super) fn continued(&self, place: &Place) -> Option<HandedOver> {
+        self.continues.as_ref().map(|hold| hold.at(place))
     }
 
     /// How a name is requested in this mode.

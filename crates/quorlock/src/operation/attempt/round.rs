@@ -122,7 +122,7 @@ impl RunningRound {
                 retention: place.node.party.retention,
                 keep: place.keep(FIRST),
                 replaces: question.replaces,
-                continues: wanted.continues.as_ref().map(|hold| hold.owner),
+                continues: wanted.continued(place),
                 check: question.check,
             });
             let tag = (member, question.sent);
@@ -213,6 +213,7 @@ impl RunningRound {
             layout: layout.clone(),
             owner: self.owner,
             under: wanted.under.clone(),
+            continued: wanted.continues.clone(),
             tokens: self.tokens(layout),
             renewal: Renewal::new(now, self.round.terms().clone(), lease, watchdog, until),
             claims: Claims::new(claims),

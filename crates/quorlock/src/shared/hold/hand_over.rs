@@ -1,11 +1,32 @@
-//! The end of a hold whose claims stay for another client.
+//! Holds that pass from one client to another.
 
-use quorlock_core::message::Mode;
+use quorlock_core::fencing::Token;
+use quorlock_core::message::{HandedOver, Mode};
+use quorlock_core::owner::OwnerId;
 use quorlock_core::renewal::{Lost, Status};
 use quorlock_core::time::Time;
 
 use super::Hold;
 use crate::error::HandOverProblem as Problem;
+use crate::shared::layout::Place;
+
+/// A hold of another client, which has handed it over.
+#[derive(Debug)]
+pub(crate) struct Continued {
+    pub(crate) owner: OwnerId,
+    /// Its tokens, one per group.
+    pub(crate) tokens: Box<[Token]>,
+}
+
+impl Continued {
+    pub(crate) fn at(&self, place: &Place) -> HandedOver {
+        let token = self.tokens.get(place.group).copied();
+        HandedOver {
+            owner: self.owner,
+            token: token.unwrap_or_default(),
+        }
+    }
+}
 
 impl Hold {
     /// Ends the hold without ending its claims, which another client may continue. From now on nothing is renewed, re-acquired
@@ -17,8 +38,8 @@ impl Hold {
         if 1 < self.layout.parties().count() {
             return Err(Problem::SeveralClients);
         }
-        let reads = self.readers().are_there();
         self.change(now, |state| {
+            let reads = self.readers().are_there();
             match state.renewal.status(now) {
                 Status::Held if state.is_leaked => return Err(Problem::Lost(Lost::Released)),
                 Status::Held if reads || state.count != 1 => return Err(Problem::Shared),

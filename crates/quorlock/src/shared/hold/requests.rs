@@ -35,6 +35,10 @@ pub(crate) fn claim(hold: &Hold, member: MemberId, stated: Statement) -> Claim {
 pub(crate) fn reacquire(hold: &Hold, member: MemberId, stated: Statement) -> (Request, Sent) {
     let place = hold.layout.place(member);
     let question = place.node.ask(None);
+    // Suppose B has adopted A's hold, and 3 did not answer. A's claim stays on 3 for its lease and the margin, unless it passes on,
+    // too. If 3 is free, nothing passes on. So every second request continues A's hold.
+    let continued = hold.continued.as_ref().filter(|_| stated.number % 2 == 0);
+    let continues = continued.map(|before| before.at(place));
     let request = Request::Acquire(Acquire {
         name: place.name.clone(),
         access: match place.mode {
@@ -50,7 +54,7 @@ pub(crate) fn reacquire(hold: &Hold, member: MemberId, stated: Statement) -> (Re
         retention: place.node.party.retention,
         keep: place.keep(stated.number),
         replaces: None,
-        continues: None,
+        continues,
         check: question.check,
     });
     (request, question.sent)

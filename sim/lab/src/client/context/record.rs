@@ -27,7 +27,7 @@ pub struct HeldLock {
 }
 
 impl HeldLock {
-    fn of(guard: SubjectGuard, hold: HoldId, access: Access) -> Self {
+    pub(super) fn of(guard: SubjectGuard, hold: HoldId, access: Access) -> Self {
         HeldLock {
             guard,
             hold,
@@ -89,7 +89,7 @@ impl Context {
     }
 
     /// Records that an acquisition succeeded, either with a new hold or by re-entering an existing one.
-    fn won(&self, begun: Begun, guard: &SubjectGuard, access: Access) -> HoldId {
+    pub(super) fn won(&self, begun: Begun, guard: &SubjectGuard, access: Access) -> HoldId {
         let process = self.who().process();
         let (id, token) = (guard.id(), guard.token());
         with(|world| {
@@ -125,7 +125,7 @@ impl Context {
     }
 
     /// Returns the names of a guard as a bit mask.
-    fn mask(guard: &SubjectGuard) -> u64 {
+    pub(super) fn mask(guard: &SubjectGuard) -> u64 {
         with(|world| {
             let mut mask = 0;
             guard.each_name(&mut |name| mask |= bit(world.history.name(name)));
@@ -377,7 +377,7 @@ fn bit(name: NameId) -> u64 {
     1u64.checked_shl(u32::from(name.0)).unwrap_or(0)
 }
 
-fn mask(names: &[NameId]) -> u64 {
+pub(super) fn mask(names: &[NameId]) -> u64 {
     names.iter().fold(0, |mask, name| mask | bit(*name))
 }
 
