@@ -16,6 +16,10 @@ use crate::time::millis_of;
 
 /// One request to one node.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "most requests are acquires, and each would cost an allocation more"
+)]
 pub enum Request {
     /// Records a claim, if the name is free or the claim already belongs to the owner.
     Acquire(Acquire),
@@ -56,7 +60,8 @@ pub struct Acquire {
     /// Claim version that this claim may replace.
     pub replaces: Option<ClaimVersion>,
     /// The hold of another owner that this claim continues; then the name is granted only if that owner has a claim there.
-    pub continues: Option<HandedOver>,
+    /// It is rare, so it takes little space.
+    pub continues: Option<Box<HandedOver>>,
     /// What the node reports about its process and marker, so that its vote can be trusted; `None` for nothing.
     pub check: Option<Check>,
 }

@@ -274,7 +274,7 @@ const CLAIM_BYTES: usize = 160;
 
 fn encode_acquire(ask: &Acquire, home: &Home, by: By) -> Cmd {
     let name = ask.name.as_bytes();
-    let (script, keys) = match (ask.check, ask.continues) {
+    let (script, keys) = match (ask.check, &ask.continues) {
         (None, None) => (&ACQUIRE, 3),
         (Some(_), None) => (&CHECKED_ACQUIRE, 4),
         (None, Some(_)) => (&CONTINUING_ACQUIRE, 3),
@@ -286,7 +286,7 @@ fn encode_acquire(ask: &Acquire, home: &Home, by: By) -> Cmd {
     if ask.check.is_some() {
         cmd.arg(&*home.marker);
     }
-    if let Some(before) = ask.continues {
+    if let Some(before) = &ask.continues {
         owner(&mut cmd, before.owner);
         encode_continues(&mut cmd, ask, before);
     }
@@ -309,7 +309,7 @@ fn encode_acquire(ask: &Acquire, home: &Home, by: By) -> Cmd {
 }
 
 /// Appends the arguments of `continue.lua` that follow the owner before.
-fn encode_continues(cmd: &mut Cmd, ask: &Acquire, before: HandedOver) {
+fn encode_continues(cmd: &mut Cmd, ask: &Acquire, before: &HandedOver) {
     cmd.arg(before.token.0);
     fence(cmd, ask.fence);
     cmd.arg(kept(ask.retention));

@@ -319,7 +319,7 @@ fn hand_over(
     let before = (owner(), token(now)).prop_map(|(owner, token)| HandedOver { owner, token });
     (acquire(name, mode, now), before).prop_map(|(request, before)| match request {
         Request::Acquire(ask) if ask.access.mode() != Mode::Read => Request::Acquire(Acquire {
-            continues: Some(before),
+            continues: Some(Box::new(before)),
             ..ask
         }),
         other => other,

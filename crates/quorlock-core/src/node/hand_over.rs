@@ -15,7 +15,7 @@ pub(super) fn acquire(
     ask: &Acquire,
     execute: impl FnOnce(&mut Keys) -> Result<AcquireReply, Cause>,
 ) -> Result<AcquireReply, Cause> {
-    let Some(before) = ask.continues else {
+    let Some(before) = ask.continues.as_deref() else {
         return execute(keys);
     };
     match look(keys, now, ask, before)? {
@@ -52,7 +52,7 @@ fn look(
     keys: &mut Keys,
     now: WallMillis,
     ask: &Acquire,
-    before: HandedOver,
+    before: &HandedOver,
 ) -> Result<Whose, Cause> {
     let has_ended = keys.token(now).is_some_and(|stored| before.token < stored);
     let Some(claim) = exclusive(keys, now, ask)? else {

@@ -260,7 +260,7 @@ impl Ask {
             retention: kept(self.retention),
             keep: keep(self.margin, self.number),
             replaces: self.replaces.as_deref().map(version),
-            continues: self.continues.as_deref().map(handed_over),
+            continues: self.continues.as_deref().map(handed_over).map(Box::new),
             check: self.check.as_ref().map(|looked| looked.check(setting)),
         }
     }

@@ -122,7 +122,7 @@ impl RunningRound {
                 retention: place.node.party.retention,
                 keep: place.keep(FIRST),
                 replaces: question.replaces,
-                continues: wanted.continued(place),
+                continues: wanted.continued(place).map(Box::new),
                 check: question.check,
             });
             let tag = (member, question.sent);
