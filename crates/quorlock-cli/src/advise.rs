@@ -4,9 +4,10 @@
 //! |---|---|
 //! | the deployments, and what happens to a lock on each | `table` |
 //! | the advice for one of them | `advice` |
-//! | how it is shown | `print` |
+//! | how it is shown | `print`, `json` |
 
 mod advice;
+mod json;
 mod print;
 mod table;
 
@@ -48,6 +49,9 @@ pub(crate) struct Advise {
     /// Whether the resource that the lock protects compares fencing tokens.
     #[arg(long, value_enum, value_name = "HOW")]
     resource: Option<Resource>,
+    /// Print the advice as one line of JSON; without other options, one line for each deployment.
+    #[arg(long)]
+    json: bool,
 }
 
 /// What stores the locks.
@@ -70,7 +74,9 @@ enum Store {
 impl Advise {
     pub(crate) fn run(&self) -> Code {
         let text = match self.question() {
+            Ok(None) if self.json => Ok(json::table()),
             Ok(None) => Ok(print::table()),
+            Ok(Some(question)) if self.json => Ok(json::advice(&Advice::on(&question))),
             Ok(Some(question)) => Ok(print::advice(&Advice::on(&question))),
             Err(failure) => Err(failure),
         };

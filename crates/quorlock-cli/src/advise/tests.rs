@@ -281,3 +281,36 @@ fn the_table_has_a_line_for_each_deployment() {
     }
     assert!(table.contains("a restart without its data (S5)"), "{table}");
 }
+
+#[test]
+fn the_json_has_what_the_text_has() {
+    let lines: Vec<serde_json::Value> = json::table()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let titles = DEPLOYMENTS.iter().map(|deployment| deployment.title);
+    assert!(
+        titles.eq(lines
+            .iter()
+            .map(|line| line["deployment"].as_str().unwrap()))
+    );
+    for deployment in &DEPLOYMENTS {
+        let advice = Advice::on(&question(deployment.kind));
+        let line: serde_json::Value = serde_json::from_str(&json::advice(&advice)).unwrap();
+        assert_eq!(
+            line["breaks"].as_array().unwrap().len(),
+            advice.breaks.len()
+        );
+        assert_eq!(line["holds"].as_array().unwrap().len(), advice.holds.len());
+        assert_eq!(line["settings"][0], advice.settings[0]);
+        for text in [
+            advice.deployment.promise,
+            &advice.nodes,
+            &advice.lease,
+            advice.fencing,
+        ] {
+            let values = line.as_object().unwrap().values();
+            assert_eq!(values.filter(|value| *value == text).count(), 1, "{text}");
+        }
+    }
+}
