@@ -87,10 +87,10 @@ fn no_combination_on_stores_breaks_a_property() {
 fn no_combination_over_sockets_breaks_a_property() {
     let all = combinations(Lane::Turmoil);
     assert_eq!(all.len(), 129);
-    let third: Vec<_> = all.into_iter().step_by(3).collect();
-    for kind in WorkloadKind::ALL {
-        let is_there = third.iter().any(|plan| plan.workload == Some(kind));
-        assert!(is_there, "{kind:?}");
-    }
-    run_each(&third, 1);
+    let of = |kind| {
+        let all = all.iter().filter(move |it| it.workload == Some(kind));
+        all.step_by(3).cloned()
+    };
+    let some: Vec<_> = WorkloadKind::ALL.into_iter().flat_map(of).collect();
+    run_each(&some, 1);
 }
