@@ -399,6 +399,7 @@ const CHECK: Floors = &[
         "expiry.rs",
         "fairness.rs",
         "fencing.rs",
+        "hand_over.rs",
         "hold_count.rs",
         "leadership.rs",
         "orphans.rs",
