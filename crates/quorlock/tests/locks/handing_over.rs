@@ -190,6 +190,10 @@ async fn a_ticket_for_a_majority_survives_a_node_that_forgot() {
     nodes[0].flush();
     let adopted = worker.adopt(&ticket).await.unwrap().unwrap();
     sleep(4 * LEASE).await;
+    // The node that forgot has nothing to pass on, and has granted the name to the next holder.
+    let owner = adopted.owner_id().to_string();
+    let held = worker.inspect("a").await.unwrap().summary();
+    assert_eq!(held, Summary::Held { owner, nodes: 3 });
     adopted.release().await.unwrap();
 }
 

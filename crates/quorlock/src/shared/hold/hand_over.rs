@@ -48,7 +48,6 @@ impl Hold {
                 Status::Lost(lost) => return Err(Problem::Lost(lost)),
             }
             state.count = 0;
-            state.is_leaked = true;
             state.is_told = true;
             state.renewal.begin_release(now);
             Ok(state.renewal.is_watched())
