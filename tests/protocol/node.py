@@ -60,9 +60,8 @@ class Node:
         else:
             script, args = read_write.ACQUIRE_WRITE, [writer(owner), count, lease, retention, *token, leases(name)]
         if continues is not None:
-            before, newest = continues.split(" ")
-            field = writer(before) if mode == "write" else before
-            script, args = COUNTER + CONTINUE % script, [field, newest, *token, retention, *args]
+            field = writer(continues) if mode == "write" else continues
+            script, args = COUNTER + CONTINUE % script, [field, *token, retention, *args]
         if check is None:
             return self._granted(self._run(script, keys, args))
         said = self._run(CHECK % script, keys + [MARKER], args + self._check(lease=lease, **check))

@@ -61,28 +61,31 @@ local function carry_counter(key, stored, value, retention, kept)
 end
 """
 
-# Surrounds the script of an acquire, whose arguments come after six others: the field of the owner before, the token of its
-# hold; floor, slack and carry, retention are repeated.
+# Surrounds the script of an acquire, whose arguments come after five others: the field of the owner before; floor, slack, carry
+# and retention are repeated.
 CONTINUE = """
 local function acquire() %s end
 local claim, counter = KEYS[1], KEYS[2]
-local before, newest, floor, slack, carry, retention = unpack(ARGV, 1, 6)
-for _ = 1, 6 do table.remove(ARGV, 1) end
+local before, floor, slack, carry, retention = unpack(ARGV, 1, 5)
+for _ = 1, 5 do table.remove(ARGV, 1) end
 local owner, count = ARGV[1], ARGV[2]
 local held, left = redis.call('HMGET', claim, 'mode', owner, before, 'beat'), redis.call('PTTL', claim)  -- A5: raises WRONGTYPE
-local mode = string.find(before, ':write', 1, true) and 'write' or false
+local writing = string.find(before, ':write', 1, true)
+local mode, reader = writing and 'write' or false, writing and string.sub(before, 1, writing - 1) or before
 if held[1] == mode and held[2] then return acquire() end                     -- H2
 local refused = {'refused', left == -2 and 0 or left, held[4]}
 if held[1] ~= mode or not held[3] then return refused end                    -- H3
 local stored, wrong = read_counter(counter)
 if wrong then return redis.error_reply(wrong) end
-if stored and tonumber(newest) < stored then return refused end
-if mode and redis.call('HLEN', claim) ~= 2 then return refused end           -- H4
+if mode and redis.call('HLEN', claim) ~= 2 + redis.call('HEXISTS', claim, reader) then return refused end  -- H4
 redis.call('HSET', claim, owner, count)                                      -- H1
 redis.call('HDEL', claim, before, 'beat')
 write_counter(counter, choose(stored, false, floor, slack, carry), retention)
 local done, reply = pcall(acquire)
-if done and not reply.err then return {'anew', reply[2]} end
+if done and not reply.err then
+  if mode then redis.call('HDEL', claim, reader) end
+  return {'anew', reply[2]}
+end
 redis.call('HSET', claim, before, held[3])
 redis.call('HDEL', claim, owner)
 return done and reply or redis.error_reply(type(reply) == 'table' and reply.err or reply)

@@ -59,9 +59,10 @@ pub struct Acquire {
     pub keep: Option<ClockMargin>,
     /// Claim version that this claim may replace.
     pub replaces: Option<ClaimVersion>,
-    /// The hold of another owner that this claim continues; then the name is granted only if that owner has a claim there.
-    /// It is rare, so it takes little space.
-    pub continues: Option<Box<HandedOver>>,
+    /// Owner whose hold this claim continues, because it has handed it over. Then the name is granted only if that owner has a
+    /// claim there, which passes to the owner of this request in the same step. So of several requests that continue one hold,
+    /// one is granted.
+    pub continues: Option<OwnerId>,
     /// What the node reports about its process and marker, so that its vote can be trusted; `None` for nothing.
     pub check: Option<Check>,
 }
@@ -77,19 +78,6 @@ impl Acquire {
 fn kept_millis(lease: Lease, keep: Option<ClockMargin>) -> u64 {
     let margin = keep.map_or(0, |keep| keep.margin_millis);
     lease.millis().saturating_add(margin)
-}
-
-/// A hold that its owner has handed over to another one.
-///
-/// In one step the claim passes to the owner of the request, and a new token is handed out. So of several requests that continue
-/// one hold, one is granted.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct HandedOver {
-    /// Owner that has handed it over. It sends no requests any more.
-    pub owner: OwnerId,
-    /// Token of the hold. If the node has handed out a larger one, the hold has ended, and the owner's claim was left behind by a
-    /// late request.
-    pub token: Token,
 }
 
 /// "These claims are still their owners'; keep them for this long."

@@ -4,8 +4,7 @@
 -- KEYS[1]         the claim: a hash, as the acquire's script describes it
 -- KEYS[2]         the token counter of the name: a string
 -- ARGV[1]         the field of the owner before; it ends with ':write' for a writer, as the next one's does
--- ARGV[2]         the token of its hold
--- ARGV[3] to [5]  floor and slack of a new token, and how long an unused counter is kept, as the acquire's script has them
+-- ARGV[2] to [4]  floor and slack of a new token, and how long an unused counter is kept, as the acquire's script has them
 -- ARGV, the rest  the arguments of the acquire: the owner's field, its hold count, and so on
 --
 -- Replies         those of the acquire's script: granted anew if the claim has passed on now
@@ -14,17 +13,18 @@
 -- Errors          those of the acquire's script
 --
 -- The script must be atomic: of two clients that continue one hold, the second one must not find the claim any more. A request
--- that is executed twice finds its owner's claim. If the counter is beyond the token, the hold has ended, and a late request of
--- its owner has left this claim. The next owner's field comes before the old one is deleted, because a hash without fields does
--- not exist, and would lose its TTL. The first command that writes needs a right that no other script needs: if it is refused,
--- nothing has changed. The version goes with the owner that it names.
+-- that is executed twice finds its owner's claim. The next owner's field comes before the old one is deleted, because a hash without
+-- fields does not exist, and would lose its TTL. The first command that writes needs a right that no plain lock needs: if it is
+-- refused, nothing has changed. After any other error the claim is the owner's before, without a version: that one goes with the
+-- owner that it names.
 local call, claim, counter = redis.call, KEYS[1], KEYS[2]
-local before, newest, floor, slack, kept = unpack(ARGV, 1, 5)
-for _ = 1, 5 do table.remove(ARGV, 1) end
+local before, floor, slack, kept = unpack(ARGV, 1, 4)
+for _ = 1, 4 do table.remove(ARGV, 1) end
 local owner = ARGV[1]
 
 local held = call('HMGET', claim, 'mode', owner, before, 'beat')
-local mode = string.find(before, ':write', 1, true) and 'write' or false
+local reader = string.match(before, '^(.*):write$')
+local mode = reader and 'write' or false
 if held[1] == mode and held[2] then return execute() end
 
 local function refused()
@@ -37,10 +37,15 @@ local stored = call('GET', counter)
 if stored then
   stored = counted(stored)
   if not stored then return redis.error_reply(NO_COUNTER) end
-  if newest - stored < 0 then return refused() end
 end
--- A writer that reads, too, would go on reading beside the next writer.
-if mode and 4 < #call('HSCAN', claim, '0')[2] then return refused() end
+-- Others would go on reading beside the next writer. A writer that hands over has stopped reading, but its release may be lost.
+if mode then
+  local fields = call('HSCAN', claim, '0')[2]
+  for i = 1, #fields, 2 do
+    local field = fields[i]
+    if field ~= 'mode' and field ~= before and field ~= reader then return refused() end
+  end
+end
 
 local token = next_token(stored, floor + 0, slack, false)
 call('HDEL', claim, 'beat')
@@ -56,4 +61,5 @@ if type(reply) == 'table' and reply.err then
   call('HDEL', claim, owner)
   return reply
 end
+if mode then call('HDEL', claim, reader) end
 return type(reply) == 'table' and reply[1] == 2 and reply[2] or reply

@@ -9,8 +9,7 @@ use quorlock_core::claim_version::ClaimVersion;
 use quorlock_core::fencing::Fence;
 use quorlock_core::marker::{Act, Nonce, Process, Restarts};
 use quorlock_core::message::{
-    Access, Acquire, Check, Claim, ForceRelease, HandedOver, Inspect, Mode, Release, Renew,
-    Request, Retention,
+    Access, Acquire, Check, Claim, ForceRelease, Inspect, Mode, Release, Renew, Request, Retention,
 };
 use quorlock_core::owner::OwnerId;
 use redis::Cmd;
@@ -274,7 +273,7 @@ const CLAIM_BYTES: usize = 160;
 
 fn encode_acquire(ask: &Acquire, home: &Home, by: By) -> Cmd {
     let name = ask.name.as_bytes();
-    let (script, keys) = match (ask.check, &ask.continues) {
+    let (script, keys) = match (ask.check, ask.continues) {
         (None, None) => (&ACQUIRE, 3),
         (Some(_), None) => (&CHECKED_ACQUIRE, 4),
         (None, Some(_)) => (&CONTINUING_ACQUIRE, 3),
@@ -286,9 +285,9 @@ fn encode_acquire(ask: &Acquire, home: &Home, by: By) -> Cmd {
     if ask.check.is_some() {
         cmd.arg(&*home.marker);
     }
-    if let Some(before) = &ask.continues {
-        owner(&mut cmd, before.owner);
-        encode_continues(&mut cmd, ask, before);
+    if let Some(before) = ask.continues {
+        owner(&mut cmd, before);
+        encode_continues(&mut cmd, ask);
     }
     owner(&mut cmd, ask.owner);
     cmd.arg(ask.count)
@@ -309,8 +308,7 @@ fn encode_acquire(ask: &Acquire, home: &Home, by: By) -> Cmd {
 }
 
 /// Appends the arguments of `continue.lua` that follow the owner before.
-fn encode_continues(cmd: &mut Cmd, ask: &Acquire, before: &HandedOver) {
-    cmd.arg(before.token.0);
+fn encode_continues(cmd: &mut Cmd, ask: &Acquire) {
     fence(cmd, ask.fence);
     cmd.arg(kept(ask.retention));
 }

@@ -187,8 +187,8 @@ impl Locks {
     /// left of it: its lease has ended, it was adopted before, several clients tried it at the same moment and none got a majority
     /// of the nodes, or this client has other nodes or another key prefix.
     ///
-    /// In one step each node passes the claim on. So of several clients with one ticket at most one gets the lock, even after it
-    /// was released, and no one else has had it in between. The new guard has the lease of the one before, counted from now on, is
+    /// In one step each node passes the claim on. So of several clients with one ticket at most one gets the lock, and no one else
+    /// has had it in between. The new guard has the lease of the one before, counted from now on, is
     /// renewed if that one was, and has a larger token. `max_hold` begins anew.
     ///
     /// # Errors

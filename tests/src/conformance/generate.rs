@@ -12,8 +12,8 @@ use quorlock_core::fencing::{Fence, Token};
 use quorlock_core::lease::Lease;
 use quorlock_core::marker::{Act, Nonce, Process, Restarts};
 use quorlock_core::message::{
-    Access, Acquire, Check, Claim, ForceRelease, HandedOver, Inspect, Mode, QueuePlace, Release,
-    Renew, Request, Retention,
+    Access, Acquire, Check, Claim, ForceRelease, Inspect, Mode, QueuePlace, Release, Renew,
+    Request, Retention,
 };
 use quorlock_core::name::Name;
 use quorlock_core::node::{Held, KeyKind};
@@ -316,10 +316,9 @@ fn hand_over(
     mode: impl Strategy<Value = Mode>,
     now: WallMillis,
 ) -> impl Strategy<Value = Request> {
-    let before = (owner(), token(now)).prop_map(|(owner, token)| HandedOver { owner, token });
-    (acquire(name, mode, now), before).prop_map(|(request, before)| match request {
+    (acquire(name, mode, now), owner()).prop_map(|(request, before)| match request {
         Request::Acquire(ask) if ask.access.mode() != Mode::Read => Request::Acquire(Acquire {
-            continues: Some(Box::new(before)),
+            continues: Some(before),
             ..ask
         }),
         other => other,

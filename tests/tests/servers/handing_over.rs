@@ -14,6 +14,7 @@ use super::errors::limit_user;
 server_tests![
     a_process_that_is_killed_has_handed_its_lock_over,
     every_kind_of_lock_passes_on,
+    what_others_try_in_vain_does_not_matter,
     a_majority_passes_on_and_its_silent_server_too,
     CHANNELS: a_user_that_may_not_pass_on_changes_nothing,
 ];
@@ -104,6 +105,22 @@ async fn every_kind_of_lock_passes_on() {
     let adopted = web.adopt(&ticket).await.unwrap().unwrap();
     adopted.release().await.unwrap();
     waiter.await.unwrap().unwrap().release().await.unwrap();
+}
+
+/// A try without a script draws a token although it is refused.
+async fn what_others_try_in_vain_does_not_matter() {
+    let server = Server::start();
+    let (web, worker) = (locks_on(&server).await, locks_on(&server).await);
+    let other = worker.lock("a");
+    for _ in 0..3 {
+        other.acquire().await.unwrap().release().await.unwrap();
+        let guard = web.lock("a").acquire().await.unwrap();
+        assert!(other.try_acquire().await.unwrap().is_none());
+        let ticket = guard.hand_over().unwrap();
+        assert!(other.try_acquire().await.unwrap().is_none());
+        let adopted = worker.adopt(&ticket).await.unwrap().unwrap();
+        adopted.release().await.unwrap();
+    }
 }
 
 async fn a_majority_passes_on_and_its_silent_server_too() {

@@ -1,10 +1,12 @@
 //! Claims that pass from one owner to another.
 
+use std::collections::BTreeMap;
+
 use super::held::{Held, ReadWrite};
 use super::keys::Keys;
 use crate::failure::Cause;
 use crate::fencing::mint;
-use crate::message::{Acquire, AcquireReply, Freshness, HandedOver, Mode, Ttl};
+use crate::message::{Acquire, AcquireReply, Freshness, Mode, Ttl};
 use crate::owner::OwnerId;
 use crate::time::WallMillis;
 
@@ -15,10 +17,10 @@ pub(super) fn acquire(
     ask: &Acquire,
     execute: impl FnOnce(&mut Keys) -> Result<AcquireReply, Cause>,
 ) -> Result<AcquireReply, Cause> {
-    let Some(before) = ask.continues.as_deref() else {
+    let Some(before) = ask.continues else {
         return execute(keys);
     };
-    match look(keys, now, ask, before)? {
+    match whose(keys, now, ask, before)? {
         Whose::Ours => execute(keys),
         Whose::Theirs => {
             pass_on(keys, now, ask);
@@ -48,19 +50,13 @@ enum Whose {
     Others,
 }
 
-fn look(
-    keys: &mut Keys,
-    now: WallMillis,
-    ask: &Acquire,
-    before: &HandedOver,
-) -> Result<Whose, Cause> {
-    let has_ended = keys.token(now).is_some_and(|stored| before.token < stored);
+fn whose(keys: &mut Keys, now: WallMillis, ask: &Acquire, before: OwnerId) -> Result<Whose, Cause> {
     let Some(claim) = exclusive(keys, now, ask)? else {
         return Ok(Whose::Others);
     };
     Ok(if *claim.owner == ask.owner {
         Whose::Ours
-    } else if *claim.owner == before.owner && !has_ended && !claim.reads {
+    } else if *claim.owner == before && !claim.has_other_readers {
         Whose::Theirs
     } else {
         Whose::Others
@@ -70,6 +66,9 @@ fn look(
 fn pass_on(keys: &mut Keys, now: WallMillis, ask: &Acquire) {
     if let Ok(Some(claim)) = exclusive(keys, now, ask) {
         (*claim.owner, *claim.count) = (ask.owner, ask.count);
+        if let Some(readers) = claim.readers {
+            readers.clear();
+        }
     }
     // The version is that of the owner before. The acquire states its own.
     keys.version = None;
@@ -80,8 +79,10 @@ fn pass_on(keys: &mut Keys, now: WallMillis, ask: &Acquire) {
 struct Exclusive<'a> {
     owner: &'a mut OwnerId,
     count: &'a mut u32,
-    /// Whether the writer also reads. It would go on reading beside the next writer.
-    reads: bool,
+    /// The readers beside a writer.
+    readers: Option<&'a mut BTreeMap<OwnerId, u32>>,
+    /// Whether others than the writer itself have fields of readers, perhaps dead ones.
+    has_other_readers: bool,
 }
 
 /// Returns the exclusive claim in the mode of the request.
@@ -98,14 +99,18 @@ fn exclusive<'a>(
         (Held::Plain { owner, count }, Mode::Plain | Mode::Fair) => Ok(Some(Exclusive {
             owner,
             count,
-            reads: false,
+            readers: None,
+            has_other_readers: false,
         })),
         (Held::ReadWrite(ReadWrite { writer, readers }), Mode::Write) => {
-            let reads = !readers.is_empty();
-            Ok(writer.as_mut().map(|(owner, count)| Exclusive {
+            let Some((owner, count)) = writer else {
+                return Ok(None);
+            };
+            Ok(Some(Exclusive {
+                has_other_readers: readers.keys().any(|reader| reader != owner),
                 owner,
                 count,
-                reads,
+                readers: Some(readers),
             }))
         }
         _ => Ok(None),

@@ -43,7 +43,7 @@ static RELEASE: LazyLock<Publishing> =
 
 pub(super) fn encode_acquire(ask: &Acquire, place: QueuePlace, home: &Home, by: By) -> Cmd {
     let name = ask.name.as_bytes();
-    let (script, keys) = match (ask.check, &ask.continues) {
+    let (script, keys) = match (ask.check, ask.continues) {
         (None, None) => (&ACQUIRE, 5),
         (Some(_), None) => (&CHECKED_ACQUIRE, 6),
         (None, Some(_)) => (&CONTINUING_ACQUIRE, 5),
@@ -59,9 +59,9 @@ pub(super) fn encode_acquire(ask: &Acquire, place: QueuePlace, home: &Home, by: 
     if ask.check.is_some() {
         cmd.arg(&*home.marker);
     }
-    if let Some(before) = &ask.continues {
-        owner(&mut cmd, before.owner);
-        encode_continues(&mut cmd, ask, before);
+    if let Some(before) = ask.continues {
+        owner(&mut cmd, before);
+        encode_continues(&mut cmd, ask);
     }
     owner(&mut cmd, ask.owner);
     cmd.arg(ask.count)

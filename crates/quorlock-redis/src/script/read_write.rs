@@ -88,7 +88,7 @@ pub(super) fn encode_read(ask: &Acquire, under: Option<OwnerId>, home: &Home, by
 
 pub(super) fn encode_write(ask: &Acquire, home: &Home, by: By) -> Cmd {
     let name = ask.name.as_bytes();
-    let (script, keys) = match (ask.check, &ask.continues) {
+    let (script, keys) = match (ask.check, ask.continues) {
         (None, None) => (&WRITE_ACQUIRE, 2),
         (Some(_), None) => (&CHECKED_WRITE_ACQUIRE, 3),
         (None, Some(_)) => (&CONTINUING_WRITE_ACQUIRE, 2),
@@ -100,9 +100,9 @@ pub(super) fn encode_write(ask: &Acquire, home: &Home, by: By) -> Cmd {
     if ask.check.is_some() {
         cmd.arg(&*home.marker);
     }
-    if let Some(before) = &ask.continues {
-        cmd.arg(writer(before.owner));
-        encode_continues(&mut cmd, ask, before);
+    if let Some(before) = ask.continues {
+        cmd.arg(writer(before));
+        encode_continues(&mut cmd, ask);
     }
     cmd.arg(writer(ask.owner))
         .arg(ask.count)

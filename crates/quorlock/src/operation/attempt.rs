@@ -291,12 +291,14 @@ impl Attempt {
             self.begin_as_another();
         }
         self.machine.handle_silence(&running.round);
-        let may_collide = self.may_collide(&loss, &running.round);
+        // What was passed on is released: nothing is left that a second round could continue.
+        let is_repeatable = self.wanted.continues.is_none();
+        let may_collide = is_repeatable && self.may_collide(&loss, &running.round);
         if may_collide {
             let contended = self.client.keeper.contended();
             contended.collided(now, &self.wanted.layout.key);
         }
-        if running.round.has_rivals() || may_collide {
+        if is_repeatable && running.round.has_rivals() || may_collide {
             self.machine.handle_rivals();
         }
         let random = self.client.runtime.random();
@@ -416,8 +418,6 @@ impl Attempt {
     /// it in vain costs a round.
     fn may_collide(&self, loss: &Loss, round: &Round) -> bool {
         self.wanted.patience == Patience::Try
-            // What was passed on is released: nothing is left that a second round could continue.
-            && self.wanted.continues.is_none()
             && match loss {
                 Loss::Refused { split: true, .. } if !round.has_holder() => true,
                 Loss::Refused { .. } => round.is_divided(),

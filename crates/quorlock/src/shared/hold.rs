@@ -59,6 +59,8 @@ struct HoldState {
     is_told: bool,
     claims: Claims,
     late: Vec<PendingAcquire>,
+    /// Members whose last re-acquisition continued the hold that was adopted.
+    continued: Vec<MemberId>,
     /// The write hold beside which this one reads. `None` when this hold is over and no longer renewed.
     beside: Option<Under>,
     /// Tasks that wait for the loss.
@@ -126,6 +128,7 @@ impl Hold {
             is_told: false,
             claims,
             late,
+            continued: Vec::new(),
             beside: under,
             waiting: Watchers::default(),
             watching: Watchers::default(),
@@ -287,7 +290,15 @@ impl Hold {
             } else {
                 Ask::Reacquire
             };
-            Some((ask, state.next_statement()))
+            let continues = ask == Ask::Reacquire && state.takes_turns(member);
+            let stated = state.next_statement();
+            Some((
+                ask,
+                Statement {
+                    continues,
+                    ..stated
+                },
+            ))
         })
     }
 
@@ -479,6 +490,17 @@ impl Hold {
 }
 
 impl HoldState {
+    /// Returns true for every second call about a member.
+    fn takes_turns(&mut self, member: MemberId) -> bool {
+        let known = self.continued.len();
+        self.continued.retain(|other| *other != member);
+        let is_odd = self.continued.len() == known;
+        if is_odd {
+            self.continued.push(member);
+        }
+        is_odd
+    }
+
     /// The next statement about the hold in its current state.
     fn next_statement(&mut self) -> Statement {
         self.statements.next(self.count, self.renewal.lease())

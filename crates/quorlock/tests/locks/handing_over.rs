@@ -225,6 +225,21 @@ async fn a_late_renewal_changes_nothing() {
     assert!(is_free(&web.lock("a")).await);
 }
 
+/// The release of a reader that is dropped is sent later than the ticket.
+#[tokio::test(start_paused = true)]
+async fn a_writer_that_has_just_stopped_reading_passes_on() {
+    let (_, [web, worker]) = two(1);
+    let owner = web.owner();
+    let writing = owner.write("w").acquire().await.unwrap();
+    let reading = owner.read("w").acquire().await.unwrap();
+    drop(reading);
+    let adopted = pass_on(writing, &worker).await.unwrap();
+    assert!(worker.read("w").try_acquire().await.unwrap().is_none());
+    sleep(2 * LEASE).await;
+    adopted.release().await.unwrap();
+    assert!(is_free(&web.write("w")).await);
+}
+
 #[tokio::test(start_paused = true)]
 async fn clients_of_other_nodes_or_names_find_nothing() {
     let (nodes, [web, _]) = two(1);

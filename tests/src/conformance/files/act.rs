@@ -8,8 +8,8 @@ use quorlock_core::fencing::{Fence, Token};
 use quorlock_core::lease::Lease;
 use quorlock_core::marker::{Act as MarkerAct, Nonce, Process, Restarts};
 use quorlock_core::message::{
-    Access, Acquire, Check, Claim, ForceRelease, HandedOver, Inspect, Mode, QueuePlace, Release,
-    Renew, Request, Retention,
+    Access, Acquire, Check, Claim, ForceRelease, Inspect, Mode, QueuePlace, Release, Renew,
+    Request, Retention,
 };
 use quorlock_core::name::Name;
 use quorlock_core::owner::OwnerId;
@@ -260,18 +260,9 @@ impl Ask {
             retention: kept(self.retention),
             keep: keep(self.margin, self.number),
             replaces: self.replaces.as_deref().map(version),
-            continues: self.continues.as_deref().map(handed_over).map(Box::new),
+            continues: self.continues.as_deref().map(owner),
             check: self.check.as_ref().map(|looked| looked.check(setting)),
         }
-    }
-}
-
-/// Reads `owner token`.
-fn handed_over(text: &str) -> HandedOver {
-    let (before, token) = text.split_once(' ').expect("an owner and its token");
-    HandedOver {
-        owner: owner(before),
-        token: Token(token.parse().expect("a token")),
     }
 }
 

@@ -208,7 +208,7 @@ fn complete_types(text: &str) -> BTreeSet<String> {
 /// Types that are exhaustive on purpose. Everything in a request must reach the node. A transport that ignored an
 /// unknown part would break a promise of the lock, so it must be changed when a part is added. The other types are
 /// values with a complete set of parts.
-const COMPLETE: [&str; 38] = [
+const COMPLETE: [&str; 37] = [
     // Requests and their parts.
     "Access",
     "Acquire",
@@ -242,7 +242,6 @@ const COMPLETE: [&str; 38] = [
     // No other values are possible.
     "Execution",
     "Freshness",
-    "HandedOver",
     "Ttl",
     // What `quorlock doctor` judges. They are hidden, and their judge is tested with facts of every kind.
     "ClockFacts",

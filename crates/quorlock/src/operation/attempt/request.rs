@@ -6,7 +6,7 @@ use std::time::Duration;
 use quorlock_core::acquisition::{Limit, Patience};
 use quorlock_core::fencing::Fence;
 use quorlock_core::lease::Lease;
-use quorlock_core::message::{Access, HandedOver, Mode, QueuePlace};
+use quorlock_core::message::{Access, Mode, QueuePlace};
 use quorlock_core::time::{Time, WallMillis, millis_of};
 
 use crate::shared::client::Client;
@@ -47,15 +47,11 @@ impl LockRequest {
 
     /// How a node chooses the token at this place of the lock.
     pub(super) fn fence(&self, place: &Place, clock: WallMillis) -> Fence {
-        let before = self.continued(place).map(|before| before.token.0);
+        let before = self.continues.as_ref();
+        let before = before.and_then(|hold| hold.tokens.get(place.group));
         // Where the counter is lost, the clock alone may be behind the token of the hold before.
-        let least = before.map_or(0, |before| before.saturating_add(1));
+        let least = before.map_or(0, |token| token.0.saturating_add(1));
         place.node.party.mint(clock.max(WallMillis(least)))
-    }
-
-    /// The hold that is continued at this place.
-    pub(super) fn continued(&self, place: &Place) -> Option<HandedOver> {
-        self.continues.as_ref().map(|hold| hold.at(place))
     }
 
     /// How a name is requested in this mode.

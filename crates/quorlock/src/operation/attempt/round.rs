@@ -122,7 +122,7 @@ impl RunningRound {
                 retention: place.node.party.retention,
                 keep: place.keep(FIRST),
                 replaces: question.replaces,
-                continues: wanted.continued(place).map(Box::new),
+                continues: wanted.continues.as_ref().map(|hold| hold.owner),
                 check: question.check,
             });
             let tag = (member, question.sent);

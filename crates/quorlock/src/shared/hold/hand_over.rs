@@ -1,14 +1,13 @@
 //! Holds that pass from one client to another.
 
 use quorlock_core::fencing::Token;
-use quorlock_core::message::{HandedOver, Mode};
+use quorlock_core::message::Mode;
 use quorlock_core::owner::OwnerId;
 use quorlock_core::renewal::{Lost, Status};
 use quorlock_core::time::Time;
 
 use super::Hold;
 use crate::error::HandOverProblem as Problem;
-use crate::shared::layout::Place;
 
 /// A hold of another client, which has handed it over.
 #[derive(Debug)]
@@ -16,16 +15,6 @@ pub(crate) struct Continued {
     pub(crate) owner: OwnerId,
     /// Its tokens, one per group.
     pub(crate) tokens: Box<[Token]>,
-}
-
-impl Continued {
-    pub(crate) fn at(&self, place: &Place) -> HandedOver {
-        let token = self.tokens.get(place.group).copied();
-        HandedOver {
-            owner: self.owner,
-            token: token.unwrap_or_default(),
-        }
-    }
 }
 
 impl Hold {

@@ -36,12 +36,8 @@ pub(crate) fn reacquire(hold: &Hold, member: MemberId, stated: Statement) -> (Re
     let place = hold.layout.place(member);
     let question = place.node.ask(None);
     // Suppose B has adopted A's hold, and 3 did not answer. A's claim stays on 3 for its lease and the margin, unless it passes on,
-    // too. If 3 is free, nothing passes on. So every second request continues A's hold.
-    let continued = hold
-        .continued
-        .as_ref()
-        .filter(|_| stated.number.is_multiple_of(2));
-    let continues = continued.map(|before| Box::new(before.at(place)));
+    // too. If 3 is free, nothing passes on. So every second request to a member continues A's hold.
+    let continued = hold.continued.as_ref().filter(|_| stated.continues);
     let request = Request::Acquire(Acquire {
         name: place.name.clone(),
         access: match place.mode {
@@ -57,7 +53,7 @@ pub(crate) fn reacquire(hold: &Hold, member: MemberId, stated: Statement) -> (Re
         retention: place.node.party.retention,
         keep: place.keep(stated.number),
         replaces: None,
-        continues,
+        continues: continued.map(|before| before.owner),
         check: question.check,
     });
     (request, question.sent)

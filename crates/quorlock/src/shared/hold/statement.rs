@@ -15,6 +15,8 @@ pub(crate) struct Statement {
     pub(super) number: u64,
     pub(super) count: u32,
     pub(crate) lease: Lease,
+    /// Whether a re-acquisition continues the hold that was adopted.
+    pub(super) continues: bool,
 }
 
 /// The first number after a won round. Smaller numbers are those of the round: its acquires and its token proposals.
@@ -49,6 +51,7 @@ impl Statements {
             // A claim that exists is held at least once; 0 would free it.
             count: count.max(1),
             lease,
+            continues: false,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Records of holds that pass from one client to another.
 
 use quorlock::{OwnerId, Ticket};
+use quorlock_sim_plan::fault::{Fault, Kind};
 use quorlock_sim_world::history::{Access, Action, Adoption, HoldId, Outcome};
 use quorlock_sim_world::world::with;
 
@@ -51,7 +52,10 @@ impl Context {
             Ok(Ok(Some(guard))) => {
                 let guard = SubjectGuard::Product(guard);
                 let hold = self.won(begun, &guard, Access::Alone);
-                if let Some(before) = owner_of(ticket) {
+                // A copy of the first owner's acquire that arrives after the hold can be adopted once more.
+                let is_copied = |fault: &Fault| fault.kind() == Kind::Duplicate;
+                let before = owner_of(ticket);
+                if let Some(before) = before.filter(|_| !self.plan().faults.iter().any(is_copied)) {
                     let owner = guard.id();
                     with(|world| world.history.adoptions.push(Adoption { before, owner }));
                 }
