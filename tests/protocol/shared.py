@@ -70,20 +70,20 @@ local before, floor, slack, carry, retention = unpack(ARGV, 1, 5)
 for _ = 1, 5 do table.remove(ARGV, 1) end
 local owner, count = ARGV[1], ARGV[2]
 local held, left = redis.call('HMGET', claim, 'mode', owner, before, 'beat'), redis.call('PTTL', claim)  -- A5: raises WRONGTYPE
-local writing = string.find(before, ':write', 1, true)
-local mode, reader = writing and 'write' or false, writing and string.sub(before, 1, writing - 1) or before
+local mode = string.find(before, ':write', 1, true) and 'write' or false
 if held[1] == mode and held[2] then return acquire() end                     -- H2
 local refused = {'refused', left == -2 and 0 or left, held[4]}
 if held[1] ~= mode or not held[3] then return refused end                    -- H3
 local stored, wrong = read_counter(counter)
 if wrong then return redis.error_reply(wrong) end
-if mode and redis.call('HLEN', claim) ~= 2 + redis.call('HEXISTS', claim, reader) then return refused end  -- H4
 redis.call('HSET', claim, owner, count)                                      -- H1
 redis.call('HDEL', claim, before, 'beat')
 write_counter(counter, choose(stored, false, floor, slack, carry), retention)
 local done, reply = pcall(acquire)
 if done and not reply.err then
-  if mode then redis.call('HDEL', claim, reader) end
+  for _, field in ipairs(mode and redis.call('HKEYS', claim) or {}) do         -- H4
+    if field ~= 'mode' and field ~= owner then redis.call('HDEL', claim, field) end
+  end
   return {'anew', reply[2]}
 end
 redis.call('HSET', claim, before, held[3])

@@ -23,8 +23,7 @@ for _ = 1, 4 do table.remove(ARGV, 1) end
 local owner = ARGV[1]
 
 local held = call('HMGET', claim, 'mode', owner, before, 'beat')
-local reader = string.match(before, '^(.*):write$')
-local mode = reader and 'write' or false
+local mode = string.find(before, ':write', 1, true) and 'write' or false
 if held[1] == mode and held[2] then return execute() end
 
 local function refused()
@@ -38,15 +37,6 @@ if stored then
   stored = counted(stored)
   if not stored then return redis.error_reply(NO_COUNTER) end
 end
--- Others would go on reading beside the next writer. A writer that hands over has stopped reading, but its release may be lost.
-if mode then
-  local fields = call('HSCAN', claim, '0')[2]
-  for i = 1, #fields, 2 do
-    local field = fields[i]
-    if field ~= 'mode' and field ~= before and field ~= reader then return refused() end
-  end
-end
-
 local token = next_token(stored, floor + 0, slack, false)
 call('HDEL', claim, 'beat')
 call('HSET', claim, owner, ARGV[2])
@@ -61,5 +51,11 @@ if type(reply) == 'table' and reply.err then
   call('HDEL', claim, owner)
   return reply
 end
-if mode then call('HDEL', claim, reader) end
+-- The writer before has let readers in, and has stopped reading, but the release of one may be lost.
+if mode then
+  local fields = call('HSCAN', claim, '0')[2]
+  for i = 1, #fields, 2 do
+    if fields[i] ~= 'mode' and fields[i] ~= owner then call('HDEL', claim, fields[i]) end
+  end
+end
 return type(reply) == 'table' and reply[1] == 2 and reply[2] or reply

@@ -140,7 +140,7 @@ fn step(
     prop_oneof![
         10 => acquire(names(), modes(), now).prop_map(Step::Ask),
         3 => take_over(names(), modes(), now).prop_map(Step::Ask),
-        2 => hand_over(names(), modes(), now).prop_map(Step::Ask),
+        1 => hand_over(names(), modes(), now).prop_map(Step::Ask),
         2 => check().prop_map(|check| Step::Ask(Request::Probe(check))),
         4 => renew(names(), modes(), now).prop_map(Step::Ask),
         7 => release(names(), modes()).prop_map(Step::Ask),

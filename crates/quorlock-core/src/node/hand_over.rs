@@ -56,7 +56,7 @@ fn whose(keys: &mut Keys, now: WallMillis, ask: &Acquire, before: OwnerId) -> Re
     };
     Ok(if *claim.owner == ask.owner {
         Whose::Ours
-    } else if *claim.owner == before && !claim.has_other_readers {
+    } else if *claim.owner == before {
         Whose::Theirs
     } else {
         Whose::Others
@@ -66,6 +66,7 @@ fn whose(keys: &mut Keys, now: WallMillis, ask: &Acquire, before: OwnerId) -> Re
 fn pass_on(keys: &mut Keys, now: WallMillis, ask: &Acquire) {
     if let Ok(Some(claim)) = exclusive(keys, now, ask) {
         (*claim.owner, *claim.count) = (ask.owner, ask.count);
+        // The writer before has let them in, and has stopped reading. The release of a reader may be lost.
         if let Some(readers) = claim.readers {
             readers.clear();
         }
@@ -81,8 +82,6 @@ struct Exclusive<'a> {
     count: &'a mut u32,
     /// The readers beside a writer.
     readers: Option<&'a mut BTreeMap<OwnerId, u32>>,
-    /// Whether others than the writer itself have fields of readers, perhaps dead ones.
-    has_other_readers: bool,
 }
 
 /// Returns the exclusive claim in the mode of the request.
@@ -100,14 +99,9 @@ fn exclusive<'a>(
             owner,
             count,
             readers: None,
-            has_other_readers: false,
         })),
         (Held::ReadWrite(ReadWrite { writer, readers }), Mode::Write) => {
-            let Some((owner, count)) = writer else {
-                return Ok(None);
-            };
-            Ok(Some(Exclusive {
-                has_other_readers: readers.keys().any(|reader| reader != owner),
+            Ok(writer.as_mut().map(|(owner, count)| Exclusive {
                 owner,
                 count,
                 readers: Some(readers),
