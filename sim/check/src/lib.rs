@@ -102,9 +102,11 @@ pub fn check_one(property: Property, history: &History) -> Option<Violation> {
         Property::Termination => termination::check(history),
         Property::Always => stated::always(history),
         Property::Eventually => stated::eventually(history),
-        Property::Exclusion => exclusion::check(history).or_else(|| hand_over::check(history)),
+        Property::Exclusion => {
+            exclusion::check(history).or_else(|| hand_over::adopted_twice(history))
+        }
         Property::Usage => usage::check(history),
-        Property::Fencing => fencing::check(history),
+        Property::Fencing => fencing::check(history).or_else(|| hand_over::in_between(history)),
         Property::Ownership => ownership::check(history),
         Property::HoldCount => hold_count::check(history),
         Property::Progress => progress::check(history),

@@ -9,6 +9,10 @@ use quorlock_core::node::{Held, KeyKind};
 
 /// One step of a sequence.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a sequence has a few dozen steps"
+)]
 pub enum Step {
     /// A request is executed.
     Ask(Request),

@@ -9,34 +9,41 @@ use super::table::{DEPLOYMENTS, Deployment, Evidence, Expected};
 pub(super) fn table() -> String {
     let lines = DEPLOYMENTS.iter().map(|deployment| {
         let evidence = deployment.evidence.iter().copied().flatten();
-        let mut line = described(deployment);
-        line["evidence"] = evidence.map(shown).collect();
-        line.to_string()
+        let evidence: Value = evidence.map(shown).collect();
+        described(deployment, json!({"evidence": evidence}))
     });
     lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the advice as one line.
 pub(super) fn advice(advice: &Advice) -> String {
-    let mut line = described(advice.deployment);
-    line["breaks"] = advice.breaks.iter().map(|it| shown(it)).collect();
-    line["holds"] = advice.holds.iter().map(|it| shown(it)).collect();
-    line["nodes"] = advice.nodes.as_str().into();
-    line["lease"] = advice.lease.as_str().into();
-    line["fencing"] = advice.fencing.into();
-    line["settings"] = advice.settings.clone().into();
-    line["redis_conf"] = advice.servers.clone().into();
-    line["pages"] = advice.pages.clone().into();
-    line.to_string()
+    let breaks: Value = advice.breaks.iter().map(|it| shown(it)).collect();
+    let holds: Value = advice.holds.iter().map(|it| shown(it)).collect();
+    let more = json!({
+        "breaks": breaks,
+        "holds": holds,
+        "nodes": advice.nodes,
+        "lease": advice.lease,
+        "fencing": advice.fencing,
+        "settings": advice.settings,
+        "redis_conf": advice.servers,
+        "pages": advice.pages,
+    });
+    described(advice.deployment, more)
 }
 
-fn described(deployment: &Deployment) -> Value {
-    json!({
+/// Returns a deployment with more fields.
+fn described(deployment: &Deployment, more: Value) -> String {
+    let mut line = json!({
         "deployment": deployment.title,
         "address": deployment.address,
         "promises": deployment.promise,
         "down": deployment.down,
-    })
+    });
+    if let (Value::Object(line), Value::Object(more)) = (&mut line, more) {
+        line.extend(more);
+    }
+    line.to_string()
 }
 
 fn shown(evidence: &Evidence) -> Value {
