@@ -199,7 +199,7 @@ impl Held {
     }
 
     /// Extends the lock to this lease from now on.
-    fn extend(&self, lease: Span) -> PyResult<Call> {
+    fn _extend(&self, lease: Span) -> PyResult<Call> {
         let hold = self.0.get()?;
         let extending = match &*locked(&hold.state) {
             State::Held(guard) => guard.extending(lease.0),
@@ -218,7 +218,7 @@ impl Held {
     }
 
     /// Enters the hold once more. The result is a `Grant`.
-    fn reenter(&self, py: Python<'_>) -> PyResult<Call> {
+    fn _reenter(&self, py: Python<'_>) -> PyResult<Call> {
         let hold = self.0.get()?;
         let entering = match &*locked(&hold.state) {
             State::Held(guard) => guard.reentering(),
@@ -235,7 +235,7 @@ impl Held {
     }
 
     /// Releases the lock. The result is `None`.
-    fn release(&self, py: Python<'_>) -> PyResult<Call> {
+    fn _release(&self, py: Python<'_>) -> PyResult<Call> {
         let hold = self.0.get()?;
         let guard = hold.end().ok_or_else(|| failure::over(py))?;
         Ok(Call::new(&hold.client.engine, async move {

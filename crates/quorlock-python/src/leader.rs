@@ -37,7 +37,7 @@ impl Candidacy {
     /// last one.
     fn next(&self) -> PyResult<Call> {
         let state = self.0.get()?;
-        let (client, candidacy) = (state.client.clone(), state.candidacy.clone());
+        let candidacy = state.candidacy.clone();
         Ok(Call::new(&state.client.engine, async move {
             let event = match &mut *candidacy.lock().await {
                 Some(candidacy) => candidacy.next().await,
@@ -45,7 +45,7 @@ impl Candidacy {
             };
             move |py: Python<'_>| match event {
                 Some(LeaderEvent::Elected { term, leadership, .. }) => {
-                    let leadership = Leadership(Own::new((client, leadership)));
+                    let leadership = Leadership(Own::new(leadership));
                     ("elected", term.0, leadership).into_py_any(py)
                 }
                 Some(LeaderEvent::Lost { term, how, .. }) => {
@@ -78,43 +78,33 @@ impl Candidacy {
 
 /// One term of a leader.
 #[pyclass(frozen, module = "quorlock._native")]
-pub(crate) struct Leadership(Own<(Arc<ClientState>, quorlock::Leadership)>);
+pub(crate) struct Leadership(Own<quorlock::Leadership>);
 
 #[pymethods]
 impl Leadership {
     #[getter]
     fn term(&self) -> PyResult<u64> {
-        Ok(self.0.get()?.1.term().0)
+        Ok(self.0.get()?.term().0)
     }
 
     #[getter]
     fn owner_id(&self) -> PyResult<String> {
-        Ok(self.0.get()?.1.owner_id().to_string())
+        Ok(self.0.get()?.owner_id().to_string())
     }
 
     #[getter]
     fn is_leading(&self) -> PyResult<bool> {
-        Ok(self.0.get()?.1.is_leading())
+        Ok(self.0.get()?.is_leading())
     }
 
     /// Returns how many seconds the leadership stays valid without another renewal.
     #[getter]
     fn validity(&self) -> PyResult<f64> {
-        Ok(self.0.get()?.1.validity().as_secs_f64())
-    }
-
-    /// Waits until the term ends. The result is how.
-    fn wait_lost(&self) -> PyResult<Call> {
-        let (client, leadership) = self.0.get()?;
-        let lost = leadership.lost();
-        Ok(Call::new(&client.engine, async move {
-            let lost = lost.await;
-            move |py: Python<'_>| failure::how(lost).into_py_any(py)
-        }))
+        Ok(self.0.get()?.validity().as_secs_f64())
     }
 
     fn step_down(&self) -> PyResult<()> {
-        self.0.get()?.1.step_down();
+        self.0.get()?.step_down();
         Ok(())
     }
 }

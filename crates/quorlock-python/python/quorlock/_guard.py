@@ -1,0 +1,123 @@
+"""The object that holds a lock, for threads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Callable, Iterable, Iterator, Optional, TypeVar
+
+from . import _native
+from ._engine import engine, run
+from .errors import ForkedError, Lost, ReleaseError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from ._settings import Name, Seconds
+
+T = TypeVar("T")
+
+
+class LostSignal:
+    """Tells when a lock is lost: by the end of its validity at the latest, even if no node answers."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self, held: _native.Held) -> None:
+        self._held = held
+
+    def is_set(self) -> bool:
+        """Whether the lock is lost, or was released. No request is sent."""
+        return self._held.how() is not None
+
+    @property
+    def how(self) -> Optional[Lost]:
+        """How the lock was lost; ``None`` while it is held."""
+        how = self._held.how()
+        return None if how is None else Lost(how)
+
+    def wait(self, timeout: Optional[Seconds] = None) -> Optional[Lost]:
+        """Waits until the lock is lost, or was released, but no longer than this. Returns how, or ``None``."""
+        how: Optional[str] = run(self._held.wait_lost(timeout))
+        return None if how is None else Lost(how)
+
+    def add_callback(self, callback: Callable[[Lost], object]) -> None:
+        """Calls a function when the lock is lost, or was lost before, on the thread of all callbacks.
+
+        When the lock is released on purpose, it is called with `Lost.RELEASED`. It must not block for long, because other callbacks
+        wait for it. The thread needs the interpreter: code that holds it delays the call, but not the renewals.
+        """
+        engine().when_lost(self._held.wait_lost(None), callback)
+
+
+class Guard(_native.Held):
+    """A held lock. It is renewed until it is released, or until the object is no longer used.
+
+    Once its hold is lost, a guard stays lost, whatever happens to the name afterwards. As a context manager it releases the lock at the
+    end of the block.
+    """
+
+    __slots__ = ()
+
+    # `token`, `names` and what else sends no request are those of `Held`.
+
+    @property
+    def lost(self) -> LostSignal:
+        """The signal of a loss, to wait for it or to be called back."""
+        return LostSignal(self)
+
+    def extend(self, lease: Seconds) -> None:
+        """Extends the lock to this lease from now on, or to its current lease if that is longer.
+
+        Raises `LostError` if the lock is lost, `ConfirmError` if too few nodes answered, `ConfigError` for an impossible lease.
+        """
+        run(super()._extend(lease))
+
+    def reenter(self) -> Guard:
+        """Enters the hold once more. The lock is released when all its guards are.
+
+        Raises `LostError` if the lock is lost, `ConfirmError` if too few nodes answered.
+        """
+        guard: Guard = run(super()._reenter(), Guard)
+        return guard
+
+    def release(self) -> None:
+        """Releases the lock, and waits for it. Of several guards of one hold, the last one releases it.
+
+        Raises `ReleaseError`: ``not_held`` if the lock was lost before, so that the work may have overlapped with another holder's, and
+        ``unconfirmed`` if too few nodes answered, when the release continues in the background. An interrupt does not stop it either.
+        """
+        run(super()._release())
+
+    def while_held(self, items: Iterable[T]) -> Iterator[T]:
+        """Yields the items while the lock is held: it is checked before each item, and after the last one.
+
+        >>> import quorlock
+        >>> locks = quorlock.Locks.embedded()
+        >>> with locks.lock("report") as guard:
+        ...     for row in guard.while_held(range(3)):
+        ...         print(row)
+        0
+        1
+        2
+
+        Raises `LostError` in place of the next item if the lock is lost.
+        """
+        for item in items:
+            self.check()
+            yield item
+        self.check()
+
+    def __enter__(self) -> Guard:
+        return self
+
+    def __exit__(
+        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        try:
+            self.release()
+        except ReleaseError as problem:
+            # Released in the block, or it continues in the background: the work was protected.
+            if problem.case == "not_held" and error is None:
+                raise
+        except ForkedError:
+            if error is None:
+                raise
