@@ -116,12 +116,15 @@ impl Held {
         })))
     }
 
+    /// The fencing token: larger than that of every exclusive hold of the name that was won before this one was requested.
+    ///
+    /// Send it to the resource with every write. A resource that rejects smaller tokens is safe even from a holder that was suspended.
     #[getter]
     fn token(&self) -> PyResult<u64> {
         Ok(self.0.get()?.token)
     }
 
-    /// Returns the token of one of several names, or `None`.
+    /// Returns the token of one of several names, or `None` if the guard does not hold that name.
     fn token_of(&self, name: NameArgument) -> PyResult<Option<u64>> {
         let name = name.0;
         Ok(match &*locked(&self.0.get()?.state) {
@@ -133,6 +136,7 @@ impl Held {
         })
     }
 
+    /// The held names, without the key prefix, in canonical order. Bytes that are not UTF-8 are surrogates, as in names of files.
     #[getter]
     fn names<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let names: Vec<Name> = match &*locked(&self.0.get()?.state) {
@@ -144,6 +148,7 @@ impl Held {
         PyTuple::new(py, names?)
     }
 
+    /// The identity under which the nodes store the claim.
     #[getter]
     fn owner_id(&self) -> PyResult<String> {
         Ok(match &*locked(&self.0.get()?.state) {
@@ -152,24 +157,26 @@ impl Held {
         })
     }
 
+    /// The number of guards that share this hold: 1, and one more for each re-entry; 0 after the release.
     #[getter]
     fn hold_count(&self) -> PyResult<u32> {
         Ok(self.0.get()?.read(Guard::hold_count, 0))
     }
 
-    /// Returns how many seconds the lock stays valid without another renewal.
+    /// For how many seconds the lock stays valid without another renewal; zero if it is lost. No request is sent.
     #[getter]
     fn validity(&self) -> PyResult<f64> {
         let validity = self.0.get()?.read(Guard::validity, Duration::ZERO);
         Ok(validity.as_secs_f64())
     }
 
+    /// Whether the lock is held. No request is sent.
     #[getter]
     fn is_held(&self) -> PyResult<bool> {
         Ok(self.0.get()?.read(Guard::is_held, false))
     }
 
-    /// Raises `LostError` if the lock is lost, or was released.
+    /// Raises `LostError` if the lock is lost, or was released. No request is sent.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         match self.0.get()?.lost() {
             None => Ok(()),
@@ -180,6 +187,17 @@ impl Held {
     /// Returns how the lock was lost, or `None`.
     fn how(&self) -> PyResult<Option<&'static str>> {
         Ok(self.0.get()?.lost().map(failure::how))
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let hold = slf.get().0.get()?;
+        let class = slf.get_type().name()?;
+        let names = match &*locked(&hold.state) {
+            State::Held(guard) => joined(guard.names()),
+            State::Over(facts) => joined(facts.names.iter()),
+        };
+        let state = hold.lost().map_or("held", failure::how);
+        Ok(format!("<{class} of {names}, {state}, token {}>", hold.token))
     }
 
     /// Waits until the lock is lost, but no longer than this. The result is how it was lost, or `None`.
@@ -247,12 +265,17 @@ impl Held {
         }))
     }
 
-    /// Leaves the lock locked until its lease ends.
+    /// Leaves the lock locked until its lease ends, without renewing it.
     fn leak(&self, py: Python<'_>) -> PyResult<()> {
         let guard = self.0.get()?.end().ok_or_else(|| failure::over(py))?;
         guard.leak();
         Ok(())
     }
+}
+
+fn joined<'n>(names: impl Iterator<Item = &'n Name>) -> String {
+    let names: Vec<String> = names.map(ToString::to_string).collect();
+    names.join(", ")
 }
 
 /// Waits for a loss, but no longer than this.

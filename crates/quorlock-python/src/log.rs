@@ -38,7 +38,8 @@ impl Level {
     }
 
     fn wants(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event() && self.0.load(Ordering::Relaxed) <= in_python(metadata.level())
+        // Hints ask whether an event would be recorded.
+        !metadata.is_span() && self.0.load(Ordering::Relaxed) <= in_python(metadata.level())
     }
 }
 

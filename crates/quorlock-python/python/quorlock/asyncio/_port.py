@@ -20,14 +20,14 @@ class Port:
         self._native = _native.Port()
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._last_key = 0
-        self._new_future = loop.create_future
+        # The port must not refer to the loop, or neither would ever be freed.
         loop.add_reader(self._native.fileno(), self._deliver)
 
-    async def run(self, call: _native.Call) -> Any:
+    async def run(self, loop: asyncio.AbstractEventLoop, call: _native.Call) -> Any:
         """Runs an operation. If it is cancelled, so is the operation, and what it is granted all the same is released."""
         self._last_key += 1
         key = self._last_key
-        future = self._waiting[key] = self._new_future()
+        future = self._waiting[key] = loop.create_future()
         try:
             call.start(self._native, key)
             return await future
@@ -59,4 +59,4 @@ async def run(call: _native.Call) -> Any:
     port = _ports.get(loop)
     if port is None:
         port = _ports[loop] = Port(loop)
-    return await port.run(call)
+    return await port.run(loop, call)
