@@ -13,6 +13,7 @@ use crate::engine::{EngineState, locked};
 use crate::failure;
 use crate::own::Own;
 use crate::port::Port;
+use crate::threads;
 
 /// Makes the result of an operation, attached to the interpreter. If it is dropped instead, so is what was acquired.
 pub(crate) type Finish = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
@@ -68,14 +69,13 @@ impl CallState {
 #[pymethods]
 impl Call {
     /// Runs the operation, and waits for it without the interpreter. The main thread can be interrupted, which cancels it.
-    #[pyo3(signature = (is_main, into=None))]
-    fn run(
+    #[pyo3(signature = (into=None))]
+    pub(crate) fn run(
         &self,
         py: Python<'_>,
-        is_main: bool,
         into: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
-        let call = self.0.get()?;
+        let (call, is_main) = (self.0.get()?, threads::is_main(py)?);
         let (sender, receiver) = sync_channel(1);
         // A receiver is not shared between threads, and one that is detached counts as another one.
         let receiver = Mutex::new(receiver);
@@ -83,9 +83,11 @@ impl Call {
             let _ = sender.send(finish);
         })?;
         let result = loop {
-            match py.detach(|| received(&*locked(&receiver), is_main)) {
+            match py.detach(|| received(&locked(&receiver), is_main)) {
                 Ok(finish) => break finish(py)?,
-                Err(RecvTimeoutError::Timeout) => py.check_signals().inspect_err(|_| call.cancel())?,
+                Err(RecvTimeoutError::Timeout) => {
+                    py.check_signals().inspect_err(|_| call.cancel())?
+                }
                 // The engine has been stopped.
                 Err(RecvTimeoutError::Disconnected) => return Err(failure::closed(py)),
             }

@@ -78,7 +78,10 @@ impl Client {
         settings: &Bound<'_, PyDict>,
     ) -> PyResult<Call> {
         let builder = settings::builder(settings)?;
-        let nodes: PyResult<Vec<_>> = nodes.iter().map(|node| Ok(node.get().node()?.clone())).collect();
+        let nodes: PyResult<Vec<_>> = nodes
+            .iter()
+            .map(|node| Ok(node.get().node()?.clone()))
+            .collect();
         let nodes = nodes?;
         let made = async move { builder.on_nodes(nodes).map_err(ConnectError::from) };
         Ok(connecting(engine.state()?, made))

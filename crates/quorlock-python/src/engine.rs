@@ -40,7 +40,10 @@ pub(crate) struct ClientState {
 
 impl EngineState {
     fn start(records: Arc<PortState>) -> io::Result<Arc<Self>> {
-        let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
+        let runtime = Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .build()?;
         let (stop, stopped) = oneshot::channel::<()>();
         let (handle, level) = (runtime.handle().clone(), Level::default());
         let dispatch = log::dispatch(records, level.clone());

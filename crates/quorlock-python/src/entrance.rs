@@ -8,12 +8,15 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::engine::locked;
+use crate::held::Held;
+use crate::threads;
 
 /// A lock that is acquired by `with`. One object can be entered by several threads, and more than once by each.
 ///
-/// It is native because Ctrl-C interrupts Python between two steps. If it came between the grant and the start of the block, in code
-/// of Python, nothing would release the lock for as long as a traceback refers to it. Python starts the block without looking for
-/// signals after a native `__enter__`.
+/// It is native because Ctrl-C interrupts Python between two steps. If it came in code of Python that has the guard, such as an
+/// `__enter__` after the grant or an `__exit__` before the release, the traceback would refer to that code and to the guard: the lock
+/// would be held and renewed for as long as something keeps the traceback. Python starts a block without looking for signals after a
+/// native `__enter__`.
 #[pyclass(frozen, subclass, module = "quorlock._native")]
 #[derive(Default)]
 pub(crate) struct Entrance {
@@ -32,7 +35,7 @@ impl Entrance {
     /// Acquires the lock, and remembers the guard for the end of the block.
     fn __enter__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
-        let thread = thread(py)?;
+        let thread = threads::current(py)?;
         let guard = slf.call_method0(intern!(py, "acquire"))?.unbind();
         let mut entered = locked(&slf.get().entered);
         entered.entry(thread).or_default().push(guard.clone_ref(py));
@@ -40,12 +43,16 @@ impl Entrance {
     }
 
     /// Ends the block of the guard that this thread acquired last.
-    #[pyo3(signature = (*error))]
-    fn __exit__(slf: &Bound<'_, Self>, error: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
-        let py = slf.py();
-        let thread = thread(py)?;
+    #[pyo3(signature = (kind, *_error))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: &Bound<'_, PyAny>,
+        _error: &Bound<'_, PyTuple>,
+    ) -> PyResult<()> {
+        let thread = threads::current(py)?;
         let guard = {
-            let mut entered = locked(&slf.get().entered);
+            let mut entered = locked(&self.entered);
             let guard = entered.get_mut(&thread).and_then(Vec::pop);
             if entered.get(&thread).is_some_and(Vec::is_empty) {
                 entered.remove(&thread);
@@ -53,13 +60,11 @@ impl Entrance {
             guard
         };
         match guard {
-            Some(guard) => guard.call_method1(py, intern!(py, "__exit__"), error),
-            None => Ok(py.None()),
+            Some(guard) => guard
+                .cast_bound::<Held>(py)?
+                .get()
+                .leave(py, !kind.is_none()),
+            None => Ok(()),
         }
     }
-}
-
-fn thread(py: Python<'_>) -> PyResult<u64> {
-    let threading = py.import(intern!(py, "threading"))?;
-    threading.call_method0(intern!(py, "get_ident"))?.extract()
 }

@@ -149,7 +149,9 @@ pub(crate) fn setting(py: Python<'_>, message: String) -> PyErr {
 pub(crate) fn span(py: Python<'_>, seconds: f64) -> PyErr {
     setting(
         py,
-        format!("{seconds} s is not a span of time: it must be a number from zero on, within a hundred years"),
+        format!(
+            "{seconds} s is not a span of time: it must be a number from zero on, within a hundred years"
+        ),
     )
 }
 
@@ -168,6 +170,17 @@ pub(crate) fn closed(py: Python<'_>) -> PyErr {
 pub(crate) fn over(py: Python<'_>) -> PyErr {
     let message = "the guard was released before: acquire the lock again".to_owned();
     Failure::new("ReleaseError", "lost", "released", message).raise(py)
+}
+
+/// Returns whether an error of the release at the end of a block is to be raised. After an exception of the block it is not. A guard
+/// that was released in the block, and a release that continues in the background, were in order: the work was protected.
+pub(crate) fn is_worth_raising(py: Python<'_>, error: &PyErr, is_raised: bool) -> PyResult<bool> {
+    let family = py.import("quorlock.errors")?.getattr("QuorlockError")?;
+    if !error.matches(py, family)? {
+        return Ok(true);
+    }
+    let case: String = error.value(py).getattr("case")?.extract()?;
+    Ok(!is_raised && case != "released" && case != "unconfirmed")
 }
 
 /// The error of an object that another process made.

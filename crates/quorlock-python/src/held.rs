@@ -4,10 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use futures_util::future::{Either, select};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
-use quorlock::runtime::{Runtime as _, TokioRuntime};
 use quorlock::{Guard, Lost, LostSignal, Name};
 
 use crate::arguments::{NameArgument, Span, text};
@@ -15,14 +13,20 @@ use crate::call::Call;
 use crate::engine::{ClientState, locked};
 use crate::failure;
 use crate::own::Own;
+use crate::signal::Signal;
 
 /// What an acquisition was granted. The object of Python that holds the lock is made of it; if it is dropped, it is released.
 #[pyclass(frozen, module = "quorlock._native")]
-pub(crate) struct Grant(Own<Mutex<Option<(Arc<ClientState>, Guard)>>>);
+pub(crate) struct Grant(Own<Mutex<Option<Granted>>>);
+
+struct Granted {
+    client: Arc<ClientState>,
+    guard: Guard,
+}
 
 impl Grant {
     pub(crate) fn new(client: Arc<ClientState>, guard: Guard) -> Self {
-        Grant(Own::new(Mutex::new(Some((client, guard)))))
+        Grant(Own::new(Mutex::new(Some(Granted { client, guard }))))
     }
 }
 
@@ -53,7 +57,9 @@ struct Facts {
 impl Facts {
     fn of(guard: &Guard) -> Self {
         let names: Vec<Name> = guard.names().cloned().collect();
-        let tokens = names.iter().filter_map(|name| guard.fencing_token_of(name.as_bytes()));
+        let tokens = names
+            .iter()
+            .filter_map(|name| guard.fencing_token_of(name.as_bytes()));
         Facts {
             tokens: tokens.map(|token| token.0).collect(),
             owner: guard.owner_id().to_string(),
@@ -108,7 +114,7 @@ impl Held {
     #[new]
     fn new(grant: &Grant) -> PyResult<Self> {
         let granted = locked(grant.0.get()?).take();
-        let (client, guard) = granted.ok_or_else(failure::begun)?;
+        let Granted { client, guard } = granted.ok_or_else(failure::begun)?;
         Ok(Held(Own::new(Hold {
             client,
             token: guard.fencing_token().0,
@@ -184,11 +190,6 @@ impl Held {
         }
     }
 
-    /// Returns how the lock was lost, or `None`.
-    fn how(&self) -> PyResult<Option<&'static str>> {
-        Ok(self.0.get()?.lost().map(failure::how))
-    }
-
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         let hold = slf.get().0.get()?;
         let class = slf.get_type().name()?;
@@ -197,23 +198,16 @@ impl Held {
             State::Over(facts) => joined(facts.names.iter()),
         };
         let state = hold.lost().map_or("held", failure::how);
-        Ok(format!("<{class} of {names}, {state}, token {}>", hold.token))
+        Ok(format!(
+            "<{class} of {names}, {state}, token {}>",
+            hold.token
+        ))
     }
 
-    /// Waits until the lock is lost, but no longer than this. The result is how it was lost, or `None`.
-    fn wait_lost(&self, at_most: Option<Span>) -> PyResult<Call> {
+    /// Returns the signal of a loss, which does not hold the lock.
+    fn _signal(&self) -> PyResult<Signal> {
         let hold = self.0.get()?;
-        let signal = hold.signal();
-        Ok(Call::new(&hold.client.engine, async move {
-            let lost = match at_most {
-                None => Some(signal.await),
-                Some(at_most) => within(at_most.0, signal).await,
-            };
-            move |py: Python<'_>| {
-                let lost = lost.map(|lost| PyString::new(py, failure::how(lost)));
-                Ok(lost.into_pyobject(py)?.unbind())
-            }
-        }))
+        Ok(Signal::new(hold.client.clone(), hold.signal()))
     }
 
     /// Extends the lock to this lease from now on.
@@ -253,7 +247,7 @@ impl Held {
     }
 
     /// Releases the lock. The result is `None`.
-    fn _release(&self, py: Python<'_>) -> PyResult<Call> {
+    pub(crate) fn _release(&self, py: Python<'_>) -> PyResult<Call> {
         let hold = self.0.get()?;
         let guard = hold.end().ok_or_else(|| failure::over(py))?;
         Ok(Call::new(&hold.client.engine, async move {
@@ -278,14 +272,38 @@ fn joined<'n>(names: impl Iterator<Item = &'n Name>) -> String {
     names.join(", ")
 }
 
-/// Waits for a loss, but no longer than this.
-async fn within(at_most: Duration, signal: LostSignal) -> Option<Lost> {
-    let runtime = TokioRuntime::new();
-    let until = runtime.now() + at_most;
-    let mut timer = runtime.timer();
-    let late = std::future::poll_fn(move |cx| timer.poll_until(cx, until));
-    match select(signal, late).await {
-        Either::Left((lost, _)) => Some(lost),
-        Either::Right(_) => None,
+impl Held {
+    /// Releases the lock at the end of a block, from which an exception may have been raised.
+    pub(crate) fn leave(&self, py: Python<'_>, is_raised: bool) -> PyResult<()> {
+        let released = self._release(py).and_then(|call| call.run(py, None));
+        match released {
+            Err(error) if failure::is_worth_raising(py, &error, is_raised)? => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A held lock whose block is one of a thread: its end waits for the release.
+#[pyclass(extends = Held, frozen, subclass, module = "quorlock._native")]
+pub(crate) struct HeldByThread;
+
+#[pymethods]
+impl HeldByThread {
+    #[new]
+    fn new(grant: &Grant) -> PyResult<PyClassInitializer<Self>> {
+        Ok(PyClassInitializer::from(Held::new(grant)?).add_subclass(HeldByThread))
+    }
+
+    fn __enter__<'py>(slf: &Bound<'py, Self>) -> Bound<'py, Self> {
+        slf.clone()
+    }
+
+    #[pyo3(signature = (kind, *_error))]
+    fn __exit__(
+        slf: &Bound<'_, Self>,
+        kind: &Bound<'_, PyAny>,
+        _error: &Bound<'_, PyTuple>,
+    ) -> PyResult<()> {
+        slf.as_super().get().leave(slf.py(), !kind.is_none())
     }
 }

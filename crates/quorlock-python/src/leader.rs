@@ -44,7 +44,9 @@ impl Candidacy {
                 None => None,
             };
             move |py: Python<'_>| match event {
-                Some(LeaderEvent::Elected { term, leadership, .. }) => {
+                Some(LeaderEvent::Elected {
+                    term, leadership, ..
+                }) => {
                     let leadership = Leadership(Own::new(leadership));
                     ("elected", term.0, leadership).into_py_any(py)
                 }
@@ -128,9 +130,9 @@ impl Observer {
         Ok(Call::new(&client.engine, async move {
             let view = observer.lock().await.next().await;
             move |py: Python<'_>| match view {
-                Some(LeaderView::Led { owner, term, nodes, .. }) => {
-                    ("led", Some(owner), term.map(|term| term.0), nodes).into_py_any(py)
-                }
+                Some(LeaderView::Led {
+                    owner, term, nodes, ..
+                }) => ("led", Some(owner), term.map(|term| term.0), nodes).into_py_any(py),
                 Some(LeaderView::Vacant) => without_leader(py, "vacant"),
                 Some(LeaderView::Undecided) => without_leader(py, "undecided"),
                 Some(_) => without_leader(py, "unknown"),

@@ -28,7 +28,9 @@ impl Mode {
             "fair" => Ok(Mode::Fair),
             "read" => Ok(Mode::Read),
             "write" => Ok(Mode::Write),
-            other => Err(PyValueError::new_err(format!("{other:?} is no mode of a lock"))),
+            other => Err(PyValueError::new_err(format!(
+                "{other:?} is no mode of a lock"
+            ))),
         }
     }
 }
@@ -61,7 +63,9 @@ impl Lock {
         let Terms(wait, lease, renewed, least) = terms;
         let lock = wait.iter().fold(lock, |lock, span| lock.wait(span.0));
         let lock = lease.iter().fold(lock, |lock, span| lock.lease(span.0));
-        let lock = renewed.iter().fold(lock, |lock, span| lock.watchdog_lease(span.0));
+        let lock = renewed
+            .iter()
+            .fold(lock, |lock, span| lock.watchdog_lease(span.0));
         let lock = least.iter().fold(lock, |lock, span| lock.at_least(span.0));
         Lock(Own::new((client.clone(), Wanted::Lock(lock))))
     }
@@ -74,7 +78,9 @@ impl Lock {
         let Terms(wait, lease, renewed, least) = terms;
         let one = wait.iter().fold(semaphore, |one, span| one.wait(span.0));
         let one = lease.iter().fold(one, |one, span| one.lease(span.0));
-        let one = renewed.iter().fold(one, |one, span| one.watchdog_lease(span.0));
+        let one = renewed
+            .iter()
+            .fold(one, |one, span| one.watchdog_lease(span.0));
         let one = least.iter().fold(one, |one, span| one.at_least(span.0));
         Lock(Own::new((client.clone(), Wanted::Permit(one))))
     }

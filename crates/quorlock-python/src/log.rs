@@ -74,7 +74,8 @@ impl Subscriber for Records {
         event.record(&mut text);
         let (level, text) = (in_python(event.metadata().level()), text.0);
         let finish = move |py: pyo3::Python<'_>| (level, text).into_py_any(py);
-        self.records.push_below(MOST_RECORDS, RECORD, Box::new(finish));
+        self.records
+            .push_below(MOST_RECORDS, RECORD, Box::new(finish));
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {

@@ -7,7 +7,6 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use pyo3::prelude::*;
-use pyo3::types::PyBool;
 
 use crate::call::Finish;
 use crate::engine::locked;
@@ -79,7 +78,10 @@ impl PortState {
         let arrived = locked(&self.arrived);
         let is_empty = |arrived: &mut Arrived| arrived.results.is_empty() && !arrived.is_closed;
         let arrived = self.changed.wait_while(arrived, is_empty);
-        !arrived.unwrap_or_else(PoisonError::into_inner).results.is_empty()
+        !arrived
+            .unwrap_or_else(PoisonError::into_inner)
+            .results
+            .is_empty()
     }
 
     fn close(&self) {
@@ -87,6 +89,8 @@ impl PortState {
         self.ring();
     }
 }
+
+type Delivered = (u64, bool, Py<PyAny>);
 
 /// Where results of operations arrive.
 #[pyclass(frozen, module = "quorlock._native")]
@@ -111,14 +115,11 @@ impl Port {
     }
 
     /// Returns what has arrived: the key, whether it succeeded, and the result or the exception.
-    fn drain<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<Vec<(u64, Bound<'py, PyBool>, Py<PyAny>)>> {
+    fn drain(&self, py: Python<'_>) -> PyResult<Vec<Delivered>> {
         let results = self.state()?.take().into_iter();
         let results = results.map(|(key, finish)| match finish(py) {
-            Ok(value) => (key, PyBool::new(py, true).to_owned(), value),
-            Err(error) => (key, PyBool::new(py, false).to_owned(), error.into_value(py).into_any()),
+            Ok(value) => (key, true, value),
+            Err(error) => (key, false, error.into_value(py).into_any()),
         });
         Ok(results.collect())
     }

@@ -5,9 +5,7 @@ use std::time::Duration;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
-use quorlock::redis::{
-    Credentials, LoggingIn, Login, PasswordFile, RedisConfig, Tls, Wait,
-};
+use quorlock::redis::{Credentials, LoggingIn, Login, PasswordFile, RedisConfig, Tls, Wait};
 use quorlock::{Locks, LocksBuilder, NodeTrust, RetryPolicy};
 
 use crate::arguments::{NameArgument, Span};
@@ -39,9 +37,8 @@ pub(crate) fn builder(settings: &Bound<'_, PyDict>) -> PyResult<LocksBuilder> {
     for (key, value) in settings {
         let key = key.cast_into::<PyString>()?;
         let name: &str = &key.to_cow()?;
-        let set = set(builder, name, &value).and_then(|(builder, is_known)| {
-            Ok((builder, is_known || parts.set(name, &value)?))
-        });
+        let set = set(builder, name, &value)
+            .and_then(|(builder, is_known)| Ok((builder, is_known || parts.set(name, &value)?)));
         let (changed, is_known) = set.map_err(|error| said_of(settings.py(), name, error))?;
         if !is_known {
             return Err(PyTypeError::new_err(format!("there is no setting {name}")));
@@ -80,7 +77,7 @@ fn set(
 impl Parts {
     /// Sets a part of a setting. Returns whether there is one of this name.
     fn set(&mut self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let tls = || self.tls.clone().unwrap_or_else(Tls::new);
+        let tls = || self.tls.clone().unwrap_or_default();
         let redis = || self.redis.clone();
         match name {
             "backoff" => self.retry = self.retry.backoff(span(value)?),
@@ -117,7 +114,7 @@ impl Parts {
         };
         let tls = match (self.certificate, self.key) {
             (Some(certificate), Some(key)) => {
-                let tls = self.tls.unwrap_or_else(Tls::new);
+                let tls = self.tls.unwrap_or_default();
                 Some(tls.client_certificate_files(certificate, key))
             }
             (Some(_), None) => return Err(alone(py, "tls_certificate", "tls_key")),
@@ -190,7 +187,10 @@ fn said_of(py: Python<'_>, name: &str, error: PyErr) -> PyErr {
 }
 
 fn both(py: Python<'_>, one: &str, other: &str) -> PyErr {
-    failure::setting(py, format!("{one} and {other} exclude each other: leave one out"))
+    failure::setting(
+        py,
+        format!("{one} and {other} exclude each other: leave one out"),
+    )
 }
 
 fn alone(py: Python<'_>, one: &str, other: &str) -> PyErr {

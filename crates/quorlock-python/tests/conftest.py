@@ -60,7 +60,7 @@ def program() -> Iterator[Program]:
     def start(code: str, *arguments: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-u", "-c", textwrap.dedent(code), *arguments]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        environment = {**os.environ, "PYTHONFAULTHANDLER": "1"}
+        environment = {**os.environ, "PYTHONFAULTHANDLER": "1", "PYTHONWARNINGS": "ignore:This process"}
         started.append(subprocess.Popen(command, text=True, env=environment, **pipes))  # type: ignore[call-overload]
         return started[-1]
 

@@ -91,6 +91,7 @@ def test_a_client_waits_for_a_server_that_is_not_there_yet(new_server: Start) ->
     with pytest.raises(quorlock.AcquireError):
         lazy.ready()
     server.start()
+    lazy.lock("orders/42", wait=20).acquire().release()
     lazy.ready()
     quorlock.Locks.connect(server.address, wait_for_servers=20).close()
 

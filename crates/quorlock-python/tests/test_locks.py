@@ -103,9 +103,10 @@ def test_a_block_that_raises_releases_and_passes_the_error_on(locks: quorlock.Lo
 def test_a_guard_that_is_no_longer_used_is_released(locks: quorlock.Locks, name: str) -> None:
     guard = locks.lock(name).acquire()
     assert locks.lock(name).try_acquire() is None
+    lost = guard.lost  # which does not hold the lock
     del guard
     with locks.lock(name, wait=20):
-        pass
+        assert lost.wait(timeout=20) is quorlock.Lost.RELEASED
 
 
 def test_a_second_release_says_so(locks: quorlock.Locks, name: str) -> None:

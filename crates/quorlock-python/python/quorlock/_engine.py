@@ -7,15 +7,10 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
-from . import _native
+import quorlock._native as native
 
 if TYPE_CHECKING:
-    import logging
-
     from .errors import Lost
-
-main_thread: int = threading.main_thread().ident or 0
-"""The thread that Ctrl-C interrupts."""
 
 _engine: Optional[Engine] = None
 _starting = threading.Lock()
@@ -27,8 +22,8 @@ class Engine:
     def __init__(self) -> None:
         import logging
 
-        self._port = _native.Port()
-        self.native = _native.Engine(self._port)
+        self._port = native.Port()
+        self.native = native.Engine(self._port)
         self._logger = logging.getLogger("quorlock")
         self._callbacks: dict[int, Callable[[Lost], object]] = {}
         self._last_key = 0
@@ -40,7 +35,7 @@ class Engine:
         """Records the events that Python's logger wants from now on."""
         self.native.set_level(self._logger.getEffectiveLevel())
 
-    def when_lost(self, lost: _native.Call, callback: Callable[[Lost], object]) -> None:
+    def when_lost(self, lost: native.Call[Optional[str]], callback: Callable[[Lost], object]) -> None:
         """Calls back when a lock is lost."""
         with self._adding:
             self._last_key += 1
@@ -86,11 +81,6 @@ def engine() -> Engine:
     return running
 
 
-def run(call: _native.Call, into: Optional[Callable[[Any], Any]] = None) -> Any:
-    """Runs an operation of the library, and waits for it without the interpreter."""
-    return call.run(threading.get_ident() == main_thread, into)
-
-
 def _stop() -> None:
     if _engine is not None:
         _engine.stop()
@@ -98,9 +88,12 @@ def _stop() -> None:
 
 def _forget() -> None:
     """In a child: the threads of the parent are not here, and its objects are not ours."""
-    global _engine, _starting, main_thread
-    _engine, _starting, main_thread = None, threading.Lock(), threading.get_ident()
+    global _engine, _starting
+    # Not reset, but replaced: a thread of the parent may have held the mutex.
+    _engine, _starting = None, threading.Lock()
+    native.set_main_thread(threading.get_ident())
 
 
+native.set_main_thread(threading.main_thread().ident or 0)
 atexit.register(_stop)
 os.register_at_fork(after_in_child=_forget)

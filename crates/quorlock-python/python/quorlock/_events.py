@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 from .errors import Lost, QuorlockError
 
 if TYPE_CHECKING:
-    from . import _native
+    import quorlock._native as native
 
 
 class Leadership:
@@ -15,7 +15,7 @@ class Leadership:
 
     __slots__ = ("_native",)
 
-    def __init__(self, native: _native.Leadership) -> None:
+    def __init__(self, native: native.Leadership) -> None:
         self._native = native
 
     @property

@@ -4,39 +4,40 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Callable, Iterable, Iterator, Optional, TypeVar
 
-from . import _native
-from ._engine import engine, run
-from .errors import ForkedError, Lost, ReleaseError
+import quorlock._native as native
+from ._engine import engine
+from .errors import Lost
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
-    from ._settings import Name, Seconds
+    from ._settings import Seconds
 
 T = TypeVar("T")
 
 
 class LostSignal:
-    """Tells when a lock is lost: by the end of its validity at the latest, even if no node answers."""
+    """Tells when a lock is lost: by the end of its validity at the latest, even if no node answers.
 
-    __slots__ = ("_held",)
+    It belongs to the hold, which ends with the last of its guards, and does not hold the lock itself.
+    """
 
-    def __init__(self, held: _native.Held) -> None:
-        self._held = held
+    __slots__ = ("_native",)
+
+    def __init__(self, signal: native.Signal) -> None:
+        self._native = signal
 
     def is_set(self) -> bool:
         """Whether the lock is lost, or was released. No request is sent."""
-        return self._held.how() is not None
+        return self._native.how() is not None
 
     @property
     def how(self) -> Optional[Lost]:
         """How the lock was lost; ``None`` while it is held."""
-        how = self._held.how()
+        how = self._native.how()
         return None if how is None else Lost(how)
 
     def wait(self, timeout: Optional[Seconds] = None) -> Optional[Lost]:
         """Waits until the lock is lost, or was released, but no longer than this. Returns how, or ``None``."""
-        how: Optional[str] = run(self._held.wait_lost(timeout))
+        how = self._native.wait(timeout).run()
         return None if how is None else Lost(how)
 
     def add_callback(self, callback: Callable[[Lost], object]) -> None:
@@ -45,10 +46,10 @@ class LostSignal:
         When the lock is released on purpose, it is called with `Lost.RELEASED`. It must not block for long, because other callbacks
         wait for it. The thread needs the interpreter: code that holds it delays the call, but not the renewals.
         """
-        engine().when_lost(self._held.wait_lost(None), callback)
+        engine().when_lost(self._native.wait(), callback)
 
 
-class Guard(_native.Held):
+class Guard(native.HeldByThread):
     """A held lock. It is renewed until it is released, or until the object is no longer used.
 
     Once its hold is lost, a guard stays lost, whatever happens to the name afterwards. As a context manager it releases the lock at the
@@ -57,27 +58,24 @@ class Guard(_native.Held):
 
     __slots__ = ()
 
-    # `token`, `names` and what else sends no request are those of `Held`.
-
     @property
     def lost(self) -> LostSignal:
         """The signal of a loss, to wait for it or to be called back."""
-        return LostSignal(self)
+        return LostSignal(super()._signal())
 
     def extend(self, lease: Seconds) -> None:
         """Extends the lock to this lease from now on, or to its current lease if that is longer.
 
         Raises `LostError` if the lock is lost, `ConfirmError` if too few nodes answered, `ConfigError` for an impossible lease.
         """
-        run(super()._extend(lease))
+        super()._extend(lease).run()
 
     def reenter(self) -> Guard:
         """Enters the hold once more. The lock is released when all its guards are.
 
         Raises `LostError` if the lock is lost, `ConfirmError` if too few nodes answered.
         """
-        guard: Guard = run(super()._reenter(), Guard)
-        return guard
+        return super()._reenter().run(Guard)
 
     def release(self) -> None:
         """Releases the lock, and waits for it. Of several guards of one hold, the last one releases it.
@@ -85,7 +83,7 @@ class Guard(_native.Held):
         Raises `ReleaseError`: ``not_held`` if the lock was lost before, so that the work may have overlapped with another holder's, and
         ``unconfirmed`` if too few nodes answered, when the release continues in the background. An interrupt does not stop it either.
         """
-        run(super()._release())
+        super()._release().run()
 
     def while_held(self, items: Iterable[T]) -> Iterator[T]:
         """Yields the items while the lock is held: it is checked before each item, and after the last one.
@@ -105,19 +103,3 @@ class Guard(_native.Held):
             self.check()
             yield item
         self.check()
-
-    def __enter__(self) -> Guard:
-        return self
-
-    def __exit__(
-        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
-        try:
-            self.release()
-        except ReleaseError as problem:
-            # Released in the block, or it continues in the background: the work was protected.
-            if problem.case == "not_held" and error is None:
-                raise
-        except ForkedError:
-            if error is None:
-                raise

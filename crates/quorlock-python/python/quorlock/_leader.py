@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Iterator, Optional
 
-from ._engine import run
 from ._events import LeaderEvent, LeaderView, event_of
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from . import _native
+    import quorlock._native as native
     from ._settings import Name, Seconds
 
 
@@ -23,21 +22,21 @@ class Candidacy:
 
     __slots__ = ("_native",)
 
-    def __init__(self, native: _native.Candidacy) -> None:
+    def __init__(self, native: native.Candidacy) -> None:
         self._native = native
 
     def __iter__(self) -> Iterator[LeaderEvent]:
         return self
 
     def __next__(self) -> LeaderEvent:
-        event = run(self._native.next())
+        event = self._native.next().run()
         if event is None:
             raise StopIteration
         return event_of(event)
 
     def resign(self) -> None:
         """Ends the candidacy, and the leadership with it. Stop the work first. Raises `ReleaseError` like `Guard.release`."""
-        run(self._native.resign())
+        self._native.resign().run()
 
     def __enter__(self) -> Candidacy:
         return self
@@ -58,7 +57,7 @@ class Candidate:
     __slots__ = ("_client", "_name", "_rest", "_watchdog_lease")
 
     def __init__(
-        self, client: _native.Client, name: Name, watchdog_lease: Optional[Seconds], rest: Optional[Seconds]
+        self, client: native.Client, name: Name, watchdog_lease: Optional[Seconds], rest: Optional[Seconds]
     ) -> None:
         self._client, self._name = client, name
         self._watchdog_lease, self._rest = watchdog_lease, rest
@@ -83,14 +82,14 @@ class LeaderObserver:
 
     __slots__ = ("_native",)
 
-    def __init__(self, native: _native.Observer) -> None:
+    def __init__(self, native: native.Observer) -> None:
         self._native = native
 
     def __iter__(self) -> Iterator[LeaderView]:
         return self
 
     def __next__(self) -> LeaderView:
-        view = run(self._native.next())
+        view = self._native.next().run()
         if view is None:
             raise StopIteration
         return LeaderView(*view)

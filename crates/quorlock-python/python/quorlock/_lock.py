@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Optional
 
-from . import _native
-from ._engine import run
+import quorlock._native as native
 from ._guard import Guard
 
 if TYPE_CHECKING:
     from types import TracebackType
 
 
-class Acquirable(_native.Entrance):
+class Acquirable(native.Entrance):
     """What locks and semaphores have in common. One object can be used by several threads."""
 
     __slots__ = ("_native", "_title")
 
-    def __init__(self, native: _native.Lock, title: str) -> None:
+    def __init__(self, native: native.Lock, title: str) -> None:
         self._native = native
         self._title = title
 
@@ -28,19 +27,17 @@ class Acquirable(_native.Entrance):
         answered in time, ``refused`` if nodes refuse in a way that waiting does not cure. Raises `ConfigError` for a name or a lease that
         cannot be. No claim is left behind.
         """
-        guard: Guard = run(self._native.acquire(), Guard)
-        return guard
+        return self._native.acquire().run(Guard)
 
     def try_acquire(self) -> Optional[Guard]:
         """Tries to acquire it once. Returns ``None`` if others hold it: contention is an answer, not an error.
 
         Raises the errors of `acquire`, after one round or two.
         """
-        guard: Optional[Guard] = run(self._native.try_acquire(), Guard)
-        return guard
+        return self._native.try_acquire().run(Guard)
 
     if TYPE_CHECKING:
-        # Those of `Entrance`, which call `acquire` and the end of its guard.
+        # Those of `Entrance`, which call `acquire`, and release its guard.
         def __enter__(self) -> Guard: ...
         def __exit__(
             self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]

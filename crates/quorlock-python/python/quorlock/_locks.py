@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Iterable, Optional
 
-from . import _native
-from ._engine import engine, run
+import quorlock._native as native
+from ._engine import engine
 from ._inspection import Inspection
 from ._leader import Candidate, LeaderObserver
 from ._lock import Lock, Semaphore
@@ -24,10 +24,10 @@ class Source(LockSource[Lock, Semaphore]):
 
     __slots__ = ()
 
-    def _lock(self, native: _native.Lock, title: str) -> Lock:
+    def _lock(self, native: native.Lock, title: str) -> Lock:
         return Lock(native, title)
 
-    def _semaphore(self, native: _native.Lock, title: str) -> Semaphore:
+    def _semaphore(self, native: native.Lock, title: str) -> Semaphore:
         return Semaphore(native, title)
 
 
@@ -52,9 +52,7 @@ class Locks(Source):
 
     __slots__ = ("_client",)
 
-    _native: _native.Client
-
-    def __init__(self, client: _native.Client) -> None:
+    def __init__(self, client: native.Client) -> None:
         super().__init__(client)
         self._client = client
 
@@ -77,8 +75,7 @@ class Locks(Source):
 
         Raises the errors of `connect`.
         """
-        native = engine().native
-        return cls(run(_native.Client.connect(native, list(addresses), lazy, dict(settings))))
+        return cls(native.Client.connect(engine().native, list(addresses), lazy, dict(settings)).run())
 
     @classmethod
     def majority_of_shards(cls, address: str, shards: int, **settings: Unpack[Settings]) -> Locks:
@@ -86,13 +83,13 @@ class Locks(Source):
 
         Raises the errors of `connect`.
         """
-        return cls(run(_native.Client.shards(engine().native, address, shards, dict(settings))))
+        return cls(native.Client.shards(engine().native, address, shards, dict(settings)).run())
 
     @classmethod
-    def embedded(cls, *nodes: _native.EmbeddedNode, **settings: Unpack[Settings]) -> Locks:
+    def embedded(cls, *nodes: native.EmbeddedNode, **settings: Unpack[Settings]) -> Locks:
         """Makes a client of nodes inside this process, for tests. Without nodes, it makes one."""
-        made = list(nodes) or [_native.EmbeddedNode()]
-        return cls(run(_native.Client.embedded(engine().native, made, dict(settings))))
+        made = list(nodes) or [native.EmbeddedNode()]
+        return cls(native.Client.embedded(engine().native, made, dict(settings)).run())
 
     @classmethod
     def init(cls, address: str) -> bool:
@@ -100,8 +97,7 @@ class Locks(Source):
 
         Raises `ConnectError` if the database cannot be used.
         """
-        made: bool = run(_native.init(engine().native, address))
-        return made
+        return native.init(engine().native, address).run()
 
     def owner(self) -> Owner:
         """A new owner: an identity whose locks are reentrant. A thread is not one."""
@@ -120,7 +116,7 @@ class Locks(Source):
 
     def inspect(self, name: Name) -> Inspection:
         """Reads the holder of a name from each node. Changes nothing. Raises `ConfigError` if the name is invalid."""
-        return Inspection(*run(self._client.inspect(name)))
+        return Inspection(*self._client.inspect(name).run())
 
     def force_release(self, name: Name) -> int:
         """Releases a name by force, whoever holds it. Returns the number of nodes that ended a claim.
@@ -129,12 +125,11 @@ class Locks(Source):
 
         Raises `ReleaseError` if too few nodes report that the name is free.
         """
-        freed: int = run(self._client.force_release(name))
-        return freed
+        return self._client.force_release(name).run()
 
     def ready(self) -> None:
         """Checks that a lock could be acquired now, for the readiness check of a service. Raises `AcquireError` if not."""
-        run(self._client.ready())
+        self._client.ready().run()
 
     @property
     def held(self) -> int:
@@ -143,7 +138,7 @@ class Locks(Source):
 
     def close(self) -> None:
         """Releases everything that this client holds, and ends its acquisitions with `ClosedError`."""
-        run(self._client.close())
+        self._client.close().run()
 
     def __enter__(self) -> Locks:
         return self
@@ -156,4 +151,4 @@ class Locks(Source):
 
 def schema(address: str) -> Optional[str]:
     """The SQL that `Locks.init` executes, for users who may not make tables; ``None`` for an address that needs none."""
-    return _native.schema(address)
+    return native.schema(address)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Generic, Iterable, Optional, TypeVar, Union
 from .errors import ConfigError
 
 if TYPE_CHECKING:
-    from . import _native
+    import quorlock._native as native
     from ._native import Terms
     from ._settings import Name, Seconds
 
@@ -40,13 +40,13 @@ class LockSource(Generic[LockT, SemaphoreT]):
 
     __slots__ = ("_native",)
 
-    def __init__(self, native: Union[_native.Client, _native.Owner]) -> None:
+    def __init__(self, native: Union[native.Client, native.Owner]) -> None:
         self._native = native
 
-    def _lock(self, native: _native.Lock, title: str) -> LockT:
+    def _lock(self, native: native.Lock, title: str) -> LockT:
         raise NotImplementedError
 
-    def _semaphore(self, native: _native.Lock, title: str) -> SemaphoreT:
+    def _semaphore(self, native: native.Lock, title: str) -> SemaphoreT:
         raise NotImplementedError
 
     def lock(

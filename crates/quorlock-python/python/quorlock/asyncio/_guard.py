@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Awaitable, Callable, Optional, TypeVar
 
-from .. import _native
-from ..errors import ForkedError, Lost, LostError, ReleaseError
+import quorlock._native as native
+from ..errors import Lost, QuorlockError, ReleaseError
 from ._port import run
 
 if TYPE_CHECKING:
@@ -18,26 +18,29 @@ T = TypeVar("T")
 
 
 class LostSignal:
-    """Tells when a lock is lost: by the end of its validity at the latest, even if no node answers."""
+    """Tells when a lock is lost: by the end of its validity at the latest, even if no node answers.
 
-    __slots__ = ("_held",)
+    It belongs to the hold, which ends with the last of its guards, and does not hold the lock itself.
+    """
 
-    def __init__(self, held: _native.Held) -> None:
-        self._held = held
+    __slots__ = ("_native",)
+
+    def __init__(self, signal: native.Signal) -> None:
+        self._native = signal
 
     def is_set(self) -> bool:
         """Whether the lock is lost, or was released. No request is sent."""
-        return self._held.how() is not None
+        return self._native.how() is not None
 
     @property
     def how(self) -> Optional[Lost]:
         """How the lock was lost; ``None`` while it is held."""
-        how = self._held.how()
+        how = self._native.how()
         return None if how is None else Lost(how)
 
     async def wait(self) -> Lost:
         """Waits until the lock is lost, or was released. Returns how."""
-        return Lost(await run(self._held.wait_lost(None)))
+        return Lost(await run(self._native.wait()))
 
     def add_callback(self, callback: Callable[[Lost], object]) -> asyncio.Task[None]:
         """Calls a function in the running event loop when the lock is lost, or was lost before.
@@ -52,7 +55,7 @@ class LostSignal:
         return asyncio.ensure_future(tell())
 
 
-class Guard(_native.Held):
+class Guard(native.Held):
     """A held lock. It is renewed until it is released, or until the object is no longer used.
 
     Once its hold is lost, a guard stays lost, whatever happens to the name afterwards. As a context manager it releases the lock at the
@@ -64,7 +67,7 @@ class Guard(_native.Held):
     @property
     def lost(self) -> LostSignal:
         """The signal of a loss, to wait for it or to be called back."""
-        return LostSignal(self)
+        return LostSignal(super()._signal())
 
     async def extend(self, lease: Seconds) -> None:
         """Extends the lock to this lease from now on, or to its current lease if that is longer.
@@ -124,7 +127,7 @@ class Guard(_native.Held):
             # Released in the block, or it continues in the background: the work was protected.
             if problem.case == "not_held" and error is None:
                 raise
-        except ForkedError:
+        except QuorlockError:
             if error is None:
                 raise
 
@@ -134,5 +137,3 @@ def _take(task: asyncio.Future[T]) -> None:
     if not task.cancelled():
         task.exception()
 
-
-__all__ = ["Guard", "LostError", "LostSignal"]

@@ -12,7 +12,7 @@ from ._port import run
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from .. import _native
+    import quorlock._native as native
     from .._settings import Name, Seconds
 
 T = TypeVar("T")
@@ -26,7 +26,7 @@ class Candidacy:
 
     __slots__ = ("_native",)
 
-    def __init__(self, native: _native.Candidacy) -> None:
+    def __init__(self, native: native.Candidacy) -> None:
         self._native = native
 
     def __aiter__(self) -> AsyncIterator[LeaderEvent]:
@@ -61,7 +61,7 @@ class Candidate:
     __slots__ = ("_client", "_name", "_rest", "_watchdog_lease")
 
     def __init__(
-        self, client: _native.Client, name: Name, watchdog_lease: Optional[Seconds], rest: Optional[Seconds]
+        self, client: native.Client, name: Name, watchdog_lease: Optional[Seconds], rest: Optional[Seconds]
     ) -> None:
         self._client, self._name = client, name
         self._watchdog_lease, self._rest = watchdog_lease, rest
@@ -118,7 +118,7 @@ class LeaderObserver:
 
     __slots__ = ("_native",)
 
-    def __init__(self, native: _native.Observer) -> None:
+    def __init__(self, native: native.Observer) -> None:
         self._native = native
 
     def __aiter__(self) -> AsyncIterator[LeaderView]:

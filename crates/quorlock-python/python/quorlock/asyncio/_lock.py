@@ -12,7 +12,7 @@ from ._port import run
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from .. import _native
+    import quorlock._native as native
 
 
 class Acquirable:
@@ -20,7 +20,7 @@ class Acquirable:
 
     __slots__ = ("_entered", "_native", "_title")
 
-    def __init__(self, native: _native.Lock, title: str) -> None:
+    def __init__(self, native: native.Lock, title: str) -> None:
         self._native = native
         self._title = title
         # The guards of each task that is in a block.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Iterable, Optional
 
-from .. import _native
+import quorlock._native as native
 from .._engine import engine
 from .._inspection import Inspection
 from .._source import LockSource
@@ -25,10 +25,10 @@ class Source(LockSource[Lock, Semaphore]):
 
     __slots__ = ()
 
-    def _lock(self, native: _native.Lock, title: str) -> Lock:
+    def _lock(self, native: native.Lock, title: str) -> Lock:
         return Lock(native, title)
 
-    def _semaphore(self, native: _native.Lock, title: str) -> Semaphore:
+    def _semaphore(self, native: native.Lock, title: str) -> Semaphore:
         return Semaphore(native, title)
 
 
@@ -47,7 +47,7 @@ class Locks(Source):
 
     __slots__ = ("_client",)
 
-    def __init__(self, client: _native.Client) -> None:
+    def __init__(self, client: native.Client) -> None:
         super().__init__(client)
         self._client = client
 
@@ -59,25 +59,23 @@ class Locks(Source):
     @classmethod
     async def quorum(cls, addresses: Iterable[str], *, lazy: bool = False, **settings: Unpack[Settings]) -> Locks:
         """Connects to a majority of independent nodes. See `quorlock.Locks.quorum`."""
-        native = engine().native
-        return cls(await run(_native.Client.connect(native, list(addresses), lazy, dict(settings))))
+        return cls(await run(native.Client.connect(engine().native, list(addresses), lazy, dict(settings))))
 
     @classmethod
     async def majority_of_shards(cls, address: str, shards: int, **settings: Unpack[Settings]) -> Locks:
         """Connects to a majority of the shards of one cluster. See `quorlock.Locks.majority_of_shards`."""
-        return cls(await run(_native.Client.shards(engine().native, address, shards, dict(settings))))
+        return cls(await run(native.Client.shards(engine().native, address, shards, dict(settings))))
 
     @classmethod
-    async def embedded(cls, *nodes: _native.EmbeddedNode, **settings: Unpack[Settings]) -> Locks:
+    async def embedded(cls, *nodes: native.EmbeddedNode, **settings: Unpack[Settings]) -> Locks:
         """Makes a client of nodes inside this process, for tests. Without nodes, it makes one."""
-        made = list(nodes) or [_native.EmbeddedNode()]
-        return cls(await run(_native.Client.embedded(engine().native, made, dict(settings))))
+        made = list(nodes) or [native.EmbeddedNode()]
+        return cls(await run(native.Client.embedded(engine().native, made, dict(settings))))
 
     @classmethod
     async def init(cls, address: str) -> bool:
         """Makes the table that locks need in a database. See `quorlock.Locks.init`."""
-        made: bool = await run(_native.init(engine().native, address))
-        return made
+        return await run(native.init(engine().native, address))
 
     def owner(self) -> Owner:
         """A new owner: an identity whose locks are reentrant. A task is not one."""
@@ -97,8 +95,7 @@ class Locks(Source):
 
     async def force_release(self, name: Name) -> int:
         """Releases a name by force. See `quorlock.Locks.force_release`."""
-        freed: int = await run(self._client.force_release(name))
-        return freed
+        return await run(self._client.force_release(name))
 
     async def ready(self) -> None:
         """Checks that a lock could be acquired now. Raises `AcquireError` if not."""

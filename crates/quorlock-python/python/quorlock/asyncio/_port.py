@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from .. import _native
+import quorlock._native as native
+
+
+T = TypeVar("T")
 
 
 class Port:
@@ -17,17 +20,18 @@ class Port:
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._native = _native.Port()
+        self._native = native.Port()
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._last_key = 0
         # The port must not refer to the loop, or neither would ever be freed.
         loop.add_reader(self._native.fileno(), self._deliver)
 
-    async def run(self, loop: asyncio.AbstractEventLoop, call: _native.Call) -> Any:
+    async def run(self, loop: asyncio.AbstractEventLoop, call: native.Call[T]) -> T:
         """Runs an operation. If it is cancelled, so is the operation, and what it is granted all the same is released."""
         self._last_key += 1
         key = self._last_key
-        future = self._waiting[key] = loop.create_future()
+        future: asyncio.Future[T] = loop.create_future()
+        self._waiting[key] = future
         try:
             call.start(self._native, key)
             return await future
@@ -53,7 +57,7 @@ class Port:
 _ports: WeakKeyDictionary[asyncio.AbstractEventLoop, Port] = WeakKeyDictionary()
 
 
-async def run(call: _native.Call) -> Any:
+async def run(call: native.Call[T]) -> T:
     """Runs an operation of the library on the running event loop."""
     loop = asyncio.get_running_loop()
     port = _ports.get(loop)
