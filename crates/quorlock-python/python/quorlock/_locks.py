@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from typing import TYPE_CHECKING, Iterable, Optional
 
 import quorlock._native as native
@@ -17,6 +19,26 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ._settings import Name, Seconds, Settings
+
+
+class _Shared:
+    """The clients that this process shares."""
+
+    def __init__(self) -> None:
+        self.clients: dict[tuple[str, str], Locks] = {}
+        # Two threads that begin at once make one client.
+        self.connecting = threading.Lock()
+
+
+_shared = _Shared()
+
+
+def _forget() -> None:
+    global _shared
+    _shared = _Shared()
+
+
+os.register_at_fork(after_in_child=_forget)
 
 
 class Source(LockSource[Lock, Semaphore]):
@@ -60,7 +82,7 @@ class Locks(Source):
     def connect(cls, address: str, *, lazy: bool = False, **settings: Unpack[Settings]) -> Locks:
         """Connects to one node: a Redis server, Sentinel group or cluster, or a database.
 
-        ``redis://[user:password@]host[:port][/database]``, ``rediss://`` with TLS, ``redis+unix://``, ``redis+sentinel://``,
+        ``redis://[user:password@]host[:port][/database]``, ``rediss://`` with TLS, ``unix:///path``, ``redis+sentinel://``,
         ``redis+cluster://``, ``postgres://``, ``mysql://``, ``sqlite:/path``. If it is ``lazy``, nothing is sent before the first lock.
 
         Raises `ConnectError` if the node cannot be used, and `ConfigError` for settings that cannot be.
@@ -76,6 +98,22 @@ class Locks(Source):
         Raises the errors of `connect`.
         """
         return cls(native.Client.connect(engine().native, list(addresses), lazy, dict(settings)).run())
+
+    @classmethod
+    def shared(cls, address: str, **settings: Unpack[Settings]) -> Locks:
+        """The client of this process for this address and these settings. The first call in a process connects.
+
+        For services whose workers are forked (gunicorn, uWSGI, Celery): a child does not get the client of its parent. It is closed when
+        the interpreter exits.
+
+        Raises the errors of `connect`.
+        """
+        key = address, repr(sorted(settings.items()))
+        with _shared.connecting:
+            locks = _shared.clients.get(key)
+            if locks is None:
+                locks = _shared.clients[key] = cls.connect(address, **settings)
+        return locks
 
     @classmethod
     def majority_of_shards(cls, address: str, shards: int, **settings: Unpack[Settings]) -> Locks:
