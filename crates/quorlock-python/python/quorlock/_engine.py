@@ -65,7 +65,9 @@ class Engine:
             level, message = value
             self._logger.log(level, "%s", message)
         else:
-            self._callbacks.pop(key)(Lost(value))
+            callback, how = self._callbacks.pop(key), Lost(value)
+            if how is not Lost.RELEASED:
+                callback(how)
 
 
 def engine() -> Engine:

@@ -43,8 +43,8 @@ class LostSignal:
     def add_callback(self, callback: Callable[[Lost], object]) -> None:
         """Calls a function when the lock is lost, or was lost before, on the thread of all callbacks.
 
-        When the lock is released on purpose, it is called with `Lost.RELEASED`. It must not block for long, because other callbacks
-        wait for it. The thread needs the interpreter: code that holds it delays the call, but not the renewals.
+        It is not called when the lock is released on purpose. It must not block for long, because other callbacks wait for it. The
+        thread needs the interpreter: code that holds it delays the call, but not the renewals.
         """
         engine().when_lost(self._native.wait(), callback)
 

@@ -45,12 +45,14 @@ class LostSignal:
     def add_callback(self, callback: Callable[[Lost], object]) -> asyncio.Task[None]:
         """Calls a function in the running event loop when the lock is lost, or was lost before.
 
-        When the lock is released on purpose, it is called with `Lost.RELEASED`. Returns the task that waits: cancel it to take the
-        callback back, and keep it for as long as the callback is wanted.
+        It is not called when the lock is released on purpose. Returns the task that waits: keep it, and cancel it to take the callback
+        back.
         """
 
         async def tell() -> None:
-            callback(await self.wait())
+            how = await self.wait()
+            if how is not Lost.RELEASED:
+                callback(how)
 
         return asyncio.ensure_future(tell())
 
