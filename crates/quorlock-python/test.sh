@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Builds the wheel, installs it into an empty environment, and tests it there: crates/quorlock-python/test.sh [--release] [-- PYTEST ARGUMENTS]
 #
+# The tests of simulations need the program quorlock-sim: QUORLOCK_SIM, or that of a debug build (cargo build -p quorlock-sim-lab).
+#
 # It needs Python 3.10 or later with venv and pip, which installs maturin, and a redis-server. PYTHON is the interpreter that the wheel
 # is tested with, python3 by default; it may be 3.9. The environments and the wheel are in the folder of Cargo's target, and the first
 # ones are made again only when the requirements change.
@@ -48,9 +50,15 @@ with quorlock.Locks.embedded() as locks, locks.lock("orders/42") as guard:
 
 environment "$place" "$python" tests/requirements.txt
 "$place/bin/pip" install --quiet --disable-pip-version-check --no-index --force-reinstall "${wheel[0]}"
+export QUORLOCK_SIM=${QUORLOCK_SIM:-$target/debug/quorlock-sim}
+chosen=()
+if [ ! -x "$QUORLOCK_SIM" ]; then
+  echo "not run: the tests of simulations, because there is no $QUORLOCK_SIM"
+  chosen=(-m "not simulator")
+fi
 # Not in this folder, whose sources have no native part.
 tests=$PWD/tests
-(cd "$tests" && "$place/bin/python" -m pytest --quiet -p no:cacheprovider "$@")
+(cd "$tests" && "$place/bin/python" -m pytest --quiet -p no:cacheprovider ${chosen[@]+"${chosen[@]}"} "$@")
 
 types=("$tools/bin/mypy" --strict --no-error-summary --python-executable "$place/bin/python" --cache-dir "$target/python/mypy")
 (cd "$tests" && "${types[@]}" --package quorlock && "${types[@]}" .)

@@ -9,14 +9,12 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use tokio::task::AbortHandle;
 
-use crate::engine::{EngineState, locked};
+use crate::engine::EngineState;
 use crate::failure;
+use crate::mutex::locked;
 use crate::own::Own;
-use crate::port::Port;
+use crate::port::{Finish, Port};
 use crate::threads;
-
-/// Makes the result of an operation, attached to the interpreter. If it is dropped instead, so is what was acquired.
-pub(crate) type Finish = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
 
 type Work = Pin<Box<dyn Future<Output = Finish> + Send>>;
 

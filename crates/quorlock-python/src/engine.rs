@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread::{self, JoinHandle};
 
 use futures_util::future::join_all;
@@ -14,6 +14,7 @@ use tokio::task::AbortHandle;
 
 use crate::failure;
 use crate::log::{self, Level};
+use crate::mutex::locked;
 use crate::own::Own;
 use crate::port::{Port, PortState};
 
@@ -105,10 +106,6 @@ impl EngineState {
             let _ = thread.join();
         }
     }
-}
-
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The thread of this process that drives all clients.

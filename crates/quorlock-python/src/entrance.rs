@@ -7,8 +7,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::engine::locked;
 use crate::held::Held;
+use crate::mutex::locked;
 use crate::threads;
 
 /// A lock that is acquired by `with`. One object can be entered by several threads, and more than once by each.

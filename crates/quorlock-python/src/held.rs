@@ -10,8 +10,9 @@ use quorlock::{Guard, Lost, LostSignal, Name};
 
 use crate::arguments::{NameArgument, Span, text};
 use crate::call::Call;
-use crate::engine::{ClientState, locked};
+use crate::engine::ClientState;
 use crate::failure;
+use crate::mutex::locked;
 use crate::own::Own;
 use crate::signal::Signal;
 

@@ -24,6 +24,7 @@ mod port;
 // The foundation.
 mod arguments;
 mod failure;
+mod mutex;
 mod own;
 mod settings;
 mod threads;

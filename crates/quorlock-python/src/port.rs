@@ -8,9 +8,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use pyo3::prelude::*;
 
-use crate::call::Finish;
-use crate::engine::locked;
+use crate::mutex::locked;
 use crate::own::Own;
+
+/// Makes the result of an operation, attached to the interpreter. If it is dropped instead, so is what was acquired.
+pub(crate) type Finish = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
 
 /// Results that have arrived, and a descriptor that is readable while there are any.
 ///
