@@ -49,9 +49,7 @@ impl Guard {
     ///
     /// # Cancel safety
     /// That of [`Guard::reenter`].
-    pub fn reentering(
-        &self,
-    ) -> impl Future<Output = Result<Guard, ConfirmError>> + Send + use<> {
+    pub fn reentering(&self) -> impl Future<Output = Result<Guard, ConfirmError>> + Send + use<> {
         let (client, hold) = (self.client.clone(), self.hold.clone());
         async move { Guard::enter(&client, &hold, Time::NEVER).await }
     }
