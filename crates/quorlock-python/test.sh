@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds the wheel, installs it into an empty environment, and tests it there: crates/quorlock-python/test.sh [--release] [-- PYTEST ARGUMENTS]
 #
-# The tests of simulations need the program quorlock-sim: QUORLOCK_SIM, or that of a debug build (cargo build -p quorlock-sim-lab).
+# Some tests need programs of the workspace, which ./test.sh builds before: QUORLOCK_SIM (cargo build -p quorlock-sim-lab), and BESIDE
+# (cargo build -p quorlock-tests --example beside). By default they are those of a debug build.
 #
 # It needs Python 3.10 or later with venv and pip, which installs maturin, and a redis-server. PYTHON is the interpreter that the wheel
 # is tested with, python3 by default; it may be 3.9. The environments and the wheel are in the folder of Cargo's target, and the first
@@ -50,15 +51,17 @@ with quorlock.Locks.embedded() as locks, locks.lock("orders/42") as guard:
 
 environment "$place" "$python" tests/requirements.txt
 "$place/bin/pip" install --quiet --disable-pip-version-check --no-index --force-reinstall "${wheel[0]}"
-export QUORLOCK_SIM=${QUORLOCK_SIM:-$target/debug/quorlock-sim}
-chosen=()
-if [ ! -x "$QUORLOCK_SIM" ]; then
-  echo "not run: the tests of simulations, because there is no $QUORLOCK_SIM"
-  chosen=(-m "not simulator")
-fi
+export QUORLOCK_SIM=${QUORLOCK_SIM:-$target/debug/quorlock-sim} BESIDE=${BESIDE:-$target/debug/examples/beside}
+marks=''
+for needed in "simulator $QUORLOCK_SIM" "beside $BESIDE"; do
+  if [ ! -x "${needed#* }" ]; then
+    echo "not run: tests of the mark ${needed%% *}, because there is no ${needed#* }"
+    marks+="${marks:+ and }not ${needed%% *}"
+  fi
+done
 # Not in this folder, whose sources have no native part.
 tests=$PWD/tests
-(cd "$tests" && "$place/bin/python" -m pytest --quiet -p no:cacheprovider ${chosen[@]+"${chosen[@]}"} "$@")
+(cd "$tests" && "$place/bin/python" -m pytest --quiet -p no:cacheprovider -m "$marks" "$@")
 
 types=("$tools/bin/mypy" --strict --no-error-summary --python-executable "$place/bin/python" --cache-dir "$target/python/mypy")
 (cd "$tests" && "${types[@]}" --package quorlock && "${types[@]}" .)
