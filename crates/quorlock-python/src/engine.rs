@@ -4,6 +4,7 @@ use std::future::Future;
 use std::io;
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use pyo3::prelude::*;
@@ -17,6 +18,9 @@ use crate::log::{self, Level};
 use crate::mutex::locked;
 use crate::own::Own;
 use crate::port::{Port, PortState};
+
+/// The longest time for which an interpreter that exits waits for nodes.
+const LONGEST_EXIT: Duration = Duration::from_secs(5);
 
 /// What the thread and the objects of Python share.
 pub(crate) struct EngineState {
@@ -95,8 +99,8 @@ impl EngineState {
             join_all(clients.iter().map(|client| client.locks.close())).await;
             let _ = closed.send(());
         });
-        // An error means that the thread has ended already.
-        let _ = all.recv();
+        // An error means that the thread has ended already, or that nodes do not answer. What is still claimed there ends with its lease.
+        let _ = all.recv_timeout(LONGEST_EXIT);
         let thread = {
             let mut end = locked(&self.end);
             end.stop = None;

@@ -192,8 +192,10 @@ impl Held {
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        let hold = slf.get().0.get()?;
         let class = slf.get_type().name()?;
+        let Ok(hold) = slf.get().0.get() else {
+            return Ok(format!("<{class} of the parent of this process>"));
+        };
         let names = match &*locked(&hold.state) {
             State::Held(guard) => joined(guard.names()),
             State::Over(facts) => joined(facts.names.iter()),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
+from typing import Callable
 
 import pytest
 from conftest import Program
@@ -148,6 +149,20 @@ def test_an_interpreter_that_exits_leaves_nothing_locked(program: Program, serve
     assert line(running) == "held"
     assert ended(running) == ""
     assert name not in server.keys()
+
+
+def test_an_interpreter_exits_although_its_server_does_not_answer(
+    program: Program, new_server: Callable[..., Server], name: str
+) -> None:
+    server = new_server()
+    running = program(CONNECT + "guard = locks.lock(name).acquire()\nprint('held')\nsys.stdin.readline()", server.address, name)
+    assert line(running) == "held"
+    server.stop()
+    began = time.monotonic()
+    running.communicate("exit\n", timeout=30)
+    assert running.returncode == 0
+    assert time.monotonic() - began < 15
+    server.resume()
 
 
 def test_an_exception_that_ends_the_program_releases(program: Program, server: Server, name: str) -> None:

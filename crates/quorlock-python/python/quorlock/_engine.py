@@ -47,8 +47,8 @@ class Engine:
         """Releases everything, and ends both threads."""
         self.native.stop()
         self._port.close()
-        if threading.current_thread() is not self._thread:
-            self._thread.join()
+        # Records and callbacks that have arrived are delivered, but a callback that blocks does not keep the interpreter.
+        self._thread.join(timeout=1)
 
     def _deliver(self) -> None:
         while self._port.wait():

@@ -69,7 +69,8 @@ class Owner(Source):
 class Locks(Source):
     """A client of one node, or of a majority of several nodes. It can be used by several threads.
 
-    As a context manager it closes the client at the end of the block. A client that is open when the interpreter exits is closed then.
+    As a context manager it closes the client at the end of the block. A client that is open when the interpreter exits is closed then,
+    which takes five seconds at most.
     """
 
     __slots__ = ("_client",)

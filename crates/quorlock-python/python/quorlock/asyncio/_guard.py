@@ -105,17 +105,16 @@ class Guard(native.Held):
         lost = asyncio.ensure_future(self.lost.wait())
         try:
             await asyncio.wait((task, lost), return_when=asyncio.FIRST_COMPLETED)
-            if not task.done():
-                task.cancel()
-                await asyncio.wait((task,))
-            if lost.done() or not self.is_held:
-                _take(task)
-                self.check()
-            return await task
         finally:
             lost.cancel()
             if not task.done():
                 task.cancel()
+                await asyncio.wait((task,))
+        # Asked again: the last step of the work may have taken longer than the rest of the lease.
+        if not self.is_held:
+            _take(task)
+            self.check()
+        return await task
 
     async def __aenter__(self) -> Guard:
         return self
@@ -135,7 +134,7 @@ class Guard(native.Held):
 
 
 def _take(task: asyncio.Future[T]) -> None:
-    """Takes the exception of work that was cancelled, so that nothing reports that it was not."""
+    """Takes the exception of work that was not protected, so that nothing reports that it was never retrieved."""
     if not task.cancelled():
         task.exception()
 
