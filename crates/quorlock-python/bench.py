@@ -17,7 +17,7 @@ import tempfile
 import time
 import zipfile
 from pathlib import Path
-from typing import Awaitable, Callable, Optional
+from typing import Any, Awaitable, Callable, Optional
 
 import redis
 import redis.asyncio
@@ -31,7 +31,8 @@ from servers import Server  # noqa: E402
 TASKS = 64
 
 
-def report(title: str, ours: list[float], theirs: list[float], unit: str, bar: str) -> None:
+def report(title: str, rounds: list[list[float]], unit: str, bar: str) -> None:
+    ours, theirs = rounds
     ratio = statistics.median(a / b for a, b in zip(ours, theirs))
     medians = f"quorlock {statistics.median(ours):8.0f} {unit}, redis-py {statistics.median(theirs):8.0f} {unit}"
     print(f"{title:28} {medians:58} ratio {ratio:5.2f} (bar: {bar})")
@@ -53,21 +54,21 @@ def blocking(server: Server, pairs: int, rounds: int) -> None:
     ours = quorlock.Locks.connect(server.address).lock("ours")
     theirs = redis.Redis(port=server.port).lock("theirs", timeout=30)
 
-    def run(lock: "quorlock.Lock | redis.lock.Lock") -> None:
+    def run(lock: Any) -> None:
         for _ in range(pairs):
             with lock:
                 pass
 
     results: list[tuple[float, float]] = [(timed(lambda: run(ours)), timed(lambda: run(theirs))) for _ in range(rounds)]
     micros = [[one[side] / pairs * 1e6 for one in results] for side in (0, 1)]
-    report("blocking, one after another", *micros, "us/pair", "at most 1.25")
+    report("blocking, one after another", micros, "us/pair", "at most 1.25")
 
 
 async def concurrent(server: Server, pairs: int, rounds: int) -> None:
     locks = await quorlock.asyncio.Locks.connect(server.address)
     client = redis.asyncio.Redis(port=server.port)
 
-    async def run(lock: "quorlock.asyncio.Lock | redis.asyncio.lock.Lock", count: int) -> None:
+    async def run(lock: Any, count: int) -> None:
         for _ in range(count):
             async with lock:
                 pass
@@ -75,7 +76,7 @@ async def concurrent(server: Server, pairs: int, rounds: int) -> None:
     ours, theirs = locks.lock("ours"), client.lock("theirs", timeout=30)
     single = [(await timed_async(run(ours, pairs)), await timed_async(run(theirs, pairs))) for _ in range(rounds)]
     micros = [[one[side] / pairs * 1e6 for one in single] for side in (0, 1)]
-    report("asyncio, one after another", *micros, "us/pair", "at most 1.25")
+    report("asyncio, one after another", micros, "us/pair", "at most 1.25")
 
     each = max(1, pairs // 8)
     many: list[tuple[float, float]] = []
@@ -84,7 +85,7 @@ async def concurrent(server: Server, pairs: int, rounds: int) -> None:
         other = [run(client.lock(f"theirs/{task}", timeout=30), each) for task in range(TASKS)]
         many.append((await timed_async(asyncio.gather(*own)), await timed_async(asyncio.gather(*other))))
     rates = [[TASKS * each / one[side] for one in many] for side in (0, 1)]
-    report(f"asyncio, {TASKS} tasks", *rates, "pairs/s", "at least 3")
+    report(f"asyncio, {TASKS} tasks", rates, "pairs/s", "at least 3")
     await client.aclose()
     await locks.close()
 

@@ -63,6 +63,10 @@ done
 tests=$PWD/tests
 (cd "$tests" && "$place/bin/python" -m pytest --quiet -p no:cacheprovider -m "$marks" "$@")
 
+# The types of the other packages differ from one Python to the next: they are checked with the newest packages.
+if [ "$version" = 3.9 ]; then
+  exit
+fi
 types=("$tools/bin/mypy" --strict --no-error-summary --python-executable "$place/bin/python" --cache-dir "$target/python/mypy")
 (cd "$tests" && "${types[@]}" --package quorlock && "${types[@]}" .)
 "$tools/bin/pyright" --project pyrightconfig.json --pythonpath "$place/bin/python"

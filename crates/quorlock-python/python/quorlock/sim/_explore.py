@@ -16,14 +16,15 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 T = TypeVar("T")
+R = TypeVar("R", covariant=True)
 
 UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-class Result(Protocol[T]):
+class Result(Protocol[R]):
     """What an executor returns: it has the result when it was computed."""
 
-    def result(self) -> T:
+    def result(self) -> R:
         """Waits for the result."""
         ...
 
@@ -45,7 +46,10 @@ class Exploration:
         """The number of runs."""
         self.holds = sum(int(total["holds"]) for total in totals)
         """How often a lock was held, in all runs."""
-        self.violated: dict[str, int] = dict(sum((Counter(total["violated"]) for total in totals), Counter[str]()))
+        violated: Counter[str] = Counter()
+        for total in totals:
+            violated.update(total["violated"])
+        self.violated: dict[str, int] = dict(violated)
         """How many runs violated each property."""
         self.failures = Table(sorted((row for _, rows in reports for row in rows), key=lambda row: row["seed"]))
         """One row for each failure: its seed, the property, when and how it was violated, and the plan."""
@@ -89,8 +93,10 @@ def run_shard(options: Mapping[str, object]) -> "tuple[dict[str, Any], list[dict
 
 
 def _failure(failure: dict[str, Any]) -> dict[str, Any]:
-    verdict, plan = failure["verdict"], failure["plan"]
-    violated: dict[str, Any] = verdict.get("violated", {}) if isinstance(verdict, dict) else {}
+    verdict: Any = failure["verdict"]
+    plan: dict[str, Any] = failure["plan"]
+    # `"no-progress"`, or `{"violated": {..}}`.
+    violated: dict[str, Any] = {} if isinstance(verdict, str) else verdict.get("violated", {})
     return {
         "seed": plan["seed"],
         "property": violated.get("property", str(verdict)),

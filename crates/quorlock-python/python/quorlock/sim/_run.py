@@ -34,7 +34,7 @@ class Run:
     @property
     def holds(self) -> bool:
         """Whether every property held."""
-        return self.verdict == "holds"
+        return bool(self.verdict == "holds")
 
     def __repr__(self) -> str:
         return f"<Run of seed {self.plan['seed']}, {'holds' if self.holds else 'violated'}, {len(self.history)} operations>"
@@ -61,7 +61,7 @@ def read_history(path: Path) -> Table:
 
 
 def _row(operation: dict[str, Any]) -> dict[str, Any]:
-    process = operation.pop("process", None) or {}
+    process: dict[str, Any] = operation.pop("process", None) or {}
     times = {key: _seconds(operation.pop(key, None)) for key in ("invoke", "complete", "read_at")}
     names = ", ".join(operation.pop("names", []))
     return {"client": process.get("client"), "restarts": process.get("restarts"), "names": names, **times, **operation}
