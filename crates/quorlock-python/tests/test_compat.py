@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from typing import Any, Callable, Iterator
 
 import pytest
 import redis
+import redis.asyncio
 from redis.exceptions import LockError, LockNotOwnedError
 from servers import Server, until
 
 import quorlock
-from quorlock.compat import redis_lock
+from quorlock.compat import async_redis_lock, redis_lock
 
 Make = Callable[..., Any]
 
@@ -140,3 +142,48 @@ def test_the_login_of_a_client_is_used(new_server: Callable[..., Server], tmp_pa
             assert client.exists("orders/42")
             assert clients[0].exists("orders/42")
         client.close()
+
+
+@pytest.mark.parametrize("kind", ["redis-py", "quorlock"])
+def test_a_lock_for_asyncio_behaves_alike(server: Server, name: str, kind: str) -> None:
+    async def main() -> None:
+        client = redis.asyncio.Redis(port=server.port)
+
+        def make(**settings: Any) -> Any:
+            return client.lock(name, **settings) if kind == "redis-py" else async_redis_lock(client, name, **settings)
+
+        lock, other = make(timeout=20), make(timeout=20, blocking_timeout=0.05)
+        assert not await lock.locked()
+        async with lock:
+            assert await lock.locked() and await lock.owned() and not await other.owned()
+            assert await other.acquire() is False
+            assert await other.acquire(blocking=False) is False
+            assert await lock.extend(5) is True
+            assert 24_000 < await client.pttl(name) <= 25_100
+            assert await lock.reacquire() is True
+            with pytest.raises(LockError, match="within the time specified"):
+                async with other:
+                    pass
+        for call in (lock.release, lambda: lock.extend(1), lock.reacquire):
+            with pytest.raises(LockError):
+                await call()
+        endless = make()
+        async with endless:
+            with pytest.raises(LockError, match="no timeout"):
+                await endless.reacquire()
+        with pytest.raises(LockNotOwnedError):
+            async with make(timeout=0.1) as short:
+                while await short.owned():
+                    await asyncio.sleep(0.01)
+        async with make(timeout=0.1, raise_on_release_error=False) as short:
+            while await short.owned():
+                await asyncio.sleep(0.01)
+        many = [make(timeout=20) for _ in range(10)]
+        await asyncio.gather(*(_use(one) for one in many))
+        await client.aclose()
+
+    async def _use(lock: Any) -> None:
+        async with lock:
+            assert await lock.owned()
+
+    asyncio.run(main())

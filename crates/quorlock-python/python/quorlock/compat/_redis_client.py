@@ -51,6 +51,7 @@ def client_of(client: Redis) -> Locks:
 def address_of(pool: Any) -> tuple[str, Settings]:
     """The address and the login of a connection pool of redis-py."""
     import redis
+    import redis.asyncio
 
     known: dict[str, Any] = pool.connection_kwargs
     settings: Settings = {"longest_lease": _LONGEST_LEASE}
@@ -63,11 +64,11 @@ def address_of(pool: Any) -> tuple[str, Settings]:
         if user:
             settings["user"] = str(user)
     database = int(known.get("db") or 0)
-    if issubclass(pool.connection_class, redis.UnixDomainSocketConnection):
+    if issubclass(pool.connection_class, (redis.UnixDomainSocketConnection, redis.asyncio.UnixDomainSocketConnection)):
         return f"unix://{quote(str(known['path']))}?db={database}", settings
-    if not issubclass(pool.connection_class, redis.Connection) or "host" not in known:
+    if not issubclass(pool.connection_class, (redis.Connection, redis.asyncio.Connection)) or "host" not in known:
         raise ConfigError("only clients of one server are supported here: connect by an address (quorlock.Locks)")
-    is_encrypted = issubclass(pool.connection_class, redis.SSLConnection)
+    is_encrypted = issubclass(pool.connection_class, (redis.SSLConnection, redis.asyncio.SSLConnection))
     if is_encrypted:
         _encrypt(known, settings)
     host = str(known["host"])

@@ -118,7 +118,7 @@ class RedisLock:
         except ReleaseError as error:
             # A release that is not confirmed continues in the background.
             if error.case != "unconfirmed":
-                _raise_not_owned("Cannot release a lock that's no longer owned", error)
+                raise_not_owned("Cannot release a lock that's no longer owned", error)
 
     def extend(self, additional_time: Number, replace_ttl: bool = False) -> bool:
         """Adds this many seconds to the time that is left, or replaces it. Raises ``LockError`` and ``LockNotOwnedError``."""
@@ -136,20 +136,20 @@ class RedisLock:
     def _taken(self, unlocked: str, endless: Optional[str] = None) -> Guard:
         guard = self.guard
         if guard is None:
-            _raise(unlocked, self.name)
+            raise_error(unlocked, self.name)
         if endless is not None and self.timeout is None:
-            _raise(endless, self.name)
+            raise_error(endless, self.name)
         return guard
 
     def _extend(self, guard: Guard, lease: Number) -> None:
         try:
             guard.extend(lease)
         except LostError as error:
-            _raise_not_owned("Cannot extend a lock that's no longer owned", error)
+            raise_not_owned("Cannot extend a lock that's no longer owned", error)
 
     def __enter__(self) -> RedisLock:
         if not self.acquire():
-            _raise("Unable to acquire lock within the time specified", self.name)
+            raise_error("Unable to acquire lock within the time specified", self.name)
         return self
 
     def __exit__(
@@ -165,13 +165,15 @@ class RedisLock:
             logging.getLogger("quorlock").warning("a lock was not held any more when it was released", exc_info=True)
 
 
-def _raise(message: str, name: Name) -> NoReturn:
+def raise_error(message: str, name: Name) -> NoReturn:
+    """Raises redis-py's error of a lock."""
     from redis.exceptions import LockError
 
     raise LockError(message, lock_name=str(name))
 
 
-def _raise_not_owned(message: str, cause: QuorlockError) -> NoReturn:
+def raise_not_owned(message: str, cause: QuorlockError) -> NoReturn:
+    """Raises redis-py's error of a lock that was lost."""
     from redis.exceptions import LockNotOwnedError
 
     raise LockNotOwnedError(message) from cause
