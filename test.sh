@@ -160,6 +160,13 @@ trap 'rm -f "$checks" "$waits"' EXIT
     else
       echo "not run: python3 is missing"
     fi
+
+    step "the Python package: its wheel, in an empty environment"
+    if python3 -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
+      crates/quorlock-python/test.sh
+    else
+      echo "not run: Python 3.10 or later with venv and pip is missing"
+    fi
   ) >"$waits" 2>&1 &
   passed=yes
   if [ -n "$interop" ]; then

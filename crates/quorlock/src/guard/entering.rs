@@ -42,10 +42,14 @@ impl Guard {
         self.reentering().await
     }
 
-    /// Enters the hold once more, without a borrow of this guard.
-    pub(crate) fn reentering(
-        &self,
-    ) -> impl Future<Output = Result<Guard, ConfirmError>> + Send + use<> {
+    /// Like [`Guard::reenter`], but the future does not borrow this guard: it may be spawned, and outlive it.
+    ///
+    /// # Errors
+    /// Those of [`Guard::reenter`].
+    ///
+    /// # Cancel safety
+    /// That of [`Guard::reenter`].
+    pub fn reentering(&self) -> impl Future<Output = Result<Guard, ConfirmError>> + Send + use<> {
         let (client, hold) = (self.client.clone(), self.hold.clone());
         async move { Guard::enter(&client, &hold, Time::NEVER).await }
     }
@@ -102,8 +106,32 @@ impl Guard {
         self.extending(lease)?.await
     }
 
-    /// Begins to extend the lock.
-    pub(crate) fn extending(&self, lease: Duration) -> Result<Confirm, ConfirmError> {
+    /// Like [`Guard::extend`], but the future does not borrow this guard: it may be spawned, and outlive it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorlock::{EmbeddedNode, Locks};
+    /// # use std::time::Duration;
+    /// # let locks = Locks::on_node(EmbeddedNode::new())?;
+    /// let guard = locks.lock("report").lease(Duration::from_secs(5)).acquire().await?;
+    /// let extended = tokio::spawn(guard.extending(Duration::from_secs(20))?);
+    /// extended.await??;
+    /// assert!(Duration::from_secs(10) < guard.validity());
+    /// # guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Guard::extend`]: a lost lock and an impossible lease at once, the others from the future.
+    ///
+    /// # Cancel safety
+    /// That of [`Guard::extend`].
+    pub fn extending(
+        &self,
+        lease: Duration,
+    ) -> Result<impl Future<Output = Result<(), ConfirmError>> + Send + use<>, ConfirmError> {
         let lease = self.client.config.lease(lease)?;
         self.hold.layout.check(LeaseSource::Lock, lease)?;
         Confirm::begin(self.client.clone(), self.hold.clone(), Some(lease))

@@ -1,0 +1,76 @@
+"""Redis servers for tests: each on a free port of the loopback interface, ended by its process id."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+from typing import Callable, Optional, TypeVar
+
+T = TypeVar("T")
+
+
+class Server:
+    """A Redis server, which can be killed, stopped and started again without its data."""
+
+    def __init__(self, folder: Path, *settings: str) -> None:
+        self._folder = folder
+        self._settings = settings
+        self._process: Optional[subprocess.Popen[bytes]] = None
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port: int = free.getsockname()[1]
+        self.start()
+
+    @property
+    def address(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/"
+
+    def start(self) -> None:
+        arguments = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(self._folder)]
+        command = ["redis-server", *arguments, *self._settings]
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        until(self._listens)
+
+    def _listens(self) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=1):
+                return True
+        except OSError:
+            return False
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def stop(self) -> None:
+        """Stops the process without ending it."""
+        assert self._process is not None
+        os.kill(self._process.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        assert self._process is not None
+        os.kill(self._process.pid, signal.SIGCONT)
+
+    def keys(self) -> set[str]:
+        """The keys that the server has, without the counters of tokens, which outlive locks."""
+        listed = subprocess.run(
+            ["redis-cli", "-p", str(self.port), "--raw", "keys", "*"], capture_output=True, text=True, check=True, errors="surrogateescape"
+        )
+        return {key for key in listed.stdout.split() if not key.startswith("redisson_lock_token:")}
+
+
+def until(condition: Callable[[], T], at_most: float = 20) -> T:
+    """Waits until a condition holds, and returns what it returned."""
+    end = time.monotonic() + at_most
+    while True:
+        result = condition()
+        if result:
+            return result
+        assert time.monotonic() < end, f"{condition} did not hold within {at_most} s"
+        time.sleep(0.01)
