@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 from typing import Callable, Iterator
 
@@ -15,6 +16,12 @@ from servers import Server
 import quorlock
 
 Program = Callable[..., "subprocess.Popen[str]"]
+
+# A shell starts programs in the background with SIGINT ignored, and they leave it so to those that they start.
+INTERRUPTIBLE = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+"""
 
 
 @pytest.fixture(scope="session")
@@ -54,17 +61,22 @@ def name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def program() -> Iterator[Program]:
-    """Starts a program in Python, with the address of a server as its argument."""
+    """Starts a program in Python, with the address of a server as its argument. It is killed after a minute."""
     started: list[subprocess.Popen[str]] = []
+    bounds: list[threading.Timer] = []
 
     def start(code: str, *arguments: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-u", "-c", textwrap.dedent(code), *arguments]
+        command = [sys.executable, "-u", "-c", INTERRUPTIBLE + textwrap.dedent(code), *arguments]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         environment = {**os.environ, "PYTHONFAULTHANDLER": "1", "PYTHONWARNINGS": "ignore:This process"}
         started.append(subprocess.Popen(command, text=True, env=environment, **pipes))  # type: ignore[call-overload]
+        bounds.append(threading.Timer(60, started[-1].kill))
+        bounds[-1].start()
         return started[-1]
 
     yield start
+    for bound in bounds:
+        bound.cancel()
     for one in started:
         one.kill()
         one.communicate()

@@ -128,7 +128,7 @@ async fn a_majority_passes_on_and_its_silent_server_too() {
     let (web, worker) = (quorum_of(&servers).await, quorum_of(&servers).await);
     let guard = web
         .lock("a")
-        .watchdog_lease(Duration::from_secs(6))
+        .watchdog_lease(Duration::from_secs(15))
         .acquire()
         .await
         .unwrap();

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use crate::error::HandOverProblem;
 use crate::shared::client::Client;
 use crate::shared::hold::Hold;
-use crate::shared::keeper::CleanUp;
 use crate::telemetry;
 use crate::ticket::{Ticket, TicketPart};
 
@@ -14,12 +13,9 @@ pub(crate) fn hand_over(client: &Client, hold: &Arc<Hold>) -> Result<Ticket, Han
     let now = client.now();
     let is_watched = hold.hand_over(now)?;
     telemetry::leaked();
-    // A claim from an acquire that was not answered is no part of what is handed over. Left to itself it could keep the name
-    // locked at a node after the next client's release. The keeper ends it: transports may need its runtime.
-    let late = hold.take_late().into_iter();
-    let late = late.filter(|late| !hold.may_stand_on(late.member));
-    let orphans = late.map(|late| CleanUp::of(hold, late.member, now, Some(late.call)));
-    client.keeper.leave(now, orphans.collect());
+    // The answers that are still missing are not waited for, and nothing is released: whatever was granted passes on, too, now or
+    // when the next client re-acquires its missing members.
+    drop(hold.take_late());
     client.keeper.unreserve(Some(hold));
     let parts = hold.layout.parts.iter().enumerate();
     let parts = parts.map(|(group, part)| TicketPart {
