@@ -2,6 +2,7 @@
 
 use crate::fault::{Fault, Forgets, Kind};
 use crate::property::Property;
+use crate::servers::NodeKind;
 use crate::{Persistence, Plan, WorkloadKind};
 
 /// Adds the exemptions of a plan whose faults are inside the stated assumptions.
@@ -23,7 +24,13 @@ pub(super) fn add(plan: &mut Plan) {
         Forgets::Unsaved => nodes.persistence != Persistence::EveryWrite,
         Forgets::Saved => true,
     };
-    let is_set = |fault: &Fault| fault.kind() == Kind::NodeStep;
+    // A store without a clock believes that of the client which asks for a token.
+    let believes_clients = nodes.kinds.contains(&NodeKind::Consensus);
+    let is_set = |fault: &Fault| match fault.kind() {
+        Kind::NodeStep => true,
+        Kind::ClientStep => believes_clients,
+        _ => false,
+    };
     if faults.iter().any(forgets) && faults.iter().any(is_set) {
         // A token that only a bare majority accepted is lost if one of its nodes loses its counter. After that, the
         // order of tokens depends on the clocks of the nodes.
