@@ -11,7 +11,7 @@ use quorlock::{
     AcquireError, ConfigError, ConfirmError, ConnectError, ErrorKind, Lost, ReleaseError,
 };
 
-/// An exception that is to be made: its class, what a caller can do about it, and which case of the class it is.
+/// The parts of an exception that Python will raise: its class, what a caller can do about it, and which case of the class it is.
 struct Failure {
     class: &'static str,
     kind: &'static str,
@@ -172,7 +172,7 @@ pub(crate) fn over(py: Python<'_>) -> PyErr {
     Failure::new("ReleaseError", "lost", "released", message).raise(py)
 }
 
-/// Returns whether an error of the release at the end of a block is to be raised. After an exception of the block it is not. A guard
+/// Returns whether the end of a block raises an error of its release. After an exception of the block it is not. A guard
 /// that was released in the block, and a release that continues in the background, were in order: the work was protected.
 pub(crate) fn is_worth_raising(py: Python<'_>, error: &PyErr, is_raised: bool) -> PyResult<bool> {
     let family = py.import("quorlock.errors")?.getattr("QuorlockError")?;

@@ -1,11 +1,12 @@
 //! A lock that can be acquired.
 
+mod adopt;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use quorlock_core::acquisition::Patience;
 use quorlock_core::lease::Lease;
-use quorlock_core::name::Name;
 
 use crate::error::{AcquireError, ConfigError, LeaseSource};
 use crate::guard::Guard;
@@ -14,10 +15,8 @@ use crate::operation::attempt::{LockRequest, Waits};
 use crate::operation::queue::{Queues, Sharing};
 use crate::owner::identity::Identity;
 use crate::shared::client::Client;
-use crate::shared::hold::Continued;
 use crate::shared::layout::{Layout, MOST_NAMES};
 use crate::shared::under::Under;
-use crate::ticket::Ticket;
 
 /// One lock, or several taken together. Cheap to clone; it can be acquired any number of times.
 ///
@@ -421,27 +420,6 @@ impl Lock {
     ) -> Result<Guard, AcquireError> {
         let wanted = self.request(layout?.clone(), patience, under)?;
         self.won(wanted, waits).await
-    }
-
-    /// Continues the hold of this ticket, which is for this lock.
-    pub(crate) async fn adopt(&self, ticket: &Ticket) -> Result<Guard, AcquireError> {
-        let layout = self.layout()?.clone();
-        let token = |given: &Name| {
-            let mut parts = ticket.parts.iter();
-            parts
-                .find(|part| part.name == *given)
-                .map(|part| part.token)
-        };
-        let tokens = layout.given().map(|given| token(given).unwrap_or_default());
-        let continued = Continued {
-            owner: ticket.owner,
-            tokens: tokens.collect(),
-        };
-        let wanted = LockRequest {
-            continues: Some(Arc::new(continued)),
-            ..self.request(layout, Patience::Try, None)?
-        };
-        self.won(wanted, Waits::UNBOUNDED).await
     }
 
     async fn won(&self, wanted: LockRequest, waits: Waits) -> Result<Guard, AcquireError> {

@@ -16,7 +16,7 @@ use crate::error::TicketError;
 /// [`Locks::adopt`](crate::Locks::adopt).
 ///
 /// Its text, by [`Display`](fmt::Display) and [`FromStr`], has only letters, digits and `-_.%~`, so it fits into a header, an
-/// address or a variable. It names the locks, and whoever has it can adopt them: treat it as a secret of your services. Its
+/// address or a variable. It names the locks, and any client that has it can adopt them: treat it as a secret of your services. Its
 /// `Debug` form shows the names only.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Ticket {

@@ -1,4 +1,4 @@
-//! Handing over: at most one hold continues another one, and nobody has the lock in between.
+//! Handing over: at most one hold continues another one, and no other client has the lock in between.
 
 use super::{Property, Violation, moment};
 use quorlock_sim_world::history::{Access, Adoption, Grant, History};

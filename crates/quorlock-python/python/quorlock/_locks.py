@@ -158,7 +158,7 @@ class Locks(Source):
         return Inspection(*self._client.inspect(name).run())
 
     def force_release(self, name: Name) -> int:
-        """Releases a name by force, whoever holds it. Returns the number of nodes that ended a claim.
+        """Releases a name by force, whichever client holds it. Returns the number of nodes that ended a claim.
 
         **The holder is not asked.** It notices at its next renewal; until then, two may work at once.
 

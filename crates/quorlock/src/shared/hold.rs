@@ -490,17 +490,6 @@ impl Hold {
 }
 
 impl HoldState {
-    /// Returns true for every second call about a member.
-    fn takes_turns(&mut self, member: MemberId) -> bool {
-        let known = self.continued.len();
-        self.continued.retain(|other| *other != member);
-        let is_odd = self.continued.len() == known;
-        if is_odd {
-            self.continued.push(member);
-        }
-        is_odd
-    }
-
     /// The next statement about the hold in its current state.
     fn next_statement(&mut self) -> Statement {
         self.statements.next(self.count, self.renewal.lease())

@@ -11,7 +11,7 @@ const SEEDS: u64 = 150;
 
 /// Clients try tickets that were adopted before, are killed and stopped between the two, and messages are late, lost and repeated.
 #[test]
-fn a_hold_is_adopted_once_and_nobody_is_in_between() {
+fn a_hold_is_adopted_once_and_no_other_client_is_in_between() {
     for lock in [LockKind::Single, LockKind::Multi, LockKind::Redlock] {
         let generator = PlanGenerator {
             lock,

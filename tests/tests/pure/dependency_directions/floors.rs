@@ -151,7 +151,7 @@ const PRODUCT: Floors = &[
     &["semaphore.rs"],
     &["semaphore/refusals.rs"],
     &["semaphore/look.rs", "semaphore/names.rs"],
-    &["lock.rs"],
+    &["lock.rs", "lock/"],
     &["owner/"],
     &["guard.rs", "guard/"],
     &["operation.rs", "shared.rs"],

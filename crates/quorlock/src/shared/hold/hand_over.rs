@@ -3,10 +3,11 @@
 use quorlock_core::fencing::Token;
 use quorlock_core::message::Mode;
 use quorlock_core::owner::OwnerId;
+use quorlock_core::quorum::MemberId;
 use quorlock_core::renewal::{Lost, Status};
 use quorlock_core::time::Time;
 
-use super::Hold;
+use super::{Hold, HoldState};
 use crate::error::HandOverProblem as Problem;
 
 /// A hold of another client, which has handed it over.
@@ -41,5 +42,18 @@ impl Hold {
             state.renewal.begin_release(now);
             Ok(state.renewal.is_watched())
         })
+    }
+}
+
+impl HoldState {
+    /// Returns true for every second call about a member.
+    pub(super) fn takes_turns(&mut self, member: MemberId) -> bool {
+        let known = self.continued.len();
+        self.continued.retain(|other| *other != member);
+        let is_odd = self.continued.len() == known;
+        if is_odd {
+            self.continued.push(member);
+        }
+        is_odd
     }
 }
