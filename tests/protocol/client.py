@@ -21,14 +21,35 @@ def drift(span):
     return span / 100 + 0.002
 
 
+class Longest:
+    """C20: what this client knows about the longest lease, in ms. It never raises it."""
+
+    def __init__(self, longest):
+        self.own, self.granted, self.needed, self.watched = longest, 0, 0, longest
+
+    def stated(self):
+        granted, needed = (self.granted, self.needed) if self.granted else (self.own, self.own)
+        return f"{granted}>{needed}>{self.watched}" if granted < self.watched else str(self.watched)
+
+    def shown(self, marker):
+        """Handles a marker of the node's process. Returns how long it was watched."""
+        numbers = [int(number) for number in marker["figures"].split(">")]
+        granted, needed, watched = numbers if numbers[1:] else 3 * numbers
+        self.watched = max(self.watched, watched)
+        if "ripe" in marker:
+            self.granted, self.needed = max(self.granted, granted), max(self.needed, needed)
+        return watched
+
+
 class Member:
     """One node, and what this client has learned about it."""
 
-    def __init__(self, port, timeout):
-        self.port, self.timeout, self.node = port, timeout, None
+    def __init__(self, port, timeout, longest):
+        self.port, self.timeout, self.node, self.longest = port, timeout, None, longest
         self.beats = {}        # C18: name -> (beat, when it was first seen)
         self.unripe = None     # C19: (nonce, when it was first seen)
-        self.trusted = None    # the nonce of the ripe marker
+        self.trusted = None    # the nonce and the figures of the ripe marker
+        self.too_short = False # C20: whether the node was watched for less than others need
 
     def ask(self, what, **fields):
         """Returns the reply, or None if the request may or may not have been executed (C5)."""
@@ -37,7 +58,7 @@ class Member:
                 self.node = Node(Connection(self.port, timeout=self.timeout))
             return getattr(self.node, what)(**fields)
         except (OSError, ServerError):
-            self.node, self.beats, self.unripe, self.trusted = None, {}, None, None
+            self.node, self.beats, self.unripe, self.trusted, self.too_short = None, {}, None, None, False
             return None
 
     def acquire(self, name, lease, watch, margin, **fields):
@@ -60,12 +81,14 @@ class Member:
         return ("granted" in reply and self._is_trusted(watch, reply, now)), reply
 
     def _check(self, watch):
-        longest, fresh = watch
-        check = {"longest": longest, "act": "mark fresh" if fresh else "mark", "nonce": random.getrandbits(53)}
+        longest, fresh = self.longest.watched, watch[1]
+        check = {"figures": self.longest.stated(), "act": "mark fresh" if fresh else "mark", "nonce": random.getrandbits(53)}
+        if self.too_short:
+            check["act"] = "mark anew"
         if self.unripe and self.unripe[1] + longest / 1000 + drift(longest / 1000) < clock():
             check.update(act="ripen", nonce=self.unripe[0])
         if self.trusted is not None:
-            check["trusted"] = self.trusted
+            check["trusted"], check["trusted_figures"] = self.trusted
         return check
 
     def _is_trusted(self, watch, reply, now):
@@ -78,7 +101,9 @@ class Member:
             self.unripe = None
         elif self.unripe is None or self.unripe[0] != nonce:
             self.unripe = nonce, now
-        self.trusted = marker.get("ripe")
+        watched = self.longest.shown(marker) if marker else 0
+        self.too_short = bool(marker) and watched < self.longest.needed
+        self.trusted = (marker["ripe"], marker["figures"]) if "ripe" in marker and self.longest.needed <= watched else None
         return self.trusted is not None or reply["granted"] == "already yours"
 
 
@@ -105,7 +130,8 @@ class Client:
         self.lease, self.margin = lease, int(longest * 1000) if several else None
         self.watch = (int(longest * 1000), fresh) if several else None
         self.slack, self.threshold = int(longest * 250), len(ports) // 2 + 1
-        self.members = [Member(port, lease / 20) for port in ports]
+        self.longest = Longest(int(longest * 1000))
+        self.members = [Member(port, lease / 20, self.longest) for port in ports]
         self.pool = concurrent.futures.ThreadPoolExecutor(len(ports))
         self.orphans = []
 
@@ -204,7 +230,10 @@ class Hold:
         number = {} if client.margin is None else {"number": next(self.requests)}
         ask = lambda member: member.acquire(self.name, int(client.lease * 1000), client.watch, client.margin,
                                             owner=self.owner, **number, **fields)
+        needed = client.longest.needed
         votes = client.each(ask, members)
+        if 0 < needed < client.longest.needed:  # C20: no vote of this round counts
+            votes = {member: (False, reply) for member, (_, reply) in votes.items()}
         for member, (counts, _) in votes.items():
             if counts:
                 self.terms[member] = sent + client.lease - drift(client.lease)

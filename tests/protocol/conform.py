@@ -25,6 +25,14 @@ end"""
 FASTER_THAN = 0.9
 
 
+def without_equal_figures(said):
+    """Returns the reply as files have it: they leave out figures that are all equal."""
+    marker = said.get("marker") if isinstance(said, dict) else None
+    if not isinstance(marker, dict) or ">" in marker["figures"]:
+        return said
+    return {**said, "marker": {word: value for word, value in marker.items() if word != "figures"}}
+
+
 class Bench:
     """A server without other clients."""
 
@@ -131,7 +139,7 @@ class Bench:
             if self.now < step["at"]:
                 self.look.ask("EVAL", AGE, 0, step["at"] - self.now)
                 self.now = step["at"]
-            said, expected = self.do(step["do"]), step.get("reply")
+            said, expected = without_equal_figures(self.do(step["do"])), step.get("reply")
             if not self.same(expected, said):
                 return f"step {at}: the reply is {said}, not {expected}"
             said, expected = self.published(), sorted(step.get("published", []))

@@ -121,10 +121,14 @@ class Node:
         return said if isinstance(said, dict) else {"marker": self._marker(said)}
 
     @staticmethod
-    def _check(lease, act="look", nonce=0, longest=60000, trusted=None, keep=False, known=None):
+    def _check(lease, act="look", nonce=0, longest=60000, figures=None, trusted=None, trusted_figures=None, keep=False,
+               known=None):
         text = lambda value: "" if value is None else value
-        return [act, nonce, longest, text(trusted), int(keep), text(known), lease]
+        trusts = "" if trusted is None else f"{trusted} {trusted_figures or longest}"
+        return [act, nonce, figures or longest, trusts, int(keep), text(known), lease]
 
     @staticmethod
     def _marker(said):
-        return {said[1]: int(said[2])} if said[1] in ("ripe", "unripe") else said[1]
+        if said[1] not in ("ripe", "unripe"):
+            return said[1]
+        return {said[1]: int(said[2]), "figures": said[4]}

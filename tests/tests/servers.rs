@@ -17,6 +17,7 @@ mod servers {
     pub(crate) mod harness;
     pub(crate) mod leading;
     pub(crate) mod logins;
+    pub(crate) mod longest_lease;
     pub(crate) mod natives;
     pub(crate) mod networks;
     pub(crate) mod one_refusal;
@@ -69,6 +70,7 @@ fn main() {
         servers::harness::trials(),
         servers::leading::trials(),
         servers::logins::trials(),
+        servers::longest_lease::trials(),
         servers::natives::trials(),
         servers::networks::trials(),
         servers::one_refusal::trials(),

@@ -36,7 +36,7 @@ pub(crate) struct Reach {
     /// Prefix of every name: with `app:` the lock orders/42 has the key app:orders/42.
     #[arg(long, value_name = "PREFIX")]
     pub(crate) key_prefix: Option<String>,
-    /// Longest lease that any client of the deployment requests. All clients must have the same value [default: 60s].
+    /// Longest lease that the command requests [default: 60s].
     #[arg(long, value_name = "SPAN")]
     pub(crate) longest_lease: Option<Span>,
     /// Count servers of a majority that no client has used before at once, instead of watching them for one longest

@@ -47,8 +47,8 @@ impl TransportError {
     pub fn refused(cause: Cause) -> Self {
         let (detail, advice) = match cause {
             Cause::LongestLease => (
-                "another longest lease than that of the marker",
-                "set the same longest_lease in every client of the deployment",
+                "the lease is longer than the node grants at present",
+                "wait until the longest_lease of the deployment is raised",
             ),
             _ => (
                 "what is stored there is not a lock",
@@ -137,7 +137,7 @@ pub enum Cause {
     NoPrimary,
     /// No group has the name in the address.
     UnknownGroup,
-    /// Another client of the deployment has set another longest lease, or the lease exceeds the longest lease.
+    /// The lease is longer than the node grants at present.
     LongestLease,
     /// The server replied with any other error.
     Server,
@@ -159,7 +159,6 @@ impl Cause {
                 | Cause::Unsupported
                 | Cause::UnknownGroup
                 | Cause::WrongType
-                | Cause::LongestLease
         )
     }
 

@@ -32,6 +32,7 @@ pub mod failure;
 pub mod fencing;
 pub mod intercept;
 pub mod lease;
+pub mod longest_lease;
 pub mod marker;
 pub mod message;
 pub mod mode;

@@ -173,6 +173,18 @@ impl Round {
         self.advance(now);
     }
 
+    /// Withdraws the votes of all members that have granted, because they were counted under a shorter watch than is needed
+    /// ([`LongestLease::rises`](crate::longest_lease::LongestLease::rises)). Their claims are left to a release.
+    pub fn withdraw_votes(&mut self, now: Time) {
+        let members: Vec<MemberId> = self.answers.members().all().collect();
+        for member in members {
+            if self.has_granted(member) {
+                self.terms.leave(member);
+                self.handle_answer(now, member, Answer::Quarantined(None));
+            }
+        }
+    }
+
     /// Records the owner that a refusing member names as the owner of the claim in the way. Call this before
     /// [`Round::handle_answer`].
     pub fn handle_owner(&mut self, member: MemberId, owner: OwnerId) {

@@ -15,15 +15,17 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::backoff::Backoff;
-use crate::lease::drift;
-use crate::marker::{MarkerState, Nonce, Process, Shown, ShownMarker};
+use crate::longest_lease::{LongestLease, SHORTEST_PAUSE};
+use crate::marker::{ConfirmedMarker, MarkerState, Nonce, Process, Shown, ShownMarker};
 use crate::time::Time;
 
 /// The trust of one client in one node.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Trust {
-    /// How long a process is watched: the longest lease and its drift allowance.
+    /// How long a process is watched: the longest lease that is known and its drift allowance.
     watch: Duration,
+    /// How long a process must have been watched for its votes to count, in milliseconds.
+    needed_millis: u64,
     state: State,
     /// The nonce of the watch that was trusted last. It is kept when trust is withdrawn.
     known: Option<Nonce>,
@@ -49,9 +51,6 @@ pub struct Trust {
 /// How often a client makes a node check its marker, so that a marker in use does not expire.
 const LOOK: Duration = Duration::from_secs(60 * 60);
 
-/// A lower bound on the longest pause between two probes of a trusted node, for clients with very short leases.
-const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
-
 /// The request that a client sends to learn about a node.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Probe {
@@ -67,7 +66,7 @@ enum State {
     Unmarked(Why),
     /// This nonce was first shown at this time, and nothing else since.
     Watching(Nonce, Time),
-    Trusted(Process, Nonce),
+    Trusted(ConfirmedMarker),
     /// Another address of the same quorum leads to this process.
     Twin(Process),
 }
@@ -84,6 +83,10 @@ pub enum Why {
     Restarted,
     /// The node's marker is not confirmed: the process is being watched.
     Watched,
+    /// The node's process was watched for too short a time, by a client with a shorter longest lease.
+    WatchedTooShort,
+    /// The node does not grant leases that are this long yet: the longest lease of the deployment is being raised.
+    Raising,
     /// The node is the same server as another node of the quorum.
     SameServer,
 }
@@ -96,6 +99,12 @@ impl fmt::Display for Why {
             Why::Restarted => "it was restarted, or took over from another",
             Why::Watched => {
                 "it is watched for one longest lease, because it is new or was restarted"
+            }
+            Why::WatchedTooShort => {
+                "it was restarted, and watched by a client with a shorter longest_lease: it is watched again"
+            }
+            Why::Raising => {
+                "the lease is longer than it grants: a longer longest_lease is granted when every node has been seen with it for one former longest_lease"
             }
             Why::SameServer => {
                 "it is the same server as another node: give one address of it, or move the slot of a shard to another primary"
@@ -114,17 +123,14 @@ pub enum Counts {
 }
 
 impl Trust {
-    /// Returns the trust in a node that has not been contacted. No client of the deployment requests longer leases than
-    /// `longest`.
+    /// Returns the trust in a node that has not been contacted.
     #[must_use]
-    pub fn new(longest: Duration) -> Self {
-        let watch = longest.saturating_add(drift(longest));
-        // A flush that breaks no connection is noticed by a probe only, and the watch begins with it. Half of a longest
-        // lease keeps it shorter than the watch itself. Two to four probes in that time cost a server little, even
-        // from a thousand clients (docs/src/operating.md, "What idle clients cost").
-        let longest_pause = (longest / 2).clamp(SHORTEST_PAUSE, LOOK);
+    pub fn new(longest: &LongestLease) -> Self {
+        let watch = longest.watch();
+        let longest_pause = pause_within(longest.probed_within());
         Trust {
             watch,
+            needed_millis: longest.needed_millis(),
             state: State::Unmarked(Why::Unknown),
             known: None,
             withdrawn: None,
@@ -139,27 +145,52 @@ impl Trust {
         }
     }
 
+    /// Handles what the client knows now about the longest lease. Call it before [`Trust::handle_shown`] of any node.
+    pub fn handle_longest(&mut self, now: Time, longest: &LongestLease) {
+        self.needed_millis = longest.needed_millis();
+        if self.watch != longest.watch() {
+            self.watch = longest.watch();
+            if let State::Watching(_, since) = self.state {
+                self.due = since + self.watch;
+            }
+        }
+        let longest_pause = pause_within(longest.probed_within());
+        if longest_pause < self.longest_pause {
+            self.pause = self.pause.min(longest_pause);
+            self.due = self.due.min(now + self.pause);
+        }
+        self.longest_pause = longest_pause;
+    }
+
     /// Handles what the reply to a request sent at `sent` showed.
     ///
     /// Any reply may withdraw trust. Only a request that was sent after the last withdrawal restores it: the state that
     /// an earlier one shows may be older than the state that withdrew it.
     pub fn handle_shown(&mut self, now: Time, sent: Time, shown: Shown) -> Counts {
         match shown.marker {
-            ShownMarker::Own(nonce, MarkerState::Confirmed) => {
-                let trusted = State::Trusted(shown.process, nonce);
+            // The next probe marks the node anew.
+            ShownMarker::Own(_, _, figures) if figures.watched_millis < self.needed_millis => {
+                self.unmark(now, Why::WatchedTooShort);
+            }
+            ShownMarker::Own(nonce, MarkerState::Confirmed, figures) => {
                 if self.is_twin(shown.process) {
                     return Counts::No;
                 }
+                let is_same = self.is_trusted(shown.process, nonce);
                 // A's request reaches the old process, and its reply is delayed. Meanwhile the node restarts, and
                 // another reply withdraws trust. The late reply shows a process that no longer exists, and must not
                 // restore trust.
-                if self.state != trusted && self.withdrawn.is_some_and(|at| sent < at) {
+                if !is_same && self.withdrawn.is_some_and(|at| sent < at) {
                     return Counts::No;
                 }
-                if self.state != trusted {
+                if !is_same {
                     self.trusted_since = now;
                 }
-                self.state = trusted;
+                self.state = State::Trusted(ConfirmedMarker {
+                    process: shown.process,
+                    nonce,
+                    figures,
+                });
                 self.known = Some(nonce);
                 // An acquire shows as much as a probe, so a client in use sends no probes.
                 self.due = now + self.pause;
@@ -168,13 +199,12 @@ impl Trust {
             // At the end of a watch, A sends an acquire, which the node executes, and then the confirmation, whose reply overtakes
             // that of the acquire. The late reply shows the state before the confirmation, and must not begin another watch. The
             // claim in it does not count: the node may have granted it before the end of the watch.
-            ShownMarker::Own(nonce, MarkerState::Observing)
-                if self.state == State::Trusted(shown.process, nonce)
-                    && sent < self.trusted_since =>
+            ShownMarker::Own(nonce, MarkerState::Observing, _)
+                if self.is_trusted(shown.process, nonce) && sent < self.trusted_since =>
             {
                 return Counts::No;
             }
-            ShownMarker::Own(nonce, MarkerState::Observing) => {
+            ShownMarker::Own(nonce, MarkerState::Observing, _) => {
                 // The watch begins at the receipt of the first reply with this nonce, not when its request was sent: in
                 // between the previous process may have granted claims that this one has forgotten.
                 if !matches!(self.state, State::Watching(watched, _) if watched == nonce) {
@@ -233,9 +263,15 @@ impl Trust {
         !matches!(self.state, State::Trusted(..))
     }
 
-    /// Returns the process and nonce that a request sent now states as trusted. The first request of every hour states
-    /// none, so that the node checks its marker.
-    pub fn next_trusted(&mut self, now: Time) -> Option<(Process, Nonce)> {
+    /// Returns whether requests should replace the node's marker, because the process was watched for too short a time.
+    #[must_use]
+    pub fn wants_new_marker(&self) -> bool {
+        self.state == State::Unmarked(Why::WatchedTooShort)
+    }
+
+    /// Returns the marker that a request sent now states as trusted. The first request of every hour states none, so
+    /// that the node checks its marker.
+    pub fn next_trusted(&mut self, now: Time) -> Option<ConfirmedMarker> {
         let trusted = self.trusted()?;
         if now < self.look_due {
             return Some(trusted);
@@ -259,8 +295,7 @@ impl Trust {
         if now < self.poll_timeout() {
             return None;
         }
-        self.is_probing = true;
-        self.returned = None;
+        self.begin_probe();
         // The marker: node 1 restarts empty and has forgotten A's claim. A relies on it for at most one longest lease
         // after the restart. If B confirmed the marker earlier, node 1 would count, and its grant would give B a
         // majority with 4 and 5 while A has one with 1, 2 and 3.
@@ -270,6 +305,18 @@ impl Trust {
             }
             _ => Some(Probe::Check),
         }
+    }
+
+    /// Records that a probe is under way until [`Trust::handle_end`], whether or not it was due.
+    pub fn begin_probe(&mut self) {
+        self.is_probing = true;
+        self.returned = None;
+    }
+
+    /// Returns whether a probe is under way.
+    #[must_use]
+    pub fn is_probing(&self) -> bool {
+        self.is_probing
     }
 
     /// Handles the end of the probe of [`Trust::next_probe`]. If it was answered, the answer is passed to
@@ -316,15 +363,29 @@ impl Trust {
         }
     }
 
-    /// Returns the watch of the process that is trusted. A watch that differs from an earlier one means that it is
-    /// another process, or that the node was quarantined in between.
+    /// Returns the marker that is trusted. Another process or nonce than before means that it is another process, or
+    /// that the node was quarantined in between.
     #[must_use]
-    pub fn trusted(&self) -> Option<(Process, Nonce)> {
+    pub fn trusted(&self) -> Option<ConfirmedMarker> {
         match self.state {
-            State::Trusted(process, nonce) => Some((process, nonce)),
+            State::Trusted(marker) => Some(marker),
             _ => None,
         }
     }
+
+    fn is_trusted(&self, process: Process, nonce: Nonce) -> bool {
+        self.trusted()
+            .is_some_and(|marker| (marker.process, marker.nonce) == (process, nonce))
+    }
+}
+
+/// Returns the longest pause between two probes of a trusted node that is probed once in this time.
+///
+/// A flush that breaks no connection is noticed by a probe only, and the watch begins with it. Half of a longest
+/// lease keeps it shorter than the watch itself. Two to four probes in that time cost a server little, even from a
+/// thousand clients (docs/src/operating.md, "What idle clients cost").
+fn pause_within(time: Duration) -> Duration {
+    (time / 2).clamp(SHORTEST_PAUSE, LOOK)
 }
 
 /// Returns a random part of a time span.

@@ -67,7 +67,7 @@ pub const fn advice(cause: Cause) -> &'static str {
         Cause::UnknownGroup => {
             "write the name in the address as `sentinel monitor` has it in the sentinels' configuration"
         }
-        Cause::LongestLease => "set the same longest_lease in every client of the deployment",
+        Cause::LongestLease => "wait until the longest_lease of the deployment is raised",
         // `Cause::Server`, and causes that this transport does not return.
         _ => "see the server's message",
     }

@@ -7,13 +7,13 @@ use std::sync::LazyLock;
 
 use quorlock_core::claim_version::ClaimVersion;
 use quorlock_core::fencing::Fence;
-use quorlock_core::marker::{Act, Nonce, Process, Restarts};
 use quorlock_core::message::{
     Access, Acquire, Check, Claim, ForceRelease, Inspect, Mode, Release, Renew, Request, Retention,
 };
 use quorlock_core::owner::OwnerId;
 use redis::Cmd;
 
+use self::check::{CHECK_BYTES, encode_check};
 use crate::key;
 
 /// Concatenates files under `lua/` when the crate is compiled. The chunks that scripts share, `shared/*.lua`, come
@@ -70,6 +70,7 @@ macro_rules! publishing {
 
 mod answer;
 pub(crate) mod batch;
+mod check;
 mod fair;
 mod read_write;
 
@@ -329,33 +330,6 @@ fn version_text(version: ClaimVersion) -> String {
     format!("{} {} {lease_millis}", version.owner, version.number)
 }
 
-/// Appends the arguments of `check.lua`, which are the last ones.
-fn encode_check(cmd: &mut Cmd, check: Check, lease_millis: u64) {
-    let (act, nonce) = match check.act {
-        Act::Look => ("look", 0),
-        Act::Mark(nonce) => ("mark", nonce.get()),
-        Act::MarkFresh(nonce) => ("fresh", nonce.get()),
-        Act::Confirm(nonce) => ("ripen", nonce.get()),
-    };
-    let longest_millis = wire(check.longest_millis);
-    match check.trusted {
-        Some((process, nonce)) => cmd.arg(confirmed_marker(process, nonce, longest_millis)),
-        None => cmd.arg(""),
-    };
-    match (check.restarts, check.known) {
-        (Restarts::MayForget, _) => cmd.arg(""),
-        (Restarts::KeepEverything, None) => cmd.arg("keep"),
-        (Restarts::KeepEverything, Some(nonce)) => cmd.arg(format!("keep:{}", nonce.get())),
-    };
-    cmd.arg(act).arg(nonce);
-    cmd.arg(wire(lease_millis)).arg(longest_millis);
-}
-
-/// Formats the confirmed marker of a process as it is stored.
-fn confirmed_marker(process: Process, nonce: Nonce, longest_millis: u64) -> String {
-    format!("{:013x}:{}:{longest_millis}:ripe", process.0, nonce.get())
-}
-
 fn encode_probe(check: Check, home: &Home, by: By) -> Cmd {
     let mut cmd = command(&PROBE, by, 1, 6, CHECK_BYTES);
     cmd.arg(&*home.marker);
@@ -443,9 +417,6 @@ fn owner(cmd: &mut Cmd, owner: OwnerId) {
     let mut text = [0; OwnerId::MOST_BYTES];
     cmd.arg(owner.write_to(&mut text));
 }
-
-/// Capacity for the marker's key and the arguments of a check, in bytes.
-const CHECK_BYTES: usize = 192;
 
 #[cfg(test)]
 mod tests;

@@ -73,18 +73,20 @@ impl Execute {
         let Request::Acquire(acquire) = request else {
             unreachable!("BUG: only an acquire has a check")
         };
-        if check.longest_millis < acquire.lease.millis() {
-            let detail = "the lease is longer than the longest lease";
-            return Err(TransportError::definite(Cause::LongestLease, detail));
-        }
         let marker = Key::new(Key::MARKER);
         let look = Check {
             act: Act::Look,
             ..check
         };
-        if !self.is_known_to_admit(&marker, look) {
-            // A marker that states another longest lease refuses the acquire before anything is written.
-            self.marker(look).await?;
+        let lease_millis = acquire.lease.millis();
+        let admits = |granted: Option<u64>| granted.is_some_and(|granted| lease_millis <= granted);
+        if !admits(self.remembered_granted(&marker, check)) {
+            // What is remembered may be old: the longest lease is raised by other clients.
+            let shown = self.marker(look).await?;
+            let granted = self.remembered_granted(&marker, check);
+            if !admits(granted.or(Some(granted_millis(shown, check)))) {
+                return Err(TransportError::definite(Cause::LongestLease, TOO_LONG));
+            }
         }
         let key = key_of(&acquire.name);
         let acquire = Acquire {
@@ -108,17 +110,21 @@ impl Execute {
                 marker: ShownMarker::Anothers,
             },
         };
+        if granted_millis(shown, check) < lease_millis {
+            return Err(TransportError::indeterminate(Cause::LongestLease, TOO_LONG));
+        }
         Ok(Reply::Checked(reply, shown))
     }
 
-    /// Returns whether the marker, as it is remembered, states the same longest lease.
-    fn is_known_to_admit(&self, marker: &Key, look: Check) -> bool {
-        let seen = self.service.remembered.lock().get(marker).cloned();
-        seen.is_some_and(|mut seen| {
-            let probe = Request::Probe(look);
-            let now = WallMillis::default();
-            seen.record.apply(seen.process, now, &probe).is_ok()
-        })
+    /// Returns the longest lease that the marker grants after this check, by what is remembered of it.
+    fn remembered_granted(&self, marker: &Key, check: Check) -> Option<u64> {
+        let mut seen = self.service.remembered.lock().get(marker).cloned()?;
+        let probe = Request::Probe(check);
+        let now = WallMillis::default();
+        match seen.record.apply(seen.process, now, &probe) {
+            Ok(Reply::Probe(shown)) => Some(granted_millis(shown, check)),
+            _ => None,
+        }
     }
 
     /// Executes the act of a check on the record of the marker.
@@ -167,6 +173,17 @@ impl Execute {
             }
         }
     }
+}
+
+const TOO_LONG: &str = "the lease is longer than the store grants at present";
+
+/// Returns the longest lease that is granted under this marker. Without one, the client's figures are written.
+fn granted_millis(shown: Shown, check: Check) -> u64 {
+    let figures = match shown.marker {
+        ShownMarker::Own(_, _, figures) => figures,
+        ShownMarker::Missing | ShownMarker::Anothers => check.figures,
+    };
+    figures.granted_millis
 }
 
 fn key_of(name: &Name) -> Key {

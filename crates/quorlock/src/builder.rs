@@ -160,10 +160,12 @@ impl LocksBuilder {
         self
     }
 
-    /// Sets the longest lease that any client of the deployment requests. Default: 60 s.
+    /// Sets the longest lease that the client requests. Default: 60 s.
     ///
-    /// All clients must use the same value. A restarted node is quarantined for this time (see
-    /// [`LocksBuilder::node_trust`]), so connecting to watched nodes that were used with another value fails.
+    /// A restarted node is quarantined for the largest value of all clients (see [`LocksBuilder::node_trust`]). It can
+    /// be changed in a rolling deployment: clients with a smaller value lock at once, and clients with a larger one do,
+    /// too, with leases up to the old value. They get longer ones when all nodes are up and one old longest lease has
+    /// passed.
     pub fn longest_lease(mut self, longest: Duration) -> Self {
         self.longest_lease = longest;
         self

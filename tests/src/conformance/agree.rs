@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
-use quorlock_core::marker::{MarkerState, Process, ShownMarker};
+use quorlock_core::marker::{ConfirmedMarker, MarkerState, Process, ShownMarker};
 use quorlock_core::message::{
     Acquire, AcquireReply, Channel, ForceReleaseReply, Found, Freshness, Mode, ReleaseReply,
     RenewReply, Reply, Request, Ttl, Wake,
@@ -153,7 +153,9 @@ fn told(request: &Request, process: Process) -> Request {
     | Request::Acquire(Acquire {
         check: Some(check), ..
     }) = &mut request
-        && let Some((trusted, _)) = &mut check.trusted
+        && let Some(ConfirmedMarker {
+            process: trusted, ..
+        }) = &mut check.trusted
         && *trusted == OWN
     {
         *trusted = process;
@@ -300,7 +302,7 @@ impl Coverage {
         "an observing marker seen",
         "a confirmed marker seen",
         "the trusted marker seen",
-        "another longest lease",
+        "a longer lease than is granted",
         "granted anew",
         "granted again",
         "refused for a time",
@@ -341,8 +343,10 @@ impl Coverage {
     /// Counts a server that showed that it is still the trusted process.
     fn count_trusted(&mut self, request: &Request, reply: &Result<Reply, Cause>) {
         if let (Request::Acquire(ask), Ok(Reply::Checked(_, shown))) = (request, reply)
-            && let Some((OWN, nonce)) = ask.check.and_then(|check| check.trusted)
-            && shown.marker == ShownMarker::Own(nonce, MarkerState::Confirmed)
+            && let Some(trusted) = ask.check.and_then(|check| check.trusted)
+            && trusted.process == OWN
+            && shown.marker
+                == ShownMarker::Own(trusted.nonce, MarkerState::Confirmed, trusted.figures)
         {
             *self.0.entry("the trusted marker seen").or_default() += 1;
         }
@@ -354,13 +358,13 @@ impl Coverage {
             add(match shown.marker {
                 ShownMarker::Missing => "no marker seen",
                 ShownMarker::Anothers => "another's marker seen",
-                ShownMarker::Own(_, MarkerState::Observing) => "an observing marker seen",
-                ShownMarker::Own(_, MarkerState::Confirmed) => "a confirmed marker seen",
+                ShownMarker::Own(_, MarkerState::Observing, _) => "an observing marker seen",
+                ShownMarker::Own(_, MarkerState::Confirmed, _) => "a confirmed marker seen",
             });
         }
         match reply {
             Ok(Reply::Probe(_)) => {}
-            Err(Cause::LongestLease) => add("another longest lease"),
+            Err(Cause::LongestLease) => add("a longer lease than is granted"),
             Ok(Reply::Acquire(reply) | Reply::Checked(reply, _)) => add(kind_of(reply)),
             Ok(Reply::Renew(replies)) => {
                 for reply in replies {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use quorlock_core::claim_version::ClaimVersion;
 use quorlock_core::fencing::Token;
-use quorlock_core::marker::{Marker, MarkerState, Nonce, Process};
+use quorlock_core::marker::{Figures, Marker, MarkerState, Nonce, Process};
 use quorlock_core::message::{Channel, Reply, Request, Ttl, Wake};
 use quorlock_core::name::Name;
 use quorlock_core::node::Held;
@@ -74,8 +74,8 @@ pub struct MarkerLooks {
     pub is_own: bool,
     /// The nonce of the marker.
     pub nonce: Nonce,
-    /// The longest lease in the marker, in milliseconds.
-    pub longest_millis: u64,
+    /// What the marker states about leases and watches.
+    pub figures: Figures,
     /// Whether the marker is confirmed.
     pub state: MarkerState,
 }
@@ -87,7 +87,7 @@ impl MarkerLooks {
         let looks = MarkerLooks {
             is_own: marker.process == process,
             nonce: marker.nonce,
-            longest_millis: marker.longest_millis,
+            figures: marker.figures,
             state: marker.state,
         };
         (looks, Ttl::Millis(marker.expires.0 - now.0))

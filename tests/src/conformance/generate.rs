@@ -10,7 +10,7 @@ use proptest::sample::{select, subsequence};
 use quorlock_core::claim_version::{ClaimVersion, ClockMargin};
 use quorlock_core::fencing::{Fence, Token};
 use quorlock_core::lease::Lease;
-use quorlock_core::marker::{Act, Nonce, Process, Restarts};
+use quorlock_core::marker::{Act, ConfirmedMarker, Figures, Nonce, Process, Restarts};
 use quorlock_core::message::{
     Access, Acquire, Check, Claim, ForceRelease, Inspect, Mode, QueuePlace, Release, Renew,
     Request, Retention,
@@ -184,25 +184,50 @@ fn acquire(
 
 /// Generates the check of a request. Usually no lease exceeds its longest lease; sometimes some leases do.
 fn check() -> impl Strategy<Value = Check> {
-    let longest = prop_oneof![9 => Just(4 * STEP), 1 => Just(STEP)];
+    let figures = || prop_oneof![9 => Just(same(4 * STEP)), 1 => Just(same(STEP)), 3 => raising()];
     let nonce = || select(vec![1, 7, (1 << 53) - 1]).prop_map(Nonce::new);
     let act = prop_oneof![
         2 => Just(Act::Look),
         2 => nonce().prop_map(Act::Mark),
+        1 => nonce().prop_map(Act::MarkAnew),
         1 => nonce().prop_map(Act::MarkFresh),
         3 => nonce().prop_map(Act::Confirm),
+        2 => Just(Act::Restate),
     ];
     let process = prop_oneof![5 => Just(OWN), 1 => Just(OTHER)];
-    let trusted = prop_oneof![Just(None), (process, nonce()).prop_map(Some)];
+    let trusted = (process, nonce(), figures()).prop_map(|(process, nonce, figures)| {
+        Some(ConfirmedMarker {
+            process,
+            nonce,
+            figures,
+        })
+    });
+    let trusted = prop_oneof![1 => Just(None), 2 => trusted];
     let restarts = select(vec![Restarts::MayForget, Restarts::KeepEverything]);
     let known = prop_oneof![Just(None), nonce().prop_map(Some)];
-    let parts = (longest, act, trusted, restarts, known);
-    parts.prop_map(|(longest, act, trusted, restarts, known)| Check {
-        longest_millis: millis_of(longest),
+    let parts = (figures(), act, trusted, restarts, known);
+    parts.prop_map(|(figures, act, trusted, restarts, known)| Check {
+        figures,
         act,
         trusted,
         restarts,
         known,
+    })
+}
+
+fn same(longest: Duration) -> Figures {
+    Figures::same(millis_of(longest))
+}
+
+/// Figures of a raise that is under way.
+fn raising() -> impl Strategy<Value = Figures> {
+    (any::<bool>()).prop_map(|is_needed| {
+        let watched = same(8 * STEP);
+        Figures {
+            granted_millis: millis_of(4 * STEP),
+            needed_millis: millis_of(if is_needed { 8 * STEP } else { 4 * STEP }),
+            ..watched
+        }
     })
 }
 

@@ -357,13 +357,13 @@ impl Arm for RedisArm {
 impl RedisArm {
     fn marker(&self, text: &str) -> MarkerLooks {
         let words: Vec<_> = text.split(':').collect();
-        let [process, nonce, longest, state] = words.as_slice() else {
+        let [process, nonce, figures, state] = words.as_slice() else {
             panic!("{text:?} is no marker");
         };
         MarkerLooks {
             is_own: *process == self.process,
             nonce: Nonce::new(nonce.parse().expect("a nonce")),
-            longest_millis: longest.parse().expect("milliseconds"),
+            figures: figures.parse().expect("figures"),
             state: match *state {
                 "ripe" => MarkerState::Confirmed,
                 "unripe" => MarkerState::Observing,

@@ -1,4 +1,6 @@
 use super::*;
+use crate::marker::Figures;
+use crate::time::millis_of;
 
 /// With the drift allowance of 1 % and 2 ms, a process is watched for 10.102 s.
 const LONGEST: Duration = Duration::from_secs(10);
@@ -23,19 +25,27 @@ fn shown(process: u64, marker: ShownMarker) -> Shown {
 fn confirmed(process: u64, number: u64) -> Shown {
     shown(
         process,
-        ShownMarker::Own(nonce(number), MarkerState::Confirmed),
+        ShownMarker::Own(nonce(number), MarkerState::Confirmed, figures()),
     )
 }
 
 fn observing(process: u64, number: u64) -> Shown {
     shown(
         process,
-        ShownMarker::Own(nonce(number), MarkerState::Observing),
+        ShownMarker::Own(nonce(number), MarkerState::Observing, figures()),
     )
 }
 
+fn figures() -> Figures {
+    Figures::same(millis_of(LONGEST))
+}
+
+fn new() -> Trust {
+    Trust::new(&LongestLease::new(LONGEST, 1))
+}
+
 fn trusted() -> Trust {
-    let mut trust = Trust::new(LONGEST);
+    let mut trust = new();
     assert_eq!(
         trust.handle_shown(ms(2), ms(1), confirmed(1, 1)),
         Counts::Yes
@@ -52,7 +62,7 @@ fn a_confirmed_marker_of_the_process_itself_is_trusted_at_once() {
 
 #[test]
 fn an_observing_nonce_is_watched_from_the_receipt_of_the_first_reply_that_showed_it() {
-    let mut trust = Trust::new(LONGEST);
+    let mut trust = new();
     for at in [5, 1_000, 10_000] {
         let counts = trust.handle_shown(ms(at), ms(at - 4), observing(1, 7));
         assert_eq!(counts, Counts::No);
@@ -72,7 +82,7 @@ fn another_nonce_or_none_begins_the_watch_again() {
     let missing = shown(1, ShownMarker::Missing);
     let anothers = shown(1, ShownMarker::Anothers);
     for between in [observing(1, 8), missing, anothers] {
-        let mut trust = Trust::new(LONGEST);
+        let mut trust = new();
         trust.handle_shown(ms(5), ms(1), observing(1, 7));
         trust.handle_shown(ms(9_000), ms(8_999), between);
         trust.handle_shown(ms(9_500), ms(9_499), observing(1, 7));
@@ -83,7 +93,7 @@ fn another_nonce_or_none_begins_the_watch_again() {
 
 #[test]
 fn a_node_is_probed_before_it_is_used_and_marked_until_it_is_watched() {
-    let mut trust = Trust::new(LONGEST);
+    let mut trust = new();
     assert_eq!(trust.next_probe(ms(0)), Some(Probe::Check));
     assert_eq!(trust.poll_timeout(), Time::NEVER, "it is under way");
     assert_eq!(trust.next_probe(ms(1)), None);
@@ -154,7 +164,7 @@ fn a_node_that_returns_is_probed_at_once_in_every_state_and_the_watch_goes_on() 
 
 #[test]
 fn a_confirmation_without_an_answer_is_asked_for_again() {
-    let mut trust = Trust::new(LONGEST);
+    let mut trust = new();
     trust.handle_shown(ms(5), ms(1), observing(1, 7));
     assert_eq!(trust.next_probe(ms(11_000)), Some(CONFIRM));
     assert_eq!(trust.poll_timeout(), Time::NEVER);
@@ -185,7 +195,7 @@ fn any_reply_withdraws_trust_and_only_a_later_request_restores_it() {
 #[test]
 fn a_late_reply_from_before_the_confirmation_does_not_begin_another_watch() {
     for (sent, is_trusted) in [(10_100, true), (10_110, false), (10_111, false)] {
-        let mut trust = Trust::new(LONGEST);
+        let mut trust = new();
         trust.handle_shown(ms(5), ms(1), observing(1, 7));
         trust.handle_shown(ms(10_110), ms(10_107), confirmed(1, 7));
         trust.handle_shown(ms(10_115), ms(10_113), confirmed(1, 7));
@@ -197,7 +207,7 @@ fn a_late_reply_from_before_the_confirmation_does_not_begin_another_watch() {
 
 #[test]
 fn the_nonce_that_was_trusted_last_is_known_until_another_is_trusted() {
-    let mut trust = Trust::new(LONGEST);
+    let mut trust = new();
     trust.handle_shown(ms(2), ms(1), observing(1, 1));
     assert_eq!(trust.known(), None, "it is not trusted yet");
     trust.handle_shown(ms(4), ms(3), confirmed(1, 1));

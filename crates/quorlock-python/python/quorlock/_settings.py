@@ -29,7 +29,7 @@ class Settings(TypedDict, total=False):
     watchdog_lease: Seconds
     """The lease of locks without an explicit one. Renewed each time a third of it has passed. Default: 30 s."""
     longest_lease: Seconds
-    """The longest lease of any client of the deployment: the same for all of them. Default: 60 s."""
+    """The longest lease that the client requests. Default: 60 s."""
     member_timeout: Seconds
     """How long each node has to answer in a round. Default: 5 % of the lease, but at least 25 ms."""
     max_hold: Seconds

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorlock_core::fencing::{Fence, Token};
 use quorlock_core::lease::Lease;
-use quorlock_core::marker::{Act, Nonce, Process, Restarts};
+use quorlock_core::marker::{Act, ConfirmedMarker, Figures, Nonce, Process, Restarts};
 use quorlock_core::message::{
     Access, Acquire, Check, Claim, ForceRelease, Inspect, Mode, Release, Renew, Reply, Request,
     Retention,
@@ -146,9 +146,9 @@ fn answers(request: &Request, reply: &Reply) -> bool {
     }
 }
 
-fn look(trusted: Option<(Process, Nonce)>) -> Check {
+fn look(trusted: Option<ConfirmedMarker>) -> Check {
     Check {
-        longest_millis: 60_000,
+        figures: Figures::same(60_000),
         act: Act::Look,
         trusted,
         restarts: Restarts::MayForget,
@@ -164,7 +164,11 @@ fn requests() -> Vec<Request> {
         number: 1,
     };
     let lease = Lease::new(Duration::from_secs(30)).expect("a lease");
-    let trusting = look(Some((Process(7), Nonce::new(7))));
+    let trusting = look(Some(ConfirmedMarker {
+        process: Process(7),
+        nonce: Nonce::new(7),
+        figures: Figures::same(60_000),
+    }));
     let acquire = |check| {
         Request::Acquire(Acquire {
             name: name.clone(),

@@ -114,18 +114,24 @@ fn decode_shown(check: Check, answer: &Value) -> Option<(&Value, Shown)> {
         Value::Int(process),
         Value::Int(state),
         Value::Int(nonce),
+        Value::BulkString(figures),
     ] = parts
     else {
-        let (process, nonce) = check.trusted?;
-        let marker = ShownMarker::Own(nonce, MarkerState::Confirmed);
+        let trusted = check.trusted?;
+        let marker = ShownMarker::Own(trusted.nonce, MarkerState::Confirmed, trusted.figures);
+        let process = trusted.process;
         return Some((answer, Shown { process, marker }));
     };
     let nonce = Nonce::new(u64::try_from(*nonce).ok()?);
+    let own = |state| {
+        let figures = std::str::from_utf8(figures).ok()?.parse().ok()?;
+        Some(ShownMarker::Own(nonce, state, figures))
+    };
     let marker = match state {
         0 => ShownMarker::Missing,
         1 => ShownMarker::Anothers,
-        2 => ShownMarker::Own(nonce, MarkerState::Observing),
-        3 => ShownMarker::Own(nonce, MarkerState::Confirmed),
+        2 => own(MarkerState::Observing)?,
+        3 => own(MarkerState::Confirmed)?,
         _ => return None,
     };
     let process = Process(u64::try_from(*process).ok()?);

@@ -4,15 +4,13 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
 use quorlock_core::fencing::Fence;
-use quorlock_core::marker::{Nonce, Process};
+use quorlock_core::marker::ConfirmedMarker;
 use quorlock_core::message::{Access, Acquire, Claim, Mode, Release, Renew, Request};
 use quorlock_core::transport::{Cause, Execution};
 use redis::{Cmd, ServerErrorKind, Value};
 
-use super::{
-    By, CHECK_BYTES, CLAIM_BYTES, Script, command, confirmed_marker, encode_claims, kept, owner,
-    version_text, wire,
-};
+use super::check::{CHECK_BYTES, grants, marker_text};
+use super::{By, CLAIM_BYTES, Script, command, encode_claims, kept, owner, version_text, wire};
 use crate::{error, key};
 
 /// The largest number of requests in one call.
@@ -84,20 +82,16 @@ impl BatchMember {
     }
 
     /// The process that the request requires the server to be.
-    fn trusted(&self) -> Option<Trusted> {
+    fn trusted(&self) -> Option<ConfirmedMarker> {
         let Request::Acquire(Acquire {
             check: Some(check), ..
         }) = &*self.request
         else {
             return None;
         };
-        let (process, nonce) = check.trusted?;
-        Some((process, nonce, check.longest_millis))
+        check.trusted
     }
 }
-
-/// A process, its nonce, and the longest lease in ms, as in its confirmed marker.
-type Trusted = (Process, Nonce, u64);
 
 /// Whether an acquire is of the common form. An acquire that takes over or continues a claim, carries a token along, or trusts
 /// no process is rare and is sent alone.
@@ -106,7 +100,8 @@ fn may_join(ask: &Acquire) -> bool {
         && ask.replaces.is_none()
         && ask.continues.is_none();
     let is_trusting = ask.check.is_none_or(|check| {
-        check.trusted.is_some() && wire(ask.lease.millis()) <= wire(check.longest_millis)
+        let trusted = check.trusted;
+        trusted.is_some_and(|marker| grants(marker, ask.lease.millis()))
     });
     ask.access == Access::Plain && is_usual && is_trusting
 }
@@ -115,7 +110,7 @@ fn may_join(ask: &Acquire) -> bool {
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     members: Vec<BatchMember>,
-    trusted: Option<Trusted>,
+    trusted: Option<ConfirmedMarker>,
     bytes: usize,
 }
 
@@ -194,9 +189,7 @@ impl Batch {
         let mut cmd = command(&BATCH, by, keys, args, self.bytes + CHECK_BYTES);
         self.encode_keys(&mut cmd);
         match self.trusted {
-            Some((process, nonce, longest_millis)) => {
-                cmd.arg(confirmed_marker(process, nonce, wire(longest_millis)))
-            }
+            Some(marker) => cmd.arg(marker_text(marker)),
             None => cmd.arg(""),
         };
         let asks: Vec<&Acquire> = self.acquires().collect();

@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 use quorlock_core::message::{Acquire, QueuePlace, Release};
 use redis::Cmd;
 
+use super::check::{CHECK_BYTES, encode_check};
 use super::{
-    By, CHECK_BYTES, CLAIM_BYTES, Home, Publishing, Script, command, encode_check,
-    encode_continues, fence, kept, owner, wire,
+    By, CLAIM_BYTES, Home, Publishing, Script, command, encode_continues, fence, kept, owner, wire,
 };
 use crate::key;
 

@@ -6,9 +6,9 @@ use quorlock_core::message::{Acquire, Claim, Release, Renew};
 use quorlock_core::owner::OwnerId;
 use redis::Cmd;
 
+use super::check::{CHECK_BYTES, encode_check};
 use super::{
-    By, CHECK_BYTES, CLAIM_BYTES, Home, Publishing, Script, command, encode_check,
-    encode_continues, fence, kept, owner, wire,
+    By, CLAIM_BYTES, Home, Publishing, Script, command, encode_continues, fence, kept, owner, wire,
 };
 use crate::key;
 

@@ -2,7 +2,9 @@ use std::time::Duration;
 
 use quorlock_core::fencing::Token;
 use quorlock_core::lease::Lease;
-use quorlock_core::marker::{MarkerState, Restarts, Shown, ShownMarker};
+use quorlock_core::marker::{
+    ConfirmedMarker, Figures, MarkerState, Nonce, Process, Restarts, Shown, ShownMarker,
+};
 use quorlock_core::message::{
     AcquireReply, Claim, ForceReleaseReply, Found, Freshness, InspectReply, QueuePlace,
     ReleaseReply, RenewReply, Reply, Ttl,
@@ -239,7 +241,7 @@ fn a_server_that_is_still_the_one_that_is_trusted_says_nothing_of_itself() {
             unreachable!()
         };
         let check = Check {
-            longest_millis: 60_000,
+            figures: Figures::same(60_000),
             act: Act::Look,
             trusted,
             restarts: Restarts::MayForget,
@@ -258,7 +260,11 @@ fn a_server_that_is_still_the_one_that_is_trusted_says_nothing_of_itself() {
         freshness: Freshness::Anew,
         token: Token(9),
     };
-    let trusted = asking(Some((Process(0xabc), Nonce::new(7))));
+    let trusted = asking(Some(ConfirmedMarker {
+        process: Process(0xabc),
+        nonce: Nonce::new(7),
+        figures: Figures::same(60_000),
+    }));
     let said = words(&trusted);
     let check = [
         "0000000000abc:7:60000:ripe",
@@ -269,13 +275,20 @@ fn a_server_that_is_still_the_one_that_is_trusted_says_nothing_of_itself() {
         "60000",
     ];
     assert!(said.ends_with(&check.map(str::to_owned)), "{said:?}");
-    let confirmed = ShownMarker::Own(Nonce::new(7), MarkerState::Confirmed);
+    let confirmed = ShownMarker::Own(Nonce::new(7), MarkerState::Confirmed, Figures::same(60_000));
     assert_eq!(
         decode(&trusted, &Value::Int(9)),
         Ok(Reply::Checked(granted, shown(0xabc, confirmed)))
     );
 
-    let long = [Value::Int(9), Value::Int(5), Value::Int(1), Value::Int(0)];
+    let none = Value::BulkString(Vec::new());
+    let long = [
+        Value::Int(9),
+        Value::Int(5),
+        Value::Int(1),
+        Value::Int(0),
+        none,
+    ];
     let other = Reply::Checked(granted, shown(5, ShownMarker::Anothers));
     for request in [trusted, asking(None)] {
         let answer = Value::Array(long.to_vec());

@@ -8,6 +8,8 @@ use quorlock_core::message::Mode;
 use quorlock_core::name::NameError;
 use quorlock_core::slot::UnfitName;
 
+use crate::error::Quarantine;
+
 /// The setting that a lease comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
@@ -150,15 +152,15 @@ pub enum ConfigError {
         /// The clock margin that was set, or its default.
         margin: Duration,
     },
-    /// Clients of one deployment have different longest leases.
-    #[error(
-        "longest_lease: {address} was used with another one ({detail}); set the same in all clients, or delete the marker when none of the others runs any more"
-    )]
-    OtherLongestLease {
+    /// A hold cannot be extended for this long yet, because the longest lease of the deployment is being raised.
+    #[error("the lease, {lease:?}, is longer than {address} grants at present: {quarantine}")]
+    LeaseNotGranted {
+        /// The lease that was requested.
+        lease: Duration,
         /// The address of the node.
         address: String,
-        /// The error message of the server.
-        detail: String,
+        /// Why, and for how long, if that is known.
+        quarantine: Quarantine,
     },
     /// The name cannot be locked on a cluster.
     #[error("{address}: {error}")]

@@ -134,6 +134,7 @@ impl Guard {
     ) -> Result<impl Future<Output = Result<(), ConfirmError>> + Send + use<>, ConfirmError> {
         let lease = self.client.config.lease(lease)?;
         self.hold.layout.check(LeaseSource::Lock, lease)?;
+        self.hold.layout.check_granted(lease)?;
         Confirm::begin(self.client.clone(), self.hold.clone(), Some(lease))
     }
 }

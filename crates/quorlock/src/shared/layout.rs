@@ -208,6 +208,25 @@ impl Layout {
         }
     }
 
+    /// Checks the lease of a renewal against what the nodes grant at present. A node checks only acquires.
+    pub(crate) fn check_granted(&self, lease: Lease) -> Result<(), ConfigError> {
+        let refusing = self.places.iter().find_map(|place| {
+            let quarantine = place.node.raising(lease)?;
+            Some(ConfigError::LeaseNotGranted {
+                lease: lease.length(),
+                address: place.node.address().to_owned(),
+                quarantine,
+            })
+        });
+        refusing.map_or(Ok(()), Err)
+    }
+
+    /// How often the clients of the members have learned that a longer watch is needed.
+    pub(crate) fn rises(&self) -> u64 {
+        let nodes = self.parts.iter().filter_map(|part| part.nodes.first());
+        nodes.map(|node| node.rises()).sum()
+    }
+
     /// The key of the lock of the same name in the mode that competes with this one. A reader has no rival in plain
     /// mode: it does not wait for a plain lock, which is an immediate error. `None` for a lock of several names,
     /// where competitors are not looked up.

@@ -1,6 +1,7 @@
 //! The nodes of a client, and whether their votes count.
 
 mod observe;
+mod probing;
 mod watch;
 
 use std::fmt;
@@ -8,15 +9,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorlock_core::claim_version::{ClaimVersion, ClockMargin, Observations};
-use quorlock_core::lease::drift;
-use quorlock_core::marker::{Act, Check, Nonce, Restarts, Shown};
+use quorlock_core::lease::{Lease, drift};
+use quorlock_core::longest_lease::LongestLease;
+use quorlock_core::marker::{Act, Check, Figures, Nonce, Restarts, Shown};
 use quorlock_core::message::{AcquireReply, Channel, Freshness, Reply, Request};
 use quorlock_core::name::Name;
 use quorlock_core::round::Answer;
 use quorlock_core::slot::{ServerNumber, Slot, UnfitName};
 use quorlock_core::time::{Time, millis_of};
-use quorlock_core::transport::{Call, Listener, Subscription, Transport, TransportError, Witness};
-use quorlock_core::trust::{Counts, Probe, Trust};
+use quorlock_core::transport::{
+    Call, Cause, Listener, Subscription, Transport, TransportError, Witness,
+};
+use quorlock_core::trust::{Counts, Trust, Why};
 
 pub(crate) use self::observe::answer;
 use self::observe::observe;
@@ -114,9 +118,10 @@ impl Known {
         sent: Sent,
         shown: Shown,
     ) -> (Counts, Option<TrustChange>) {
-        let trusted = self.trust.trusted();
+        let watched = |trust: &Trust| trust.trusted().map(|it| (it.process, it.nonce));
+        let before = watched(&self.trust);
         let heard = watch.hear(&mut self.trust, now, sent, shown);
-        if self.trust.trusted() != trusted {
+        if watched(&self.trust) != before {
             // The node is another process, or is not trusted. A's observations of the old process prove nothing
             // about the new one, which may have lost a renewal by B: replacing B's claim now would break B's hold.
             // A quarantined node's answers are not remembered either, so no request asks it to replace a claim.
@@ -137,16 +142,21 @@ pub(crate) fn peers(
 ) -> Arc<[Arc<NodeHandle>]> {
     let watches = watching.map(|watching| watching.begin(transports.len(), alarm));
     let mut watches = watches.into_iter().flatten();
-    let longest = watching.map_or(Duration::ZERO, |watching| watching.longest.length());
+    let unwatched = LongestLease::new(Duration::ZERO, 0);
     let peer = |transport| {
+        let watch = watches.next();
+        let trust = match &watch {
+            Some(watch) => watch.trust(),
+            None => Trust::new(&unwatched),
+        };
         Arc::new(NodeHandle {
             transport,
             runtime: runtime.clone(),
             party: party.clone(),
-            watch: watches.next(),
+            watch,
             margin,
             known: Mutex::new(Known {
-                trust: Trust::new(longest),
+                trust,
                 observed: Observations::new(),
             }),
         })
@@ -197,7 +207,10 @@ impl NodeHandle {
         // node refuses the request.
         let replaces = name.and_then(|name| known.observed.replaceable(now, name));
         let check = self.watch.as_ref();
-        let check = check.map(|watch| self.check(watch, &mut known.trust, now));
+        let check = check.map(|watch| {
+            let figures = watch.stated(&mut known.trust, now);
+            self.check(watch, &mut known.trust, now, figures)
+        });
         Question {
             replaces,
             check,
@@ -205,8 +218,8 @@ impl NodeHandle {
         }
     }
 
-    /// Returns the check of a request that is sent now.
-    fn check(&self, watch: &Watch, trust: &mut Trust, now: Time) -> Check {
+    /// Returns the check of a request that is sent now, and states these figures.
+    fn check(&self, watch: &Watch, trust: &mut Trust, now: Time, figures: Figures) -> Check {
         let trusted = trust.next_trusted(now);
         let wants_marker = trust.wants_marker();
         // If markers may be inherited, every request writes a marker where the node's own is missing. Otherwise:
@@ -216,7 +229,9 @@ impl NodeHandle {
         let may_inherit = watch.restarts() == Restarts::KeepEverything;
         let act = if wants_marker || may_inherit {
             let nonce = Nonce::from_random(self.runtime.random());
-            if wants_marker {
+            if trust.wants_new_marker() {
+                Act::MarkAnew(nonce)
+            } else if wants_marker {
                 watch.mark(nonce)
             } else {
                 Act::Mark(nonce)
@@ -227,7 +242,7 @@ impl NodeHandle {
         Check {
             trusted,
             known: trust.known(),
-            ..watch.request(act)
+            ..watch.request(act, figures)
         }
     }
 
@@ -295,9 +310,15 @@ impl NodeHandle {
             return (answer, None);
         };
         let Ok(Reply::Checked(reply, shown)) = result else {
+            let is_too_long = |error: &TransportError| error.cause == Cause::LongestLease;
             let answer = match answer {
                 // A node that does not show its process cannot be trusted.
                 Answer::Granted(_) => Answer::Quarantined(None),
+                // The longest lease is being raised.
+                _ if result.as_ref().is_err_and(is_too_long) => {
+                    let granted = watch.longest(LongestLease::granted_from);
+                    Answer::Quarantined(granted.map(|from| from.since(now)))
+                }
                 answer => answer,
             };
             return (answer, None);
@@ -324,6 +345,9 @@ impl NodeHandle {
     /// Sets the alarm for the next probe, if a change of trust has made it earlier. Call it without the mutex: the
     /// alarm may run the keeper's task on this thread, which locks it to read when the probe is due.
     fn set_alarm(&self, change: Option<TrustChange>, due: Time) {
+        if let Some(watch) = &self.watch {
+            watch.attend_to_steps();
+        }
         if let (Some(watch), Some(TrustChange::Quarantined(_))) = (&self.watch, change) {
             watch.probe_at(due);
         }
@@ -337,83 +361,23 @@ impl NodeHandle {
         Some(Quarantine { why, left })
     }
 
-    /// The request that reads the node's marker and changes nothing; `None` if the node is not watched.
-    pub(crate) fn look(&self) -> Option<(Request, Sent)> {
+    /// Why the node refuses a lease that the client may request; `None` if it does not.
+    pub(crate) fn raising(&self, lease: Lease) -> Option<Quarantine> {
         let watch = self.watch.as_ref()?;
-        let request = Request::Probe(watch.request(Act::Look));
-        Some((request, Sent(self.now())))
-    }
-
-    /// Handles the result of a probe. Returns the change of trust.
-    #[must_use = "operators are told of a change"]
-    pub(crate) fn seen(
-        &self,
-        sent: Sent,
-        result: &Result<Reply, TransportError>,
-    ) -> Option<TrustChange> {
-        let (Some(watch), Ok(Reply::Probe(shown))) = (&self.watch, result) else {
-            return None;
-        };
-        let mut known = self.known.lock();
-        let (_, change) = known.hear(watch, self.now(), sent, *shown);
-        let due = known.trust.poll_timeout();
-        drop(known);
-        self.set_alarm(change, due);
-        change
-    }
-
-    /// The probe of the node that is due, if one is.
-    pub(crate) fn next_probe(&self) -> Option<(Request, Sent)> {
-        let watch = self.watch.as_ref()?;
-        let mut known = self.known.lock();
         let now = self.now();
-        let check = match known.trust.next_probe(now)? {
-            Probe::Check => self.check(watch, &mut known.trust, now),
-            Probe::Confirm(nonce) => watch.request(Act::Confirm(nonce)),
-        };
-        Some((Request::Probe(check), Sent(now)))
+        watch.longest(|longest| {
+            let granted_millis = longest.granted_millis()?;
+            (granted_millis < lease.millis()).then(|| Quarantine {
+                why: Why::Raising,
+                left: longest.granted_from().map(|from| from.since(now)),
+            })
+        })
     }
 
-    /// Handles the result of that probe. Returns the change of trust.
-    #[must_use = "operators are told of a change"]
-    pub(crate) fn probed(
-        &self,
-        sent: Sent,
-        result: &Result<Reply, TransportError>,
-    ) -> Option<TrustChange> {
-        let change = self.seen(sent, result);
-        let random = self.runtime.random();
-        self.known.lock().trust.handle_end(self.now(), random);
-        change
-    }
-
-    /// When to call [`NodeHandle::next_probe`].
-    pub(crate) fn poll_timeout(&self) -> Time {
-        match self.watch {
-            Some(_) => self.known.lock().trust.poll_timeout(),
-            None => Time::NEVER,
-        }
-    }
-
-    /// Keeps a connection to a watched node, and probes the node whenever it can be reached again, until the
-    /// subscription is dropped. `None` if the node is not watched.
-    pub(crate) fn attend_to_probe(self: &Arc<Self>) -> Option<Subscription> {
-        self.watch.as_ref()?;
-        Some(self.attend(Arc::new(Returns(self.clone()))))
-    }
-}
-
-/// Probes a node when it can be reached again: it may have been restarted in between.
-struct Returns(Arc<NodeHandle>);
-
-impl Witness for Returns {
-    fn reachable(&self) {
-        let Some(watch) = &self.0.watch else {
-            return;
-        };
-        let now = self.0.now();
-        self.0.known.lock().trust.handle_return(now);
-        watch.probe_at(now);
+    /// How often the client has learned that a longer watch is needed.
+    pub(crate) fn rises(&self) -> u64 {
+        let watch = self.watch.as_ref();
+        watch.map_or(0, |watch| watch.longest(LongestLease::rises))
     }
 }
 

@@ -123,7 +123,7 @@ async fn a_look_inherits_nothing() {
     node.restart();
     let before = node.marker();
     let look = quorlock_core::message::Check {
-        longest_millis: 60_000,
+        figures: quorlock_core::marker::Figures::same(60_000),
         act: quorlock_core::marker::Act::Look,
         trusted: None,
         restarts: quorlock_core::marker::Restarts::KeepEverything,

@@ -19,6 +19,7 @@ mod fair_together;
 mod handing_over;
 mod holding;
 mod inherited;
+mod longest_lease;
 mod loops;
 mod many_holds;
 mod many_names;

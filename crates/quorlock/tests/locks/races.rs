@@ -15,7 +15,7 @@ use quorlock::transport::{
     ServerNumber, Slot, Subscription, Transport, UnfitName, Witness,
 };
 use quorlock::{ConfirmError, EmbeddedNode, Locks, Lost, Name, ReleaseError, Token};
-use quorlock_core::marker::{MarkerState, Nonce, Process, Shown, ShownMarker};
+use quorlock_core::marker::{Figures, MarkerState, Nonce, Process, Shown, ShownMarker};
 use quorlock_core::node::Held;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -258,7 +258,11 @@ impl Transport for Fake {
                 },
                 Shown {
                     process: Process(self.address.bytes().map(u64::from).sum()),
-                    marker: ShownMarker::Own(Nonce::new(1), MarkerState::Confirmed),
+                    marker: ShownMarker::Own(
+                        Nonce::new(1),
+                        MarkerState::Confirmed,
+                        Figures::same(60_000),
+                    ),
                 },
             ),
             Request::Renew(r) => Reply::Renew(

@@ -9,9 +9,7 @@
 
 use std::time::Duration;
 
-use quorlock::{
-    AcquireError, ConfigError, EmbeddedNode, Locks, LocksBuilder, Name, NodeTrust, Persistence, Why,
-};
+use quorlock::{AcquireError, EmbeddedNode, Locks, LocksBuilder, NodeTrust, Persistence, Why};
 use tokio::time::Instant;
 
 const LONGEST: Duration = Duration::from_secs(60);
@@ -256,25 +254,6 @@ async fn a_hold_outlives_the_restart_of_every_node_that_kept_its_data() {
     tokio::time::sleep(2 * LONGEST).await;
     assert!(guard.is_held());
     guard.release().await.unwrap();
-}
-
-#[tokio::test(start_paused = true)]
-async fn clients_that_disagree_about_the_longest_lease_are_told_so() {
-    let nodes = nodes(3);
-    confirm(&nodes).await;
-    let odd = client(&nodes, Locks::builder().longest_lease(2 * LONGEST));
-    let error = odd.lock("a").acquire().await.unwrap_err();
-    let is_told = matches!(
-        error,
-        AcquireError::Config(ConfigError::OtherLongestLease { .. })
-    );
-    assert!(is_told, "{error}");
-    for node in &nodes {
-        assert!(
-            node.held(&Name::new("a").unwrap()).is_none(),
-            "nothing was done"
-        );
-    }
 }
 
 #[tokio::test(start_paused = true)]

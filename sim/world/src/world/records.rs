@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use quorlock::Name;
 use quorlock::runtime::WallMillis;
-use quorlock_core::marker::{Marker, MarkerState, Nonce, Process};
+use quorlock_core::marker::{Figures, Marker, MarkerState, Nonce, Process};
 use quorlock_core::node::Node as Keys;
 use quorlock_core::node::record::Record;
 use quorlock_store::{CheckInError, Claims, Draft, Key, Snapshot, Stamp, Stored, Version, Written};
@@ -328,7 +328,7 @@ impl Server for RecordServer {
         record.put_marker(Some(Marker {
             process: self.process(),
             nonce,
-            longest_millis,
+            figures: Figures::same(longest_millis),
             state: MarkerState::Confirmed,
             expires: now.plus(MARKED_MILLIS),
         }));

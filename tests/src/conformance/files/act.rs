@@ -6,7 +6,7 @@ use std::time::Duration;
 use quorlock_core::claim_version::{ClaimVersion, ClockMargin};
 use quorlock_core::fencing::{Fence, Token};
 use quorlock_core::lease::Lease;
-use quorlock_core::marker::{Act as MarkerAct, Nonce, Process, Restarts};
+use quorlock_core::marker::{Act as MarkerAct, ConfirmedMarker, Figures, Nonce, Process, Restarts};
 use quorlock_core::message::{
     Access, Acquire, Check, Claim, ForceRelease, Inspect, Mode, QueuePlace, Release, Renew,
     Request, Retention,
@@ -128,7 +128,9 @@ pub struct Looked {
     nonce: u64,
     #[serde(default = "longest")]
     longest: u64,
+    figures: Option<String>,
     trusted: Option<u64>,
+    trusted_figures: Option<String>,
     #[serde(default)]
     keep: bool,
     known: Option<u64>,
@@ -293,20 +295,31 @@ fn renew(claims: &[Extended]) -> Request {
 }
 
 impl Looked {
+    /// Returns the figures of a text; without one, the longest lease.
+    fn figures(&self, text: Option<&str>) -> Figures {
+        text.map_or(Figures::same(self.longest), |text| {
+            text.parse().expect("figures")
+        })
+    }
+
     fn check(&self, setting: Setting) -> Check {
         let nonce = Nonce::new(self.nonce);
         Check {
-            longest_millis: self.longest,
+            figures: self.figures(self.figures.as_deref()),
             act: match self.act.as_str() {
                 "look" => MarkerAct::Look,
                 "mark" => MarkerAct::Mark(nonce),
                 "mark fresh" => MarkerAct::MarkFresh(nonce),
+                "mark anew" => MarkerAct::MarkAnew(nonce),
                 "ripen" => MarkerAct::Confirm(nonce),
+                "restate" => MarkerAct::Restate,
                 other => panic!("{other:?} is nothing to do with a marker"),
             },
-            trusted: self
-                .trusted
-                .map(|nonce| (setting.process, Nonce::new(nonce))),
+            trusted: self.trusted.map(|nonce| ConfirmedMarker {
+                process: setting.process,
+                nonce: Nonce::new(nonce),
+                figures: self.figures(self.trusted_figures.as_deref()),
+            }),
             restarts: match self.keep {
                 true => Restarts::KeepEverything,
                 false => Restarts::MayForget,

@@ -64,8 +64,8 @@ pub(super) fn of_looks(looks: &Looks) -> BTreeMap<String, Value> {
             MarkerState::Confirmed => "ripe",
             MarkerState::Observing => "unripe",
         };
-        let (nonce, longest) = (marker.nonce.get(), marker.longest_millis);
-        let text = format!("{process}:{nonce}:{longest}:{state}");
+        let (nonce, figures) = (marker.nonce.get(), marker.figures);
+        let text = format!("{process}:{nonce}:{figures}:{state}");
         let value = json!({"string": text});
         keys.insert("quorlock_marker".to_owned(), with(value, *ttl));
     }

@@ -107,8 +107,17 @@ fn marker(shown: Shown) -> Value {
     match shown.marker {
         ShownMarker::Missing => json!("missing"),
         ShownMarker::Anothers => json!("another's"),
-        ShownMarker::Own(nonce, MarkerState::Confirmed) => json!({"ripe": nonce.get()}),
-        ShownMarker::Own(nonce, MarkerState::Observing) => json!({"unripe": nonce.get()}),
+        ShownMarker::Own(nonce, state, figures) => {
+            let state = match state {
+                MarkerState::Confirmed => "ripe",
+                MarkerState::Observing => "unripe",
+            };
+            let mut words = json!({ state: nonce.get() });
+            if figures.granted_millis != figures.watched_millis {
+                words["figures"] = json!(figures.to_string());
+            }
+            words
+        }
     }
 }
 

@@ -21,7 +21,15 @@ const CORE: Floors = &[
         "transport.rs",
     ],
     &["trust.rs", "claim_version.rs", "message.rs"],
-    &["mode.rs", "marker.rs", "lease.rs", "fencing.rs", "slot.rs"],
+    &["longest_lease.rs", "longest_lease/"],
+    &[
+        "mode.rs",
+        "marker.rs",
+        "marker/",
+        "lease.rs",
+        "fencing.rs",
+        "slot.rs",
+    ],
     // Words and numbers.
     &[
         "name.rs",

@@ -208,7 +208,7 @@ fn complete_types(text: &str) -> BTreeSet<String> {
 /// Types that are exhaustive on purpose. Everything in a request must reach the node. A transport that ignored an
 /// unknown part would break a promise of the lock, so it must be changed when a part is added. The other types are
 /// values with a complete set of parts.
-const COMPLETE: [&str; 37] = [
+const COMPLETE: [&str; 39] = [
     // Requests and their parts.
     "Access",
     "Acquire",
@@ -220,6 +220,8 @@ const COMPLETE: [&str; 37] = [
     "ForceRelease",
     "Inspect",
     "ClockMargin",
+    "ConfirmedMarker",
+    "Figures",
     "OwnerId",
     "QueuePlace",
     "Release",

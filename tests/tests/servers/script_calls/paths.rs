@@ -5,7 +5,7 @@ use std::time::Duration;
 use quorlock_core::claim_version::{ClaimVersion, ClockMargin};
 use quorlock_core::fencing::Token;
 use quorlock_core::lease::Lease;
-use quorlock_core::marker::{Act, Nonce, Process, Restarts};
+use quorlock_core::marker::{Act, ConfirmedMarker, Figures, Nonce, Process, Restarts};
 use quorlock_core::message::{
     Access, Acquire, Check, Claim, ForceRelease, Inspect, Mode, QueuePlace, Release, Renew,
     Request, Retention,
@@ -139,9 +139,17 @@ fn renew_many(token: u64, seconds: u64) -> Renew {
     }
 }
 
-fn check(act: Act, trusted: Option<(Process, Nonce)>) -> Check {
+fn confirmed(process: u64, nonce: Nonce) -> ConfirmedMarker {
+    ConfirmedMarker {
+        process: Process(process),
+        nonce,
+        figures: Figures::same(60_000),
+    }
+}
+
+fn check(act: Act, trusted: Option<ConfirmedMarker>) -> Check {
     Check {
-        longest_millis: 60_000,
+        figures: Figures::same(60_000),
         act,
         trusted,
         restarts: Restarts::MayForget,
@@ -277,7 +285,7 @@ fn of_checks(process: u64) -> Vec<Path> {
     let fresh = Request::Probe(check(Act::MarkFresh(nonce), None));
     let observing = Request::Probe(check(Act::Mark(nonce), None));
     let trusting = Acquire {
-        check: Some(check(Act::Look, Some((Process(process), nonce)))),
+        check: Some(check(Act::Look, Some(confirmed(process, nonce)))),
         ..beating(1)
     };
     let marking = Acquire {
@@ -320,7 +328,7 @@ fn of_batches(process: u64) -> Path {
     let half = MOST_NAMES / 2;
     let mut before = vec![Request::Probe(check(Act::MarkFresh(nonce), None))];
     before.extend((1..=half).map(|number| ask(number, None)));
-    let trusting = check(Act::Look, Some((Process(process), nonce)));
+    let trusting = check(Act::Look, Some(confirmed(process, nonce)));
     let acquires = (half + 1..=MOST_NAMES).map(|number| ask(number, Some(trusting)));
     let releases = (1..=half).map(|number| {
         Request::Release(Release {

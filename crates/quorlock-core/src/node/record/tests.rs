@@ -3,7 +3,7 @@ use super::*;
 use crate::claim_version::ClaimVersion;
 use crate::fencing::Fence;
 use crate::lease::Lease;
-use crate::marker::{MarkerState, Nonce};
+use crate::marker::{Figures, MarkerState, Nonce};
 use crate::message::{
     Access, Acquire, AcquireReply, Freshness, Mode, Release, ReleaseReply, Retention,
 };
@@ -47,7 +47,7 @@ fn full() -> Record {
     record.marker = Some(Marker {
         process: Process(5),
         nonce: Nonce::new(6),
-        longest_millis: 60_000,
+        figures: Figures::same(60_000),
         state: MarkerState::Confirmed,
         expires: WallMillis(99),
     });

@@ -271,7 +271,7 @@ impl Lines {
             "marker {} {} {} {state} {}",
             marker.process.0,
             marker.nonce.get(),
-            marker.longest_millis,
+            marker.figures,
             marker.expires.0
         ));
     }
@@ -308,7 +308,7 @@ impl Words<'_> {
         Some(Marker {
             process: Process(self.next()?),
             nonce: Nonce::new(self.next()?),
-            longest_millis: self.next()?,
+            figures: self.next()?,
             state: match self.0.next()? {
                 "observing" => MarkerState::Observing,
                 "confirmed" => MarkerState::Confirmed,

@@ -2,7 +2,8 @@
 //! removal is an excused fault of `sim/lab/product-faults.toml`.
 
 use super::*;
-use crate::marker::{MarkerState, Nonce, Process, Shown, ShownMarker};
+use crate::longest_lease::LongestLease;
+use crate::marker::{Figures, MarkerState, Nonce, Process, Shown, ShownMarker};
 use crate::quorum::{Members, Threshold};
 use crate::renewal::{Renewal, Status, Watchdog};
 use crate::time::Time;
@@ -78,11 +79,14 @@ fn shown(process: u64, marker: ShownMarker) -> Shown {
 }
 
 fn own(process: u64, nonce: u64, state: MarkerState) -> Shown {
-    shown(process, ShownMarker::Own(Nonce::new(nonce), state))
+    shown(
+        process,
+        ShownMarker::Own(Nonce::new(nonce), state, Figures::same(LONGEST)),
+    )
 }
 
 fn trust() -> Trust {
-    Trust::new(Duration::from_millis(LONGEST))
+    Trust::new(&LongestLease::new(Duration::from_millis(LONGEST), 1))
 }
 
 /// A learns that the first process has ended, and then receives a grant of that process from an earlier request. If

@@ -9,7 +9,7 @@ use quorlock_core::time::Time;
 
 use super::request::LockRequest;
 use super::round::RunningRound;
-use crate::error::{AcquireError, ConfigError, Holder, NodeReport};
+use crate::error::{AcquireError, Holder, NodeReport};
 use crate::shared::layout::Layout;
 use crate::telemetry;
 
@@ -18,8 +18,6 @@ pub(super) struct Losses {
     pub(super) problems: Vec<NodeReport>,
     /// The requested mode of the name that is locked in another mode.
     asked_mode: Mode,
-    /// The error if another client of the deployment has a different longest lease.
-    disagreement: Option<ConfigError>,
     /// Whether another owner's claim refused any round so far.
     has_been_refused: bool,
 }
@@ -30,7 +28,6 @@ impl Losses {
         Losses {
             problems: Vec::new(),
             asked_mode: Mode::Plain,
-            disagreement: None,
             has_been_refused: false,
         }
     }
@@ -44,10 +41,6 @@ impl Losses {
         layout: &Layout,
     ) -> bool {
         let problems = running.problems(layout);
-        // A node with another longest lease only does not count, as long as enough others remain.
-        self.disagreement = (*loss == Loss::Denied)
-            .then(|| running.disagreement(layout))
-            .flatten();
         telemetry::round_lost(layout, loss, now.since(running.began), &problems);
         if *loss != Loss::Postponed {
             // The answer of the first member alone says nothing about the others, so keep their errors.
@@ -81,12 +74,9 @@ impl Losses {
                 of: wanted.layout.most_nodes(),
                 nodes: self.problems.clone(),
             },
-            GiveUp::Denied => match &self.disagreement {
-                Some(error) => AcquireError::Config(error.clone()),
-                None => AcquireError::Refused {
-                    names,
-                    nodes: self.problems.clone(),
-                },
+            GiveUp::Denied => AcquireError::Refused {
+                names,
+                nodes: self.problems.clone(),
             },
             GiveUp::TooSlow => AcquireError::TooSlow {
                 names,

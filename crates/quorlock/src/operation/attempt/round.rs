@@ -3,6 +3,7 @@
 use std::task::Context;
 
 use quorlock_core::fencing::{Token, Tokens};
+use quorlock_core::lease::Lease;
 use quorlock_core::message::{Acquire, AcquireReply, Mode, Reply, Request};
 use quorlock_core::owner::OwnerId;
 use quorlock_core::quorum::MemberId;
@@ -13,7 +14,7 @@ use quorlock_core::transport::{Cause, TransportError};
 
 use super::raise::{FIRST, Raise};
 use super::request::LockRequest;
-use crate::error::{ConfigError, NodeReport, Quarantine};
+use crate::error::{NodeReport, Quarantine};
 use crate::runtime::Runtime;
 use crate::shared::calls::{Calls, Received};
 use crate::shared::client::Client;
@@ -26,9 +27,12 @@ use crate::telemetry;
 pub(super) struct RunningRound {
     pub(super) began: Time,
     pub(super) owner: OwnerId,
+    lease: Lease,
     pub(super) round: Round,
     pub(super) calls: Calls<(MemberId, Sent)>,
     errors: Vec<(MemberId, TransportError)>,
+    /// How often the clients had learned that a longer watch is needed when the votes were counted.
+    rises: u64,
     /// The tokens of a won round whose members agree on them.
     tokens: Option<Tokens>,
     raise: Option<Raise>,
@@ -53,9 +57,11 @@ impl RunningRound {
         RunningRound {
             began,
             owner,
+            lease: wanted.lease,
             calls: Calls::of(members.len()),
             round: round.without_waiting_for(mute),
             errors: Vec::new(),
+            rises: wanted.layout.rises(),
             tokens: None,
             raise: None,
         }
@@ -77,6 +83,7 @@ impl RunningRound {
             // while A still relies on it.
             self.send(client, wanted);
             self.hear(cx, &*client.runtime, wanted);
+            self.recount(client, wanted);
             // Read the clock after the answers. Suppose A is granted by 1, 2 and 3, and its process is suspended.
             // With an earlier reading A would win when it resumes, although its claims have expired and B holds them.
             let now = client.now();
@@ -158,6 +165,10 @@ impl RunningRound {
                     round.handle_denied(at, member, error.execution);
                     errors.push((member, error));
                 }
+                // The node is fine, and is reported as one that does not count yet.
+                Err(error) if error.cause == Cause::LongestLease => {
+                    round.handle_answer(at, member, answer);
+                }
                 Err(error) => {
                     round.handle_answer(at, member, answer);
                     errors.push((member, error));
@@ -165,6 +176,15 @@ impl RunningRound {
                 Ok(_) => round.handle_answer(at, member, answer),
             }
         });
+    }
+
+    /// Withdraws the votes that were counted before a client learned that a longer watch is needed.
+    fn recount(&mut self, client: &Client, wanted: &LockRequest) {
+        let rises = wanted.layout.rises();
+        if rises != self.rises {
+            self.rises = rises;
+            self.round.withdraw_votes(client.now());
+        }
     }
 
     pub(super) fn poll_timeout(&self) -> Time {
@@ -248,19 +268,10 @@ impl RunningRound {
         let quarantine = |member| {
             let is_quarantined = self.round.is_quarantined(member);
             // A node whose watch has ended since it answered is reported, too: its vote was missing.
-            let now = || layout.place(member).node.quarantine();
+            let node = &layout.place(member).node;
+            let now = || node.quarantine().or_else(|| node.raising(self.lease));
             is_quarantined.then(|| now().unwrap_or(Quarantine::ENDED))
         };
         layout.reports(&self.errors, is_silent, quarantine)
-    }
-
-    /// The error if another client of the deployment has a different longest lease.
-    pub(super) fn disagreement(&self, layout: &Layout) -> Option<ConfigError> {
-        let mut errors = self.errors.iter();
-        let (member, error) = errors.find(|(_, error)| error.cause == Cause::LongestLease)?;
-        Some(ConfigError::OtherLongestLease {
-            address: layout.place(*member).node.address().to_owned(),
-            detail: error.detail.clone(),
-        })
     }
 }

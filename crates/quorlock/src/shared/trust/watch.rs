@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use quorlock_core::lease::Lease;
-use quorlock_core::marker::{Act, Check, Nonce, Process, Restarts, Shown};
+use quorlock_core::longest_lease::{LongestLease, Step};
+use quorlock_core::marker::{Act, Check, Figures, Nonce, Process, Restarts, Shown};
 use quorlock_core::time::Time;
 use quorlock_core::trust::{Counts, Trust, Why};
 
@@ -37,7 +38,8 @@ pub(crate) enum TrustChange {
 struct WatchSettings {
     /// The alarm, which is set for the next probe of each node.
     alarm: Arc<Alarm>,
-    longest: Lease,
+    /// What the nodes have shown about the longest lease. Locked after the state of a node.
+    longest: Mutex<LongestLease>,
     trusts_fresh: bool,
     restarts: Restarts,
     /// The process of each trusted node.
@@ -57,7 +59,7 @@ impl Watching {
     pub(super) fn begin(self, nodes: usize, alarm: &Arc<Alarm>) -> impl Iterator<Item = Watch> {
         let shared = Arc::new(WatchSettings {
             alarm: alarm.clone(),
-            longest: self.longest,
+            longest: Mutex::new(LongestLease::new(self.longest.length(), nodes)),
             trusts_fresh: self.trusts_fresh,
             restarts: self.restarts,
             processes: Mutex::new(vec![None; nodes]),
@@ -89,14 +91,55 @@ impl Watch {
         self.shared.alarm.set(due);
     }
 
-    /// Returns the check of a request with this act.
-    pub(super) fn request(&self, act: Act) -> Check {
+    /// Returns the trust in a node that has not been contacted.
+    pub(super) fn trust(&self) -> Trust {
+        Trust::new(&self.shared.longest.lock())
+    }
+
+    /// Tells `trust` what the client knows about the longest lease, and returns what a request states about it.
+    ///
+    /// Both at once: otherwise another node could show a longer lease in between, and the request would state a watch
+    /// that is longer than the one that the trust in this node was based on.
+    pub(super) fn stated(&self, trust: &mut Trust, now: Time) -> Figures {
+        let longest = self.shared.longest.lock();
+        trust.handle_longest(now, &longest);
+        longest.stated()
+    }
+
+    /// Returns the check of a request that states these figures.
+    pub(super) fn request(&self, act: Act, figures: Figures) -> Check {
         Check {
-            longest_millis: self.shared.longest.millis(),
+            figures,
             act,
             trusted: None,
             restarts: self.shared.restarts,
             known: None,
+        }
+    }
+
+    /// Returns the request that is due to introduce a longer lease, if one is.
+    pub(super) fn next_step(&self, now: Time) -> Option<Step> {
+        self.shared.longest.lock().next_step(now, self.index)
+    }
+
+    /// Returns when to call [`Watch::next_step`].
+    pub(super) fn step_timeout(&self) -> Time {
+        self.shared.longest.lock().poll_timeout(self.index)
+    }
+
+    /// Returns what the client knows about the longest lease.
+    pub(super) fn longest<T>(&self, read: impl FnOnce(&LongestLease) -> T) -> T {
+        read(&self.shared.longest.lock())
+    }
+
+    /// Sets the alarm for the next request that introduces a longer lease, to any node.
+    pub(super) fn attend_to_steps(&self) {
+        let due = self.longest(|longest| match longest.is_raising() {
+            true => longest.next_timeout(),
+            false => Time::NEVER,
+        });
+        if due < Time::NEVER {
+            self.probe_at(due);
         }
     }
 
@@ -109,6 +152,10 @@ impl Watch {
         shown: Shown,
     ) -> (Counts, Option<TrustChange>) {
         let (before, trusted) = (trust.quarantine(), trust.trusted());
+        let mut longest = self.shared.longest.lock();
+        longest.handle_shown(now, sent.0, self.index, shown);
+        trust.handle_longest(now, &longest);
+        drop(longest);
         if trust.is_twin(shown.process) && !self.has_twin(shown.process) {
             trust.handle_single(now, shown.process);
         }

@@ -165,6 +165,7 @@ fn request_text(request: &Request) -> String {
         Request::ForceRelease(force) => format!("free {} by force", force.name),
         Request::Probe(check) => match check.act {
             Act::Confirm(_) => "you were watched for long enough".to_owned(),
+            Act::Restate => "clients may want longer leases".to_owned(),
             _ => "which process are you?".to_owned(),
         },
     }
@@ -173,8 +174,8 @@ fn request_text(request: &Request) -> String {
 /// Returns the suffix that marks an answer of a node whose votes do not count.
 fn marker(shown: &Shown) -> &'static str {
     match shown.marker {
-        ShownMarker::Own(_, MarkerState::Confirmed) => "",
-        ShownMarker::Own(_, MarkerState::Observing) => "; it is being watched",
+        ShownMarker::Own(_, MarkerState::Confirmed, _) => "",
+        ShownMarker::Own(_, MarkerState::Observing, _) => "; it is being watched",
         ShownMarker::Anothers => "; it was restarted",
         ShownMarker::Missing => "; it has no marker",
     }

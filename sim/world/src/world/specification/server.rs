@@ -8,7 +8,7 @@ use quorlock::runtime::WallMillis;
 use quorlock::transport::{Cause, Request};
 use quorlock::{Name, OwnerId};
 use quorlock_core::marker::Nonce;
-use quorlock_core::marker::{Lineage, Marker, MarkerState, Process};
+use quorlock_core::marker::{Figures, Lineage, Marker, MarkerState, Process};
 use quorlock_core::message::Ttl;
 use quorlock_core::node::{Applied, Held, Node as Keys};
 
@@ -341,7 +341,7 @@ impl Server for SpecifiedServer {
         self.keys.put_marker(Some(Marker {
             process: self.keys.process(),
             nonce,
-            longest_millis,
+            figures: Figures::same(longest_millis),
             state: MarkerState::Confirmed,
             expires: millis(now).plus(MARKED_MILLIS),
         }));
