@@ -17,6 +17,7 @@ mod servers {
     pub(crate) mod harness;
     pub(crate) mod leading;
     pub(crate) mod logins;
+    pub(crate) mod namespaces;
     pub(crate) mod natives;
     pub(crate) mod networks;
     pub(crate) mod one_refusal;
@@ -69,6 +70,7 @@ fn main() {
         servers::harness::trials(),
         servers::leading::trials(),
         servers::logins::trials(),
+        servers::namespaces::trials(),
         servers::natives::trials(),
         servers::networks::trials(),
         servers::one_refusal::trials(),

@@ -23,8 +23,8 @@ pub(crate) struct Reach {
     /// characters of a user or a password are percent-encoded (%23 for #). Default: QUORLOCK_NODES, or the file of --config.
     #[arg(long, value_name = "URL")]
     pub(crate) nodes: Vec<String>,
-    /// TOML file with settings: nodes, password_file, tls_ca, tls_cert, tls_key, key_prefix, lease, longest_lease,
-    /// clock_margin, token_retention, member_timeout, trust_fresh_nodes. Default: QUORLOCK_CONFIG.
+    /// TOML file with settings: nodes, password_file, tls_ca, tls_cert, tls_key, namespace, key_prefix, lease,
+    /// longest_lease, clock_margin, token_retention, member_timeout, trust_fresh_nodes. Default: QUORLOCK_CONFIG.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// File whose first line is the password for addresses without one, so that the list of processes shows no
@@ -33,6 +33,10 @@ pub(crate) struct Reach {
     pub(crate) password_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) tls: TlsFiles,
+    /// Prefix of every key and channel on a Redis server, before the key prefix, so that a user needs the rules ~PREFIX*
+    /// and &PREFIX* alone. All clients of a name must have the same.
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) namespace: Option<String>,
     /// Prefix of every name: with `app:` the lock orders/42 has the key app:orders/42.
     #[arg(long, value_name = "PREFIX")]
     pub(crate) key_prefix: Option<String>,
@@ -123,6 +127,7 @@ pub(crate) struct File {
     tls_ca: Option<PathBuf>,
     tls_cert: Option<PathBuf>,
     tls_key: Option<PathBuf>,
+    namespace: Option<String>,
     key_prefix: Option<String>,
     lease: Option<Span>,
     longest_lease: Option<Span>,
@@ -139,6 +144,7 @@ pub(crate) struct Settings {
     /// Addresses as they were given. They may contain passwords and must not be printed.
     pub(crate) addresses: Vec<String>,
     pub(crate) builder: LocksBuilder,
+    pub(crate) namespace: String,
     pub(crate) key_prefix: String,
     pub(crate) lease: Option<Span>,
     pub(crate) trusts_fresh_nodes: bool,
@@ -153,7 +159,10 @@ impl Reach {
 
         let key_prefix = self.key_prefix.as_ref().or(file.key_prefix.as_ref());
         let key_prefix = key_prefix.cloned().unwrap_or_default();
-        let builder = self.builder(&file, &key_prefix);
+        let namespace = self.namespace.as_ref().or(file.namespace.as_ref());
+        let namespace = namespace.cloned().unwrap_or_default();
+        let builder = self.builder(&file).key_prefix(&key_prefix);
+        let builder = builder.namespace(&namespace);
 
         let tls = self.tls.or(&file)?;
         let of_command_line = self.nodes.iter().flat_map(|list| addresses_of(list));
@@ -188,6 +197,7 @@ impl Reach {
         Ok(Settings {
             addresses: nodes,
             builder: builder.redis(redis),
+            namespace,
             key_prefix,
             lease: file.lease,
             trusts_fresh_nodes: self.trust_fresh_nodes || file.trust_fresh_nodes,
@@ -195,8 +205,8 @@ impl Reach {
     }
 
     /// Returns the settings of the locks, without those of their servers.
-    fn builder(&self, file: &File, key_prefix: &str) -> LocksBuilder {
-        let mut builder = Locks::builder().key_prefix(key_prefix);
+    fn builder(&self, file: &File) -> LocksBuilder {
+        let mut builder = Locks::builder();
         if let Some(longest) = self.longest_lease.or(file.longest_lease) {
             builder = builder.longest_lease(longest.0);
         }

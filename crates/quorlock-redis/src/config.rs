@@ -38,6 +38,8 @@ pub struct RedisConfig {
     pub(crate) has_own_network: bool,
     /// Prefix of all names, for the rules in errors.
     pub(crate) prefix: Vec<u8>,
+    /// Namespace of all names.
+    pub(crate) namespace: Vec<u8>,
     /// What hears doubts that replies raise.
     pub(crate) doubts: Option<DoubtListener>,
     pub(crate) connect_timeout: Duration,
@@ -96,6 +98,7 @@ impl Default for RedisConfig {
             network: Arc::new(Network),
             has_own_network: false,
             prefix: Vec::new(),
+            namespace: Vec::new(),
             doubts: None,
             connect_timeout: Duration::from_secs(1),
             call_timeout: None,
@@ -192,6 +195,16 @@ impl RedisConfig {
     #[must_use]
     pub fn prefix(mut self, prefix: &[u8]) -> Self {
         self.prefix = prefix.to_vec();
+        self
+    }
+
+    /// Sets the namespace of all names ([`Name::within`](quorlock_core::name::Name::within)), with which the key of the marker begins, too.
+    /// Default: empty.
+    ///
+    /// `LocksBuilder::namespace` of `quorlock` sets it for the transports that it makes.
+    #[must_use]
+    pub fn namespace(mut self, namespace: impl AsRef<[u8]>) -> Self {
+        self.namespace = namespace.as_ref().to_vec();
         self
     }
 

@@ -109,6 +109,7 @@ pub struct LocksBuilder {
     clock_margin: Option<Duration>,
     trusts_fresh_nodes: bool,
     probes: Probes,
+    namespace: Box<[u8]>,
     key_prefix: Box<[u8]>,
     #[cfg(feature = "metrics")]
     name_labels: Option<Arc<NameLabels>>,
@@ -132,6 +133,7 @@ impl Default for LocksBuilder {
             clock_margin: None,
             trusts_fresh_nodes: false,
             probes: Probes::Sent,
+            namespace: [].into(),
             key_prefix: [].into(),
             #[cfg(feature = "metrics")]
             name_labels: None,
@@ -267,6 +269,22 @@ impl LocksBuilder {
         self
     }
 
+    /// Sets the namespace: every key and channel of this client on a Redis server begins with it, also those that are derived
+    /// from a name, and the marker of a watched node. Default: empty.
+    ///
+    /// So a user of the server needs one rule for keys and one for channels: with `"shop:"`, `~shop:* &shop:*`. The name
+    /// `orders/42` is locked under the key `shop:orders/42`, and its counter is `shop:redisson_lock_token:{shop:orders/42}`.
+    /// All clients of a name must use the same namespace: with another one the key of the claim may be the same, but
+    /// not the counter of the tokens. Redisson has no namespaces: a [`key_prefix`](Self::key_prefix) leaves its keys
+    /// where it looks for them.
+    ///
+    /// A namespace has no braces, because these choose the slot of a name in a cluster. A key prefix follows it. On other
+    /// stores a name is one key, which begins with the namespace.
+    pub fn namespace(mut self, namespace: impl AsRef<[u8]>) -> Self {
+        self.namespace = namespace.as_ref().into();
+        self
+    }
+
     /// Adds the label `name` to the metrics of waits, holds, refused rounds and losses. Feature `metrics`. Default: no such label.
     ///
     /// The function makes the label from a name, without the key prefix: names with the same label are
@@ -302,8 +320,13 @@ impl LocksBuilder {
     }
 
     #[cfg(feature = "redis")]
-    pub(crate) fn prefix(&self) -> &[u8] {
-        &self.key_prefix
+    pub(crate) fn prefix(&self) -> Vec<u8> {
+        [&*self.namespace, &*self.key_prefix].concat()
+    }
+
+    #[cfg(feature = "redis")]
+    pub(crate) fn own_namespace(&self) -> &[u8] {
+        &self.namespace
     }
 
     /// Sets how connections to Redis are made and bounded.

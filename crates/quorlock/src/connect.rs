@@ -211,7 +211,7 @@ impl LocksBuilder {
         self.check_servers(&nodes).await?;
         #[cfg(feature = "redis")]
         {
-            redis::warn_of_doubts(&nodes, self.prefix()).await;
+            redis::warn_of_doubts(&nodes, &self.prefix()).await;
             self.doubt_call_timeout();
         }
         let nodes = nodes.into_iter().map(Member::into_transport);

@@ -36,8 +36,7 @@ const AT_ONCE: usize = 32;
 impl List {
     pub(crate) fn run(&self) -> Code {
         with_locks(&self.reach, |locks, settings| async move {
-            let prefix = settings.key_prefix.as_str();
-            let pattern = format!("{}{}", literal(prefix), self.pattern);
+            let pattern = literal(&settings.key_prefix) + &self.pattern;
             let scans = settings.builder.scan(&settings.addresses, &pattern).await?;
             let members = scans.len();
             let mut keys = BTreeSet::new();
@@ -63,6 +62,8 @@ impl List {
                 failures.extend(failure);
             }
             // A store has returned names of any kind.
+            let pattern = literal(&settings.namespace) + &pattern;
+            let prefix = settings.namespace + &settings.key_prefix;
             keys.retain(|key| pattern::matches(pattern.as_bytes(), key.as_bytes()));
             let names = keys.iter().map(Name::as_bytes);
             let names: Vec<_> = names

@@ -120,6 +120,15 @@ async fn list_keeps_to_a_pattern_and_a_prefix() {
         ["orders/1", "report", "app:report"].map(|name| HeldElsewhere::new(&server, name));
     assert_eq!(names(&server, &["orders/*"]), ["orders/1"]);
     assert_eq!(names(&server, &["--key-prefix", "app:"]), ["app:report"]);
+    // What Redisson or a client without namespace holds there is listed, too: it is the same key.
+    assert_eq!(names(&server, &["--namespace", "app:"]), ["app:report"]);
+    assert_eq!(
+        names(
+            &server,
+            &["--namespace", "app:", "--key-prefix", "re", "p*t"]
+        ),
+        ["app:report"]
+    );
 }
 
 async fn list_asks_several_servers() {

@@ -18,6 +18,7 @@ impl LocksBuilder {
         if !self.key_prefix.is_empty() {
             Name::new(&self.key_prefix).map_err(ConfigError::KeyPrefix)?;
         }
+        self.check_namespace()?;
         self.check_retry()?;
         let mut config = Config {
             watchdog_lease: lease_of(LeaseSource::WatchdogLease, self.watchdog_lease)?,
@@ -27,6 +28,7 @@ impl LocksBuilder {
             retention: self
                 .token_retention
                 .map_or(Retention::Forever, Retention::of),
+            namespace: self.namespace.clone(),
             key_prefix: self.key_prefix.clone(),
             member_timeout: self.member_timeout,
             #[cfg(feature = "metrics")]
@@ -34,6 +36,17 @@ impl LocksBuilder {
         };
         config.watchdog_lease = config.lease_of(LeaseSource::WatchdogLease, self.watchdog_lease)?;
         Ok(config)
+    }
+
+    fn check_namespace(&self) -> Result<(), ConfigError> {
+        if self.namespace.iter().any(|byte| b"{}".contains(byte)) {
+            return Err(ConfigError::NamespaceBraces);
+        }
+        if self.namespace.is_empty() {
+            return Ok(());
+        }
+        let name = Name::within(&self.namespace, &self.key_prefix);
+        name.map(drop).map_err(ConfigError::Namespace)
     }
 
     /// Checks the spans that are sent to nodes, which cannot store longer ones.

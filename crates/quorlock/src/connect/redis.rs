@@ -57,7 +57,8 @@ impl Locks {
 impl LocksBuilder {
     /// The settings of transports. Doubts that their replies raise are reported as events, unless the user hears them.
     fn redis_config(&self) -> RedisConfig {
-        let config = self.redis.clone().prefix(self.prefix());
+        let config = self.redis.clone().prefix(&self.prefix());
+        let config = config.namespace(self.own_namespace());
         if config.hears_doubts() || !telemetry::hears_of_doubts() {
             return config;
         }
