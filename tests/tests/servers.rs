@@ -6,6 +6,7 @@ mod servers {
     pub(crate) mod byte_names;
     pub(crate) mod calls;
     pub(crate) mod cancellation;
+    pub(crate) mod claim_loss;
     pub(crate) mod clients;
     pub(crate) mod conformance;
     pub(crate) mod doubts;
@@ -58,6 +59,7 @@ fn main() {
         servers::byte_names::trials(),
         servers::calls::trials(),
         servers::cancellation::trials(),
+        servers::claim_loss::trials(),
         servers::clients::trials(),
         servers::conformance::trials(),
         servers::doubts::trials(),

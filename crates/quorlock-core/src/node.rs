@@ -280,6 +280,25 @@ impl Node {
         Some((key.value.clone(), key.ttl(now)))
     }
 
+    /// Returns whether this owner has a claim of a name in this mode at `now`.
+    #[must_use]
+    pub fn is_claimed_by(
+        &self,
+        now: WallMillis,
+        name: &Name,
+        mode: Mode,
+        claimant: OwnerId,
+    ) -> bool {
+        match (self.held(now, name), mode) {
+            (Some((Held::Plain { owner, .. }, _)), Mode::Plain | Mode::Fair) => owner == claimant,
+            (Some((Held::ReadWrite(held), _)), Mode::Write) => {
+                held.writer.is_some_and(|(owner, _)| owner == claimant)
+            }
+            (Some((Held::ReadWrite(held), _)), Mode::Read) => held.readers.contains_key(&claimant),
+            _ => false,
+        }
+    }
+
     /// Returns the token that is stored for a name at `now`.
     #[must_use]
     pub fn stored_token(&self, now: WallMillis, name: &Name) -> Option<Token> {

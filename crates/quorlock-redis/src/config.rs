@@ -40,6 +40,8 @@ pub struct RedisConfig {
     pub(crate) prefix: Vec<u8>,
     /// Namespace of all names.
     pub(crate) namespace: Vec<u8>,
+    /// Whether connections for wake-ups may be asked for the loss of claims.
+    pub(crate) watches_claims: bool,
     /// What hears doubts that replies raise.
     pub(crate) doubts: Option<DoubtListener>,
     pub(crate) connect_timeout: Duration,
@@ -99,6 +101,7 @@ impl Default for RedisConfig {
             has_own_network: false,
             prefix: Vec::new(),
             namespace: Vec::new(),
+            watches_claims: false,
             doubts: None,
             connect_timeout: Duration::from_secs(1),
             call_timeout: None,
@@ -195,6 +198,14 @@ impl RedisConfig {
     #[must_use]
     pub fn prefix(mut self, prefix: &[u8]) -> Self {
         self.prefix = prefix.to_vec();
+        self
+    }
+
+    /// Sets whether the listeners of [`Channel::Claim`](quorlock_core::message::Channel::Claim) are told of losses.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn watch_claims(mut self, watch: bool) -> Self {
+        self.watches_claims = watch;
         self
     }
 

@@ -146,6 +146,7 @@ impl Tag {
             Channel::Lock(_) => Channel::Lock(name),
             Channel::Waiter(_, owner) => Channel::Waiter(name, *owner),
             Channel::ReadWrite(_) => Channel::ReadWrite(name),
+            Channel::Claim(_, mode, owner) => Channel::Claim(name, *mode, *owner),
         })
     }
 }

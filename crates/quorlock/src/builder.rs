@@ -109,6 +109,7 @@ pub struct LocksBuilder {
     clock_margin: Option<Duration>,
     trusts_fresh_nodes: bool,
     probes: Probes,
+    watches_claims: bool,
     namespace: Box<[u8]>,
     key_prefix: Box<[u8]>,
     #[cfg(feature = "metrics")]
@@ -133,6 +134,7 @@ impl Default for LocksBuilder {
             clock_margin: None,
             trusts_fresh_nodes: false,
             probes: Probes::Sent,
+            watches_claims: true,
             namespace: [].into(),
             key_prefix: [].into(),
             #[cfg(feature = "metrics")]
@@ -269,6 +271,19 @@ impl LocksBuilder {
         self
     }
 
+    /// Sets whether a hold that has lasted for 20 ms learns at once that its claim was removed by others: released by force,
+    /// deleted, flushed, evicted, or expired early. Default: true. Otherwise it learns it by its next renewal, and with a
+    /// [`Lock::lease`](crate::Lock::lease) not before the lease ends.
+    ///
+    /// A Redis server (6 and newer) tells it on the connection for wake-ups, which a client then has while it holds something, and
+    /// executes two small commands for each renewal. The user needs `+hello +client|tracking +client|caching +hexists`; without
+    /// these rights, on stores, and for holds of more than 1,000 names and the holds of a client that has more than 1,000, nothing is
+    /// told. If the server is not reached, the loss is noticed as before.
+    pub fn watch_claims(mut self, watch: bool) -> Self {
+        self.watches_claims = watch;
+        self
+    }
+
     /// Sets the namespace: every key and channel of this client on a Redis server begins with it, also those that are derived
     /// from a name, and the marker of a watched node. Default: empty.
     ///
@@ -322,6 +337,11 @@ impl LocksBuilder {
     #[cfg(feature = "redis")]
     pub(crate) fn prefix(&self) -> Vec<u8> {
         [&*self.namespace, &*self.key_prefix].concat()
+    }
+
+    #[cfg(feature = "redis")]
+    pub(crate) fn has_claims_watched(&self) -> bool {
+        self.watches_claims
     }
 
     #[cfg(feature = "redis")]

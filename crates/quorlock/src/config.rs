@@ -27,6 +27,8 @@ pub(crate) struct Config {
     pub(crate) namespace: Box<[u8]>,
     pub(crate) key_prefix: Box<[u8]>,
     pub(crate) member_timeout: Option<Duration>,
+    /// Whether the loss of a claim is noticed at once.
+    pub(crate) watches_claims: bool,
     #[cfg(feature = "metrics")]
     pub(crate) name_labels: Option<Arc<NameLabels>>,
 }

@@ -64,8 +64,8 @@ impl Routes for Direct {
     }
 
     fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
-        let channel = key::channel_of(channel);
-        Subscription::new(self.0.wakes.subscribe(channel, listener))
+        let topic = key::topic_of(channel);
+        Subscription::new(self.0.wakes.subscribe(topic, listener))
     }
 
     fn attend(&self, witness: Arc<dyn Witness>) -> Subscription {

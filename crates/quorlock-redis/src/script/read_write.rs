@@ -58,11 +58,6 @@ static WRITE_RENEW: LazyLock<Script> = LazyLock::new(|| {
 static WRITE_RELEASE: LazyLock<Publishing> =
     LazyLock::new(|| publishing!(undeclared!(lua!("write_release"))));
 
-/// Returns the field of a writer in the hash.
-fn writer(owner: OwnerId) -> String {
-    format!("{owner}:write")
-}
-
 pub(super) fn encode_read(ask: &Acquire, under: Option<OwnerId>, home: &Home, by: By) -> Cmd {
     let name = &ask.name;
     let (script, keys) = match ask.check {
@@ -79,7 +74,7 @@ pub(super) fn encode_read(ask: &Acquire, under: Option<OwnerId>, home: &Home, by
     cmd.arg(ask.count)
         .arg(wire(ask.kept_millis()))
         .arg(key::own_leases(name, ask.owner))
-        .arg(under.map(writer).unwrap_or_default());
+        .arg(under.map(key::writer).unwrap_or_default());
     if let Some(check) = ask.check {
         encode_check(&mut cmd, check, ask.lease.millis());
     }
@@ -101,10 +96,10 @@ pub(super) fn encode_write(ask: &Acquire, home: &Home, by: By) -> Cmd {
         cmd.arg(home.marker(name.split().0));
     }
     if let Some(before) = ask.continues {
-        cmd.arg(writer(before));
+        cmd.arg(key::writer(before));
         encode_continues(&mut cmd, ask);
     }
-    cmd.arg(writer(ask.owner))
+    cmd.arg(key::writer(ask.owner))
         .arg(ask.count)
         .arg(wire(ask.kept_millis()))
         .arg(kept(ask.retention))
@@ -149,7 +144,7 @@ pub(super) fn encode_write_renew(ask: &Renew, by: By) -> Cmd {
     }
     cmd.arg(kept(ask.retention));
     for claim in &ask.claims {
-        cmd.arg(writer(claim.owner))
+        cmd.arg(key::writer(claim.owner))
             .arg(claim.count)
             .arg(wire(claim.kept_millis()))
             .arg(claim.token.0);
@@ -184,7 +179,7 @@ pub(super) fn encode_write_release(ask: &Release, home: &Home, by: By) -> Cmd {
         3 * name.as_bytes().len() + 2 * CLAIM_BYTES,
     );
     cmd.arg(name.as_bytes())
-        .arg(writer(ask.owner))
+        .arg(key::writer(ask.owner))
         .arg(ask.count)
         .arg(key::leases(name))
         .arg(key::read_write_channel(name));

@@ -11,21 +11,40 @@ use quorlock_core::message::Wake;
 use quorlock_core::transport::Listener;
 use tokio::sync::Notify;
 
+use super::claims::{Claims, WatchedClaim};
 use crate::sync::{Mutex, MutexGuard};
 
 /// The name of a channel.
 pub(crate) type Channel = Arc<[u8]>;
 
+/// What a listener listens to.
+#[derive(Clone, Debug)]
+pub(crate) enum Topic {
+    Channel(Channel),
+    /// The loss of a claim.
+    Claim(WatchedClaim),
+}
+
+impl From<&[u8]> for Topic {
+    /// Returns the topic of a channel.
+    fn from(channel: &[u8]) -> Self {
+        Topic::Channel(channel.into())
+    }
+}
+
 /// A listener's entry in the registry. Dropping it removes the entry.
 pub(crate) struct ListenerHandle {
     registry: Arc<Registry>,
-    channel: Channel,
+    topic: Topic,
     number: u64,
 }
 
 impl Drop for ListenerHandle {
     fn drop(&mut self) {
-        let listener = self.registry.remove(&self.channel, self.number);
+        let listener = match &self.topic {
+            Topic::Channel(channel) => self.registry.remove(channel, self.number),
+            Topic::Claim(claim) => self.registry.lock().claims.remove(claim, self.number),
+        };
         // Outside the mutex, because the drop may run the listener's code, which may call this registry again.
         drop(listener);
     }
@@ -41,6 +60,9 @@ pub(crate) struct Registry {
 #[derive(Default)]
 struct Channels {
     channels: BTreeMap<Channel, Entry>,
+    claims: Claims,
+    /// Whether the server has refused to report changes of keys, at the last connection.
+    is_unreported: bool,
     /// Channels whose subscription on the server may differ from what is wanted.
     unsettled: BTreeSet<Channel>,
     last_number: u64,
@@ -57,6 +79,20 @@ impl Channels {
         self.last_number
     }
 
+    /// Returns the number of the session that the caller must start, if there is none.
+    fn begin_session(&mut self) -> Option<u64> {
+        if self.session.is_some() {
+            return None;
+        }
+        let number = self.draw();
+        self.session = Some(number);
+        self.session
+    }
+
+    fn is_empty(&self) -> bool {
+        self.channels.is_empty() && (self.claims.is_empty() || self.is_unreported)
+    }
+
     /// Records that the connection has ended, and with it all subscriptions on the server.
     fn forget(&mut self) {
         self.channels.retain(|_, entry| {
@@ -65,6 +101,7 @@ impl Channels {
         });
         self.unsettled = self.channels.keys().cloned().collect();
         self.parted.clear();
+        self.claims.ask_again();
     }
 }
 
@@ -109,14 +146,17 @@ impl Registry {
     /// Adds a listener until its handle is dropped.
     pub(crate) fn subscribe(
         self: &Arc<Self>,
-        channel: Channel,
+        topic: Topic,
         listener: &Arc<dyn Listener>,
     ) -> Subscribed {
-        let added = self.add(&channel, listener);
+        let added = match &topic {
+            Topic::Channel(channel) => self.add(channel, listener),
+            Topic::Claim(claim) => self.watch(claim, listener),
+        };
         Subscribed {
             handle: ListenerHandle {
                 registry: Arc::clone(self),
-                channel,
+                topic,
                 number: added.number,
             },
             is_live: added.is_live,
@@ -143,18 +183,61 @@ impl Registry {
             book.unsettled.insert(Arc::clone(channel));
             self.changed.notify_one();
         }
-        let new_session = match book.session {
-            Some(_) => None,
-            None => {
-                let number = book.draw();
-                book.session = Some(number);
-                book.session
-            }
-        };
         Added {
             number,
             is_live: stage == ChannelStage::Live,
+            new_session: book.begin_session(),
+        }
+    }
+
+    fn watch(&self, claim: &WatchedClaim, listener: &Arc<dyn Listener>) -> Added {
+        let mut book = self.lock();
+        let number = book.draw();
+        book.claims.add(claim, number, listener);
+        self.changed.notify_one();
+        let new_session = match book.is_unreported {
+            true => None,
+            false => book.begin_session(),
+        };
+        Added {
+            number,
+            is_live: false,
             new_session,
+        }
+    }
+
+    /// Records whether the server reports changes of keys.
+    pub(crate) fn has_reports(&self, has: bool) {
+        self.lock().is_unreported = !has;
+    }
+
+    /// Returns up to `most` claims that the server must be asked about.
+    pub(crate) fn next_claims(&self, most: usize) -> Vec<WatchedClaim> {
+        self.lock().claims.take_unasked(most)
+    }
+
+    /// Records that these keys have changed, or all keys.
+    pub(crate) fn have_changed(&self, keys: Option<&[Vec<u8>]>) {
+        let mut book = self.lock();
+        let is_news = match keys {
+            Some(keys) => keys.iter().filter(|key| book.claims.changed(key)).count() != 0,
+            None => {
+                book.claims.ask_again();
+                true
+            }
+        };
+        drop(book);
+        if is_news {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Tells the listeners of a claim that is not there.
+    pub(crate) fn is_gone(&self, claim: &WatchedClaim) {
+        let listeners = self.lock().claims.listeners(claim);
+        // Outside the mutex, because a listener's code may call this registry again.
+        for listener in listeners {
+            listener.wake(Wake::Unlocked);
         }
     }
 
@@ -334,7 +417,7 @@ impl Registry {
 
     /// Whether there is no listener left.
     pub(crate) fn is_idle(&self) -> bool {
-        self.lock().channels.is_empty()
+        self.lock().is_empty()
     }
 
     /// Records that the transport was dropped: the session ends.
@@ -374,7 +457,7 @@ impl SessionGuard {
     /// Ends the session if there is nothing to do.
     pub(crate) fn is_over(&self) -> bool {
         let mut book = self.registry.lock();
-        let is_over = book.is_closed || book.channels.is_empty();
+        let is_over = book.is_closed || book.is_empty();
         if is_over {
             // Under the same lock as the check, so that the next listener starts another session instead of waiting for
             // this one.

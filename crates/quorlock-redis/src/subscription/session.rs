@@ -16,6 +16,7 @@ use redis::{Cmd, ServerErrorKind, Value};
 use crate::error;
 use crate::link::{Connection, Usage};
 use crate::source::{Ways, Wrong};
+use crate::subscription::claims::WatchedClaim;
 use crate::subscription::registry::{Channel, Order, Registry, SessionGuard};
 use crate::target::Target;
 use crate::timer::{self, Instant};
@@ -71,6 +72,8 @@ struct Session<'a> {
     unserved: BTreeSet<Channel>,
     /// Channels of `unserved` that are requested next.
     due: BTreeSet<Channel>,
+    /// Whether the server reports changes of keys.
+    has_reports: bool,
     idle_since: Option<Instant>,
     was_confirmed: bool,
 }
@@ -82,8 +85,12 @@ type Pending = Pin<Box<dyn Future<Output = Vec<SessionReply>> + Send>>;
 
 /// The purpose of requests.
 enum Purpose {
+    /// Ask the server to report changes of keys.
+    Report,
     Join(Vec<Channel>),
     Leave,
+    /// Look whether these claims are there.
+    Look(Vec<WatchedClaim>),
     Ping,
 }
 
@@ -104,6 +111,7 @@ impl<'a> Session<'a> {
             refused: Vec::new(),
             unserved: BTreeSet::new(),
             due: BTreeSet::new(),
+            has_reports: false,
             idle_since: None,
             was_confirmed: false,
         }
@@ -113,7 +121,7 @@ impl<'a> Session<'a> {
     async fn serve(&mut self) {
         let mut ping_at = self.next_ping();
         let mut ping_is_due = false;
-        let mut under_way: Option<(Purpose, Pending)> = None;
+        let mut under_way = self.first_request();
         loop {
             if self.registry.is_closed() || self.link.is_closed() {
                 return;
@@ -175,6 +183,19 @@ impl<'a> Session<'a> {
         .await
     }
 
+    /// Asks the server to report the changes of those keys that this connection asks for. Only in RESP3 does a connection
+    /// receive messages and ask questions at the same time.
+    fn first_request(&self) -> Option<(Purpose, Pending)> {
+        let config = self.target.config();
+        config.watches_claims.then(|| {
+            let mut hello = redis::cmd("HELLO");
+            hello.arg(3);
+            let mut tracking = redis::cmd("CLIENT");
+            tracking.arg("TRACKING").arg("ON").arg("OPTIN");
+            (Purpose::Report, self.ask([hello, tracking]))
+        })
+    }
+
     fn next_request(&mut self) -> Option<(Purpose, Pending)> {
         match self.registry.next_order(BATCH) {
             Some(Order::Subscribe(channels)) => Some(self.request(channels)),
@@ -182,8 +203,18 @@ impl<'a> Session<'a> {
                 let pending = self.ask(self.about_all(["UNSUBSCRIBE", "SUNSUBSCRIBE"], &channels));
                 Some((Purpose::Leave, pending))
             }
-            None => self.next_renewal(),
+            None => self.next_renewal().or_else(|| self.next_look()),
         }
+    }
+
+    /// Looks whether claims are there whose keys have changed.
+    fn next_look(&self) -> Option<(Purpose, Pending)> {
+        let claims = match self.has_reports {
+            true => self.registry.next_claims(BATCH),
+            false => Vec::new(),
+        };
+        let cmds: Vec<Cmd> = claims.iter().flat_map(look).collect();
+        (!claims.is_empty()).then(|| (Purpose::Look(claims), self.ask(cmds)))
     }
 
     fn request(&self, channels: Vec<Channel>) -> (Purpose, Pending) {
@@ -242,6 +273,18 @@ impl<'a> Session<'a> {
         let is_refusal = |reply: &Value| matches!(reply, Value::ServerError(_));
         match purpose {
             Purpose::Ping => true,
+            Purpose::Report => {
+                self.has_reports = !replies.iter().any(is_refusal);
+                self.registry.has_reports(self.has_reports);
+                true
+            }
+            Purpose::Look(claims) => {
+                self.was_confirmed = true;
+                for (claim, reply) in claims.iter().zip(replies.iter().skip(1).step_by(2)) {
+                    self.looked(claim, reply);
+                }
+                true
+            }
             // The second way may be refused again if it was refused before: the server does not have it, or the user
             // has no permission for it.
             Purpose::Leave => !replies.iter().step_by(self.ways()).any(is_refusal),
@@ -264,6 +307,18 @@ impl<'a> Session<'a> {
                 self.put_off(channels_of(refused));
                 true
             }
+        }
+    }
+
+    /// Handles whether a claim is there. Of a server that does not say it, the next renewal finds out.
+    fn looked(&self, claim: &WatchedClaim, reply: &Value) {
+        let is_gone = match reply {
+            Value::Int(found) => *found == 0,
+            Value::ServerError(refusal) => error::server(refusal).cause == Cause::WrongType,
+            _ => false,
+        };
+        if is_gone {
+            self.registry.is_gone(claim);
         }
     }
 
@@ -312,6 +367,15 @@ fn is_unserved(reply: &Value) -> bool {
         refusal.kind(),
         Some(ServerErrorKind::Moved | ServerErrorKind::ClusterDown)
     ))
+}
+
+/// Asks whether a claim is there, and for a report of the next change of its key.
+fn look(claim: &WatchedClaim) -> [Cmd; 2] {
+    let mut caching = redis::cmd("CLIENT");
+    caching.arg("CACHING").arg("YES");
+    let mut exists = redis::cmd("HEXISTS");
+    exists.arg(&*claim.key).arg(&*claim.field);
+    [caching, exists]
 }
 
 fn about(verb: &str, channel: &Channel) -> Cmd {

@@ -31,6 +31,7 @@ impl LocksBuilder {
             namespace: self.namespace.clone(),
             key_prefix: self.key_prefix.clone(),
             member_timeout: self.member_timeout,
+            watches_claims: self.watches_claims,
             #[cfg(feature = "metrics")]
             name_labels: self.name_labels.clone(),
         };

@@ -59,6 +59,7 @@ impl LocksBuilder {
     fn redis_config(&self) -> RedisConfig {
         let config = self.redis.clone().prefix(&self.prefix());
         let config = config.namespace(self.own_namespace());
+        let config = config.watch_claims(self.has_claims_watched());
         if config.hears_doubts() || !telemetry::hears_of_doubts() {
             return config;
         }
