@@ -33,6 +33,7 @@ use crate::script::{self, Home};
 use crate::security::Security;
 use crate::server::{Manner, Server};
 use crate::source::{GroupMark, Source};
+use crate::subscription::registry::Topic;
 use crate::sync::task::AbortHandle;
 use crate::sync::{Mutex, MutexGuard};
 use crate::target::Target;
@@ -332,7 +333,7 @@ impl Routes for Cluster {
     fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
         // All keys and channels of a name are in its slot.
         let slot = keyslot::of_key(key::channel_of(channel));
-        let handle = self.ears.add(key::topic_of(channel), slot, listener);
+        let handle = self.ears.add(Topic::of(channel), slot, listener);
         if self.server_of(slot).is_none() {
             self.look_again();
         }

@@ -1,13 +1,11 @@
 //! The keys and channels of a name, by Redisson's rules.
 
-use quorlock_core::message::{Channel, Mode};
+use quorlock_core::message::Channel;
 use quorlock_core::name::Name;
 use quorlock_core::owner::OwnerId;
 use redis::{RedisWrite, ToRedisArgs};
 
 use crate::reserved;
-use crate::subscription::claims::WatchedClaim;
-use crate::subscription::registry::Topic;
 
 /// `word:{name}`, a key or channel that belongs to a name. In a namespace it begins with that.
 ///
@@ -79,23 +77,6 @@ pub(crate) fn own_leases(name: &Name, reader: OwnerId) -> Vec<u8> {
     let mut key = leases(name);
     key.extend(format!("{reader}:{}:", reserved::LEASE).into_bytes());
     key
-}
-
-/// Returns what to listen to on the server.
-pub(crate) fn topic_of(channel: &Channel) -> Topic {
-    match channel {
-        Channel::Claim(name, mode, owner) => {
-            let field = match mode {
-                Mode::Write => writer(*owner),
-                Mode::Plain | Mode::Fair | Mode::Read => owner.to_string(),
-            };
-            Topic::Claim(WatchedClaim {
-                key: name.as_bytes().into(),
-                field: field.into_bytes().into(),
-            })
-        }
-        channel => channel_of(channel).as_slice().into(),
-    }
 }
 
 /// Returns the field of a writer in the hash of a read-write lock.

@@ -146,7 +146,7 @@ impl Decoder {
                 }
             },
             // In RESP3: a pushed message; a map, as keys and values in turn; nothing.
-            b'_' => Ok(Some(Value::Nil)),
+            b'_' if content.is_empty() => Ok(Some(Value::Nil)),
             b'*' | b'>' | b'%' => match length(content)?.map(|many| match kind {
                 b'%' => many.saturating_mul(2),
                 _ => many,

@@ -276,7 +276,7 @@ impl LocksBuilder {
     /// [`Lock::lease`](crate::Lock::lease) not before the lease ends.
     ///
     /// A Redis server (6 and newer) tells it on the connection for wake-ups, which a client then has while it holds something, and
-    /// executes two small commands for each renewal. The user needs `+hello +client|tracking +client|caching +hexists`; without
+    /// executes two small commands for each renewal. The user needs `+client|tracking +client|caching +hexists`; without
     /// these rights, on stores, and for holds of more than 1,000 names and the holds of a client that has more than 1,000, nothing is
     /// told. If the server is not reached, the loss is noticed as before.
     pub fn watch_claims(mut self, watch: bool) -> Self {

@@ -10,9 +10,9 @@ use quorlock_core::transport::{Listener, Subscription, Witness};
 use redis::ServerError;
 
 use super::{Detour, Gathering, Refused, Rerouting, Route, Routes, Routing};
-use crate::key;
 use crate::server::{Manner, Server};
 use crate::source::GroupMark;
+use crate::subscription::registry::Topic;
 use crate::target::Target;
 
 /// The routes of a transport with one server.
@@ -64,7 +64,7 @@ impl Routes for Direct {
     }
 
     fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
-        let topic = key::topic_of(channel);
+        let topic = Topic::of(channel);
         Subscription::new(self.0.wakes.subscribe(topic, listener))
     }
 

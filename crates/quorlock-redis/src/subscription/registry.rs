@@ -7,11 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 
-use quorlock_core::message::Wake;
+use quorlock_core::message::{self, Mode, Wake};
 use quorlock_core::transport::Listener;
 use tokio::sync::Notify;
 
 use super::claims::{Claims, WatchedClaim};
+use crate::key;
 use crate::sync::{Mutex, MutexGuard};
 
 /// The name of a channel.
@@ -23,6 +24,23 @@ pub(crate) enum Topic {
     Channel(Channel),
     /// The loss of a claim.
     Claim(WatchedClaim),
+}
+
+impl Topic {
+    /// Returns what to listen to on the server.
+    pub(crate) fn of(channel: &message::Channel) -> Self {
+        let message::Channel::Claim(name, mode, owner) = channel else {
+            return key::channel_of(channel).as_slice().into();
+        };
+        let field = match mode {
+            Mode::Write => key::writer(*owner),
+            Mode::Plain | Mode::Fair | Mode::Read => owner.to_string(),
+        };
+        Topic::Claim(WatchedClaim {
+            key: name.as_bytes().into(),
+            field: field.into_bytes().into(),
+        })
+    }
 }
 
 impl From<&[u8]> for Topic {

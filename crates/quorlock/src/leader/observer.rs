@@ -113,7 +113,7 @@ fn agreed(tokens: &[Option<Token>], needed: usize) -> Option<Token> {
 /// [`Locks::observe_leader`](crate::Locks::observe_leader).
 ///
 /// It looks at the nodes every [second](LeaderObserver::every), and as soon as one of them publishes the release of
-/// the name. After a change or a release it looks up to four more times in between. A look is one small request to
+/// the name or tells that the leader's claim was [removed](crate::LocksBuilder::watch_claims). After a change or a release it looks up to four more times in between. A look is one small request to
 /// each node. Leaders that come and go between two looks are not seen, but the term shows that there were some. The
 /// stream ends when the client is closed.
 ///
@@ -140,6 +140,8 @@ pub struct LeaderObserver {
     layout: Arc<Layout>,
     every: Duration,
     ears: WakeUps,
+    /// The leader in the last view, and those who tell of the loss of its claims.
+    losses: Option<(OwnerId, WakeUps)>,
     /// The owner under which it subscribes.
     owner: OwnerId,
     /// The pause before the next look, unless a wake-up shortens it.
@@ -168,6 +170,7 @@ impl LeaderObserver {
         let every = Duration::from_secs(1);
         LeaderObserver {
             ears: WakeUps::new(&layout),
+            losses: None,
             owner: source.client().fresh_owner_id(),
             glance: Glance::Looking(look(&source, &layout)),
             timer: source.client().runtime.timer(),
@@ -207,8 +210,19 @@ impl LeaderObserver {
             return None;
         }
         self.pause = self.every / CLOSEST;
+        self.watch(&view);
         self.last = Some(view.clone());
         Some(view)
+    }
+
+    /// Listens for the loss of the claims of the leader in this view.
+    fn watch(&mut self, view: &LeaderView) {
+        let leader = view.leader().and_then(|leader| leader.parse().ok());
+        let is_known = self.losses.as_ref().map(|(owner, _)| *owner) == leader;
+        if !is_known {
+            let watched = leader.filter(|_| self.source.client().config.watches_claims);
+            self.losses = watched.map(|owner| (owner, WakeUps::new(&self.layout)));
+        }
     }
 }
 
@@ -241,10 +255,18 @@ impl Stream for LeaderObserver {
                 return Poll::Ready(None);
             }
             this.ears.subscribe(&this.layout, this.owner);
-            let mut is_woken = false;
+            let (mut is_woken, mut is_lost) = (false, false);
             this.ears.listen(cx, |_| is_woken = true);
+            if let Some((leader, losses)) = &mut this.losses {
+                losses.subscribe_to_losses(&this.layout, *leader);
+                losses.listen(cx, |_| is_lost = true);
+            }
             if is_woken {
                 this.pause = this.every / CLOSEST;
+            }
+            if is_lost {
+                // Once for each node and leader.
+                this.pause = Duration::ZERO;
             }
             match &mut this.glance {
                 Glance::Looking(look) => {

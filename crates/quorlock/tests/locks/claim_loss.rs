@@ -1,5 +1,11 @@
 //! A hold learns at once that its claim was removed by others.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "a test is the world: it waits by itself, and fails by panicking"
+)]
+
 use std::time::Duration;
 
 use quorlock::{EmbeddedNode, Lock, Locks, LocksBuilder, Lost};

@@ -75,6 +75,7 @@ struct Scaling {
 }
 
 const NO_REMEDIES: Remedies = Remedies {
+    watch_claims: false,
     trust: false,
     restarts: AssertedRestarts::MayForget,
     margin: Some(SimTime::ZERO),

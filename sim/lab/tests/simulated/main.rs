@@ -36,3 +36,4 @@ mod taken_out;
 mod triggers;
 mod turmoil_adapter;
 mod turmoil_lane;
+mod watched_claims;

@@ -74,6 +74,7 @@ const ADAPTER: Floors = &[
         "subscription/registry/",
         "target.rs",
     ],
+    &["subscription/claims.rs"],
     // The user's settings, and the data on the wire.
     &["tag.rs"],
     &["rights.rs"],
