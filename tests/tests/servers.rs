@@ -16,6 +16,7 @@ mod servers {
     pub(crate) mod fair_queues;
     pub(crate) mod handing_over;
     pub(crate) mod harness;
+    pub(crate) mod labels;
     pub(crate) mod leading;
     pub(crate) mod logins;
     pub(crate) mod namespaces;
@@ -70,6 +71,7 @@ fn main() {
         servers::fair_queues::trials(),
         servers::handing_over::trials(),
         servers::harness::trials(),
+        servers::labels::trials(),
         servers::leading::trials(),
         servers::logins::trials(),
         servers::namespaces::trials(),

@@ -160,6 +160,7 @@ impl Node {
             found,
             waiting: keys.queue(now).count() as u64,
             token: keys.token(now),
+            client: None,
         }
     }
 

@@ -67,6 +67,8 @@ fn set(
         "clock_margin" => builder.clock_margin(span(value)?),
         "trust_fresh_nodes" if value.extract()? => builder.trust_fresh_nodes(),
         "trust_fresh_nodes" => builder,
+        "watch_claims" => builder.watch_claims(value.extract()?),
+        "label" => builder.label(value.extract::<String>()?),
         "namespace" => builder.namespace(value.extract::<NameArgument>()?.0),
         "key_prefix" => builder.key_prefix(value.extract::<NameArgument>()?.0),
         "wait_for_servers" => builder.wait_for_servers(span(value)?),

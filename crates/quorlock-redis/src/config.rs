@@ -40,6 +40,8 @@ pub struct RedisConfig {
     pub(crate) prefix: Vec<u8>,
     /// Namespace of all names.
     pub(crate) namespace: Vec<u8>,
+    /// Name of the connections, as `CLIENT LIST` shows it.
+    pub(crate) client_name: Option<String>,
     /// Whether connections for wake-ups may be asked for the loss of claims.
     pub(crate) watches_claims: bool,
     /// What hears doubts that replies raise.
@@ -101,6 +103,7 @@ impl Default for RedisConfig {
             has_own_network: false,
             prefix: Vec::new(),
             namespace: Vec::new(),
+            client_name: None,
             watches_claims: false,
             doubts: None,
             connect_timeout: Duration::from_secs(1),
@@ -201,6 +204,14 @@ impl RedisConfig {
         self
     }
 
+    /// Sets the name of the connections.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn client_name(mut self, name: Option<String>) -> Self {
+        self.client_name = name;
+        self
+    }
+
     /// Sets whether the listeners of [`Channel::Claim`](quorlock_core::message::Channel::Claim) are told of losses.
     #[doc(hidden)]
     #[must_use]
@@ -217,6 +228,13 @@ impl RedisConfig {
     pub fn namespace(mut self, namespace: impl AsRef<[u8]>) -> Self {
         self.namespace = namespace.as_ref().to_vec();
         self
+    }
+
+    /// Returns the namespace.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn chosen_namespace(&self) -> &[u8] {
+        &self.namespace
     }
 
     /// Whether the user has given TLS settings.

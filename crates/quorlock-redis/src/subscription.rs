@@ -22,6 +22,9 @@ pub(crate) struct Wakes {
 impl Wakes {
     pub(crate) fn new(target: Arc<Target>) -> Self {
         let registry = Arc::new(Registry::default());
+        if !target.config().watches_claims {
+            registry.has_reports(false, timer::LONGEST_SPAN);
+        }
         Wakes { target, registry }
     }
 

@@ -32,7 +32,7 @@ use crate::tag::Tag;
 use crate::target::Target;
 use crate::timer::{self, Clocks, Instant};
 use crate::wait::{self, Wait};
-use crate::{error, key, script, unfit_names};
+use crate::{clients, error, key, script, unfit_names};
 
 /// The maximum number of other servers that a refused request is sent to. Without it, two nodes that each name the other
 /// one as the owner of a slot would send the request back and forth until its time-out.
@@ -335,6 +335,18 @@ impl Inner {
         {
             // The server counts this client as a listener, too.
             *told -= 1;
+        }
+        if let (Request::Inspect(ask), Reply::Inspect(found)) = (request, &mut reply)
+            && ask.finds_client
+        {
+            let patience = self.config.call_bound();
+            let list = link.send(timer::now(), &clients::list(), deadline, patience);
+            // A user who may not list the connections sees the owner alone.
+            if let Ok(list) = list
+                && let Ok(list) = Box::pin(list).await
+            {
+                found.client = clients::of_owner(found, &list);
+            }
         }
         if let Some(wait) = &self.config.wait
             && wait::is_relied_upon(&reply)

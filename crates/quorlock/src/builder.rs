@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use quorlock_core::acquisition::RetryPolicy;
 use quorlock_core::marker::Restarts;
+use quorlock_core::owner::ClientId;
 use quorlock_core::quorum::Threshold;
 use quorlock_core::transport::Transport;
 
@@ -18,7 +19,7 @@ use crate::locks::source::LockSource;
 use crate::metrics::NameLabels;
 use crate::operation::queue::Queues;
 use crate::runtime::{Runtime, TokioRuntime};
-use crate::shared::client::Client;
+use crate::shared::client::{Client, draw_identity};
 use crate::shared::keeper::Keeper;
 use crate::shared::party::Party;
 use crate::shared::trust::{NodeTrust, Watching, peers};
@@ -109,6 +110,9 @@ pub struct LocksBuilder {
     clock_margin: Option<Duration>,
     trusts_fresh_nodes: bool,
     probes: Probes,
+    label: Option<String>,
+    /// The random part of the client's identity, once it is drawn: only when this builder makes its client.
+    identity: Option<u128>,
     watches_claims: bool,
     namespace: Box<[u8]>,
     key_prefix: Box<[u8]>,
@@ -134,6 +138,8 @@ impl Default for LocksBuilder {
             clock_margin: None,
             trusts_fresh_nodes: false,
             probes: Probes::Sent,
+            label: None,
+            identity: None,
             watches_claims: true,
             namespace: [].into(),
             key_prefix: [].into(),
@@ -271,6 +277,17 @@ impl LocksBuilder {
         self
     }
 
+    /// Sets a label, by which people recognize this client: a host, a process, a pod. Default: none.
+    ///
+    /// [`Locks::inspect`](crate::Locks::inspect) and the command show it, with the client's address, beside the owner of a claim while
+    /// the client is connected. It is the name of the client's connections, `quorlock:<label>:<uuid>` in `CLIENT LIST` of a Redis
+    /// server; nothing is stored. The user needs `+client|setname`, and to see it `+client|list`; without these rights there is no
+    /// label. It has 1 to 100 printable ASCII characters, without spaces.
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = Some(label.into());
+        self
+    }
+
     /// Sets whether a hold that has lasted for 20 ms learns at once that its claim was removed by others: released by force,
     /// deleted, flushed, evicted, or expired early. Default: true. Otherwise it learns it by its next renewal, and with a
     /// [`Lock::lease`](crate::Lock::lease) not before the lease ends.
@@ -336,7 +353,23 @@ impl LocksBuilder {
 
     #[cfg(feature = "redis")]
     pub(crate) fn prefix(&self) -> Vec<u8> {
-        [&*self.namespace, &*self.key_prefix].concat()
+        [self.whole_namespace(), &*self.key_prefix].concat()
+    }
+
+    /// Draws the identity of the client that this builder is about to make. Builders are cloned, so it is not drawn before.
+    #[cfg(feature = "redis")]
+    pub(crate) fn identified(mut self) -> Self {
+        if self.label.is_some() {
+            self.identity = Some(draw_identity(&*self.chosen_runtime()));
+        }
+        self
+    }
+
+    /// The name of the connections of this client.
+    #[cfg(feature = "redis")]
+    pub(crate) fn connection_name(&self) -> Option<String> {
+        let (label, bits) = (self.label.as_ref()?, self.identity?);
+        Some(format!("quorlock:{label}:{}", ClientId::from_random(bits)))
     }
 
     #[cfg(feature = "redis")]
@@ -344,8 +377,12 @@ impl LocksBuilder {
         self.watches_claims
     }
 
-    #[cfg(feature = "redis")]
-    pub(crate) fn own_namespace(&self) -> &[u8] {
+    /// The namespace of the client, which may have been set for its connections alone.
+    pub(crate) fn whole_namespace(&self) -> &[u8] {
+        #[cfg(feature = "redis")]
+        if self.namespace.is_empty() {
+            return self.redis.chosen_namespace();
+        }
         &self.namespace
     }
 

@@ -27,6 +27,8 @@ pub(crate) struct Config {
     pub(crate) namespace: Box<[u8]>,
     pub(crate) key_prefix: Box<[u8]>,
     pub(crate) member_timeout: Option<Duration>,
+    /// The random part of the client's identity, if it is drawn already.
+    pub(crate) identity: Option<u128>,
     /// Whether the loss of a claim is noticed at once.
     pub(crate) watches_claims: bool,
     #[cfg(feature = "metrics")]

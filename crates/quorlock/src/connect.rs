@@ -110,8 +110,9 @@ impl LocksBuilder {
         addresses: impl IntoIterator<Item = A>,
     ) -> Result<Locks, ConnectError> {
         self.check()?;
-        let nodes = self.members(addresses)?;
-        self.join(nodes).await
+        let this = self.identified();
+        let nodes = this.members(addresses)?;
+        this.join(nodes).await
     }
 
     /// Sets how long [`LocksBuilder::connect`] and [`LocksBuilder::quorum`] wait for servers that cannot be reached. Default: not at
@@ -172,8 +173,9 @@ impl LocksBuilder {
         addresses: impl IntoIterator<Item = A>,
     ) -> Result<Locks, ConnectError> {
         self.check()?;
-        let nodes = self.members(addresses)?.into_iter();
-        Ok(self.build(nodes.map(Member::into_transport).collect())?)
+        let this = self.identified();
+        let nodes = this.members(addresses)?.into_iter();
+        Ok(this.build(nodes.map(Member::into_transport).collect())?)
     }
 
     /// Returns the names that may be held, for each of these addresses, and there for each server. A Redis server keeps to

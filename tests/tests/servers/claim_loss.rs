@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorlock::redis::RedisConfig;
+use quorlock::redis::{RedisConfig, RedisTransport};
 use quorlock::{Guard, Lock, Locks, Lost};
 use quorlock_testbed::server::{Server, programs};
 use quorlock_testbed::server_tests;
@@ -16,6 +16,9 @@ server_tests![
     after_a_lost_connection_a_removal_in_between_is_told,
     on_a_server_that_reports_nothing_a_loss_is_told_by_the_next_renewal,
     a_majority_is_told_when_a_majority_has_lost_the_claim,
+    REPORTS: a_server_that_was_busy_when_it_was_asked_is_asked_again,
+    REPORTS: a_key_that_changes_all_the_time_is_not_asked_for_each_time,
+    a_transport_without_the_watch_has_no_connection_for_it,
 ];
 
 /// A renewal would tell it after a third of this.
@@ -183,4 +186,57 @@ async fn a_majority_is_told_when_a_majority_has_lost_the_claim() {
     assert!(guard.is_held());
     servers[1].command::<u32>(&["DEL", "a"]);
     told(&guard).await;
+}
+
+/// A script of another program keeps the server busy, which refuses every question meanwhile.
+async fn a_server_that_was_busy_when_it_was_asked_is_asked_again() {
+    for program in programs() {
+        let server = Server::start_program(&program, &["--lua-time-limit", "1"]);
+        let locks = locks_on(&server).await;
+        let guard = locks.lock("a").lease(LEASE).acquire().await.unwrap();
+        let mut other = server.connect().unwrap();
+        let busy = tokio::task::spawn_blocking(move || {
+            let script = redis::cmd("EVAL")
+                .arg("while true do end")
+                .arg(0)
+                .exec(&mut other);
+            assert!(script.is_err());
+        });
+        // The hold is watched from its twentieth millisecond on.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        server.command::<()>(&["SCRIPT", "KILL"]);
+        busy.await.unwrap();
+        until("the claim is watched", || tracked(&server) != 0).await;
+        server.command::<u32>(&["DEL", "a"]);
+        told(&guard).await;
+    }
+}
+
+async fn a_key_that_changes_all_the_time_is_not_asked_for_each_time() {
+    let server = Server::start();
+    let locks = locks_on(&server).await;
+    let holds = (0..5).map(|_| async { locks.read("a").acquire().await.unwrap() });
+    let holds = futures_util::future::join_all(holds).await;
+    until("the claims are watched", || tracked(&server) != 0).await;
+    let before = looks(&server);
+    for _ in 0..1_000 {
+        server.command::<i64>(&["HSET", "a", "other", "1"]);
+    }
+    // Eight at once, and two a second.
+    let asked = looks(&server) - before;
+    assert!(asked < 5 * 60, "{asked}");
+    for guard in holds {
+        guard.release().await.unwrap();
+    }
+}
+
+async fn a_transport_without_the_watch_has_no_connection_for_it() {
+    let server = Server::start();
+    let transport = RedisTransport::open(&server.address(), RedisConfig::default()).unwrap();
+    let locks = Locks::on_node(transport).unwrap();
+    let _guard = locks.lock("a").acquire().await.unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let clients: String = server.command(&["CLIENT", "LIST"]);
+    // The locks, and this question.
+    assert_eq!(clients.lines().count(), 2, "{clients}");
 }

@@ -107,6 +107,15 @@ async fn a_refusal_names_the_rule_of_the_namespace() {
 
 async fn a_transport_for_another_namespace_refuses_the_names() {
     let server = Server::start();
+    // The setting of the connections is that of the client, unless it has its own.
+    let redis = RedisConfig::default().namespace("shop:");
+    let within = Locks::builder()
+        .redis(redis)
+        .connect(server.address())
+        .await;
+    within.unwrap().lock("a").acquire().await.unwrap().leak();
+    assert!(keys(&server).iter().all(|key| key.starts_with("shop:")));
+    server.command::<()>(&["FLUSHALL"]);
     for (ours, theirs) in [("", "shop:"), ("shop:", ""), ("shop:", "shop:eu:")] {
         let config = RedisConfig::default().namespace(theirs);
         let transport = RedisTransport::open(&server.address(), config).unwrap();

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use quorlock_core::message::{self, Mode, Wake};
 use quorlock_core::transport::Listener;
@@ -14,6 +15,7 @@ use tokio::sync::Notify;
 use super::claims::{Claims, WatchedClaim};
 use crate::key;
 use crate::sync::{Mutex, MutexGuard};
+use crate::timer::{self, Instant};
 
 /// The name of a channel.
 pub(crate) type Channel = Arc<[u8]>;
@@ -79,8 +81,8 @@ pub(crate) struct Registry {
 struct Channels {
     channels: BTreeMap<Channel, Entry>,
     claims: Claims,
-    /// Whether the server has refused to report changes of keys, at the last connection.
-    is_unreported: bool,
+    /// Until when the server is not asked to report changes of keys.
+    unreported_until: Option<Instant>,
     /// Channels whose subscription on the server may differ from what is wanted.
     unsettled: BTreeSet<Channel>,
     last_number: u64,
@@ -107,8 +109,13 @@ impl Channels {
         self.session
     }
 
+    fn is_unreported(&self) -> bool {
+        self.unreported_until
+            .is_some_and(|until| timer::now() < until)
+    }
+
     fn is_empty(&self) -> bool {
-        self.channels.is_empty() && (self.claims.is_empty() || self.is_unreported)
+        self.channels.is_empty() && (self.claims.is_empty() || self.is_unreported())
     }
 
     /// Records that the connection has ended, and with it all subscriptions on the server.
@@ -211,9 +218,9 @@ impl Registry {
     fn watch(&self, claim: &WatchedClaim, listener: &Arc<dyn Listener>) -> Added {
         let mut book = self.lock();
         let number = book.draw();
-        book.claims.add(claim, number, listener);
+        book.claims.add(timer::now(), claim, number, listener);
         self.changed.notify_one();
-        let new_session = match book.is_unreported {
+        let new_session = match book.is_unreported() {
             true => None,
             false => book.begin_session(),
         };
@@ -224,14 +231,24 @@ impl Registry {
         }
     }
 
-    /// Records whether the server reports changes of keys.
-    pub(crate) fn has_reports(&self, has: bool) {
-        self.lock().is_unreported = !has;
+    /// Records whether the server reports changes of keys. One that does not is asked again after this span.
+    pub(crate) fn has_reports(&self, has: bool, again: Duration) {
+        self.lock().unreported_until = (!has).then(|| timer::now() + again);
     }
 
     /// Returns up to `most` claims that the server must be asked about.
     pub(crate) fn next_claims(&self, most: usize) -> Vec<WatchedClaim> {
-        self.lock().claims.take_unasked(most)
+        self.lock().claims.take_unasked(timer::now(), most)
+    }
+
+    /// When the server must next be asked about a claim.
+    pub(crate) fn next_look(&self) -> Option<Instant> {
+        self.lock().claims.next_look()
+    }
+
+    /// Asks about a claim again, after a pause.
+    pub(crate) fn look_later(&self, claim: &WatchedClaim) {
+        self.lock().claims.put_off(timer::now(), claim);
     }
 
     /// Records that these keys have changed, or all keys.

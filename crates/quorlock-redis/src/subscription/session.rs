@@ -8,6 +8,7 @@ use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use quorlock_core::transport::{Cause, TransportError};
@@ -21,16 +22,23 @@ use crate::subscription::registry::{Channel, Order, Registry, SessionGuard};
 use crate::target::Target;
 use crate::timer::{self, Instant};
 
+/// How long a server that reports no changes of keys, or not to this user, is not asked again.
+const REFUSED: Duration = Duration::from_secs(60);
+
 /// The maximum number of channels in one round of subscriptions.
 const BATCH: usize = 128;
 
 /// Connects, serves the registry, and reconnects, until there was no listener for a while or the transport was dropped.
 pub(crate) async fn run(target: Arc<Target>, guard: SessionGuard) {
     let mut failures = 0;
+    let mut asks_for_reports = target.config().watches_claims;
     loop {
         if let Some(link) = open(&target, guard.registry()).await {
             let mut session = Session::new(&target, guard.registry(), link);
+            session.asks_for_reports = asks_for_reports;
             session.serve().await;
+            // A server or a proxy that ends the connection at this question is not asked by the next one.
+            asks_for_reports = target.config().watches_claims && !session.asks_for_reports;
             if session.was_confirmed {
                 failures = 0;
             }
@@ -72,6 +80,8 @@ struct Session<'a> {
     unserved: BTreeSet<Channel>,
     /// Channels of `unserved` that are requested next.
     due: BTreeSet<Channel>,
+    /// Whether the server must be asked to report changes of keys.
+    asks_for_reports: bool,
     /// Whether the server reports changes of keys.
     has_reports: bool,
     idle_since: Option<Instant>,
@@ -100,6 +110,7 @@ enum Event {
     /// A listener was added or removed, or the connection was closed.
     Changed,
     PingIsDue,
+    LookIsDue,
 }
 
 impl<'a> Session<'a> {
@@ -111,6 +122,7 @@ impl<'a> Session<'a> {
             refused: Vec::new(),
             unserved: BTreeSet::new(),
             due: BTreeSet::new(),
+            asks_for_reports: false,
             has_reports: false,
             idle_since: None,
             was_confirmed: false,
@@ -144,6 +156,7 @@ impl<'a> Session<'a> {
                         return;
                     }
                 }
+                Event::LookIsDue => {}
                 Event::Changed => self.look_elsewhere(self.registry.take_parted()),
                 Event::PingIsDue => {
                     if self.has_lingered() {
@@ -165,6 +178,11 @@ impl<'a> Session<'a> {
     async fn next_event(&self, mut pending: Option<&mut Pending>, ping_at: Instant) -> Event {
         let mut changed = pin!(self.registry.changed());
         let mut ping = pin!(timer::sleep_until(ping_at));
+        let look_at = match self.has_reports {
+            true => self.registry.next_look(),
+            false => None,
+        };
+        let mut look = pin!(timer::sleep_until(look_at.unwrap_or(ping_at)));
         poll_fn(|cx| {
             if let Some(pending) = &mut pending
                 && let Poll::Ready(replies) = pending.as_mut().poll(cx)
@@ -178,6 +196,9 @@ impl<'a> Session<'a> {
             if pending.is_none() && ping.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Event::PingIsDue);
             }
+            if pending.is_none() && look_at.is_some() && look.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Event::LookIsDue);
+            }
             Poll::Pending
         })
         .await
@@ -186,8 +207,7 @@ impl<'a> Session<'a> {
     /// Asks the server to report the changes of those keys that this connection asks for. Only in RESP3 does a connection
     /// receive messages and ask questions at the same time.
     fn first_request(&self) -> Option<(Purpose, Pending)> {
-        let config = self.target.config();
-        config.watches_claims.then(|| {
+        self.asks_for_reports.then(|| {
             let mut hello = redis::cmd("HELLO");
             hello.arg(3);
             let mut tracking = redis::cmd("CLIENT");
@@ -273,11 +293,7 @@ impl<'a> Session<'a> {
         let is_refusal = |reply: &Value| matches!(reply, Value::ServerError(_));
         match purpose {
             Purpose::Ping => true,
-            Purpose::Report => {
-                self.has_reports = !replies.iter().any(is_refusal);
-                self.registry.has_reports(self.has_reports);
-                true
-            }
+            Purpose::Report => self.settle_reports(&replies),
             Purpose::Look(claims) => {
                 self.was_confirmed = true;
                 for (claim, reply) in claims.iter().zip(replies.iter().skip(1).step_by(2)) {
@@ -310,15 +326,41 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Handles whether a claim is there. Of a server that does not say it, the next renewal finds out.
+    /// Handles whether the server reports changes of keys. Returns whether the connection is usable.
+    fn settle_reports(&mut self, replies: &[Value]) -> bool {
+        self.asks_for_reports = false;
+        let refusals = replies.iter().filter_map(|reply| match reply {
+            Value::ServerError(refusal) => Some(error::server(refusal).cause),
+            _ => None,
+        });
+        let refusal = refusals.last();
+        // A server that is busy or loading says so, and is asked again by another connection.
+        if matches!(refusal, Some(Cause::Busy | Cause::Loading)) {
+            return false;
+        }
+        self.has_reports = refusal.is_none();
+        self.registry.has_reports(self.has_reports, REFUSED);
+        true
+    }
+
+    /// Handles whether a claim is there.
     fn looked(&self, claim: &WatchedClaim, reply: &Value) {
-        let is_gone = match reply {
-            Value::Int(found) => *found == 0,
-            Value::ServerError(refusal) => error::server(refusal).cause == Cause::WrongType,
-            _ => false,
-        };
-        if is_gone {
-            self.registry.is_gone(claim);
+        match reply {
+            Value::Int(0) => self.registry.is_gone(claim),
+            Value::Int(_) => {}
+            Value::ServerError(refusal) => match error::server(refusal).cause {
+                Cause::WrongType => self.registry.is_gone(claim),
+                // Of a server that does not say it to this user, the next renewal finds out.
+                Cause::NoPermission => {}
+                Cause::Cluster => {
+                    let source = self.target.source();
+                    source.was_wrong(self.link.whence(), Wrong::Channel);
+                    self.registry.look_later(claim);
+                }
+                // It was not executed, so the server does not track the key.
+                _ => self.registry.look_later(claim),
+            },
+            _ => self.registry.look_later(claim),
         }
     }
 

@@ -72,6 +72,9 @@ pub enum ConfigError {
         "namespace: braces choose the slot of a name in a cluster, so a namespace has none: leave them out"
     )]
     NamespaceBraces,
+    /// The label is not valid.
+    #[error("label: use 1 to 100 printable ASCII characters without spaces")]
+    Label,
     /// A setting that must not be zero is zero.
     #[error("{field} is zero: set more than zero, or leave it out for the default")]
     Zero {

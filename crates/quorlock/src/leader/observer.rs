@@ -142,6 +142,8 @@ pub struct LeaderObserver {
     ears: WakeUps,
     /// The leader in the last view, and those who tell of the loss of its claims.
     losses: Option<(OwnerId, WakeUps)>,
+    /// Until when looks at losses are used up, at one for each tenth of the usual pause.
+    spared: Time,
     /// The owner under which it subscribes.
     owner: OwnerId,
     /// The pause before the next look, unless a wake-up shortens it.
@@ -171,6 +173,7 @@ impl LeaderObserver {
         LeaderObserver {
             ears: WakeUps::new(&layout),
             losses: None,
+            spared: Time::ZERO,
             owner: source.client().fresh_owner_id(),
             glance: Glance::Looking(look(&source, &layout)),
             timer: source.client().runtime.timer(),
@@ -206,13 +209,28 @@ impl LeaderObserver {
         let now = self.source.client().now();
         self.glance = Glance::Waiting(now);
         if self.last.as_ref().is_some_and(|last| last.is_same(&view)) {
-            self.pause = (self.pause * 2).min(self.every);
+            self.pause = (self.pause * 2).clamp(self.every / CLOSEST, self.every);
             return None;
         }
         self.pause = self.every / CLOSEST;
         self.watch(&view);
         self.last = Some(view.clone());
         Some(view)
+    }
+
+    /// The pause before a look at a loss: none, unless there were such looks lately. A program that rewrites a key all the
+    /// time would cost a look each time.
+    fn soonest(&mut self) -> Duration {
+        let now = self.source.client().now();
+        if self.spared <= now {
+            self.spared = now;
+        }
+        let spared = self.spared.since(now);
+        if spared < self.every {
+            self.spared = self.spared + self.every / CLOSEST;
+            return Duration::ZERO;
+        }
+        self.every / CLOSEST
     }
 
     /// Listens for the loss of the claims of the leader in this view.
@@ -234,7 +252,7 @@ fn look(source: &LockSource, layout: &Layout) -> Look {
         let Some(name) = name else {
             return LeaderView::Unknown;
         };
-        let request = Request::Inspect(Inspect { name });
+        let request = Request::Inspect(Inspect::of(name));
         let answers = ask::all(&source, &request, |reply| match reply {
             Reply::Inspect(reply) => Some(reply),
             _ => None,
@@ -265,8 +283,7 @@ impl Stream for LeaderObserver {
                 this.pause = this.every / CLOSEST;
             }
             if is_lost {
-                // Once for each node and leader.
-                this.pause = Duration::ZERO;
+                this.pause = this.pause.min(this.soonest());
             }
             match &mut this.glance {
                 Glance::Looking(look) => {

@@ -175,6 +175,7 @@ impl fmt::Display for NodeInspection {
             found,
             waiting,
             token,
+            client,
             ..
         } = match &self.found {
             Ok(reply) => reply,
@@ -184,7 +185,11 @@ impl fmt::Display for NodeInspection {
             Found::Nothing if *waiting == 0 => f.write_str("free"),
             Found::Nothing => f.write_str("held by no owner"),
             Found::Plain { owner, count, ttl } => {
-                write!(f, "held by {owner}, count {count}, {}", Left(*ttl))
+                write!(f, "held by {owner}")?;
+                if let Some(client) = client {
+                    write!(f, " ({client})")?;
+                }
+                write!(f, ", count {count}, {}", Left(*ttl))
             }
             Found::ReadWrite {
                 writer,
@@ -192,7 +197,11 @@ impl fmt::Display for NodeInspection {
                 ttl,
             } => {
                 if let Some((owner, count)) = writer {
-                    write!(f, "written by {owner}, count {count}, ")?;
+                    write!(f, "written by {owner}")?;
+                    if let Some(client) = client {
+                        write!(f, " ({client})")?;
+                    }
+                    write!(f, ", count {count}, ")?;
                 }
                 write!(f, "readers {readers}, {}", Left(*ttl))
             }

@@ -336,9 +336,9 @@ impl Hold {
     }
 
     /// Handles "not yours" as the answer to a release that lowers the count without freeing the name.
-    pub(crate) fn not_yours(&self, now: Time, member: MemberId) {
+    pub(crate) fn not_yours(&self, now: Time, member: MemberId, sent: Time) {
         let lease = self.lease();
-        self.renewed(now, member, now, lease, RenewReply::NotYours);
+        self.renewed(now, member, sent, lease, RenewReply::NotYours);
     }
 
     pub(crate) fn failed(&self, now: Time, member: MemberId) {

@@ -220,8 +220,10 @@ impl Keeper {
 
     /// Asks a member about a claim that may be gone.
     fn doubt(&self, hold: Arc<Hold>, member: MemberId) {
+        let mut dropped = None;
         self.with(|inner| {
             if self.is_dead() {
+                dropped = Some(hold);
                 return false;
             }
             inner.inbox_due = Time::ZERO;
@@ -229,7 +231,9 @@ impl Keeper {
             let guards = inner.guards;
             inner.inbox.reserve(guards);
             true
+            // Drop it without the mutex: it may be the last reference.
         });
+        drop(dropped);
     }
 
     /// Passes claims to the keeper, which releases those that have not been released yet.

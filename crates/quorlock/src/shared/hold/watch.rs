@@ -12,6 +12,9 @@ use super::Hold;
 /// How long after it was won a hold is watched. Most holds are shorter, and cost nothing more.
 const LATER: Duration = Duration::from_millis(20);
 
+/// How long after a question without an answer it is asked again.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// The watch of the claims of one hold.
 pub(crate) struct ClaimWatch {
     /// When the claims must be watched that are not watched yet.
@@ -90,6 +93,15 @@ impl Hold {
         // Without the mutex, because the drop may drop a listener of this hold.
         drop(state);
         drop(ended);
+    }
+
+    /// Watches a member's claim anew after a while, because a question about it had no answer.
+    pub(crate) fn watch_again(&self, member: MemberId, now: Time) {
+        self.unwatch(member);
+        let mut state = self.state.lock();
+        if !state.watch.is_over {
+            state.watch.due = state.watch.due.min(now + AGAIN);
+        }
     }
 
     /// Ends the watch of a member's claim.

@@ -384,8 +384,12 @@ impl KeeperTask {
             Of::Lowering(server, asked) => {
                 if is_gone(result) {
                     tell_of_gone(&asked.hold, asked.member, now);
-                    asked.hold.not_yours(now, asked.member);
+                    asked.hold.not_yours(now, asked.member, asked.sent);
                     self.after(&asked.hold, now);
+                } else if result.is_err() {
+                    // The server may not tell of the loss again.
+                    asked.hold.watch_again(asked.member, now);
+                    self.keeper.reschedule(&asked.hold);
                 }
                 self.ended(&server, 1, now);
             }
