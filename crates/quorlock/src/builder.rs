@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use quorlock_core::acquisition::RetryPolicy;
 use quorlock_core::marker::Restarts;
-use quorlock_core::owner::ClientId;
 use quorlock_core::quorum::Threshold;
 use quorlock_core::transport::Transport;
 
@@ -19,7 +18,7 @@ use crate::locks::source::LockSource;
 use crate::metrics::NameLabels;
 use crate::operation::queue::Queues;
 use crate::runtime::{Runtime, TokioRuntime};
-use crate::shared::client::{Client, draw_identity};
+use crate::shared::client::Client;
 use crate::shared::keeper::Keeper;
 use crate::shared::party::Party;
 use crate::shared::trust::{NodeTrust, Watching, peers};
@@ -110,10 +109,10 @@ pub struct LocksBuilder {
     clock_margin: Option<Duration>,
     trusts_fresh_nodes: bool,
     probes: Probes,
-    label: Option<String>,
+    pub(crate) label: Option<String>,
     /// The random part of the client's identity, once it is drawn: only when this builder makes its client.
-    identity: Option<u128>,
-    watches_claims: bool,
+    pub(crate) identity: Option<u128>,
+    pub(crate) watches_claims: bool,
     namespace: Box<[u8]>,
     key_prefix: Box<[u8]>,
     #[cfg(feature = "metrics")]
@@ -354,27 +353,6 @@ impl LocksBuilder {
     #[cfg(feature = "redis")]
     pub(crate) fn prefix(&self) -> Vec<u8> {
         [self.whole_namespace(), &*self.key_prefix].concat()
-    }
-
-    /// Draws the identity of the client that this builder is about to make. Builders are cloned, so it is not drawn before.
-    #[cfg(feature = "redis")]
-    pub(crate) fn identified(mut self) -> Self {
-        if self.label.is_some() {
-            self.identity = Some(draw_identity(&*self.chosen_runtime()));
-        }
-        self
-    }
-
-    /// The name of the connections of this client.
-    #[cfg(feature = "redis")]
-    pub(crate) fn connection_name(&self) -> Option<String> {
-        let (label, bits) = (self.label.as_ref()?, self.identity?);
-        Some(format!("quorlock:{label}:{}", ClientId::from_random(bits)))
-    }
-
-    #[cfg(feature = "redis")]
-    pub(crate) fn has_claims_watched(&self) -> bool {
-        self.watches_claims
     }
 
     /// The namespace of the client, which may have been set for its connections alone.

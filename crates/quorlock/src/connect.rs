@@ -16,6 +16,7 @@ use self::member::{Checked, Member, Scanned};
 use crate::builder::{LocksBuilder, distinct};
 use crate::error::{ConfigError, ConnectError, NodeProblem};
 use crate::locks::Locks;
+use crate::shared::client::draw_identity;
 #[cfg(feature = "redis")]
 use crate::shared::trust::NodeTrust;
 
@@ -191,6 +192,15 @@ impl LocksBuilder {
     ) -> Result<Vec<Result<Vec<Scanned>, NodeProblem>>, ConnectError> {
         let members = self.members(addresses)?;
         Ok(join_all(members.iter().map(|member| member.scan(pattern))).await)
+    }
+
+    /// Draws the identity of the client that this builder is about to make. Builders are cloned, so it is not drawn before.
+    fn identified(self) -> Self {
+        let mut builder = self;
+        if builder.label.is_some() {
+            builder.identity = Some(draw_identity(&*builder.chosen_runtime()));
+        }
+        builder
     }
 
     /// Returns the members at these addresses. Sends nothing yet.

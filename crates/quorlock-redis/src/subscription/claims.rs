@@ -156,6 +156,7 @@ impl Claims {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::timer;
     use quorlock_core::message::Wake;
 
     struct Deaf;
@@ -184,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_change_of_a_key_asks_for_its_claims_and_no_others() {
-        let now = Instant::now();
+        let now = timer::now();
         let (one, other, third) = (claim("a", "1"), claim("a", "2"), claim("ab", "1"));
         let mut claims = with(&[one.clone(), other.clone(), third.clone()], now);
         assert_eq!(claims.take_unasked(now, 9).len(), 3);
@@ -197,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_key_that_changes_all_the_time_costs_two_questions_a_second() {
-        let began = Instant::now();
+        let began = timer::now();
         let mut claims = with(&[claim("a", "1")], began);
         let mut asked = 0;
         for millis in 0..10_000 {
@@ -211,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_question_without_an_answer_is_asked_again_after_a_pause() {
-        let began = Instant::now();
+        let began = timer::now();
         let one = claim("a", "1");
         let mut claims = with(std::slice::from_ref(&one), began);
         claims.take_unasked(began, 9);

@@ -329,11 +329,12 @@ impl<'a> Session<'a> {
     /// Handles whether the server reports changes of keys. Returns whether the connection is usable.
     fn settle_reports(&mut self, replies: &[Value]) -> bool {
         self.asks_for_reports = false;
-        let refusals = replies.iter().filter_map(|reply| match reply {
+        let mut refusals = replies.iter().filter_map(|reply| match reply {
             Value::ServerError(refusal) => Some(error::server(refusal).cause),
             _ => None,
         });
-        let refusal = refusals.last();
+        // The second question is the one that a server may be too busy for.
+        let refusal = refusals.next_back();
         // A server that is busy or loading says so, and is asked again by another connection.
         if matches!(refusal, Some(Cause::Busy | Cause::Loading)) {
             return false;

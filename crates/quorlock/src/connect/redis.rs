@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use quorlock_core::name::Name;
+use quorlock_core::owner::ClientId;
 use quorlock_core::quorum::Threshold;
 use quorlock_core::transport::Transport as _;
 #[cfg(feature = "redis-connections")]
@@ -55,11 +56,17 @@ impl Locks {
 }
 
 impl LocksBuilder {
+    /// The name of the connections of this client.
+    fn connection_name(&self) -> Option<String> {
+        let (label, bits) = (self.label.as_ref()?, self.identity?);
+        Some(format!("quorlock:{label}:{}", ClientId::from_random(bits)))
+    }
+
     /// The settings of transports. Doubts that their replies raise are reported as events, unless the user hears them.
     fn redis_config(&self) -> RedisConfig {
         let config = self.redis.clone().prefix(&self.prefix());
         let config = config.namespace(self.whole_namespace());
-        let config = config.watch_claims(self.has_claims_watched());
+        let config = config.watch_claims(self.watches_claims);
         let config = config.client_name(self.connection_name());
         if config.hears_doubts() || !telemetry::hears_of_doubts() {
             return config;

@@ -232,6 +232,7 @@ const COMMAND: Floors = &[
         "run/link.rs",
         "run/notify.rs",
         "run/signals.rs",
+        "run/holder.rs",
         "run/stranger.rs",
         "run/tenure.rs",
         "run/terminal.rs",
@@ -241,7 +242,7 @@ const COMMAND: Floors = &[
     &["run/clock.rs"],
     // Which servers a command uses, and its exit.
     &["connect.rs"],
-    &["messages.rs", "settings.rs"],
+    &["messages.rs", "settings.rs", "settings/"],
     &["failure.rs", "span.rs"],
 ];
 
