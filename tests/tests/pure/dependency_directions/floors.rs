@@ -94,7 +94,14 @@ const ADAPTER: Floors = &[
         "wait.rs",
     ],
     &["doubtful_settings.rs", "error.rs", "error/", "key.rs"],
-    &["failure.rs", "info.rs", "keyslot.rs", "resp.rs", "timer.rs"],
+    &[
+        "clients.rs",
+        "failure.rs",
+        "info.rs",
+        "keyslot.rs",
+        "resp.rs",
+        "timer.rs",
+    ],
     &["reserved.rs", "unfit_names.rs"],
     // Steps of a schedule.
     &["sync.rs"],
