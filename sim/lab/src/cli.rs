@@ -8,6 +8,8 @@ mod explore;
 pub(crate) mod fuzzed;
 mod manual;
 mod matrix;
+mod merge;
+mod recorded;
 mod replay;
 mod report;
 mod run;
@@ -81,9 +83,9 @@ enum Command {
         after_help = "Examples:\n  quorlock-sim report failures/redlock-seed-42.json -o page.html\n  quorlock-sim report plan.toml --seed 7 --svg -o figure.svg"
     )]
     Report(report::Report),
-    /// Add up the results that the shards of a campaign printed with --json.
-    #[command(after_help = "Example:\n  quorlock-sim merge shard-0.json shard-1.json")]
-    Merge(explore::Merge),
+    /// Add up the results of shards, which any command wrote with --results.
+    #[command(after_help = "Example:\n  quorlock-sim merge shard-0 shard-1 --out whole")]
+    Merge(merge::Merge),
     /// Run every lock against every class of fault, and count how often exclusion and fencing break.
     #[command(
         after_help = "Examples:\n  quorlock-sim matrix --runs 10000 --out matrix\n  quorlock-sim matrix --runs 200000 --lock ours --class steps --class partitions"
@@ -245,7 +247,11 @@ enum CliError {
     #[error(transparent)]
     PlanFile(#[from] crate::plan_file::PlanFileError),
     #[error(transparent)]
-    Merge(#[from] crate::study::part::MergeError),
+    Merge(#[from] crate::study::results::MergeError),
+    #[error(transparent)]
+    Results(#[from] crate::study::results::ResultsError),
+    #[error(transparent)]
+    Runs(#[from] crate::study::runs::RunsError),
     #[error(transparent)]
     Lacks(#[from] crate::turmoil::Lacks),
     #[error("{0}")]
@@ -311,6 +317,22 @@ fn complain(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "error: {line}");
 }
 
+/// The result of many runs with `--json`, for every command.
+#[derive(serde::Serialize)]
+struct Printed<T> {
+    command: &'static str,
+    /// Whether all runs have ended that the command asked for.
+    is_complete: bool,
+    cells: Vec<PrintedCell<T>>,
+}
+
+#[derive(serde::Serialize)]
+struct PrintedCell<T> {
+    cell: String,
+    #[serde(flatten)]
+    result: T,
+}
+
 fn say_json(value: &impl serde::Serialize) -> Result<(), CliError> {
     let text = serde_json::to_string(value).map_err(|error| CliError::Other(error.to_string()))?;
     say(&text);
@@ -351,19 +373,6 @@ fn seeds(text: &str) -> Result<Range<u64>, String> {
         return Err(wrong());
     }
     Ok(from..to)
-}
-
-/// Parses a shard, `I/N`, with I from 0.
-fn shard(text: &str) -> Result<crate::study::campaign::Shard, String> {
-    let wrong =
-        || format!("{text:?} is not a shard: write I/N with I from 0 to N-1, for example 0/8");
-    let (index, of) = text.split_once('/').ok_or_else(wrong)?;
-    let index = index.parse().map_err(|_| wrong())?;
-    let of = of.parse().map_err(|_| wrong())?;
-    if of <= index {
-        return Err(wrong());
-    }
-    Ok(crate::study::campaign::Shard { index, of })
 }
 
 /// The option of every command that writes failures.

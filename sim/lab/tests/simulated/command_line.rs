@@ -2,6 +2,7 @@
 
 mod asking;
 mod exploring;
+mod results;
 mod showing;
 
 use std::path::{Path, PathBuf};
