@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::recorded::Recorded;
+use super::recorded::Sharded;
 use super::{CliError, Drawn, Form, InLane, Out, Printed, PrintedCell, say, say_json, seeds};
 use crate::study::campaign::{AfterFailure, Campaign, Files, Summary};
 use crate::study::results::{Row, Tally};
@@ -22,7 +22,7 @@ pub(super) struct Explore {
     #[command(flatten)]
     drawn: Drawn,
     #[command(flatten)]
-    recorded: Recorded,
+    sharded: Sharded,
     /// Continue with the other seeds after a failure. Without it, no seed behind the first failure counts.
     #[arg(long)]
     keep_going: bool,
@@ -58,7 +58,7 @@ impl Explore {
             return self.print_hashes(&campaign);
         }
         let mut files = Files::new(self.out.out, self.history);
-        if self.recorded.is_resumed() {
+        if self.sharded.is_resumed() {
             files.resume();
         }
         let mut tally = Tally::default();
@@ -66,7 +66,7 @@ impl Explore {
         let mut take = |_, row| tally.add(&row);
         let cells = vec![campaign.cell()];
         let extent = self
-            .recorded
+            .sharded
             .run(cells, &campaign.law(), &with_run, &mut take)?;
         let summary = Summary::of(tally);
         tell(&summary, &campaign.cell().name, extent, self.form)?;
@@ -83,7 +83,7 @@ impl Explore {
         let mut traces = Vec::new();
         let mut take = |_, row: Row| traces.push((row.seed, row.trace));
         let cells = vec![campaign.cell()];
-        self.recorded
+        self.sharded
             .run(cells, &campaign.law(), &|_| Ok(()), &mut take)?;
         for (seed, trace) in traces {
             say(&format!("{seed} {trace}"));

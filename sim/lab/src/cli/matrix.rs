@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
-use super::recorded::Recorded;
+use super::recorded::Sharded;
 use super::{CliError, Form, Printed, PrintedCell, complain, say, say_json, write_file};
 use crate::study::matrix::{CLASSES, CONTENDERS, Class, Example, Matrix, MatrixTable, ON_STORES};
 use crate::study::results::Tallies;
@@ -24,7 +24,7 @@ pub(super) struct MatrixRun {
     #[arg(long, value_parser = PossibleValuesParser::new(CLASSES.iter().map(|class| class.id)))]
     class: Vec<String>,
     #[command(flatten)]
-    recorded: Recorded,
+    sharded: Sharded,
     /// Write matrix.md and matrix.csv to this folder.
     #[arg(long, default_value = "matrix")]
     out: PathBuf,
@@ -70,7 +70,7 @@ impl MatrixRun {
         let mut tallies = Tallies::new(cells.len());
         let mut take = |cell, row| tallies.add(cell, &row);
         let extent = self
-            .recorded
+            .sharded
             .run(cells, &matrix.law(), &|_| Ok(()), &mut take)?;
         let table = matrix.table(tallies);
         write_file(&self.out.join("matrix.md"), &table.markdown())?;

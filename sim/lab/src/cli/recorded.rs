@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::{CliError, Threads};
 use crate::study::law::Law;
-use crate::study::results::Shard;
+use crate::study::results::{Manifest, Shard};
 use crate::study::runs::{Cell, Extent, Runs, Start, TakeRow, Target, WithRun};
 use quorlock_sim_plan::time::SimTime;
 
@@ -24,22 +24,53 @@ pub(super) struct Recorded {
     /// Begin no further run after this time, for example 10m or 2h.
     #[arg(long = "for", value_name = "TIME")]
     within: Option<SimTime>,
-    /// Run only part I of N of the seeds of each cell, with I from 0.
-    #[arg(long, value_name = "I/N", value_parser = shard, default_value = "0/1")]
-    shard: Shard,
     #[command(flatten)]
     threads: Threads,
 }
 
-impl Recorded {
-    /// Returns whether results are continued.
-    pub(super) fn is_resumed(&self) -> bool {
-        self.resume
-    }
+/// The options of every command whose runs can be split over machines.
+#[derive(Clone, Debug, Args)]
+pub(super) struct Sharded {
+    #[command(flatten)]
+    recorded: Recorded,
+    /// Run only part I of N of the seeds of each cell, with I from 0.
+    #[arg(long, value_name = "I/N", value_parser = shard, default_value = "0/1")]
+    shard: Shard,
+}
 
+impl Recorded {
     /// Returns the number of threads.
     pub(super) fn jobs(&self) -> usize {
         self.threads.count()
+    }
+
+    /// Returns after which time no further run begins.
+    pub(super) fn within(&self) -> Option<Duration> {
+        let nanos = self.within.map(SimTime::as_nanos);
+        nanos.map(Duration::from_nanos)
+    }
+
+    /// Returns where rows are recorded. `manifest` receives the arguments of the command.
+    pub(super) fn target(
+        &self,
+        manifest: impl FnOnce(Vec<String>) -> Manifest,
+    ) -> Option<Target<'_>> {
+        self.results.as_deref().map(|folder| Target {
+            folder,
+            start: if self.resume {
+                Start::Resumed
+            } else {
+                Start::New
+            },
+            manifest: manifest(std::env::args().skip(1).collect()),
+        })
+    }
+}
+
+impl Sharded {
+    /// Returns whether results are continued.
+    pub(super) fn is_resumed(&self) -> bool {
+        self.recorded.resume
     }
 
     /// Runs what is asked for of the cells. `take` receives the index of the cell and each row, in the order of seeds.
@@ -53,20 +84,10 @@ impl Recorded {
         let runs = Runs {
             cells,
             shard: self.shard,
-            jobs: self.jobs(),
-            within: self
-                .within
-                .map(|time| Duration::from_nanos(time.as_nanos())),
+            jobs: self.recorded.jobs(),
+            within: self.recorded.within(),
         };
-        let target = self.results.as_deref().map(|folder| Target {
-            folder,
-            start: if self.resume {
-                Start::Resumed
-            } else {
-                Start::New
-            },
-            manifest: runs.manifest(law, std::env::args().skip(1).collect()),
-        });
+        let target = self.recorded.target(|flags| runs.manifest(law, flags));
         Ok(runs.record(target, with_run, take)?)
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::recorded::Recorded;
+use super::recorded::Sharded;
 use super::{CliError, Form, InLane, say, say_json};
 use crate::study::law::{Law, NamedCase};
 use crate::study::results::Row;
@@ -31,7 +31,7 @@ pub(super) struct Scenarios {
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     seeds: Option<u64>,
     #[command(flatten)]
-    recorded: Recorded,
+    sharded: Sharded,
     #[command(flatten)]
     lane: InLane,
     #[command(flatten)]
@@ -64,7 +64,7 @@ impl Scenarios {
             cases: cases.clone(),
         };
         let extent = self
-            .recorded
+            .sharded
             .run(cells.collect(), &law, &|_| Ok(()), &mut take)?;
         let judged = judged.into_iter().map(Judging::end);
         Table::of(cases.iter(), judged, depth).tell(extent, self.form)

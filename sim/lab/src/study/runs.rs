@@ -4,6 +4,7 @@
 //! cell, on any number of threads and after any number of interruptions.
 
 mod ordered;
+mod session;
 mod work;
 
 use std::fmt;
@@ -24,6 +25,7 @@ use crate::study::results::{CellSeeds, Manifest, Recorder, ResultsError, Row, Sh
 use ordered::Ordered;
 use quorlock_sim_check::run::Run;
 use quorlock_sim_plan::Plan;
+pub use session::Session;
 use work::{Piece, Work};
 
 /// Cells of plans, with what of them is run.
@@ -50,7 +52,7 @@ pub struct Cell<'a> {
     /// A measurement that is made of each run.
     pub measure: Option<Measure>,
     /// Returns whether a row is the last of its cell: no later seed is asked for. `None` if all seeds are.
-    pub is_last: Option<Box<dyn Fn(&Row) -> bool + Sync + 'a>>,
+    pub is_last: Option<IsLast<'a>>,
 }
 
 impl fmt::Debug for Cell<'_> {
@@ -61,6 +63,9 @@ impl fmt::Debug for Cell<'_> {
             .finish_non_exhaustive()
     }
 }
+
+/// Returns whether no row behind this one is asked for.
+pub type IsLast<'a> = Box<dyn Fn(&Row) -> bool + Sync + 'a>;
 
 /// Where the rows are recorded.
 #[derive(Debug)]
@@ -152,7 +157,21 @@ impl<'a> Runs<'a> {
                 Recorder::resume(target.folder, target.manifest, |row| ordered.push_read(row))
             }
         });
-        let recorder = recorder.transpose()?;
+        let mut recorder = recorder.transpose()?;
+        let extent = self.drive(ordered, &mut recorder, with_run)?;
+        if let Some(recorder) = recorder {
+            recorder.end(extent == Extent::Complete)?;
+        }
+        Ok(extent)
+    }
+
+    /// Runs what is not there, and records it.
+    fn drive<'r>(
+        &'r self,
+        ordered: Ordered<'r>,
+        recorder: &mut Option<Recorder>,
+        with_run: WithRun<'r>,
+    ) -> Result<Extent, RunsError> {
         let bar = progress::bar(self.total(), Counting::Runs);
         bar.set_position(ordered.settled());
         bar.reset_eta();
@@ -162,11 +181,11 @@ impl<'a> Runs<'a> {
             bar.set_position(work.settled());
         };
         std::thread::scope(|scope| {
-            let (until_dropped, is_dropped) = channel();
+            let (until_dropped, is_dropped) = channel::<()>();
             scope.spawn(|| work.flush_until(is_dropped));
             let go_on = |()| ControlFlow::Continue(());
             share_out(self.jobs, self.pieces().into_iter(), piece, go_on);
-            drop::<std::sync::mpsc::Sender<()>>(until_dropped);
+            drop(until_dropped);
         });
         bar.finish_and_clear();
         work.end()

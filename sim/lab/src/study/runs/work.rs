@@ -22,31 +22,31 @@ pub(super) struct Piece {
 }
 
 /// What the threads share.
-pub(super) struct Work<'a> {
+pub(super) struct Work<'a, 'r> {
     runs: &'a Runs<'a>,
     with_run: WithRun<'a>,
     limit: TimeLimit,
     deadline: Option<Instant>,
     is_stopped: AtomicBool,
-    rows: Mutex<Rows<'a>>,
+    rows: Mutex<Rows<'a, 'r>>,
 }
 
-struct Rows<'a> {
+struct Rows<'a, 'r> {
     ordered: Ordered<'a>,
-    recorder: Option<Recorder>,
+    recorder: &'r mut Option<Recorder>,
     trouble: Option<RunsError>,
 }
 
 /// How often rows are written to their file. A killed process loses what it had since then, which must be less than a second.
 const BETWEEN_FLUSHES: Duration = Duration::from_millis(500);
 
-impl<'a> Work<'a> {
+impl<'a, 'r> Work<'a, 'r> {
     #[expect(clippy::disallowed_methods, reason = "it measures the real machine")]
     pub(super) fn new(
         runs: &'a Runs<'a>,
         with_run: WithRun<'a>,
         ordered: Ordered<'a>,
-        recorder: Option<Recorder>,
+        recorder: &'r mut Option<Recorder>,
     ) -> Self {
         Work {
             runs,
@@ -88,7 +88,7 @@ impl<'a> Work<'a> {
         (self.with_run)(&ended)?;
         let row = Row::of(&cell.name, &ended, cell.measure);
         let mut rows = self.rows();
-        if let Some(recorder) = &mut rows.recorder {
+        if let Some(recorder) = rows.recorder.as_mut() {
             recorder.add(&row);
         }
         rows.ordered.push(index, nth, row);
@@ -98,7 +98,7 @@ impl<'a> Work<'a> {
     /// Writes rows to their file until the sender is dropped.
     pub(super) fn flush_until(&self, is_dropped: Receiver<()>) {
         while is_dropped.recv_timeout(BETWEEN_FLUSHES) == Err(RecvTimeoutError::Timeout) {
-            let flushed = match &mut self.rows().recorder {
+            let flushed = match self.rows().recorder.as_mut() {
                 Some(recorder) => recorder.flush(),
                 None => return,
             };
@@ -126,7 +126,7 @@ impl<'a> Work<'a> {
         } = rows;
         let is_complete = ordered.end();
         if let Some(recorder) = recorder {
-            finish(recorder, &ordered, is_complete && trouble.is_none())?;
+            finish(recorder, &ordered)?;
         }
         match (trouble, is_complete) {
             (Some(trouble), _) => Err(trouble),
@@ -148,18 +148,15 @@ impl<'a> Work<'a> {
         self.rows().trouble.get_or_insert(error);
     }
 
-    fn rows(&self) -> MutexGuard<'_, Rows<'a>> {
+    fn rows(&self) -> MutexGuard<'_, Rows<'a, 'r>> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn finish(
-    mut recorder: Recorder,
-    ordered: &Ordered<'_>,
-    is_complete: bool,
-) -> Result<(), ResultsError> {
-    if ordered.has_surplus() {
-        recorder.retain(|row| ordered.is_asked(row))?;
+/// Writes the rows that are asked for, and removes the others.
+fn finish(recorder: &mut Recorder, ordered: &Ordered<'_>) -> Result<(), ResultsError> {
+    match ordered.has_surplus() {
+        true => recorder.retain(|row| ordered.is_asked(row)),
+        false => recorder.flush(),
     }
-    recorder.end(is_complete)
 }
