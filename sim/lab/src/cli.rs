@@ -9,6 +9,7 @@ pub(crate) mod fuzzed;
 mod manual;
 mod matrix;
 mod merge;
+mod rate;
 mod recorded;
 mod replay;
 mod report;
@@ -91,6 +92,11 @@ enum Command {
         after_help = "Examples:\n  quorlock-sim matrix --runs 10000 --out matrix\n  quorlock-sim matrix --runs 200000 --lock ours --class steps --class partitions"
     )]
     Matrix(matrix::MatrixRun),
+    /// Estimate how often the lock of a deployment breaks, with bounds.
+    #[command(
+        after_help = "Example:\n  quorlock-sim rate sim/lab/deployments/one-server.toml --relative-error 0.1 --for 10m\n\nA deployment:\n  horizon = \"1y\"\n  [plan]\n  lock = \"single\"\n  nodes = { count = 1, persistence = \"memory\" }\n  [[process]]\n  kind = \"crash-node\"\n  each = \"node\"\n  rate = \"1/30d\"\n  restart_after = \"5s\""
+    )]
+    Rate(rate::Rate),
     /// Run a plan on real servers, with real processes, sockets and signals, and the same history and checkers.
     #[cfg(unix)]
     #[command(after_long_help = chaos::HELP, after_help = chaos::HELP)]
@@ -251,6 +257,8 @@ enum CliError {
     #[error(transparent)]
     Results(#[from] crate::study::results::ResultsError),
     #[error(transparent)]
+    Deployment(#[from] crate::study::rate::DeploymentError),
+    #[error(transparent)]
     Runs(#[from] crate::study::runs::RunsError),
     #[error(transparent)]
     Lacks(#[from] crate::turmoil::Lacks),
@@ -280,6 +288,7 @@ pub fn main() -> ExitCode {
         Command::Report(report) => report.run(),
         Command::Merge(merge) => merge.run(),
         Command::Matrix(matrix) => matrix.run(),
+        Command::Rate(rate) => rate.run(),
         #[cfg(unix)]
         Command::Chaos(chaos) => chaos.run(),
         #[cfg(unix)]

@@ -10,6 +10,7 @@
 //! | plans with their expected verdicts | [`study::scenario`] |
 //! | many runs, and their results | [`study::runs`], [`study::results`] |
 //! | plans that are drawn from seeds, and failures | [`study::campaign`], [`study::failure`] |
+//! | violations a year of a deployment, with bounds | [`study::rate`] |
 //! | every lock against every class of fault | [`study::matrix`] |
 //! | smaller plans that still fail | [`study::shrink`] |
 //! | plans on real servers | `chaos` |

@@ -11,6 +11,7 @@ pub(crate) mod pool;
 #[cfg(unix)]
 pub(crate) mod predicted;
 pub(crate) mod progress;
+pub mod rate;
 pub mod results;
 pub mod runs;
 pub mod scenario;

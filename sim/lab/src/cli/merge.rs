@@ -68,6 +68,11 @@ fn tell(first: &Stored, shards: &[Stored], form: Form) -> Result<u8, CliError> {
             let cases: Vec<_> = cases.into_iter().zip(most).collect();
             scenarios(shards, depth, &cases, form)
         }
+        // What it runs next depends on what it has found, so its seeds are not split.
+        Law::Rate { .. } => Err(CliError::Other(format!(
+            "{}: these are results of `rate`, which has no shards",
+            first.folder.display()
+        ))),
     }
 }
 

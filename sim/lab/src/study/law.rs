@@ -32,6 +32,11 @@ pub enum Law {
         /// The cases.
         cases: Vec<NamedCase>,
     },
+    /// The clusters of `rate`.
+    Rate {
+        /// The file of the deployment.
+        deployment: String,
+    },
 }
 
 /// A case with what the tables say of its scenario.

@@ -34,7 +34,10 @@ fn results(folder: &Path, name: &str, arguments: &[&str]) -> PathBuf {
     let results = folder.join(name);
     let out = text(folder);
     let mut all = [arguments, &["--results", text(&results)]].concat();
-    if arguments[0] != "scenarios" {
+    if arguments
+        .first()
+        .is_some_and(|name| ["explore", "matrix"].contains(name))
+    {
         all.extend(["--out", out]);
     }
     let output = sim(&all);
@@ -70,8 +73,20 @@ fn rows_and_manifests_have_the_form_of_their_schemas() {
         jsonschema::draft202012::new(&schema).expect("a schema")
     };
     let (row, whole) = (schema("row.schema.json"), schema("manifest.schema.json"));
-    let commands: [(&str, &[&str]); 3] = [
+    let deployment = concat!(env!("CARGO_MANIFEST_DIR"), "/deployments/one-server.toml");
+    let commands: [(&str, &[&str]); 4] = [
         ("explore", &EXPLORE),
+        (
+            "rate",
+            &[
+                "rate",
+                deployment,
+                "--runs",
+                "1000",
+                "--relative-error",
+                "9",
+            ],
+        ),
         (
             "matrix",
             &[
