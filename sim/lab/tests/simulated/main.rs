@@ -27,6 +27,7 @@ mod plan_files;
 mod planted_faults;
 mod product_faults;
 mod property_tests;
+mod rate;
 mod returns;
 mod scenarios;
 mod sentinel_groups;
