@@ -42,8 +42,8 @@ configuration() {
   [ $(((number - 1) % step)) = 0 ] || return 0
   local file=$scratch/$number.toml
   printf 'horizon = "1h"\n[plan]\nclients = 3\n%s\n%s\n%s' "$1" "$work" "$2" >"$file"
-  "$program" rate "$file" --relative-error 0.15 --for 20s --json >"$scratch/rate.json" || [ $? = 4 ]
-  "$program" rate "$file" --count 120 --json >"$scratch/count.json"
+  "$program" rate "$file" --relative-error 0.15 --runs 1300 --json >"$scratch/rate.json" || [ $? = 4 ]
+  "$program" rate "$file" --count 60 --json >"$scratch/count.json"
   python3 - "$number" "$scratch/rate.json" "$scratch/count.json" <<'PYTHON' || wrong=$((wrong + 1))
 import json, sys
 number, rate, count = sys.argv[1], json.load(open(sys.argv[2])), json.load(open(sys.argv[3]))
