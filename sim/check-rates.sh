@@ -42,8 +42,8 @@ configuration() {
   [ $(((number - 1) % step)) = 0 ] || return 0
   local file=$scratch/$number.toml
   printf 'horizon = "1h"\n[plan]\nclients = 3\n%s\n%s\n%s' "$1" "$work" "$2" >"$file"
-  "$program" rate "$file" --relative-error 0.15 --for 20s --json >"$scratch/rate.json" || [ $? = 4 ]
-  "$program" rate "$file" --count 120 --json >"$scratch/count.json"
+  "$program" rate "$file" --relative-error 0.15 --runs 1300 --json >"$scratch/rate.json" || [ $? = 4 ]
+  "$program" rate "$file" --count 60 --json >"$scratch/count.json"
   python3 - "$number" "$scratch/rate.json" "$scratch/count.json" <<'PYTHON' || wrong=$((wrong + 1))
 import json, sys
 number, rate, count = sys.argv[1], json.load(open(sys.argv[2])), json.load(open(sys.argv[3]))
@@ -59,7 +59,7 @@ configuration "$one" "$(crash 60/h)"
 configuration "$one" "$(crash 300/h 50ms)"
 configuration "$one" "$(flush 120/h)"
 configuration "$one" "$(flush 60/h; pause 200/h 'pareto(50ms, 1.1)')"
-configuration "$one" "$(step_clock 60/h 200ms)"
+configuration "$one" "$(step_clock 60/h 280ms)"
 configuration "$three" "$(crash 100/h)"
 configuration "$three" "$(crash 300/h 20ms)"
 configuration "$three" "$(crash 100/h 5ms 0.2)"

@@ -114,7 +114,7 @@ fn the_threshold_of_drift_decides_whether_a_rate_exists() {
             "[[plan.faults]]\nkind = \"node-rate\"\nat = \"0s\"\nnode = 0\nrate_ppm = {ppm}\n"
         );
         let late = "lease = \"300ms\", hold_min = \"400ms\", hold_max = \"400ms\", think_min = \"1ms\", think_max = \"1ms\", \
-                    backoff_cap = \"1ms\", poll_cap = \"1ms\", checks = 400";
+                    backoff_cap = \"1ms\", poll_cap = \"1ms\", checks = 100";
         let text = format!(
             "horizon = \"1h\"\nlargest = 1\n[plan]\nclients = 4\n{plan}\nworkload = {{ {late} }}\n{drift}{}",
             restarts("1/h")
@@ -134,18 +134,17 @@ fn the_threshold_of_drift_decides_whether_a_rate_exists() {
 /// The rate that is counted in long runs lies within the bounds. `sim/check-rates.sh --full` checks twenty deployments.
 #[test]
 fn what_is_counted_lies_within_the_bounds() {
-    let both = "[[process]]\nkind = \"crash-node\"\neach = \"node\"\nrate = \"200/h\"\nrestart_after = \"5ms\"\ncommon = 0.2\n\
-                [[process]]\nkind = \"pause-client\"\neach = \"client\"\nrate = \"100/h\"\nlasts = \"exponential(100ms)\"\n";
-    for (plan, processes) in [(ONE, restarts("200/h")), (THREE, both.to_owned())] {
+    let common = restarts("200/h") + "common = 0.2\n";
+    for (plan, processes) in [(ONE, restarts("200/h")), (THREE, common)] {
         let deployment = deployment(plan, &processes);
-        let estimate = estimate(&deployment, 0.1, 700);
+        let estimate = estimate(&deployment, 0.1, 400);
         let count = Count {
             deployment: &deployment,
-            runs: 24,
+            runs: 12,
             jobs: 2,
         };
         let counted = count.run(&mut Session::default()).unwrap();
-        assert!(10 <= counted.violations, "{counted:?}");
+        assert!(5 <= counted.violations, "{counted:?}");
         assert!(
             counted.lower <= estimate.upper && estimate.lower <= counted.upper,
             "{counted:?}, {estimate:?}"
