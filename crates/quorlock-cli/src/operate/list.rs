@@ -70,9 +70,10 @@ impl List {
                 .filter_map(|key| key.strip_prefix(prefix.as_bytes()))
                 .collect();
             if !self.json {
-                print(&row(
-                    ["NAME", "STATE", "OWNER", "LEFT", "TOKEN", "WAITING"].map(String::from)
-                ))?;
+                print(&row([
+                    "NAME", "STATE", "OWNER", "LEFT", "TOKEN", "WAITING", "CLIENT",
+                ]
+                .map(String::from)))?;
             }
             for names in names.chunks(AT_ONCE) {
                 let inspections = names.iter().map(|name| locks.inspect(name));
@@ -164,11 +165,14 @@ fn line(inspection: &Inspection, summary: &Summary) -> String {
         left,
         token.map_or_else(|| "-".to_owned(), |token| token.0.to_string()),
         waiting.unwrap_or(0).to_string(),
+        inspection.client().unwrap_or_default().to_owned(),
     ])
 }
 
-fn row([name, state, owner, left, token, waiting]: [String; 6]) -> String {
-    format!("{name:<32} {state:<10} {owner:<40} {left:>8} {token:>16} {waiting:>7}")
+fn row([name, state, owner, left, token, waiting, client]: [String; 7]) -> String {
+    let row =
+        format!("{name:<32} {state:<10} {owner:<40} {left:>8} {token:>16} {waiting:>7} {client}");
+    row.trim_end().to_owned()
 }
 
 #[cfg(test)]

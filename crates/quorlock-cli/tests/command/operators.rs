@@ -62,7 +62,7 @@ async fn inspect_says_who_holds_a_name() {
 async fn a_holder_is_named_by_its_label_or_its_host_and_process() {
     let server = Server::start();
     let script = format!(
-        "{q} inspect a --json; {q} inspect a; {q} run -n a -- true",
+        "{q} inspect a --json; {q} inspect a; {q} list; timeout 1 {q} watch a; {q} run -n a -- true",
         q = env!("CARGO_BIN_EXE_quorlock")
     );
     let (_, printed, said) = end_of(&mut run(&server, &["--label", "import", "a"], &script));
@@ -70,7 +70,10 @@ async fn a_holder_is_named_by_its_label_or_its_host_and_process() {
     let seen: Value = serde_json::from_str(json).unwrap();
     let client = seen["nodes"][0]["client"].as_str().unwrap();
     assert!(client.starts_with("import at 127.0.0.1:"), "{json}");
-    assert!(text.contains("(import at 127.0.0.1:"), "{text}");
+    let shown = text
+        .lines()
+        .filter(|line| line.contains("import at 127.0.0.1:"));
+    assert_eq!(shown.count(), 3, "{text}");
     assert!(said.contains("a: others hold it (import at "), "{said}");
 
     let script = format!(

@@ -107,6 +107,13 @@ impl Inspection {
         }
     }
 
+    /// Returns the label and the address of the owner's client, if a node shows one that has a
+    /// [label](crate::LocksBuilder::label). For a lock on several nodes it is that on the first of them: each sees another port.
+    #[must_use]
+    pub fn client(&self) -> Option<&str> {
+        self.replies().find_map(|reply| reply.client.as_deref())
+    }
+
     fn replies(&self) -> impl Iterator<Item = &InspectReply> {
         let nodes = self.nodes.iter();
         nodes.filter_map(|node| node.found.as_ref().ok())
