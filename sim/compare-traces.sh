@@ -10,7 +10,7 @@
 # - the trace hash of each seed, for the locks single, multi and redlock, under the faults `inside` and `all`;
 # - the trace hash of a few seeds over simulated TCP;
 # - the table of the matrix, as CSV;
-# - the verdict of every case of the catalog. The time that a case took is left out.
+# - the verdict of every case of the catalog.
 #
 #   SEEDS=2000   how many seeds of each lock
 #   TCP=20       how many of them over simulated TCP
@@ -81,8 +81,8 @@ compare() {
     exit 2
   fi
 }
-# The column of times is the last one before the words, and as wide as its longest.
-without_times() { sed -E 's/^(.*[^ ]) +[0-9.]+ +(ns|µs|us|ms|s)  /\1  /'; }
+# Revisions before the results of all commands had one form print how long each case took, behind the column "first".
+without_times() { sed -E 's/^(.*[^ ]) +[0-9.]+ +(ns|µs|us|ms|s)  /\1  /; 1s/ +time  verdict/  verdict/'; }
 table() { cat matrix/matrix.csv; }
 
 for lock in single multi redlock; do

@@ -29,6 +29,9 @@ impl Needs {
     /// Users with rights to channels.
     pub const CHANNELS: Needs = Needs::since(6, 2, "rights to channels came with Redis 6.2");
 
+    /// A server that reports changes of keys.
+    pub const REPORTS: Needs = Needs::since(6, 0, "reports of changed keys came with Redis 6");
+
     /// A server that counts its errors.
     pub const ERROR_COUNTS: Needs = Needs::since(6, 2, "INFO counts errors since Redis 6.2");
 

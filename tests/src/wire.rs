@@ -36,6 +36,7 @@ pub fn channel_of(channel: &Channel) -> String {
     match channel {
         Channel::Lock(name) => self::channel(name),
         Channel::Waiter(name, owner) => format!("{}:{owner}", self::channel(name)),
+        Channel::Claim(name, ..) => panic!("nothing is published about the claim of {name}"),
         Channel::ReadWrite(name) => read_write_channel(name),
     }
 }

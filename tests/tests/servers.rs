@@ -6,6 +6,7 @@ mod servers {
     pub(crate) mod byte_names;
     pub(crate) mod calls;
     pub(crate) mod cancellation;
+    pub(crate) mod claim_loss;
     pub(crate) mod clients;
     pub(crate) mod conformance;
     pub(crate) mod doubts;
@@ -15,9 +16,11 @@ mod servers {
     pub(crate) mod fair_queues;
     pub(crate) mod handing_over;
     pub(crate) mod harness;
+    pub(crate) mod labels;
     pub(crate) mod leading;
     pub(crate) mod logins;
     pub(crate) mod longest_lease;
+    pub(crate) mod namespaces;
     pub(crate) mod natives;
     pub(crate) mod networks;
     pub(crate) mod one_refusal;
@@ -58,6 +61,7 @@ fn main() {
         servers::byte_names::trials(),
         servers::calls::trials(),
         servers::cancellation::trials(),
+        servers::claim_loss::trials(),
         servers::clients::trials(),
         servers::conformance::trials(),
         servers::doubts::trials(),
@@ -68,9 +72,11 @@ fn main() {
         servers::fair_queues::trials(),
         servers::handing_over::trials(),
         servers::harness::trials(),
+        servers::labels::trials(),
         servers::leading::trials(),
         servers::logins::trials(),
         servers::longest_lease::trials(),
+        servers::namespaces::trials(),
         servers::natives::trials(),
         servers::networks::trials(),
         servers::one_refusal::trials(),

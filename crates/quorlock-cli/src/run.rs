@@ -17,6 +17,7 @@ pub(crate) mod sentry;
 
 pub(crate) mod guarding;
 pub(crate) mod held;
+pub(crate) mod holder;
 pub(crate) mod holding;
 pub(crate) mod notify;
 pub(crate) mod signals;
@@ -43,6 +44,7 @@ use rustix::process::Signal;
 
 use self::guarded::Guarded;
 use self::held::{End, GroupThen, Work};
+use self::holder::with_holders;
 use self::holding::HoldThen;
 use self::notify::Notify;
 use self::signals::{ENDING, Signals};
@@ -166,7 +168,7 @@ impl Run {
                 let ended = self.work(&guard, &timing, &mut signals, voice).await;
                 self.let_go(guard, ended, &timing, voice).await
             }
-            Ok(Err(failure)) => Err(failure),
+            Ok(Err(failure)) => Err(with_holders(&locks, self.names(), failure).await),
             Err(signal) => Ok(Code::of_signal(signal.as_raw())),
         };
         // Grants of a lost round, and releases that slower servers have not received so far, are handled in the

@@ -1,5 +1,7 @@
 //! The servers, their credentials, and the settings that all clients of a deployment must share.
 
+mod tls;
+
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -7,6 +9,7 @@ use quorlock::redis::{PasswordFile, RedisConfig};
 use quorlock::{Locks, LocksBuilder};
 use serde::Deserialize;
 
+pub(crate) use self::tls::TlsOptions;
 use crate::failure::Failure;
 use crate::span::Span;
 
@@ -23,8 +26,8 @@ pub(crate) struct Reach {
     /// characters of a user or a password are percent-encoded (%23 for #). Default: QUORLOCK_NODES, or the file of --config.
     #[arg(long, value_name = "URL")]
     pub(crate) nodes: Vec<String>,
-    /// TOML file with settings: nodes, password_file, tls_ca, tls_cert, tls_key, key_prefix, lease, longest_lease,
-    /// clock_margin, token_retention, member_timeout, trust_fresh_nodes. Default: QUORLOCK_CONFIG.
+    /// TOML file with settings: nodes, password_file, tls_ca, tls_cert, tls_key, tls_server_name, sentinel_tls_ca,
+    /// sentinel_tls_cert, sentinel_tls_key, namespace, key_prefix, lease, longest_lease, clock_margin, token_retention, member_timeout, trust_fresh_nodes. Default: QUORLOCK_CONFIG.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// File whose first line is the password for addresses without one, so that the list of processes shows no
@@ -32,7 +35,11 @@ pub(crate) struct Reach {
     #[arg(long, value_name = "FILE")]
     pub(crate) password_file: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) tls: TlsFiles,
+    pub(crate) tls: TlsOptions,
+    /// Prefix of every key and channel on a Redis server, before the key prefix, so that a user needs the rules ~PREFIX*
+    /// and &PREFIX* alone. All clients of a name must have the same.
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) namespace: Option<String>,
     /// Prefix of every name: with `app:` the lock orders/42 has the key app:orders/42.
     #[arg(long, value_name = "PREFIX")]
     pub(crate) key_prefix: Option<String>,
@@ -45,74 +52,6 @@ pub(crate) struct Reach {
     pub(crate) trust_fresh_nodes: bool,
 }
 
-/// Certificates for addresses that use TLS. The files are read again for each connection.
-#[derive(Clone, Debug, Default, Args)]
-pub(crate) struct TlsFiles {
-    /// PEM file with the certificate authorities to trust, instead of those of the system, for addresses that begin
-    /// with rediss://. Default: QUORLOCK_TLS_CA.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) tls_ca: Option<PathBuf>,
-    /// PEM file with the client certificate, for mutual TLS. Requires --tls-key. Default: QUORLOCK_TLS_CERT.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) tls_cert: Option<PathBuf>,
-    /// PEM file with the private key of the certificate in --tls-cert. Default: QUORLOCK_TLS_KEY.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) tls_key: Option<PathBuf>,
-}
-
-impl TlsFiles {
-    /// Returns these files, or those of the environment, or those of the settings file, in this order.
-    fn or(&self, file: &File) -> Result<TlsFiles, Failure> {
-        let pick = |given: &Option<PathBuf>, name: &str, file: &Option<PathBuf>| {
-            let given = given.clone().or_else(|| variable(name).map(PathBuf::from));
-            given.or_else(|| file.clone())
-        };
-        let files = TlsFiles {
-            tls_ca: pick(&self.tls_ca, "QUORLOCK_TLS_CA", &file.tls_ca),
-            tls_cert: pick(&self.tls_cert, "QUORLOCK_TLS_CERT", &file.tls_cert),
-            tls_key: pick(&self.tls_key, "QUORLOCK_TLS_KEY", &file.tls_key),
-        };
-        match (&files.tls_cert, &files.tls_key) {
-            (Some(_), None) => Err(Failure::config("--tls-cert needs its key: give --tls-key")),
-            (None, Some(_)) => Err(Failure::config(
-                "--tls-key needs its certificate: give --tls-cert",
-            )),
-            _ => Ok(files),
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.tls_ca.is_none() && self.tls_cert.is_none()
-    }
-
-    /// Returns the connection settings with these certificates.
-    #[cfg(feature = "tls")]
-    fn apply(&self, config: RedisConfig) -> Result<RedisConfig, Failure> {
-        if self.is_empty() {
-            return Ok(config);
-        }
-        let mut tls = quorlock::redis::Tls::new();
-        if let Some(ca) = &self.tls_ca {
-            tls = tls.roots_file(ca);
-        }
-        if let (Some(certificate), Some(key)) = (&self.tls_cert, &self.tls_key) {
-            tls = tls.client_certificate_files(certificate, key);
-        }
-        Ok(config.tls(tls))
-    }
-
-    /// Returns the connection settings with these certificates.
-    #[cfg(not(feature = "tls"))]
-    fn apply(&self, config: RedisConfig) -> Result<RedisConfig, Failure> {
-        if self.is_empty() {
-            return Ok(config);
-        }
-        Err(Failure::config(
-            "this quorlock was built without TLS: build it with the cargo feature `tls`",
-        ))
-    }
-}
-
 /// The contents of a settings file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -123,6 +62,11 @@ pub(crate) struct File {
     tls_ca: Option<PathBuf>,
     tls_cert: Option<PathBuf>,
     tls_key: Option<PathBuf>,
+    tls_server_name: Option<String>,
+    sentinel_tls_ca: Option<PathBuf>,
+    sentinel_tls_cert: Option<PathBuf>,
+    sentinel_tls_key: Option<PathBuf>,
+    namespace: Option<String>,
     key_prefix: Option<String>,
     lease: Option<Span>,
     longest_lease: Option<Span>,
@@ -139,6 +83,7 @@ pub(crate) struct Settings {
     /// Addresses as they were given. They may contain passwords and must not be printed.
     pub(crate) addresses: Vec<String>,
     pub(crate) builder: LocksBuilder,
+    pub(crate) namespace: String,
     pub(crate) key_prefix: String,
     pub(crate) lease: Option<Span>,
     pub(crate) trusts_fresh_nodes: bool,
@@ -153,7 +98,10 @@ impl Reach {
 
         let key_prefix = self.key_prefix.as_ref().or(file.key_prefix.as_ref());
         let key_prefix = key_prefix.cloned().unwrap_or_default();
-        let builder = self.builder(&file, &key_prefix);
+        let namespace = self.namespace.as_ref().or(file.namespace.as_ref());
+        let namespace = namespace.cloned().unwrap_or_default();
+        let builder = self.builder(&file).key_prefix(&key_prefix);
+        let builder = builder.namespace(&namespace);
 
         let tls = self.tls.or(&file)?;
         let of_command_line = self.nodes.iter().flat_map(|list| addresses_of(list));
@@ -188,6 +136,7 @@ impl Reach {
         Ok(Settings {
             addresses: nodes,
             builder: builder.redis(redis),
+            namespace,
             key_prefix,
             lease: file.lease,
             trusts_fresh_nodes: self.trust_fresh_nodes || file.trust_fresh_nodes,
@@ -195,8 +144,8 @@ impl Reach {
     }
 
     /// Returns the settings of the locks, without those of their servers.
-    fn builder(&self, file: &File, key_prefix: &str) -> LocksBuilder {
-        let mut builder = Locks::builder().key_prefix(key_prefix);
+    fn builder(&self, file: &File) -> LocksBuilder {
+        let mut builder = Locks::builder();
         if let Some(longest) = self.longest_lease.or(file.longest_lease) {
             builder = builder.longest_lease(longest.0);
         }

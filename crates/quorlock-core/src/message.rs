@@ -136,6 +136,19 @@ pub struct Release {
 pub struct Inspect {
     /// Name to inspect.
     pub name: Name,
+    /// Whether to find out more about the client of the owner, which costs a node more.
+    pub finds_client: bool,
+}
+
+impl Inspect {
+    /// Returns the request for a name, and nothing about the client of its owner.
+    #[must_use]
+    pub fn of(name: Name) -> Self {
+        Inspect {
+            name,
+            finds_client: false,
+        }
+    }
 }
 
 /// "The name is free from now on, whichever owner holds it."
@@ -281,6 +294,9 @@ pub struct InspectReply {
     pub waiting: u64,
     /// Token that is stored for the name, if there is one.
     pub token: Option<Token>,
+    /// The label and the address of the owner's client, if the request asked for it, and the client is connected and has a
+    /// label.
+    pub client: Option<String>,
 }
 
 impl InspectReply {
@@ -291,6 +307,7 @@ impl InspectReply {
             found,
             waiting,
             token,
+            client: None,
         }
     }
 }

@@ -78,7 +78,7 @@ pub enum QueuePlace {
     },
 }
 
-/// The channel on which a node publishes that a name may be tried.
+/// The channel on which a node publishes that a name may be tried, or on which a transport tells that a claim may be gone.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Channel {
     /// Reaches all waiters of the plain lock.
@@ -87,6 +87,10 @@ pub enum Channel {
     Waiter(Name, OwnerId),
     /// Reaches all waiting readers and writers.
     ReadWrite(Name),
+    /// Reaches an owner whose claim of a name in this mode may be gone, although it did not release it. No node
+    /// publishes on it: a transport finds out, if it can, and tells also if the claim is not there when messages begin
+    /// to flow.
+    Claim(Name, Mode, OwnerId),
 }
 
 impl Channel {
@@ -100,11 +104,14 @@ impl Channel {
         }
     }
 
-    /// Returns the name that may be tried.
+    /// Returns the name that may be tried, or whose claim may be gone.
     #[must_use]
     pub fn name(&self) -> &Name {
         match self {
-            Channel::Lock(name) | Channel::Waiter(name, _) | Channel::ReadWrite(name) => name,
+            Channel::Lock(name)
+            | Channel::Waiter(name, _)
+            | Channel::ReadWrite(name)
+            | Channel::Claim(name, ..) => name,
         }
     }
 }

@@ -1,7 +1,9 @@
 //! The names of locks.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// The longest name, in bytes.
@@ -11,8 +13,14 @@ pub const LONGEST_NAME: usize = 512;
 ///
 /// A name need not be text, because nodes store bytes. Braces, spaces and any Unicode are allowed. A node may be
 /// unable to store some names ([`Transport::slot`](crate::transport::Transport::slot)).
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Name(Arc<[u8]>);
+///
+/// Names with the same bytes are equal, whatever their [namespaces](Name::within).
+#[derive(Clone)]
+pub struct Name {
+    bytes: Arc<[u8]>,
+    /// Length of the namespace, with which the name begins.
+    namespace: u16,
+}
 
 impl Name {
     /// Returns the name with this text or these bytes.
@@ -28,14 +36,35 @@ impl Name {
         } else if name.contains(&0) {
             Err(NameError::Nul)
         } else {
-            Ok(Name(name.into()))
+            Ok(Name {
+                bytes: name.into(),
+                namespace: 0,
+            })
         }
+    }
+
+    /// Returns the name `name` within a namespace: it begins with the namespace, and so does every other key and channel
+    /// that a node derives from it. `name` may be empty if the namespace is not.
+    ///
+    /// # Errors
+    /// Those of [`Name::new`], for the two together.
+    pub fn within(namespace: &[u8], name: impl AsRef<[u8]>) -> Result<Self, NameError> {
+        let whole = Name::new([namespace, name.as_ref()].concat())?;
+        // A name has at most 512 bytes.
+        let namespace = u16::try_from(namespace.len()).unwrap_or(u16::MAX);
+        Ok(Name { namespace, ..whole })
+    }
+
+    /// Returns the namespace, which is empty by default, and the rest of the name.
+    #[must_use]
+    pub fn split(&self) -> (&[u8], &[u8]) {
+        self.bytes.split_at(usize::from(self.namespace))
     }
 
     /// Returns the name as it is on the wire.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
-        &self.0
+        &self.bytes
     }
 
     /// Returns the part of the name from which the keys beside its claim are derived: `x` for both `x` and `{x}`.
@@ -53,7 +82,7 @@ impl Name {
     /// Returns the name as text, if it is valid UTF-8.
     #[must_use]
     pub fn to_str(&self) -> Option<&str> {
-        std::str::from_utf8(&self.0).ok()
+        std::str::from_utf8(&self.bytes).ok()
     }
 
     /// Returns the name for people to read, as it is displayed. Valid UTF-8 is returned unchanged. In other names each
@@ -62,7 +91,7 @@ impl Name {
     pub fn text(&self) -> Cow<'_, str> {
         match self.to_str() {
             Some(text) => Cow::Borrowed(text),
-            None => Cow::Owned(escaped(&self.0)),
+            None => Cow::Owned(escaped(&self.bytes)),
         }
     }
 }
@@ -80,9 +109,35 @@ fn escaped(name: &[u8]) -> String {
     text
 }
 
+impl PartialEq for Name {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Eq for Name {}
+
+impl PartialOrd for Name {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Name {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.bytes.cmp(&other.bytes)
+    }
+}
+
+impl Hash for Name {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.bytes.hash(state);
+    }
+}
+
 impl AsRef<[u8]> for Name {
     fn as_ref(&self) -> &[u8] {
-        &self.0
+        &self.bytes
     }
 }
 
@@ -96,7 +151,7 @@ impl fmt::Debug for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.to_str() {
             Some(text) => fmt::Debug::fmt(text, f),
-            None => write!(f, "b\"{}\"", self.0.escape_ascii()),
+            None => write!(f, "b\"{}\"", self.bytes.escape_ascii()),
         }
     }
 }
@@ -144,6 +199,23 @@ mod tests {
             Err(NameError::TooLong { bytes: 513 })
         );
         assert_eq!(Name::new("a\0b"), Err(NameError::Nul));
+    }
+
+    #[test]
+    fn a_namespace_is_the_beginning_of_a_name() {
+        let name = Name::within(b"shop:", "x").unwrap();
+        assert_eq!(name.split(), (&b"shop:"[..], &b"x"[..]));
+        assert_eq!(name, Name::new("shop:x").unwrap());
+        let plain = Name::within(b"", "x").unwrap();
+        assert_eq!(plain.split(), (&b""[..], &b"x"[..]));
+        assert_eq!(Name::within(b"", ""), Err(NameError::Empty));
+        let most = "x".repeat(LONGEST_NAME - 5);
+        assert!(Name::within(b"shop:", &most).is_ok());
+        let bytes = LONGEST_NAME + 1;
+        assert_eq!(
+            Name::within(b"shop:", most + "x"),
+            Err(NameError::TooLong { bytes })
+        );
     }
 
     #[test]

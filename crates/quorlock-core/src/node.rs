@@ -160,6 +160,7 @@ impl Node {
             found,
             waiting: keys.queue(now).count() as u64,
             token: keys.token(now),
+            client: None,
         }
     }
 
@@ -278,6 +279,25 @@ impl Node {
     pub fn held(&self, now: WallMillis, name: &Name) -> Option<(Held, Ttl)> {
         let key = self.names.get(name)?.claim(now)?;
         Some((key.value.clone(), key.ttl(now)))
+    }
+
+    /// Returns whether this owner has a claim of a name in this mode at `now`.
+    #[must_use]
+    pub fn is_claimed_by(
+        &self,
+        now: WallMillis,
+        name: &Name,
+        mode: Mode,
+        claimant: OwnerId,
+    ) -> bool {
+        match (self.held(now, name), mode) {
+            (Some((Held::Plain { owner, .. }, _)), Mode::Plain | Mode::Fair) => owner == claimant,
+            (Some((Held::ReadWrite(held), _)), Mode::Write) => {
+                held.writer.is_some_and(|(owner, _)| owner == claimant)
+            }
+            (Some((Held::ReadWrite(held), _)), Mode::Read) => held.readers.contains_key(&claimant),
+            _ => false,
+        }
     }
 
     /// Returns the token that is stored for a name at `now`.

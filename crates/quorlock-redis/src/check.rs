@@ -5,6 +5,7 @@ mod connect_error;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use quorlock_core::name::Name;
 use quorlock_core::transport::{Cause, Execution, Transport as _, TransportError};
 use redis::Value;
 
@@ -236,8 +237,12 @@ async fn look(
             &link.ask(target, &coverage).await?,
         ));
     }
-    let name = [prefix, b"quorlock"].concat();
-    if may_not_subscribe(&link, target, &name).await? {
+    let namespace = &*target.config().namespace;
+    let prefix = prefix.strip_prefix(namespace).unwrap_or(prefix);
+    let name = Name::within(namespace, [prefix, b"quorlock"].concat());
+    if let Ok(name) = name
+        && may_not_subscribe(&link, target, &name).await?
+    {
         doubts.push(Doubt::MayNotSubscribe);
     }
     Ok(doubts)
@@ -247,7 +252,7 @@ async fn look(
 pub(crate) async fn may_not_subscribe(
     link: &Connection,
     target: &Target,
-    name: &[u8],
+    name: &Name,
 ) -> Result<bool, TransportError> {
     let channel = key::channel(name).to_bytes();
     let answer = link

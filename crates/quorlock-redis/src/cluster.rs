@@ -33,6 +33,7 @@ use crate::script::{self, Home};
 use crate::security::Security;
 use crate::server::{Manner, Server};
 use crate::source::{GroupMark, Source};
+use crate::subscription::registry::Topic;
 use crate::sync::task::AbortHandle;
 use crate::sync::{Mutex, MutexGuard};
 use crate::target::Target;
@@ -330,9 +331,9 @@ impl Routes for Cluster {
     }
 
     fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
-        let channel = key::channel_of(channel);
-        let slot = keyslot::of_key(&channel);
-        let handle = self.ears.add(channel, slot, listener);
+        // All keys and channels of a name are in its slot.
+        let slot = keyslot::of_key(key::channel_of(channel));
+        let handle = self.ears.add(Topic::of(channel), slot, listener);
         if self.server_of(slot).is_none() {
             self.look_again();
         }

@@ -38,6 +38,12 @@ pub struct RedisConfig {
     pub(crate) has_own_network: bool,
     /// Prefix of all names, for the rules in errors.
     pub(crate) prefix: Vec<u8>,
+    /// Namespace of all names.
+    pub(crate) namespace: Vec<u8>,
+    /// Name of the connections, as `CLIENT LIST` shows it.
+    pub(crate) client_name: Option<String>,
+    /// Whether connections for wake-ups may be asked for the loss of claims.
+    pub(crate) watches_claims: bool,
     /// What hears doubts that replies raise.
     pub(crate) doubts: Option<DoubtListener>,
     pub(crate) connect_timeout: Duration,
@@ -96,6 +102,9 @@ impl Default for RedisConfig {
             network: Arc::new(Network),
             has_own_network: false,
             prefix: Vec::new(),
+            namespace: Vec::new(),
+            client_name: None,
+            watches_claims: false,
             doubts: None,
             connect_timeout: Duration::from_secs(1),
             call_timeout: None,
@@ -193,6 +202,39 @@ impl RedisConfig {
     pub fn prefix(mut self, prefix: &[u8]) -> Self {
         self.prefix = prefix.to_vec();
         self
+    }
+
+    /// Sets the name of the connections.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn client_name(mut self, name: Option<String>) -> Self {
+        self.client_name = name;
+        self
+    }
+
+    /// Sets whether the listeners of [`Channel::Claim`](quorlock_core::message::Channel::Claim) are told of losses.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn watch_claims(mut self, watch: bool) -> Self {
+        self.watches_claims = watch;
+        self
+    }
+
+    /// Sets the namespace of all names ([`Name::within`](quorlock_core::name::Name::within)), with which the key of the marker begins, too.
+    /// Default: empty.
+    ///
+    /// `LocksBuilder::namespace` of `quorlock` sets it for the transports that it makes.
+    #[must_use]
+    pub fn namespace(mut self, namespace: impl AsRef<[u8]>) -> Self {
+        self.namespace = namespace.as_ref().to_vec();
+        self
+    }
+
+    /// Returns the namespace.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn chosen_namespace(&self) -> &[u8] {
+        &self.namespace
     }
 
     /// Whether the user has given TLS settings.

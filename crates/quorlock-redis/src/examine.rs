@@ -101,8 +101,9 @@ impl RedisTransport {
         let deadline = timer::now() + self.config().connect_timeout;
         let servers = timer::by(deadline, self.routes().all()).await;
         let servers = servers.unwrap_or_else(|| Err(error::no_handshake()))?;
-        let name = [self.routes().name_prefix().as_bytes(), name.as_bytes()].concat();
-        let name = &Name::new(name)
+        let (namespace, name) = name.split();
+        let name = [self.routes().name_prefix().as_bytes(), name].concat();
+        let name = &Name::within(namespace, name)
             .map_err(|error| failure::definite(Cause::Unsupported, format!("the name: {error}")))?;
         let examined = servers.iter().map(|server| async move {
             ExaminedServer {
@@ -164,8 +165,7 @@ impl RedisTransport {
         facts.doubts.extend(doubtful_settings::of_need(coverage));
         (facts.round_trips, facts.clock) = asker.measured().await;
         // The last question, because a connection that is subscribed is for nothing else on an old server.
-        if !matches!(rights, RightsFacts::Told(_))
-            && may_not_subscribe(&link, target, name.as_bytes()).await?
+        if !matches!(rights, RightsFacts::Told(_)) && may_not_subscribe(&link, target, name).await?
         {
             facts.doubts.push(Doubt::MayNotSubscribe);
         }

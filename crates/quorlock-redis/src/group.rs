@@ -89,6 +89,8 @@ impl Group {
             // Sentinels have their own logins.
             config: RedisConfig {
                 credentials: None,
+                // They have no claims.
+                watches_claims: false,
                 ..config.clone()
             },
             login,

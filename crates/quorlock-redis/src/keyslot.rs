@@ -40,7 +40,8 @@ pub(crate) fn of_name(name: &Name) -> Result<Slot, UnfitName> {
     if is_together {
         return Ok(of_key(bytes));
     }
-    let text = readable(name);
+    let (namespace, text) = name.split();
+    let text = readable(text);
     // The replacement is the same for all clients, so that two of them lock the same name.
     let mut tag = text.replace(['{', '}'], "");
     if tag.is_empty() {
@@ -48,18 +49,18 @@ pub(crate) fn of_name(name: &Name) -> Result<Slot, UnfitName> {
     }
     let tagged = format!("{{{tag}}}:{text}");
     // With its tag, a name may be too long or reserved. Without braces it needs no tag.
-    let instead = if reserved::is_free(&tagged) {
-        tagged
-    } else {
-        tag
+    let may_be = Name::within(namespace, &tagged);
+    let instead = match may_be {
+        Ok(name) if reserved::kept_under(&name).is_none() => tagged,
+        _ => tag,
     };
     Err(unfit_names::scattered(name, instead))
 }
 
 /// Returns the parts of a name that are valid text. The suggested replacement can therefore be typed, and is no longer
 /// than the name.
-pub(crate) fn readable(name: &Name) -> String {
-    let chunks = name.as_bytes().utf8_chunks();
+pub(crate) fn readable(name: &[u8]) -> String {
+    let chunks = name.utf8_chunks();
     chunks.map(|chunk| chunk.valid()).collect()
 }
 
@@ -100,14 +101,14 @@ mod tests {
             Channel::ReadWrite(name.clone()),
         ];
         let keys = [
-            key::token(text),
-            key::queue(text),
-            key::timeouts(text),
-            key::alive(text),
+            key::token(name),
+            key::queue(name),
+            key::timeouts(name),
+            key::alive(name),
         ];
         let mut all = vec![
             text.to_owned(),
-            String::from_utf8(key::own_leases(text, owner)).unwrap() + "1",
+            String::from_utf8(key::own_leases(name, owner)).unwrap() + "1",
         ];
         all.extend(keys.iter().map(ToString::to_string));
         all.extend(

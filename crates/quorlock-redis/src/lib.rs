@@ -42,6 +42,7 @@
 
 mod address;
 mod check;
+mod clients;
 mod cluster;
 mod config;
 mod connect;

@@ -152,11 +152,11 @@ impl Natives {
             }
             SeenToken(seen.token)
         };
-        let name = ask.name.as_bytes();
-        let mut commands = Commands::with_capacity(256 + 3 * name.len());
+        let name = &ask.name;
+        let mut commands = Commands::with_capacity(256 + 3 * name.as_bytes().len());
         commands
             .begin("RESTORE", 3)
-            .arg(name)
+            .arg(name.as_bytes())
             .number(ask.lease.millis())
             .arg(&payload::of(ask.owner));
         commands.begin("EXISTS", 1).key(key::queue(name));
@@ -250,9 +250,12 @@ impl Natives {
                 return None;
             }
         }
-        let name = ask.name.as_bytes();
-        let mut commands = Commands::with_capacity(192 + 2 * name.len());
-        commands.begin("HDEL", 2).arg(name).owner(ask.owner);
+        let name = &ask.name;
+        let mut commands = Commands::with_capacity(192 + 2 * name.as_bytes().len());
+        commands
+            .begin("HDEL", 2)
+            .arg(name.as_bytes())
+            .owner(ask.owner);
         commands
             .begin("PUBLISH", 2)
             .key(key::channel(name))
@@ -366,7 +369,7 @@ pub(crate) fn keep_counter(ask: &Acquire) -> Option<Cmd> {
         return None;
     };
     let mut cmd = redis::cmd("PEXPIRE");
-    cmd.arg(key::token(ask.name.as_bytes()))
+    cmd.arg(key::token(&ask.name))
         .arg(kept.clamp(1, MOST_TOKEN));
     Some(cmd)
 }

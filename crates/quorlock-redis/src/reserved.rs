@@ -26,11 +26,19 @@ pub(crate) const MARKER: &str = "quorlock_marker";
 /// The part of the key of a reader's own lease that is between the reader and the number of its hold.
 pub(crate) const LEASE: &str = "rwlock_timeout";
 
-/// Returns what is stored under this key, if the key belongs to a name or to the node.
+/// Returns what is stored under the key of this name, if that key belongs to another name or to the node.
 ///
-/// Such a key is `prefix:{name}`, or `prefix:name` for a name that contains a `{` itself. A key without any `{` belongs
-/// to nothing.
-pub(crate) fn kept_under(key: &[u8]) -> Option<&'static str> {
+/// Behind the namespace, such a key is `word:{name}`, or `word:name` for a name that contains a `{` itself. A key without any
+/// `{` belongs to nothing.
+pub(crate) fn kept_under(name: &Name) -> Option<&'static str> {
+    match name.split() {
+        (b"", key) => of_key(key),
+        // Clients without the namespace share the server.
+        (_, key) => of_key(key).or_else(|| of_key(name.as_bytes())),
+    }
+}
+
+fn of_key(key: &[u8]) -> Option<&'static str> {
     if key == MARKER.as_bytes() {
         return Some("a node's marker");
     }
@@ -54,11 +62,6 @@ pub(crate) fn kept_under(key: &[u8]) -> Option<&'static str> {
     is_lease.then_some("the lease of another name's reader")
 }
 
-/// Whether a client could lock a name with this text on a server.
-pub(crate) fn is_free(text: &str) -> bool {
-    Name::new(text).is_ok() && kept_under(text.as_bytes()).is_none()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,7 +71,9 @@ mod tests {
         for prefix in [TOKEN, QUEUE, TIMEOUTS, ALIVE, LATCH, MARKER] {
             for name in ["{x}", "{orders/42}", "{tag}:x", "x{", "a{}b", "{", "{x}:17"] {
                 let key = format!("{prefix}:{name}");
-                assert!(kept_under(key.as_bytes()).is_some(), "{key}");
+                assert!(kept_under(&Name::new(&key).unwrap()).is_some(), "{key}");
+                let within = Name::within(b"shop:", &key).unwrap();
+                assert!(kept_under(&within).is_some(), "{within}");
             }
         }
         for key in [
@@ -77,8 +82,11 @@ mod tests {
             "{x}:0f-1:7:rwlock_timeout:1000",
             "x{y:0f-1:7:rwlock_timeout:2",
         ] {
-            assert!(kept_under(key.as_bytes()).is_some(), "{key}");
+            assert!(kept_under(&Name::new(key).unwrap()).is_some(), "{key}");
         }
+        // Another client may have no namespace.
+        let other = Name::within(b"redisson_lock_token:", "{x}").unwrap();
+        assert!(kept_under(&other).is_some());
     }
 
     #[test]
@@ -100,7 +108,7 @@ mod tests {
             "x:7:rwlock_timeout:1",
             "rwlock_timeout:1",
         ] {
-            assert_eq!(kept_under(key.as_bytes()), None, "{key}");
+            assert_eq!(kept_under(&Name::new(key).unwrap()), None, "{key}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Decodes replies in RESP2, for the types with which servers answer commands.
+//! Decodes replies in RESP2, and in the part of RESP3 that a connection for wake-ups needs.
 
 use redis::Value;
 
@@ -118,7 +118,7 @@ impl Decoder {
         begun.extend_from_slice(line);
         // A server that is not Redis is recognized by its first byte, because it may never send a line end.
         match begun.first() {
-            Some(kind) if b":$*+-".contains(kind) => {}
+            Some(kind) if b":$*+->%_".contains(kind) => {}
             kind => return Err(no_reply(kind)),
         }
         if begun.ends_with(b"\r\n") {
@@ -145,7 +145,12 @@ impl Decoder {
                     Ok(None)
                 }
             },
-            b'*' => match length(content)? {
+            // In RESP3: a pushed message; a map, as keys and values in turn; nothing.
+            b'_' if content.is_empty() => Ok(Some(Value::Nil)),
+            b'*' | b'>' | b'%' => match length(content)?.map(|many| match kind {
+                b'%' => many.saturating_mul(2),
+                _ => many,
+            }) {
                 None => Ok(Some(Value::Nil)),
                 Some(0) if self.open.len() < DEPTH => Ok(Some(Value::Array(Vec::new()))),
                 Some(left) => {

@@ -129,7 +129,10 @@ impl Rights {
             if let Some((_, group)) = groups.get_mut(group) {
                 group.push(shown);
             }
-            let _ = write!(cure, " {rule}");
+            let is_new = !cure.split(' ').any(|word| word == rule);
+            if is_new {
+                let _ = write!(cure, " {rule}");
+            }
         }
         let clauses = groups
             .iter()

@@ -26,7 +26,7 @@ pub struct ScannedServer {
 }
 
 impl RedisTransport {
-    /// Returns the names of keys that match a pattern of Redis and expire, for each server that requests go to: one
+    /// Returns the names of keys that match a pattern of Redis behind the namespace, and expire, for each server that requests go to: one
     /// server, the primary of a Sentinel group, all owners of slots in a cluster, or the owner of a shard's tag. Of a
     /// shard these are the names without the tag.
     ///
@@ -37,20 +37,30 @@ impl RedisTransport {
     /// [`ConnectError`] if the servers cannot be found.
     #[doc(hidden)]
     pub async fn scan(&self, pattern: &str) -> Result<Vec<ScannedServer>, ConnectError> {
-        let prefix = self.routes().name_prefix();
-        let pattern = format!("{prefix}{pattern}");
+        let namespace = &*self.config().namespace;
+        let tag = self.routes().name_prefix();
+        let prefix = [namespace, tag.as_bytes()].concat();
+        // The namespace may contain characters that are special in a pattern.
+        let literal = namespace.iter().flat_map(|byte| [b'\\', *byte]);
+        let pattern = literal.chain(tag.bytes()).chain(pattern.bytes());
+        let pattern: Vec<u8> = pattern.collect();
         let servers = self.servers().await?;
         let scans = servers.iter().map(|server| async {
             ScannedServer {
                 address: server.target.shown().to_owned(),
-                names: names(server, &prefix, &pattern).await,
+                names: names(server, namespace, &prefix, &pattern).await,
             }
         });
         Ok(join_all(scans).await)
     }
 }
 
-async fn names(server: &Server, prefix: &str, pattern: &str) -> Result<Vec<Name>, TransportError> {
+async fn names(
+    server: &Server,
+    namespace: &[u8],
+    prefix: &[u8],
+    pattern: &[u8],
+) -> Result<Vec<Name>, TransportError> {
     let mut names = Vec::new();
     let mut cursor = 0_u64;
     loop {
@@ -63,11 +73,13 @@ async fn names(server: &Server, prefix: &str, pattern: &str) -> Result<Vec<Name>
         for (key, expires) in keys.iter().zip(join_all(looks).await) {
             // A key that cannot be a name stores other data of a lock or of a server.
             if expires?
-                && let Some(name) = key.strip_prefix(prefix.as_bytes())
-                && let Ok(name) = Name::new(name)
-                && [key, name.as_bytes()]
+                && let Some(name) = key.strip_prefix(prefix)
+                && let Ok(name) = Name::within(namespace, name)
+                && let Some(stored) = key.strip_prefix(namespace)
+                && let Ok(stored) = Name::within(namespace, stored)
+                && [&stored, &name]
                     .iter()
-                    .all(|key| reserved::kept_under(key).is_none())
+                    .all(|name| reserved::kept_under(name).is_none())
             {
                 names.push(name);
             }

@@ -183,8 +183,10 @@ fn kept(retention: Retention) -> u64 {
 /// The part of a request's encoding that depends only on the servers that it goes to.
 #[derive(Clone, Debug)]
 pub(crate) struct Home {
-    /// The key of the marker. Scripts can use it because it is in the same slot as the names.
-    pub(crate) marker: Cow<'static, str>,
+    /// The key of the marker, behind the namespace. Scripts can use it because it is in the same slot as the names.
+    marker: Cow<'static, str>,
+    /// The namespace of all names.
+    pub(crate) namespace: Cow<'static, [u8]>,
     /// The listeners that releases are published to.
     pub(crate) publishes: Publishes,
 }
@@ -202,6 +204,7 @@ impl Home {
     /// The home of requests to a single server.
     pub(crate) const PLAIN: Home = Home {
         marker: Cow::Borrowed(key::MARKER),
+        namespace: Cow::Borrowed(&[]),
         publishes: Publishes::Once,
     };
 
@@ -217,6 +220,19 @@ impl Home {
             marker: key::marker_under(tag).into(),
             ..Home::CLUSTER
         }
+    }
+
+    /// The same home, for names in this namespace.
+    pub(crate) fn within(&self, namespace: &[u8]) -> Home {
+        Home {
+            namespace: namespace.to_vec().into(),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the key of the marker for names in this namespace.
+    pub(crate) fn marker(&self, namespace: &[u8]) -> Vec<u8> {
+        [namespace, self.marker.as_bytes()].concat()
     }
 }
 
@@ -273,18 +289,20 @@ pub(crate) fn load() -> impl Iterator<Item = Cmd> {
 const CLAIM_BYTES: usize = 160;
 
 fn encode_acquire(ask: &Acquire, home: &Home, by: By) -> Cmd {
-    let name = ask.name.as_bytes();
+    let name = &ask.name;
     let (script, keys) = match (ask.check, ask.continues) {
         (None, None) => (&ACQUIRE, 3),
         (Some(_), None) => (&CHECKED_ACQUIRE, 4),
         (None, Some(_)) => (&CONTINUING_ACQUIRE, 3),
         (Some(_), Some(_)) => (&CHECKED_CONTINUING_ACQUIRE, 4),
     };
-    let bytes = 3 * name.len() + 4 * CLAIM_BYTES + CHECK_BYTES;
+    let bytes = 3 * name.as_bytes().len() + 4 * CLAIM_BYTES + CHECK_BYTES;
     let mut cmd = command(script, by, keys, 19, bytes);
-    cmd.arg(name).arg(key::token(name)).arg(key::queue(name));
+    cmd.arg(name.as_bytes())
+        .arg(key::token(name))
+        .arg(key::queue(name));
     if ask.check.is_some() {
-        cmd.arg(&*home.marker);
+        cmd.arg(home.marker(name.split().0));
     }
     if let Some(before) = ask.continues {
         owner(&mut cmd, before);
@@ -332,7 +350,7 @@ fn version_text(version: ClaimVersion) -> String {
 
 fn encode_probe(check: Check, home: &Home, by: By) -> Cmd {
     let mut cmd = command(&PROBE, by, 1, 6, CHECK_BYTES);
-    cmd.arg(&*home.marker);
+    cmd.arg(home.marker(&home.namespace));
     encode_check(&mut cmd, check, 0);
     cmd
 }
@@ -349,7 +367,7 @@ fn encode_renew(ask: &Renew, by: By) -> Cmd {
         cmd.arg(claim.name.as_bytes());
     }
     for claim in &ask.claims {
-        cmd.arg(key::token(claim.name.as_bytes()));
+        cmd.arg(key::token(&claim.name));
     }
     encode_claims(&mut cmd, ask.retention, &ask.claims);
     cmd
@@ -376,18 +394,24 @@ fn encode_claims(cmd: &mut Cmd, retention: Retention, claims: &[Claim]) {
 }
 
 fn encode_release(ask: &Release, home: &Home, by: By) -> Cmd {
-    let name = ask.name.as_bytes();
-    let mut cmd = command(RELEASE.at(home), by, 1, 3, 2 * name.len() + CLAIM_BYTES);
-    cmd.arg(name);
+    let name = &ask.name;
+    let mut cmd = command(
+        RELEASE.at(home),
+        by,
+        1,
+        3,
+        2 * name.as_bytes().len() + CLAIM_BYTES,
+    );
+    cmd.arg(name.as_bytes());
     owner(&mut cmd, ask.owner);
     cmd.arg(ask.count).arg(key::channel(name));
     cmd
 }
 
 fn encode_inspect(ask: &Inspect, by: By) -> Cmd {
-    let name = ask.name.as_bytes();
-    let mut cmd = command(&INSPECT, by, 3, 1, 4 * name.len() + CLAIM_BYTES);
-    cmd.arg(name)
+    let name = &ask.name;
+    let mut cmd = command(&INSPECT, by, 3, 1, 4 * name.as_bytes().len() + CLAIM_BYTES);
+    cmd.arg(name.as_bytes())
         .arg(key::token(name))
         .arg(key::queue(name))
         .arg(key::leases(name));
@@ -395,15 +419,15 @@ fn encode_inspect(ask: &Inspect, by: By) -> Cmd {
 }
 
 fn encode_force_release(ask: &ForceRelease, home: &Home, by: By) -> Cmd {
-    let name = ask.name.as_bytes();
+    let name = &ask.name;
     let mut cmd = command(
         FORCE_RELEASE.at(home),
         by,
         4,
         3,
-        7 * name.len() + 2 * CLAIM_BYTES,
+        7 * name.as_bytes().len() + 2 * CLAIM_BYTES,
     );
-    cmd.arg(name)
+    cmd.arg(name.as_bytes())
         .arg(key::queue(name))
         .arg(key::timeouts(name))
         .arg(key::alive(name))

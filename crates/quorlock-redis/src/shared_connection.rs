@@ -16,7 +16,7 @@ use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
 use crate::config::DEFAULT_CALL_TIMEOUT;
 use crate::script::{self, By, Home};
 use crate::timer::{self, Instant};
-use crate::{error, failure, keyslot, reserved, unfit_names};
+use crate::{error, failure, keyslot, unfit_names};
 
 /// Carries requests over a connection of the `redis` crate that the caller has made: a `MultiplexedConnection`, a
 /// `ConnectionManager`, a `ClusterConnection`, or anything else that is [`ConnectionLike`] and can be cloned. Cheap to clone.
@@ -48,6 +48,7 @@ pub struct SharedConnection<C> {
     connection: C,
     shown: Arc<str>,
     is_cluster: bool,
+    namespace: Arc<[u8]>,
     call_timeout: Duration,
 }
 
@@ -61,6 +62,7 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> SharedConnection<C> {
             connection,
             shown: address.into().into(),
             is_cluster: false,
+            namespace: Arc::default(),
             call_timeout: DEFAULT_CALL_TIMEOUT,
         }
     }
@@ -80,6 +82,21 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> SharedConnection<C> {
         self
     }
 
+    /// Sets the namespace of all names, as [`RedisConfig::namespace`](crate::RedisConfig::namespace) does. Default: empty.
+    #[must_use]
+    pub fn namespace(mut self, namespace: impl AsRef<[u8]>) -> Self {
+        self.namespace = namespace.as_ref().into();
+        self
+    }
+
+    fn home(&self) -> Home {
+        let home = match self.is_cluster {
+            true => Home::CLUSTER,
+            false => Home::PLAIN,
+        };
+        home.within(&self.namespace)
+    }
+
     async fn exchange(mut self, request: Request) -> Result<Reply, TransportError> {
         self.slot_of(&request)?;
         if self.is_cluster && matches!(request, Request::ForceRelease(_)) {
@@ -89,10 +106,7 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> SharedConnection<C> {
             ));
         }
         let deadline = timer::now() + self.call_timeout;
-        let home = match self.is_cluster {
-            true => Home::CLUSTER,
-            false => Home::PLAIN,
-        };
+        let home = self.home();
         let short = script::encode(&request, &home, By::Digest);
         let mut answer = self.send(&short, deadline).await?;
         if is_script_missing(&answer) {
@@ -185,10 +199,10 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Transport for SharedConn
     }
 
     fn slot(&self, name: &Name) -> Result<Slot, UnfitName> {
-        match reserved::kept_under(name.as_bytes()) {
-            Some(kept) => Err(unfit_names::reserved(name, kept)),
-            None if self.is_cluster => keyslot::of_name(name),
-            None => Ok(Slot::WHOLE),
+        unfit_names::check(name, &self.namespace)?;
+        match self.is_cluster {
+            true => keyslot::of_name(name),
+            false => Ok(Slot::WHOLE),
         }
     }
 

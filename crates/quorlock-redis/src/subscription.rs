@@ -1,5 +1,6 @@
 //! The wake-ups of one server: the listeners, and the connection that receives messages.
 
+pub(crate) mod claims;
 pub(crate) mod registry;
 mod session;
 
@@ -8,7 +9,7 @@ use std::sync::Arc;
 
 use quorlock_core::transport::Listener;
 
-use self::registry::{Channel, ListenerHandle, Registry};
+use self::registry::{ListenerHandle, Registry, Topic};
 use crate::target::Target;
 use crate::timer;
 
@@ -21,6 +22,9 @@ pub(crate) struct Wakes {
 impl Wakes {
     pub(crate) fn new(target: Arc<Target>) -> Self {
         let registry = Arc::new(Registry::default());
+        if !target.config().watches_claims {
+            registry.has_reports(false, timer::LONGEST_SPAN);
+        }
         Wakes { target, registry }
     }
 
@@ -29,13 +33,9 @@ impl Wakes {
         self.registry.is_live(channel)
     }
 
-    /// Registers a listener for a channel until the handle is dropped.
-    pub(crate) fn subscribe(
-        &self,
-        channel: Vec<u8>,
-        listener: Arc<dyn Listener>,
-    ) -> ListenerHandle {
-        let subscribed = self.registry.subscribe(Channel::from(channel), &listener);
+    /// Registers a listener until the handle is dropped.
+    pub(crate) fn subscribe(&self, topic: Topic, listener: Arc<dyn Listener>) -> ListenerHandle {
+        let subscribed = self.registry.subscribe(topic, &listener);
         if let Some(guard) = subscribed.new_session {
             timer::spawn(session::run(Arc::clone(&self.target), guard));
         }

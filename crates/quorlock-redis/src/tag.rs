@@ -1,7 +1,7 @@
 //! Names under one tag, for a shard of a cluster that is a member of a majority.
 
 use quorlock_core::message::{Channel, Request};
-use quorlock_core::name::{LONGEST_NAME, Name};
+use quorlock_core::name::{LONGEST_NAME, Name, NameError};
 use quorlock_core::slot::{Slot, UnfitName};
 use quorlock_core::transport::TransportError;
 
@@ -66,14 +66,15 @@ impl Tag {
     /// tag.
     pub(crate) fn name(&self, name: &Name) -> Result<Name, UnfitName> {
         self.check(name)?;
-        Ok(Name::new(self.key(name)).expect("BUG: a name that was checked"))
+        Ok(self.key(name).expect("BUG: a name that was checked"))
     }
 
-    fn key(&self, name: &Name) -> Vec<u8> {
-        [self.prefix().as_bytes(), name.as_bytes()].concat()
+    fn key(&self, name: &Name) -> Result<Name, NameError> {
+        let (namespace, name) = name.split();
+        Name::within(namespace, [self.prefix().as_bytes(), name].concat())
     }
 
-    /// Text before each name that is stored under this tag. No character of it is special in a pattern of Redis.
+    /// Text before each name that is stored under this tag, behind the namespace. No character of it is special in a pattern of Redis.
     pub(crate) fn prefix(&self) -> String {
         format!("{{{}}}:", self.text)
     }
@@ -93,7 +94,8 @@ impl Tag {
         }
         let word = reserved::LEASE.as_bytes();
         if bytes.windows(word.len()).any(|part| part == word)
-            && let Some(kept) = reserved::kept_under(&self.key(name))
+            && let Ok(key) = self.key(name)
+            && let Some(kept) = reserved::kept_under(&key)
         {
             return Err(unfit_names::reserved_behind_tag(name, kept));
         }
@@ -102,17 +104,17 @@ impl Tag {
 
     /// Returns the error for a name with its own tag. It suggests the name without braces, if that can be stored.
     fn tagged(&self, name: &Name, most: usize) -> UnfitName {
-        let mut instead = keyslot::readable(name).replace(['{', '}'], "");
+        let (namespace, text) = name.split();
+        let mut instead = keyslot::readable(text).replace(['{', '}'], "");
         if instead.is_empty() {
             instead.push_str("lock");
         }
         if most < instead.len() {
             return unfit_names::too_long(name, most);
         }
-        let kept = reserved::kept_under(instead.as_bytes());
-        match kept
-            .or_else(|| reserved::kept_under(format!("{{{}}}:{instead}", self.text).as_bytes()))
-        {
+        let stored = [instead.clone(), self.prefix() + &instead];
+        let mut stored = stored.iter().flat_map(|key| Name::within(namespace, key));
+        match stored.find_map(|key| reserved::kept_under(&key)) {
             Some(kept) => unfit_names::reserved_behind_tag(name, kept),
             None => unfit_names::tagged(name, instead),
         }
@@ -144,6 +146,7 @@ impl Tag {
             Channel::Lock(_) => Channel::Lock(name),
             Channel::Waiter(_, owner) => Channel::Waiter(name, *owner),
             Channel::ReadWrite(_) => Channel::ReadWrite(name),
+            Channel::Claim(_, mode, owner) => Channel::Claim(name, *mode, *owner),
         })
     }
 }
@@ -167,7 +170,7 @@ mod tests {
                 let name = tag.name(&Name::new("orders/42").unwrap()).unwrap();
                 let keys = [
                     name.to_string(),
-                    tag.home().marker.to_string(),
+                    String::from_utf8(tag.home().marker(b"")).unwrap(),
                     key::token(&name).to_string(),
                     key::channel(&name).to_string(),
                 ];

@@ -26,12 +26,13 @@ use crate::link::{self, Connection};
 use crate::route::direct::Direct;
 use crate::route::shard::Shard;
 use crate::route::{Refused, Route, Routes};
+use crate::script::Home;
 use crate::server::{Bounds, Job};
 use crate::tag::Tag;
 use crate::target::Target;
 use crate::timer::{self, Clocks, Instant};
 use crate::wait::{self, Wait};
-use crate::{error, key, reserved, script, unfit_names};
+use crate::{clients, error, key, script, unfit_names};
 
 /// The maximum number of other servers that a refused request is sent to. Without it, two nodes that each name the other
 /// one as the owner of a slot would send the request back and forth until its time-out.
@@ -58,6 +59,7 @@ struct Inner {
     shown: String,
     config: RedisConfig,
     doubts: WakeUpDoubts,
+    home: Home,
     /// When the transport was made.
     made: Clocks,
 }
@@ -122,6 +124,7 @@ impl RedisTransport {
 
     fn by(routes: Arc<dyn Routes>, shown: String, config: RedisConfig) -> Self {
         let inner = Inner {
+            home: routes.home().within(&config.namespace),
             routes,
             shown,
             config,
@@ -197,7 +200,7 @@ impl Inner {
             let Route { server, manner } = &route;
             let job = Job {
                 request: &request,
-                home: self.routes.home(),
+                home: &self.home,
             };
             let (link, answer) = match server.ask(job, *manner, now, bounds).await {
                 Ok(answered) => answered,
@@ -278,11 +281,8 @@ impl Inner {
     }
 
     fn slot(&self, name: &Name) -> Result<Slot, UnfitName> {
-        // The key of a claim is its name: the counter of one name would be the claim of the other.
-        match reserved::kept_under(name.as_bytes()) {
-            Some(kept) => Err(unfit_names::reserved(name, kept)),
-            None => self.routes.slot(name),
-        }
+        unfit_names::check(name, &self.home.namespace)?;
+        self.routes.slot(name)
     }
 
     fn sent<'a>(
@@ -293,7 +293,7 @@ impl Inner {
     ) -> Sent<'a> {
         Sent {
             request,
-            home: self.routes.home(),
+            home: &self.home,
             server: &route.server,
             link,
         }
@@ -335,6 +335,18 @@ impl Inner {
         {
             // The server counts this client as a listener, too.
             *told -= 1;
+        }
+        if let (Request::Inspect(ask), Reply::Inspect(found)) = (request, &mut reply)
+            && ask.finds_client
+        {
+            let patience = self.config.call_bound();
+            let list = link.send(timer::now(), &clients::list(), deadline, patience);
+            // A user who may not list the connections sees the owner alone.
+            if let Ok(list) = list
+                && let Ok(list) = Box::pin(list).await
+            {
+                found.client = clients::of_owner(found, &list);
+            }
         }
         if let Some(wait) = &self.config.wait
             && wait::is_relied_upon(&reply)

@@ -3,6 +3,33 @@
 use quorlock_core::name::Name;
 use quorlock_core::slot::UnfitName;
 
+use crate::reserved;
+
+/// Checks that a name is in this namespace, and that its key is not that of something else.
+///
+/// # Errors
+/// [`UnfitName`] if the name is a key that stores something else, or is in another namespace.
+pub(crate) fn check(name: &Name, namespace: &[u8]) -> Result<(), UnfitName> {
+    if name.split().0 != namespace {
+        return Err(other_namespace(name, namespace));
+    }
+    // The key of a claim is its name: the counter of one name would be the claim of the other.
+    match reserved::kept_under(name) {
+        Some(kept) => Err(reserved(name, kept)),
+        None => Ok(()),
+    }
+}
+
+/// The transport was made for names in another namespace.
+fn other_namespace(name: &Name, namespace: &[u8]) -> UnfitName {
+    let why = format!(
+        "it is in the namespace \"{}\", and the transport was made for names in \"{}\": set the same namespace for both",
+        name.split().0.escape_ascii(),
+        namespace.escape_ascii()
+    );
+    UnfitName::new(name.clone(), why)
+}
+
 /// The keys of the name would be in different slots of a cluster. `instead` keeps them together.
 pub(crate) fn scattered(name: &Name, instead: String) -> UnfitName {
     let why = match instead.contains('{') {
@@ -42,7 +69,7 @@ pub(crate) fn reserved_behind_tag(name: &Name, kept: &str) -> UnfitName {
 }
 
 /// The name is a key that stores something else.
-pub(crate) fn reserved(name: &Name, kept: &str) -> UnfitName {
+fn reserved(name: &Name, kept: &str) -> UnfitName {
     let why =
         format!("the name is a key that stores {kept}: take another, for example with a prefix");
     UnfitName::new(name.clone(), why)

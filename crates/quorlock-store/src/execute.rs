@@ -33,7 +33,7 @@ impl Execute {
             }) => self.checked(request, check).await,
             Request::Acquire(Acquire { ref name, .. })
             | Request::Release(Release { ref name, .. })
-            | Request::Inspect(Inspect { ref name })
+            | Request::Inspect(Inspect { ref name, .. })
             | Request::ForceRelease(ForceRelease { ref name }) => {
                 let key = key_of(name);
                 Ok(self.in_line(&key, request).await?.0)

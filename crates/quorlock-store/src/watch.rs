@@ -17,8 +17,12 @@ pub(crate) fn subscribe(
     listener: Arc<dyn Listener>,
     poll_every: Duration,
 ) -> Subscription {
+    // The loss of a claim is noticed by the next renewal.
+    let Some(topic) = Topic::of(channel) else {
+        return Subscription::new(());
+    };
     let key = Key::new(channel.name().stem());
-    let added = service.hubs.add(&key, Topic::of(channel), listener);
+    let added = service.hubs.add(&key, topic, listener);
     let ended = Ended {
         service: service.clone(),
         key: key.clone(),

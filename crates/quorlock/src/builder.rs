@@ -109,6 +109,11 @@ pub struct LocksBuilder {
     clock_margin: Option<Duration>,
     trusts_fresh_nodes: bool,
     probes: Probes,
+    pub(crate) label: Option<String>,
+    /// The random part of the client's identity, once it is drawn: only when this builder makes its client.
+    pub(crate) identity: Option<u128>,
+    pub(crate) watches_claims: bool,
+    namespace: Box<[u8]>,
     key_prefix: Box<[u8]>,
     #[cfg(feature = "metrics")]
     name_labels: Option<Arc<NameLabels>>,
@@ -132,6 +137,10 @@ impl Default for LocksBuilder {
             clock_margin: None,
             trusts_fresh_nodes: false,
             probes: Probes::Sent,
+            label: None,
+            identity: None,
+            watches_claims: true,
+            namespace: [].into(),
             key_prefix: [].into(),
             #[cfg(feature = "metrics")]
             name_labels: None,
@@ -269,6 +278,46 @@ impl LocksBuilder {
         self
     }
 
+    /// Sets a label, by which people recognize this client: a host, a process, a pod. Default: none.
+    ///
+    /// [`Locks::inspect`](crate::Locks::inspect) and the command show it, with the client's address, beside the owner of a claim while
+    /// the client is connected. It is the name of the client's connections, `quorlock:<label>:<uuid>` in `CLIENT LIST` of a Redis
+    /// server; nothing is stored. The user needs `+client|setname`, and to see it `+client|list`; without these rights there is no
+    /// label. It has 1 to 100 printable ASCII characters, without spaces.
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = Some(label.into());
+        self
+    }
+
+    /// Sets whether a hold that has lasted for 20 ms learns at once that its claim was removed by others: released by force,
+    /// deleted, flushed, evicted, or expired early. Default: true. Otherwise it learns it by its next renewal, and with a
+    /// [`Lock::lease`](crate::Lock::lease) not before the lease ends.
+    ///
+    /// A Redis server (6 and newer) tells it on the connection for wake-ups, which a client then has while it holds something, and
+    /// executes two small commands for each renewal. The user needs `+client|tracking +client|caching +hexists`; without
+    /// these rights, on stores, and for holds of more than 1,000 names and the holds of a client that has more than 1,000, nothing is
+    /// told. If the server is not reached, the loss is noticed as before.
+    pub fn watch_claims(mut self, watch: bool) -> Self {
+        self.watches_claims = watch;
+        self
+    }
+
+    /// Sets the namespace: every key and channel of this client on a Redis server begins with it, also those that are derived
+    /// from a name, and the marker of a watched node. Default: empty.
+    ///
+    /// So a user of the server needs one rule for keys and one for channels: with `"shop:"`, `~shop:* &shop:*`. The name
+    /// `orders/42` is locked under the key `shop:orders/42`, and its counter is `shop:redisson_lock_token:{shop:orders/42}`.
+    /// All clients of a name must use the same namespace: with another one the key of the claim may be the same, but
+    /// not the counter of the tokens. Redisson has no namespaces: a [`key_prefix`](Self::key_prefix) leaves its keys
+    /// where it looks for them.
+    ///
+    /// A namespace has no braces, because these choose the slot of a name in a cluster. A key prefix follows it. On other
+    /// stores a name is one key, which begins with the namespace.
+    pub fn namespace(mut self, namespace: impl AsRef<[u8]>) -> Self {
+        self.namespace = namespace.as_ref().into();
+        self
+    }
+
     /// Adds the label `name` to the metrics of waits, holds, refused rounds and losses. Feature `metrics`. Default: no such label.
     ///
     /// The function makes the label from a name, without the key prefix: names with the same label are
@@ -304,8 +353,17 @@ impl LocksBuilder {
     }
 
     #[cfg(feature = "redis")]
-    pub(crate) fn prefix(&self) -> &[u8] {
-        &self.key_prefix
+    pub(crate) fn prefix(&self) -> Vec<u8> {
+        [self.whole_namespace(), &*self.key_prefix].concat()
+    }
+
+    /// The namespace of the client, which may have been set for its connections alone.
+    pub(crate) fn whole_namespace(&self) -> &[u8] {
+        #[cfg(feature = "redis")]
+        if self.namespace.is_empty() {
+            return self.redis.chosen_namespace();
+        }
+        &self.namespace
     }
 
     /// Sets how connections to Redis are made and bounded.

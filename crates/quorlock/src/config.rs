@@ -24,8 +24,13 @@ pub(crate) struct Config {
     pub(crate) max_hold: Option<Duration>,
     pub(crate) retry: RetryPolicy,
     pub(crate) retention: Retention,
+    pub(crate) namespace: Box<[u8]>,
     pub(crate) key_prefix: Box<[u8]>,
     pub(crate) member_timeout: Option<Duration>,
+    /// The random part of the client's identity, if it is drawn already.
+    pub(crate) identity: Option<u128>,
+    /// Whether the loss of a claim is noticed at once.
+    pub(crate) watches_claims: bool,
     #[cfg(feature = "metrics")]
     pub(crate) name_labels: Option<Arc<NameLabels>>,
 }
@@ -90,11 +95,17 @@ impl Config {
     /// Returns the key under which nodes store a name. An empty name is an error with any prefix, because a [`Name`]
     /// is never empty.
     pub(crate) fn key(&self, name: &Name) -> Result<Name, NameError> {
-        if self.key_prefix.is_empty() {
+        if self.key_prefix.is_empty() && self.namespace.is_empty() {
             Ok(name.clone())
         } else {
-            Name::new([&self.key_prefix, name.as_bytes()].concat())
+            let name = [&self.key_prefix, name.as_bytes()].concat();
+            Name::within(&self.namespace, name)
         }
+    }
+
+    /// The number of bytes before a name in its key.
+    pub(crate) fn prefix_len(&self) -> usize {
+        self.namespace.len() + self.key_prefix.len()
     }
 
     /// How long a queue keeps the place of a waiter that sends no request.

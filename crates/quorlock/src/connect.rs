@@ -16,6 +16,7 @@ use self::member::{Checked, Member, Scanned};
 use crate::builder::{LocksBuilder, distinct};
 use crate::error::{ConfigError, ConnectError, NodeProblem};
 use crate::locks::Locks;
+use crate::shared::client::draw_identity;
 #[cfg(feature = "redis")]
 use crate::shared::trust::NodeTrust;
 
@@ -110,8 +111,9 @@ impl LocksBuilder {
         addresses: impl IntoIterator<Item = A>,
     ) -> Result<Locks, ConnectError> {
         self.check()?;
-        let nodes = self.members(addresses)?;
-        self.join(nodes).await
+        let this = self.identified();
+        let nodes = this.members(addresses)?;
+        this.join(nodes).await
     }
 
     /// Sets how long [`LocksBuilder::connect`] and [`LocksBuilder::quorum`] wait for servers that cannot be reached. Default: not at
@@ -172,8 +174,9 @@ impl LocksBuilder {
         addresses: impl IntoIterator<Item = A>,
     ) -> Result<Locks, ConnectError> {
         self.check()?;
-        let nodes = self.members(addresses)?.into_iter();
-        Ok(self.build(nodes.map(Member::into_transport).collect())?)
+        let this = self.identified();
+        let nodes = this.members(addresses)?.into_iter();
+        Ok(this.build(nodes.map(Member::into_transport).collect())?)
     }
 
     /// Returns the names that may be held, for each of these addresses, and there for each server. A Redis server keeps to
@@ -189,6 +192,15 @@ impl LocksBuilder {
     ) -> Result<Vec<Result<Vec<Scanned>, NodeProblem>>, ConnectError> {
         let members = self.members(addresses)?;
         Ok(join_all(members.iter().map(|member| member.scan(pattern))).await)
+    }
+
+    /// Draws the identity of the client that this builder is about to make. Builders are cloned, so it is not drawn before.
+    fn identified(self) -> Self {
+        let mut builder = self;
+        if builder.label.is_some() {
+            builder.identity = Some(draw_identity(&*builder.chosen_runtime()));
+        }
+        builder
     }
 
     /// Returns the members at these addresses. Sends nothing yet.
@@ -211,7 +223,7 @@ impl LocksBuilder {
         self.check_servers(&nodes).await?;
         #[cfg(feature = "redis")]
         {
-            redis::warn_of_doubts(&nodes, self.prefix()).await;
+            redis::warn_of_doubts(&nodes, &self.prefix()).await;
             self.doubt_call_timeout();
         }
         let nodes = nodes.into_iter().map(Member::into_transport);

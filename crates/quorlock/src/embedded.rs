@@ -1,6 +1,7 @@
 //! An in-memory lock server.
 
 mod call;
+mod losses;
 #[cfg(feature = "probe")]
 mod probe;
 mod transport;
@@ -20,6 +21,7 @@ use crate::mutex::Mutex;
 use crate::runtime::{Runtime, TokioRuntime};
 use crate::sync::Counter;
 use call::OutcomeSlot;
+use losses::LossListeners;
 
 /// An in-memory node run inside the process, with the keys, expiry and wake-ups of a Redis server.
 ///
@@ -78,6 +80,7 @@ struct NodeState {
     running: ProcessStatus,
     queued: Vec<(Request, Arc<OutcomeSlot>)>,
     listeners: BTreeMap<u64, (Channel, Arc<dyn Listener>)>,
+    losses: LossListeners,
     witnesses: BTreeMap<u64, Arc<dyn Witness>>,
     last_id: u64,
     executed: u64,
@@ -115,6 +118,7 @@ impl EmbeddedNode {
                 running: ProcessStatus::Up,
                 queued: Vec::new(),
                 listeners: BTreeMap::new(),
+                losses: LossListeners::default(),
                 witnesses: BTreeMap::new(),
                 last_id: 0,
                 executed: 0,
@@ -229,6 +233,7 @@ impl EmbeddedNode {
     /// Deletes everything, as `FLUSHALL` does on a Redis server.
     pub fn flush(&self) {
         self.shared.state.lock().node.flush();
+        self.shared.tell_of_losses();
     }
 }
 
@@ -269,19 +274,23 @@ impl NodeShared {
 
     fn execute(&self, request: &Request) -> Outcome {
         let now = self.clock();
-        let (applied, listeners) = {
-            let mut state = self.state.lock();
+        let (applied, listeners, losers) = {
+            let state = &mut *self.state.lock();
             state.executed += 1;
             let applied = state.node.apply(now, request);
             let listeners = match &applied.published {
                 Some((channel, wake)) => state.listening_to(channel, *wake),
                 None => Vec::new(),
             };
-            (applied, listeners)
+            let losers = state.losses.after(&state.node, now, request);
+            (applied, listeners, losers)
         };
         // Without the mutex: a listener may wake a task that sends its next request on this thread.
         for (listener, wake) in listeners {
             listener.wake(wake);
+        }
+        for loser in losers {
+            loser.wake(Wake::Unlocked);
         }
         applied.reply.map_err(TransportError::refused)
     }
@@ -289,10 +298,23 @@ impl NodeShared {
     /// Notifies all listeners that messages are delivered, and all witnesses that the node can be reached.
     fn tell_of_return(&self) {
         self.tell_live(None);
+        self.tell_of_losses();
         let witnesses: Vec<_> = self.state.lock().witnesses.values().cloned().collect();
         // Without the mutex: a witness may wake a task that sends its next request on this thread.
         for witness in witnesses {
             witness.reachable();
+        }
+    }
+
+    /// Notifies the owners whose claims are gone.
+    fn tell_of_losses(&self) {
+        let now = self.clock();
+        let losers = {
+            let state = &mut *self.state.lock();
+            state.losses.all(&state.node, now)
+        };
+        for loser in losers {
+            loser.wake(Wake::Unlocked);
         }
     }
 

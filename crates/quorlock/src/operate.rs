@@ -31,7 +31,10 @@ pub(crate) async fn inspect(
     name: impl AsRef<[u8]>,
 ) -> Result<Inspection, ConfigError> {
     let name = key(source, name)?;
-    let request = Request::Inspect(Inspect { name: name.clone() });
+    let request = Request::Inspect(Inspect {
+        name: name.clone(),
+        finds_client: true,
+    });
     let nodes = ask::all(source, &request, |reply| match reply {
         Reply::Inspect(reply) => Some(reply),
         _ => None,

@@ -88,10 +88,21 @@ fn moment(at: u64) -> SimTime {
 /// wrong.
 #[must_use]
 pub fn check(history: &History, not_demanded: &[Property]) -> Option<Violation> {
-    Property::ALL
+    first(violations(history), not_demanded)
+}
+
+/// Returns the first violation of each property that a history breaks.
+fn violations(history: &History) -> Vec<Violation> {
+    let all = Property::ALL.into_iter();
+    all.filter_map(|property| check_one(property, history))
+        .collect()
+}
+
+/// Returns the violation of a demanded property that is to be reported.
+fn first(violations: Vec<Violation>, not_demanded: &[Property]) -> Option<Violation> {
+    violations
         .into_iter()
-        .filter(|property| !not_demanded.contains(property))
-        .filter_map(|property| check_one(property, history))
+        .filter(|violation| !not_demanded.contains(&violation.property))
         .min_by_key(|violation| (violation.property.is_liveness(), violation.at))
 }
 

@@ -1,11 +1,13 @@
 //! One run, with its verdict.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
 use quorlock_sim_plan::Plan;
 use quorlock_sim_plan::fault::{ClientTarget, Fault, FaultKind, Trigger};
+use quorlock_sim_plan::property::Property;
 use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_world::engine::{self, Ended};
 use quorlock_sim_world::history::History;
@@ -14,7 +16,7 @@ use quorlock_sim_world::world::medium::Medium;
 use quorlock_sim_world::world::task::Program;
 use quorlock_sim_world::world::{Counters, with};
 
-use crate::{Violation, check};
+use crate::{Violation, first, violations};
 
 /// The verdict of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -35,6 +37,9 @@ pub struct Run {
     pub plan: Rc<Plan>,
     /// The verdict.
     pub verdict: Verdict,
+    /// All properties that the history breaks, whether or not the plan demands them, each with the time of its first
+    /// violation.
+    pub violated: BTreeMap<Property, SimTime>,
     /// A hash of everything that happened. Two runs have the same hash only if they are the same, event for event.
     pub trace: u64,
     /// The history of the run.
@@ -89,7 +94,10 @@ pub fn run(
 ) -> Run {
     let plan = &plan.spelled_out();
     let ended = engine::run(plan, medium, program(plan));
-    let verdict = match check(&ended.history, &plan.not_demanded) {
+    let violations = violations(&ended.history);
+    let violated = violations.iter().map(|one| (one.property, one.at));
+    let violated = violated.collect();
+    let verdict = match first(violations, &plan.not_demanded) {
         Some(violation) => Verdict::Violated(violation),
         None if !is_work_shown(&ended) => Verdict::Vacuous,
         None => Verdict::Holds,
@@ -97,6 +105,7 @@ pub fn run(
     Run {
         plan: Rc::clone(plan),
         verdict,
+        violated,
         trace: ended.trace,
         history: ended.history,
         effects: ended.effects,

@@ -8,6 +8,9 @@ mod explore;
 pub(crate) mod fuzzed;
 mod manual;
 mod matrix;
+mod merge;
+mod rate;
+mod recorded;
 mod replay;
 mod report;
 mod run;
@@ -81,14 +84,19 @@ enum Command {
         after_help = "Examples:\n  quorlock-sim report failures/redlock-seed-42.json -o page.html\n  quorlock-sim report plan.toml --seed 7 --svg -o figure.svg"
     )]
     Report(report::Report),
-    /// Add up the results that the shards of a campaign printed with --json.
-    #[command(after_help = "Example:\n  quorlock-sim merge shard-0.json shard-1.json")]
-    Merge(explore::Merge),
+    /// Add up the results of shards, which any command wrote with --results.
+    #[command(after_help = "Example:\n  quorlock-sim merge shard-0 shard-1 --out whole")]
+    Merge(merge::Merge),
     /// Run every lock against every class of fault, and count how often exclusion and fencing break.
     #[command(
         after_help = "Examples:\n  quorlock-sim matrix --runs 10000 --out matrix\n  quorlock-sim matrix --runs 200000 --lock ours --class steps --class partitions"
     )]
     Matrix(matrix::MatrixRun),
+    /// Estimate how often the lock of a deployment breaks, with bounds.
+    #[command(
+        after_help = "Example:\n  quorlock-sim rate sim/lab/deployments/one-server.toml --relative-error 0.1 --for 10m\n\nA deployment:\n  horizon = \"1y\"\n  [plan]\n  lock = \"single\"\n  nodes = { count = 1, persistence = \"memory\" }\n  [[process]]\n  kind = \"crash-node\"\n  each = \"node\"\n  rate = \"1/30d\"\n  restart_after = \"5s\""
+    )]
+    Rate(rate::Rate),
     /// Run a plan on real servers, with real processes, sockets and signals, and the same history and checkers.
     #[cfg(unix)]
     #[command(after_long_help = chaos::HELP, after_help = chaos::HELP)]
@@ -245,7 +253,13 @@ enum CliError {
     #[error(transparent)]
     PlanFile(#[from] crate::plan_file::PlanFileError),
     #[error(transparent)]
-    Merge(#[from] crate::study::part::MergeError),
+    Merge(#[from] crate::study::results::MergeError),
+    #[error(transparent)]
+    Results(#[from] crate::study::results::ResultsError),
+    #[error(transparent)]
+    Deployment(#[from] crate::study::rate::DeploymentError),
+    #[error(transparent)]
+    Runs(#[from] crate::study::runs::RunsError),
     #[error(transparent)]
     Lacks(#[from] crate::turmoil::Lacks),
     #[error("{0}")]
@@ -274,6 +288,7 @@ pub fn main() -> ExitCode {
         Command::Report(report) => report.run(),
         Command::Merge(merge) => merge.run(),
         Command::Matrix(matrix) => matrix.run(),
+        Command::Rate(rate) => rate.run(),
         #[cfg(unix)]
         Command::Chaos(chaos) => chaos.run(),
         #[cfg(unix)]
@@ -309,6 +324,22 @@ fn say(line: &str) {
 fn complain(line: &str) {
     // If stderr cannot be written, there is no other place for a report.
     let _ = writeln!(std::io::stderr().lock(), "error: {line}");
+}
+
+/// The result of many runs with `--json`, for every command.
+#[derive(serde::Serialize)]
+struct Printed<T> {
+    command: &'static str,
+    /// Whether all runs have ended that the command asked for.
+    is_complete: bool,
+    cells: Vec<PrintedCell<T>>,
+}
+
+#[derive(serde::Serialize)]
+struct PrintedCell<T> {
+    cell: String,
+    #[serde(flatten)]
+    result: T,
 }
 
 fn say_json(value: &impl serde::Serialize) -> Result<(), CliError> {
@@ -351,19 +382,6 @@ fn seeds(text: &str) -> Result<Range<u64>, String> {
         return Err(wrong());
     }
     Ok(from..to)
-}
-
-/// Parses a shard, `I/N`, with I from 0.
-fn shard(text: &str) -> Result<crate::study::campaign::Shard, String> {
-    let wrong =
-        || format!("{text:?} is not a shard: write I/N with I from 0 to N-1, for example 0/8");
-    let (index, of) = text.split_once('/').ok_or_else(wrong)?;
-    let index = index.parse().map_err(|_| wrong())?;
-    let of = of.parse().map_err(|_| wrong())?;
-    if of <= index {
-        return Err(wrong());
-    }
-    Ok(crate::study::campaign::Shard { index, of })
 }
 
 /// The option of every command that writes failures.

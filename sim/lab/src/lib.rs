@@ -8,7 +8,9 @@
 //! | locks with deliberate flaws | [`model`] |
 //! | plans in files | [`plan_file`], [`study::source`] |
 //! | plans with their expected verdicts | [`study::scenario`] |
-//! | many runs | [`study::campaign`], [`study::part`], [`study::failure`] |
+//! | many runs, and their results | [`study::runs`], [`study::results`] |
+//! | plans that are drawn from seeds, and failures | [`study::campaign`], [`study::failure`] |
+//! | violations a year of a deployment, with bounds | [`study::rate`] |
 //! | every lock against every class of fault | [`study::matrix`] |
 //! | smaller plans that still fail | [`study::shrink`] |
 //! | plans on real servers | `chaos` |

@@ -3,12 +3,17 @@
 pub mod campaign;
 pub mod export;
 pub mod failure;
+pub mod interval;
+pub mod law;
 pub mod matrix;
-pub mod part;
+pub mod measure;
 pub(crate) mod pool;
 #[cfg(unix)]
 pub(crate) mod predicted;
 pub(crate) mod progress;
+pub mod rate;
+pub mod results;
+pub mod runs;
 pub mod scenario;
 pub mod shrink;
 pub mod source;

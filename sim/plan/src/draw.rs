@@ -38,6 +38,8 @@ pub enum Purpose {
     Clusters = 14,
     /// The kinds of nodes that are stores.
     Stores = 15,
+    /// The faults that strike at random times.
+    Strikes = 16,
 }
 
 /// A stream of random numbers that is the same on every platform.

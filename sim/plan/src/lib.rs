@@ -152,6 +152,10 @@ pub struct Remedies {
     /// How much longer than its lease a node keeps a claim. The default is one more lease on a majority of nodes, and
     /// nothing on one node.
     pub margin: Option<SimTime>,
+    /// Whether a hold learns at once that its claim was removed, on any number of nodes. Only in the fast lane: simulated servers
+    /// on sockets report no changes of keys.
+    #[serde(skip_serializing_if = "is_off")]
+    pub watch_claims: bool,
 }
 
 impl Default for Remedies {
@@ -160,8 +164,17 @@ impl Default for Remedies {
             trust: true,
             restarts: AssertedRestarts::MayForget,
             margin: None,
+            watch_claims: false,
         }
     }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_off(switch: &bool) -> bool {
+    !switch
 }
 
 /// The operator's assertion about the data that a node has after a restart.

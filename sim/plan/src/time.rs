@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A point in true time since the beginning of a run, or a length of time, in nanoseconds. Written as `40us`, `250ms`
-/// or `1.5s`.
+/// A point in true time since the beginning of a run, or a length of time, in nanoseconds. Written as `40us`, `250ms`,
+/// `1.5s`, `2h` or `30d`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct SimTime(u64);
 
@@ -98,16 +98,24 @@ impl ClockStep {
 
 /// The error for a text that is not a span of time.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{0:?} is not a duration: write for example 40us, 250ms or 1.5s")]
+#[error("{0:?} is not a duration: write for example 40us, 250ms, 1.5s or 2h")]
 pub struct NotASpan(String);
 
-const UNITS: [(&str, u64); 5] = [
+const UNITS: [(&str, u64); 9] = [
     ("ns", 1),
     ("us", 1_000),
     ("ms", 1_000_000),
-    ("min", 60_000_000_000),
+    ("min", MINUTE),
+    // Behind those that end with the same letter.
     ("s", 1_000_000_000),
+    ("m", MINUTE),
+    ("h", 60 * MINUTE),
+    ("d", 24 * 60 * MINUTE),
+    ("y", 365 * 24 * 60 * MINUTE),
 ];
+
+/// A minute in nanoseconds.
+const MINUTE: u64 = 60_000_000_000;
 
 impl FromStr for SimTime {
     type Err = NotASpan;
@@ -228,6 +236,10 @@ mod tests {
         }
         assert_eq!("1.5s".parse(), Ok(SimTime::millis(1_500)));
         assert_eq!("2min".parse(), Ok(SimTime::secs(120)));
+        assert_eq!("2m".parse(), Ok(SimTime::secs(120)));
+        assert_eq!("1.5h".parse(), Ok(SimTime::secs(5_400)));
+        assert_eq!("365d".parse(), Ok(SimTime::secs(365 * 86_400)));
+        assert_eq!("1y".parse(), Ok(SimTime::secs(365 * 86_400)));
         assert_eq!("-3s".parse(), Ok(ClockStep::millis(-3_000)));
         assert_eq!(ClockStep::millis(-1_500).to_string(), "-1.5s");
     }

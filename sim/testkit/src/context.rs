@@ -286,6 +286,7 @@ fn builder(plan: &Plan, who: ProcessId, place: u16, runtime: SimRuntime) -> Lock
         .longest_lease(longest.as_duration())
         .node_trust(plan.node_trust())
         .clock_margin(plan.clock_margin().as_duration())
+        .watch_claims(plan.remedies.watch_claims)
         .runtime(Arc::new(runtime))
 }
 

@@ -144,7 +144,7 @@ fn step(
         2 => check().prop_map(|check| Step::Ask(Request::Probe(check))),
         4 => renew(names(), modes(), now).prop_map(Step::Ask),
         7 => release(names(), modes()).prop_map(Step::Ask),
-        2 => names().prop_map(|name| Step::Ask(Request::Inspect(Inspect { name }))),
+        2 => names().prop_map(|name| Step::Ask(Request::Inspect(Inspect::of(name)))),
         1 => names().prop_map(|name| Step::Ask(Request::ForceRelease(ForceRelease { name }))),
         3 => Just(Step::AskAgain),
         2 => (1..=3u32).prop_map(|steps| Step::Pass(steps * STEP)),

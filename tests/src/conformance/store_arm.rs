@@ -83,7 +83,7 @@ impl StoreArm {
     fn read(&mut self, name: &Name) {
         let name = name.clone();
         // It may hold something that is not a lock.
-        let _ = self.apply(&Request::Inspect(Inspect { name }));
+        let _ = self.apply(&Request::Inspect(Inspect::of(name)));
     }
 
     /// Returns the record of a key.

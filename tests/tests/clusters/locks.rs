@@ -20,6 +20,7 @@ server_tests![
     holds_on_all_shards_are_renewed,
     a_name_whose_keys_would_lie_apart_is_refused_with_the_tag_to_use,
     operators_see_and_free_names_of_all_shards,
+    in_a_namespace_every_key_begins_with_it_and_lies_with_its_name,
 ];
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -240,5 +241,35 @@ async fn operators_see_and_free_names_of_all_shards() {
         locks.force_release(&name).await.unwrap();
         let seen = locks.inspect(&name).await.unwrap();
         assert_eq!(seen.summary(), Summary::Free);
+    }
+}
+
+async fn in_a_namespace_every_key_begins_with_it_and_lies_with_its_name() {
+    let cluster = cluster().await;
+    let builder = settings().namespace("within:");
+    let whole = builder.clone().connect(cluster.address()).await.unwrap();
+    let fresh = builder.trust_fresh_nodes();
+    let shards = fresh.majority_of_shards(cluster.address(), 3).await;
+    for locks in [whole, shards.unwrap()] {
+        for name in ["orders/42", "orders:43"] {
+            let reader = locks.read("other").acquire().await.unwrap();
+            let guard = locks.lock(name).acquire().await.unwrap();
+            let waiter = locks.lock(name).wait(BOUND);
+            let (waited, released) = tokio::join!(waiter.acquire(), guard.release());
+            released.unwrap();
+            waited.unwrap().leak();
+            assert!(0 < locks.force_release(name).await.unwrap().freed());
+            reader.release().await.unwrap();
+        }
+    }
+    for primary in cluster.primaries() {
+        let keys: Vec<String> = cluster.nodes()[primary].command(&["KEYS", "*orders*"]);
+        assert!(
+            keys.iter().all(|key| key.starts_with("within:")),
+            "{keys:?}"
+        );
+        let markers: Vec<String> =
+            cluster.nodes()[primary].command(&["KEYS", "within:quorlock_marker*"]);
+        assert_eq!(markers.len(), 1, "{markers:?}");
     }
 }

@@ -51,6 +51,7 @@ fn node(node: &NodeInspection) -> Value {
                     put("owner", owner.as_str().into());
                     put("count", (*count).into());
                     put("left_ms", left(*ttl));
+                    put("client", reply.client.as_deref().into());
                 }
                 Found::ReadWrite {
                     writer,

@@ -36,8 +36,7 @@ const AT_ONCE: usize = 32;
 impl List {
     pub(crate) fn run(&self) -> Code {
         with_locks(&self.reach, |locks, settings| async move {
-            let prefix = settings.key_prefix.as_str();
-            let pattern = format!("{}{}", literal(prefix), self.pattern);
+            let pattern = literal(&settings.key_prefix) + &self.pattern;
             let scans = settings.builder.scan(&settings.addresses, &pattern).await?;
             let members = scans.len();
             let mut keys = BTreeSet::new();
@@ -63,15 +62,18 @@ impl List {
                 failures.extend(failure);
             }
             // A store has returned names of any kind.
+            let pattern = literal(&settings.namespace) + &pattern;
+            let prefix = settings.namespace + &settings.key_prefix;
             keys.retain(|key| pattern::matches(pattern.as_bytes(), key.as_bytes()));
             let names = keys.iter().map(Name::as_bytes);
             let names: Vec<_> = names
                 .filter_map(|key| key.strip_prefix(prefix.as_bytes()))
                 .collect();
             if !self.json {
-                print(&row(
-                    ["NAME", "STATE", "OWNER", "LEFT", "TOKEN", "WAITING"].map(String::from)
-                ))?;
+                print(&row([
+                    "NAME", "STATE", "OWNER", "LEFT", "TOKEN", "WAITING", "CLIENT",
+                ]
+                .map(String::from)))?;
             }
             for names in names.chunks(AT_ONCE) {
                 let inspections = names.iter().map(|name| locks.inspect(name));
@@ -163,11 +165,14 @@ fn line(inspection: &Inspection, summary: &Summary) -> String {
         left,
         token.map_or_else(|| "-".to_owned(), |token| token.0.to_string()),
         waiting.unwrap_or(0).to_string(),
+        inspection.client().unwrap_or_default().to_owned(),
     ])
 }
 
-fn row([name, state, owner, left, token, waiting]: [String; 6]) -> String {
-    format!("{name:<32} {state:<10} {owner:<40} {left:>8} {token:>16} {waiting:>7}")
+fn row([name, state, owner, left, token, waiting, client]: [String; 7]) -> String {
+    let row =
+        format!("{name:<32} {state:<10} {owner:<40} {left:>8} {token:>16} {waiting:>7} {client}");
+    row.trim_end().to_owned()
 }
 
 #[cfg(test)]

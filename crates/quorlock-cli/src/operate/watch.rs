@@ -71,14 +71,17 @@ impl Watch {
                 "name": inspection.name.text(),
                 "state": json::word(summary),
                 "owner": owner,
+                "client": inspection.client(),
                 "token": token,
             });
             return print(&line.to_string());
         }
         let owner = owner.map_or_else(String::new, |owner| format!(" by {owner}"));
+        let client = inspection.client();
+        let client = client.map_or_else(String::new, |client| format!(" ({client})"));
         let token = token.map_or_else(String::new, |token| format!(", token {token}"));
         print(&format!(
-            "{} {}{owner}{token}",
+            "{} {}{owner}{client}{token}",
             clock(now),
             json::word(summary)
         ))

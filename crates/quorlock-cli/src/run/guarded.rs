@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 
 use super::guarding::OnLoss;
+use super::holder;
 use super::timing::Timing;
 use crate::failure::Failure;
 use crate::messages::Voice;
@@ -25,6 +26,9 @@ pub(crate) struct Guarded {
     /// most 10s].
     #[arg(long, value_name = "SPAN")]
     min_validity: Option<Span>,
+    /// Label by which `inspect` shows this process as a holder, without spaces [default: the host and the process id].
+    #[arg(long, value_name = "TEXT")]
+    label: Option<String>,
     /// Print no messages.
     #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
@@ -42,7 +46,7 @@ impl Guarded {
     }
 
     /// Returns the times of a hold with this lease, or with the lease of the settings. The client requests this lease
-    /// from now on.
+    /// from now on, and has the label of this process.
     pub(crate) fn timing(
         &self,
         lease: Option<Span>,
@@ -51,7 +55,9 @@ impl Guarded {
         let lease = lease.or(settings.lease);
         let lease = lease.map_or(Timing::LEASE, |lease| lease.0);
         let timing = Timing::new(lease, self.grace, self.min_validity)?;
-        settings.builder = settings.builder.clone().watchdog_lease(lease);
+        let label = self.label.clone().unwrap_or_else(holder::label);
+        let builder = settings.builder.clone().watchdog_lease(lease);
+        settings.builder = builder.label(label);
         Ok(timing)
     }
 }

@@ -11,6 +11,7 @@ use super::support::{Folder, end_of, quorlock};
 server_tests![
     certificates_come_from_the_command_line_the_environment_or_the_file,
     what_is_wrong_with_certificates_is_told,
+    a_server_may_have_a_certificate_for_another_name_than_that_of_its_address,
 ];
 
 struct Bench {
@@ -134,7 +135,15 @@ async fn what_is_wrong_with_certificates_is_told() {
             vec!["--nodes", &node, "--tls-key", &key],
             "needs its certificate",
         ),
+        (
+            vec!["--nodes", &node, "--sentinel-tls-key", &key],
+            "give --sentinel-tls-cert",
+        ),
         (vec!["--nodes", &plain, "--tls-ca", &ca], "write rediss://"),
+        (
+            vec!["--nodes", &plain, "--tls-server-name", "a"],
+            "write rediss://",
+        ),
         (vec!["--nodes", &plain], "rediss://"),
     ] {
         let mut command = quorlock();
@@ -144,4 +153,22 @@ async fn what_is_wrong_with_certificates_is_told() {
         assert!(matches!(code, 69 | 78), "{words:?}: {code} {said}");
         assert!(!said.contains("s3cret"), "{said}");
     }
+}
+
+async fn a_server_may_have_a_certificate_for_another_name_than_that_of_its_address() {
+    let bench = Bench::start();
+    let password = text(&bench.folder.file("password"));
+    let [ca, certificate, key] = bench.paths();
+    let node = bench.node().replace("localhost", "127.0.0.1");
+    let run = |name: &[&str]| {
+        let mut command = quorlock();
+        command.args(["run", "--nodes", &node, "--password-file", &password]);
+        command.args(["--tls-ca", &ca, "--tls-cert", &certificate]);
+        command.args(["--tls-key", &key]).args(name);
+        end_of(command.args(["-n", "a", "--", "true"]))
+    };
+    let (code, _, said) = run(&[]);
+    assert!(code != 0 && said.contains("certificate"), "{said}");
+    let (code, _, said) = run(&["--tls-server-name", "localhost"]);
+    assert_eq!(code, 0, "{said}");
 }

@@ -217,7 +217,7 @@ async fn a_command_that_ignores_term_is_killed() {
     let server = Server::start();
     let running = Running::stubborn(&server);
     server.command::<i64>(&["DEL", "a"]);
-    // The wrapper learns of the loss at the next renewal, and ends the command then.
+    // The wrapper learns of the loss, and ends the command then.
     wait_until("the group ends", || !lives(running.group));
     assert_eq!(running.code().0, Some(76));
 }

@@ -67,10 +67,9 @@ async fn a_lock_that_others_hold_is_75_or_what_was_asked_for() {
     let server = Server::start();
     let _holder = HeldElsewhere::new(&server, "a");
     let (code, printed, said) = end_of(&mut run(&server, &["-n", "a"], "echo inside"));
-    assert_eq!(
-        (code, printed.as_str(), said.as_str()),
-        (75, "", "quorlock: a: others hold it\n")
-    );
+    assert_eq!((code, printed.as_str()), (75, ""));
+    // With the label of the holder, which is another of these processes.
+    assert!(said.starts_with("quorlock: a: others hold it ("), "{said}");
     let (code, printed, _) = end_of(&mut run(&server, &["-n", "-E", "3", "a"], "echo inside"));
     assert_eq!((code, printed.as_str()), (3, ""));
     let (code, _, said) = end_of(&mut run(&server, &["-nq", "a"], "echo inside"));
@@ -345,7 +344,7 @@ async fn a_release_that_is_not_confirmed_is_74_after_a_0() {
 async fn a_lock_that_was_lost_is_76_also_after_a_0() {
     let server = Server::start();
     let cli = format!("redis-cli -p {}", server.port());
-    // The command ends with 0 before the wrapper has renewed again.
+    // The command ends with 0 when the wrapper is told of the loss, or before.
     let (code, _, said) = end_of(&mut run(
         &server,
         &["a"],
@@ -353,7 +352,8 @@ async fn a_lock_that_was_lost_is_76_also_after_a_0() {
     ));
     assert_eq!(code, 76, "{said}");
     assert!(
-        said.contains("the lock was lost while the command ran"),
+        said.contains("the lock was lost while the command ran")
+            || said.contains("the lock is lost"),
         "{said}"
     );
     // The command would run for a long time.

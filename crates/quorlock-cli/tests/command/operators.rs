@@ -12,6 +12,7 @@ use super::support::{HeldElsewhere, end_of, quorlock, quorlock_on, run};
 server_tests![
     inspect_says_who_holds_a_name,
     inspect_says_when_too_few_answer,
+    a_holder_is_named_by_its_label_or_its_host_and_process,
     force_release_frees_a_name,
     list_has_what_is_held_and_nothing_else,
     list_keeps_to_a_pattern_and_a_prefix,
@@ -55,6 +56,35 @@ async fn inspect_says_who_holds_a_name() {
         .map(|seen| seen["state"].clone())
         .collect();
     assert_eq!(states, ["free", "free"]);
+}
+
+/// In `inspect`, in its JSON, and to one that does not get the lock.
+async fn a_holder_is_named_by_its_label_or_its_host_and_process() {
+    let server = Server::start();
+    let script = format!(
+        "{q} inspect a --json; {q} inspect a; {q} list; timeout 1 {q} watch a; {q} run -n a -- true",
+        q = env!("CARGO_BIN_EXE_quorlock")
+    );
+    let (_, printed, said) = end_of(&mut run(&server, &["--label", "import", "a"], &script));
+    let (json, text) = printed.split_once('\n').unwrap();
+    let seen: Value = serde_json::from_str(json).unwrap();
+    let client = seen["nodes"][0]["client"].as_str().unwrap();
+    assert!(client.starts_with("import at 127.0.0.1:"), "{json}");
+    let shown = text
+        .lines()
+        .filter(|line| line.contains("import at 127.0.0.1:"));
+    assert_eq!(shown.count(), 3, "{text}");
+    assert!(said.contains("a: others hold it (import at "), "{said}");
+
+    let script = format!(
+        "{} inspect a; ps -o ppid= -p $PPID",
+        env!("CARGO_BIN_EXE_quorlock")
+    );
+    let (_, printed, _) = end_of(&mut run(&server, &["a"], &script));
+    let (text, wrapper) = printed.trim_end().rsplit_once('\n').unwrap();
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let label = format!("({}:{} at ", host.trim(), wrapper.trim());
+    assert!(text.contains(&label), "{label} {text}");
 }
 
 async fn inspect_says_when_too_few_answer() {
@@ -120,6 +150,15 @@ async fn list_keeps_to_a_pattern_and_a_prefix() {
         ["orders/1", "report", "app:report"].map(|name| HeldElsewhere::new(&server, name));
     assert_eq!(names(&server, &["orders/*"]), ["orders/1"]);
     assert_eq!(names(&server, &["--key-prefix", "app:"]), ["app:report"]);
+    // What Redisson or a client without namespace holds there is listed, too: it is the same key.
+    assert_eq!(names(&server, &["--namespace", "app:"]), ["app:report"]);
+    assert_eq!(
+        names(
+            &server,
+            &["--namespace", "app:", "--key-prefix", "re", "p*t"]
+        ),
+        ["app:report"]
+    );
 }
 
 async fn list_asks_several_servers() {

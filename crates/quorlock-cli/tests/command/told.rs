@@ -218,7 +218,7 @@ async fn every_event_is_a_line_of_json() {
 async fn a_wait_is_an_event_and_a_try_is_not() {
     let server = Server::start();
     let _holder = HeldElsewhere::new(&server, "a");
-    for (options, is_told) in [(&["-n"][..], false), (&["-w", "10ms"], true)] {
+    for (options, is_told) in [(&["-n"][..], false), (&["-w", "200ms"], true)] {
         let options = [options, &["--json", "a"]].concat();
         let (code, _, said) = end_of(&mut run(&server, &options, "true"));
         assert_eq!(

@@ -56,13 +56,14 @@ pub enum Topic {
 }
 
 impl Topic {
-    /// Returns the kind of a channel.
+    /// Returns the kind of a channel, if nodes publish on it.
     #[must_use]
-    pub fn of(channel: &Channel) -> Self {
+    pub fn of(channel: &Channel) -> Option<Self> {
         match channel {
-            Channel::Lock(_) => Topic::Lock,
-            Channel::Waiter(_, owner) => Topic::Waiter(*owner),
-            Channel::ReadWrite(_) => Topic::ReadWrite,
+            Channel::Lock(_) => Some(Topic::Lock),
+            Channel::Waiter(_, owner) => Some(Topic::Waiter(*owner)),
+            Channel::ReadWrite(_) => Some(Topic::ReadWrite),
+            Channel::Claim(..) => None,
         }
     }
 }
@@ -105,9 +106,11 @@ impl Record {
             self.shared = node.stems.remove(name.stem()).unwrap_or_default();
         }
         self.marker = node.marked.marker(now);
-        if let Some((channel, wake)) = published {
+        if let Some((channel, wake)) = published
+            && let Some(topic) = Topic::of(&channel)
+        {
             self.published += 1;
-            self.messages.push((Topic::of(&channel), wake));
+            self.messages.push((topic, wake));
             if KEPT_MESSAGES < self.messages.len() {
                 self.messages.remove(0);
             }

@@ -85,7 +85,7 @@ fn granted(freshness: Freshness, token: u64) -> Result<Reply, Cause> {
 }
 
 fn inspect(node: &mut Node, millis: u64) -> InspectReply {
-    let request = Request::Inspect(Inspect { name: name() });
+    let request = Request::Inspect(Inspect::of(name()));
     let before = node.clone();
     let applied = node.apply(at(millis), &request);
     assert_eq!((&before, applied.published), (&*node, None));

@@ -42,6 +42,9 @@ class Settings(TypedDict, total=False):
     """How far a node's clock may step forward. Default: ``longest_lease`` on a majority, zero on one node."""
     trust_fresh_nodes: bool
     """Skips the minute for which new nodes of a majority are watched: for tests, and for the very first start alone."""
+    watch_claims: bool
+    label: str
+    namespace: Union[str, bytes]
     key_prefix: Union[str, bytes]
     """The first part of the key of every name. Default: empty."""
     wait_for_servers: Seconds

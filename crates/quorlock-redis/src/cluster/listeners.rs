@@ -10,7 +10,7 @@ use quorlock_core::slot::Slot;
 use quorlock_core::transport::Listener;
 
 use crate::server::Server;
-use crate::subscription::registry::ListenerHandle;
+use crate::subscription::registry::{ListenerHandle, Topic};
 use crate::sync::{Mutex, MutexGuard};
 
 /// The listeners of one client.
@@ -24,7 +24,7 @@ struct ClusterListeners {
 }
 
 struct ClusterListener {
-    channel: Vec<u8>,
+    topic: Topic,
     slot: Slot,
     listener: Arc<dyn Listener>,
     /// Where the listener is subscribed; `None` if the slot has had no owner since the listener was added.
@@ -49,7 +49,7 @@ impl ClusterRegistry {
     /// Adds a listener until the handle is dropped. The listener gets nothing before [`ClusterRegistry::settle`].
     pub(super) fn add(
         self: &Arc<Self>,
-        channel: Vec<u8>,
+        topic: Topic,
         slot: Slot,
         listener: Arc<dyn Listener>,
     ) -> EarHandle {
@@ -57,7 +57,7 @@ impl ClusterRegistry {
         book.last_number += 1;
         let number = book.last_number;
         let ear = ClusterListener {
-            channel,
+            topic,
             slot,
             listener,
             hears: None,
@@ -107,12 +107,12 @@ impl ClusterRegistry {
         let Some(ear) = book.ears.get(&number) else {
             return;
         };
-        let (channel, listener) = (ear.channel.clone(), Arc::clone(&ear.listener));
+        let (topic, listener) = (ear.topic.clone(), Arc::clone(&ear.listener));
         drop(book);
         // Outside the mutex, because it may call the listener, which may call this registry again.
         let hears = Hears {
             server: Arc::downgrade(server),
-            _handle: server.wakes.subscribe(channel, listener),
+            _handle: server.wakes.subscribe(topic, listener),
         };
         let mut book = self.lock();
         let before = match book.ears.get_mut(&number) {

@@ -211,7 +211,7 @@ fn requests() -> Vec<Request> {
             owner,
             count: 0,
         }),
-        Request::Inspect(Inspect { name: name.clone() }),
+        Request::Inspect(Inspect::of(name.clone())),
         Request::ForceRelease(ForceRelease { name }),
         Request::Probe(look(None)),
         Request::Probe(trusting),

@@ -99,7 +99,10 @@ impl Sentinel {
     pub(super) fn listen(&self, hints: &Arc<SentinelHints>) {
         self.listening.get_or_init(|| {
             let listener: Arc<dyn Listener> = hints.ear(self.endpoint.clone());
-            NEWS.map(|news| self.wakes.subscribe(news.into(), Arc::clone(&listener)))
+            NEWS.map(|news| {
+                self.wakes
+                    .subscribe(news.as_bytes().into(), Arc::clone(&listener))
+            })
         });
     }
 }

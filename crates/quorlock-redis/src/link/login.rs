@@ -35,6 +35,12 @@ pub(super) async fn log_in(wire: &Wire, target: &Target) -> Result<Option<Login>
             return Err(error::no_such_database(&refusal));
         }
     }
+    if let Some(name) = &target.config().client_name {
+        let mut set_name = redis::cmd("CLIENT");
+        set_name.arg("SETNAME").arg(name);
+        // A connection without a name is as good.
+        wire.ask(target, &set_name).await?;
+    }
     Ok(login)
 }
 

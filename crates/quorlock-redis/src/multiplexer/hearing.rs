@@ -52,6 +52,10 @@ impl Hearing {
                 }
                 None
             }
+            (b"invalidate", [keys]) => {
+                self.registry.have_changed(changed_keys(keys).as_deref());
+                None
+            }
             // The slot of the channel has moved to another node, or this is the reply to `SUNSUBSCRIBE`.
             (b"sunsubscribe", [Value::BulkString(channel), _]) => {
                 let is_unasked = self.registry.part(channel);
@@ -77,4 +81,16 @@ impl Hearing {
             self.registry.wake(&channel, wake);
         }
     }
+}
+
+/// The keys that have changed; `None` if all have.
+fn changed_keys(keys: &Value) -> Option<Vec<Vec<u8>>> {
+    let Value::Array(keys) = keys else {
+        return None;
+    };
+    let keys = keys.iter().filter_map(|key| match key {
+        Value::BulkString(key) => Some(key.clone()),
+        _ => None,
+    });
+    Some(keys.collect())
 }

@@ -3,7 +3,7 @@
 
 use quorlock_core::owner::OwnerId;
 
-use crate::key::Prefixed;
+use crate::key::Derived;
 use crate::multiplexer::Packed;
 
 /// Commands that are sent together.
@@ -31,7 +31,7 @@ impl Commands {
         self.pieces(&[arg])
     }
 
-    pub(super) fn key(&mut self, key: Prefixed<'_>) -> &mut Self {
+    pub(super) fn key(&mut self, key: Derived<'_>) -> &mut Self {
         self.pieces(&key.pieces())
     }
 
@@ -90,6 +90,8 @@ fn digits(number: u64, text: &mut [u8; DIGITS]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
+    use quorlock_core::name::Name;
+
     use super::*;
     use crate::key;
 
@@ -97,7 +99,10 @@ mod tests {
     fn commands_are_written_as_the_redis_crate_writes_them() {
         for number in [0, 9, 10, 30_000, u64::MAX] {
             let mut commands = Commands::with_capacity(0);
-            commands.begin("SET", 2).key(key::token("a")).number(number);
+            commands
+                .begin("SET", 2)
+                .key(key::token(&Name::new("a").unwrap()))
+                .number(number);
             commands.begin("GET", 1).arg(b"{b}");
             let packed = commands.packed();
             assert_eq!(packed.replies, 2);

@@ -96,6 +96,34 @@ fn no_byte_is_looked_at_twice_however_many_packets_a_reply_comes_in() {
 }
 
 #[test]
+fn a_pushed_message_and_a_map_are_arrays_and_null_is_nil() {
+    let text = |text: &str| Value::BulkString(text.into());
+    for (stream, reply) in [
+        (
+            ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\na\r\n",
+            Value::Array(vec![text("invalidate"), Value::Array(vec![text("a")])]),
+        ),
+        (
+            ">2\r\n$10\r\ninvalidate\r\n_\r\n",
+            Value::Array(vec![text("invalidate"), Value::Nil]),
+        ),
+        (
+            "%2\r\n$1\r\na\r\n:1\r\n$1\r\nb\r\n*0\r\n",
+            Value::Array(vec![
+                text("a"),
+                Value::Int(1),
+                text("b"),
+                Value::Array(Vec::new()),
+            ]),
+        ),
+    ] {
+        let stream = stream.as_bytes();
+        assert_eq!(decode([stream]), Ok(vec![reply.clone()]), "{stream:?}");
+        assert_eq!(decode(stream.chunks(1)), Ok(vec![reply]), "{stream:?}");
+    }
+}
+
+#[test]
 fn what_is_no_reply_is_refused_wherever_it_is_cut() {
     use NoReply::{Malformed, TooDeep, TooLong};
     let deep = "*1\r\n".repeat(100) + ":1\r\n";
@@ -115,7 +143,8 @@ fn what_is_no_reply_is_refused_wherever_it_is_cut() {
         ("$1\r\nabc", Malformed),
         ("*-2\r\n", Malformed),
         ("*1\r\n!\r\n", Malformed),
-        ("%1\r\n+a\r\n:1\r\n", Malformed),
+        ("_1\r\n", Malformed),
+        ("~1\r\n+a\r\n", Malformed),
         ("$9223372036854775807\r\n", TooLong),
         ("*9223372036854775807\r\n", TooLong),
         (&text, TooLong),

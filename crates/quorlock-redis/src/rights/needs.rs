@@ -3,7 +3,7 @@
 use quorlock_core::message::{Access, Mode, Request};
 use quorlock_core::name::Name;
 
-use crate::key;
+use crate::key::{self, Derived};
 use crate::script::Home;
 
 /// What a part of a name is used for: the commands with which the scripts use a key or a channel.
@@ -19,7 +19,6 @@ enum Place {
     Alive,
     /// The lease of one hold of a reader.
     Lease,
-    Marker,
     /// The channel of a plain lock.
     Lock,
     /// The channel of one waiter for a fair lock.
@@ -91,7 +90,7 @@ const FORCE_RELEASE: &[Part] = &[
     (Place::ReadWrite, &["publish"]),
 ];
 
-const MARKER: &[Part] = &[(Place::Marker, &["get", "set", "pttl", "pexpire"])];
+const MARKER: &[&str] = &["get", "set", "pttl", "pexpire"];
 
 /// Commands without a key or channel, as complete commands.
 const ALWAYS: &[&[&str]] = &[
@@ -199,7 +198,7 @@ impl Needs {
         };
         if let Some(name) = name {
             for parts in parts {
-                needs.add(parts, name.as_bytes(), home, prefix);
+                needs.add(parts, name, prefix);
             }
         }
         let always = ALWAYS.iter().copied();
@@ -214,28 +213,40 @@ impl Needs {
             });
         }
         if has_check {
-            needs.add(MARKER, &[], home, prefix);
+            needs.mark(home);
         }
         needs
     }
 
-    fn add(&mut self, parts: &[Part], name: &[u8], home: &Home, prefix: &[u8]) {
+    fn mark(&mut self, home: &Home) {
+        let name = home.marker(&home.namespace);
+        let pattern = match &*home.namespace {
+            b"" => pattern(&name),
+            namespace => pattern(namespace) + "*",
+        };
+        self.push(Thing::Key { name, pattern }, MARKER);
+    }
+
+    fn add(&mut self, parts: &[Part], name: &Name, prefix: &[u8]) {
         for (place, verbs) in parts {
-            let on = Some(self.things.len());
-            let thing = thing(*place, name, home, prefix);
-            let is_key = matches!(thing, Thing::Key { .. });
-            self.things.push(thing);
-            let used = |verb: &&'static str, is_needed| Use {
-                verb,
-                on,
-                whole: &[],
-                is_needed,
-            };
-            self.uses.extend(verbs.iter().map(|verb| used(verb, true)));
-            if is_key {
-                self.uses
-                    .extend(PROBES.iter().map(|verb| used(verb, false)));
-            }
+            self.push(thing(*place, name, prefix), verbs);
+        }
+    }
+
+    fn push(&mut self, thing: Thing, verbs: &[&'static str]) {
+        let on = Some(self.things.len());
+        let is_key = matches!(thing, Thing::Key { .. });
+        self.things.push(thing);
+        let used = |verb: &&'static str, is_needed| Use {
+            verb,
+            on,
+            whole: &[],
+            is_needed,
+        };
+        self.uses.extend(verbs.iter().map(|verb| used(verb, true)));
+        if is_key {
+            self.uses
+                .extend(PROBES.iter().map(|verb| used(verb, false)));
         }
     }
 
@@ -377,38 +388,33 @@ fn arguments(verb: &str) -> impl Iterator<Item = &'static str> {
     std::iter::repeat_n("0", count)
 }
 
-fn thing(place: Place, name: &[u8], home: &Home, prefix: &[u8]) -> Thing {
-    let (own, word) = match place {
-        Place::Claim => (name.to_vec(), None),
-        Place::Token => (key::token(name).to_bytes(), Some(key::token(b""))),
-        Place::Queue => (key::queue(name).to_bytes(), Some(key::queue(b""))),
-        Place::Timeouts => (key::timeouts(name).to_bytes(), Some(key::timeouts(b""))),
-        Place::Alive => (key::alive(name).to_bytes(), Some(key::alive(b""))),
+fn thing(place: Place, name: &Name, prefix: &[u8]) -> Thing {
+    let of = |key: Derived<'_>| (key.to_bytes(), Some(key.beginning()));
+    let (own, beginning) = match place {
+        Place::Claim => (name.as_bytes().to_vec(), None),
+        Place::Token => of(key::token(name)),
+        Place::Queue => of(key::queue(name)),
+        Place::Timeouts => of(key::timeouts(name)),
+        Place::Alive => of(key::alive(name)),
         Place::Lease => (
             [&key::leases(name)[..], b"0:rwlock_timeout:1"].concat(),
             None,
         ),
-        Place::Marker => (home.marker.as_bytes().to_vec(), None),
-        Place::Lock => (key::channel(name).to_bytes(), Some(key::channel(b""))),
+        Place::Lock => of(key::channel(name)),
         Place::Waiter => (
             [&key::channel(name).to_bytes()[..], b":0"].concat(),
-            Some(key::channel(b"")),
+            Some(key::channel(name).beginning()),
         ),
-        Place::ReadWrite => (
-            key::read_write_channel(name).to_bytes(),
-            Some(key::read_write_channel(b"")),
-        ),
+        Place::ReadWrite => of(key::read_write_channel(name)),
     };
-    // All names with the prefix; without one, everything of this kind, or this name alone.
-    let at = (!prefix.is_empty() && place != Place::Marker)
+    // All of the namespace; or all names with the prefix; or else everything of this kind, or this name alone.
+    let at = (!prefix.is_empty())
         .then(|| own.windows(prefix.len()).position(|part| part == prefix))
         .flatten();
-    let pattern = match (at, word) {
+    let pattern = match (at, beginning) {
+        _ if !name.split().0.is_empty() => pattern(name.split().0) + "*",
         (Some(at), _) => pattern(own.get(..at + prefix.len()).unwrap_or_default()) + "*",
-        (None, Some(word)) => {
-            let word = word.to_bytes();
-            pattern(word.strip_suffix(b"{}").unwrap_or(&word)) + "*"
-        }
+        (None, Some(beginning)) => pattern(&beginning) + "*",
         (None, None) if place == Place::Lease => {
             pattern(own.strip_suffix(b"0:rwlock_timeout:1").unwrap_or(&own)) + "*"
         }

@@ -6,7 +6,7 @@ use super::*;
 
 fn rights(name: &str, prefix: &str) -> Rights {
     let name = Name::new(name).unwrap();
-    let request = Request::Inspect(Inspect { name });
+    let request = Request::Inspect(Inspect::of(name));
     Rights::of(&request, &Home::PLAIN, "jobs".into(), prefix.as_bytes())
 }
 

@@ -10,9 +10,9 @@ use quorlock_core::transport::{Listener, Subscription, Witness};
 use redis::ServerError;
 
 use super::{Detour, Gathering, Refused, Rerouting, Route, Routes, Routing};
-use crate::key;
 use crate::server::{Manner, Server};
 use crate::source::GroupMark;
+use crate::subscription::registry::Topic;
 use crate::target::Target;
 
 /// The routes of a transport with one server.
@@ -64,8 +64,8 @@ impl Routes for Direct {
     }
 
     fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
-        let channel = key::channel_of(channel);
-        Subscription::new(self.0.wakes.subscribe(channel, listener))
+        let topic = Topic::of(channel);
+        Subscription::new(self.0.wakes.subscribe(topic, listener))
     }
 
     fn attend(&self, witness: Arc<dyn Witness>) -> Subscription {

@@ -10,7 +10,9 @@ use quorlock_core::transport::{Cause, Execution};
 use redis::{Cmd, ServerErrorKind, Value};
 
 use super::check::{CHECK_BYTES, grants, marker_text};
-use super::{By, CLAIM_BYTES, Script, command, encode_claims, kept, owner, version_text, wire};
+use super::{
+    By, CLAIM_BYTES, Home, Script, command, encode_claims, kept, owner, version_text, wire,
+};
 use crate::{error, key};
 
 /// The largest number of requests in one call.
@@ -202,28 +204,30 @@ impl Batch {
         }
         for ask in self.releases() {
             owner(&mut cmd, ask.owner);
-            cmd.arg(key::channel(ask.name.as_bytes()));
+            cmd.arg(key::channel(&ask.name));
         }
         cmd
     }
 
     fn encode_keys(&self, cmd: &mut Cmd) {
         for ask in self.acquires() {
-            let name = ask.name.as_bytes();
-            cmd.arg(name).arg(key::queue(name));
+            let name = &ask.name;
+            cmd.arg(name.as_bytes()).arg(key::queue(name));
         }
         for ask in self.acquires() {
-            cmd.arg(key::token(ask.name.as_bytes()));
+            cmd.arg(key::token(&ask.name));
         }
         for (_, claim) in self.renewals() {
-            let name = claim.name.as_bytes();
-            cmd.arg(name).arg(key::token(name));
+            let name = &claim.name;
+            cmd.arg(name.as_bytes()).arg(key::token(name));
         }
         for ask in self.releases() {
             cmd.arg(ask.name.as_bytes());
         }
         if self.trusted.is_some() {
-            cmd.arg(key::MARKER);
+            // All names of a connection are in one namespace.
+            let names = self.acquires().map(|ask| ask.name.split().0);
+            cmd.arg(Home::PLAIN.marker(names.last().unwrap_or_default()));
         }
     }
 }

@@ -42,22 +42,22 @@ static RELEASE: LazyLock<Publishing> =
     LazyLock::new(|| publishing!(lua!("shared/clock", "shared/queue", "fair_release")));
 
 pub(super) fn encode_acquire(ask: &Acquire, place: QueuePlace, home: &Home, by: By) -> Cmd {
-    let name = ask.name.as_bytes();
+    let name = &ask.name;
     let (script, keys) = match (ask.check, ask.continues) {
         (None, None) => (&ACQUIRE, 5),
         (Some(_), None) => (&CHECKED_ACQUIRE, 6),
         (None, Some(_)) => (&CONTINUING_ACQUIRE, 5),
         (Some(_), Some(_)) => (&CHECKED_CONTINUING_ACQUIRE, 6),
     };
-    let bytes = 6 * name.len() + 3 * CLAIM_BYTES + CHECK_BYTES;
+    let bytes = 6 * name.as_bytes().len() + 3 * CLAIM_BYTES + CHECK_BYTES;
     let mut cmd = command(script.at(home), by, keys, 17, bytes);
-    cmd.arg(name)
+    cmd.arg(name.as_bytes())
         .arg(key::token(name))
         .arg(key::queue(name))
         .arg(key::timeouts(name))
         .arg(key::alive(name));
     if ask.check.is_some() {
-        cmd.arg(&*home.marker);
+        cmd.arg(home.marker(name.split().0));
     }
     if let Some(before) = ask.continues {
         owner(&mut cmd, before);
@@ -80,9 +80,15 @@ pub(super) fn encode_acquire(ask: &Acquire, place: QueuePlace, home: &Home, by: 
 }
 
 pub(super) fn encode_release(ask: &Release, home: &Home, by: By) -> Cmd {
-    let name = ask.name.as_bytes();
-    let mut cmd = command(RELEASE.at(home), by, 4, 3, 5 * name.len() + 2 * CLAIM_BYTES);
-    cmd.arg(name)
+    let name = &ask.name;
+    let mut cmd = command(
+        RELEASE.at(home),
+        by,
+        4,
+        3,
+        5 * name.as_bytes().len() + 2 * CLAIM_BYTES,
+    );
+    cmd.arg(name.as_bytes())
         .arg(key::queue(name))
         .arg(key::timeouts(name))
         .arg(key::alive(name));

@@ -58,28 +58,23 @@ static WRITE_RENEW: LazyLock<Script> = LazyLock::new(|| {
 static WRITE_RELEASE: LazyLock<Publishing> =
     LazyLock::new(|| publishing!(undeclared!(lua!("write_release"))));
 
-/// Returns the field of a writer in the hash.
-fn writer(owner: OwnerId) -> String {
-    format!("{owner}:write")
-}
-
 pub(super) fn encode_read(ask: &Acquire, under: Option<OwnerId>, home: &Home, by: By) -> Cmd {
-    let name = ask.name.as_bytes();
+    let name = &ask.name;
     let (script, keys) = match ask.check {
         None => (&READ_ACQUIRE, 2),
         Some(_) => (&CHECKED_READ_ACQUIRE, 3),
     };
-    let bytes = 3 * name.len() + 2 * CLAIM_BYTES + CHECK_BYTES;
+    let bytes = 3 * name.as_bytes().len() + 2 * CLAIM_BYTES + CHECK_BYTES;
     let mut cmd = command(script, by, keys, 9, bytes);
-    cmd.arg(name).arg(key::token(name));
+    cmd.arg(name.as_bytes()).arg(key::token(name));
     if ask.check.is_some() {
-        cmd.arg(&*home.marker);
+        cmd.arg(home.marker(name.split().0));
     }
     owner(&mut cmd, ask.owner);
     cmd.arg(ask.count)
         .arg(wire(ask.kept_millis()))
         .arg(key::own_leases(name, ask.owner))
-        .arg(under.map(writer).unwrap_or_default());
+        .arg(under.map(key::writer).unwrap_or_default());
     if let Some(check) = ask.check {
         encode_check(&mut cmd, check, ask.lease.millis());
     }
@@ -87,24 +82,24 @@ pub(super) fn encode_read(ask: &Acquire, under: Option<OwnerId>, home: &Home, by
 }
 
 pub(super) fn encode_write(ask: &Acquire, home: &Home, by: By) -> Cmd {
-    let name = ask.name.as_bytes();
+    let name = &ask.name;
     let (script, keys) = match (ask.check, ask.continues) {
         (None, None) => (&WRITE_ACQUIRE, 2),
         (Some(_), None) => (&CHECKED_WRITE_ACQUIRE, 3),
         (None, Some(_)) => (&CONTINUING_WRITE_ACQUIRE, 2),
         (Some(_), Some(_)) => (&CHECKED_CONTINUING_WRITE_ACQUIRE, 3),
     };
-    let bytes = 3 * name.len() + 3 * CLAIM_BYTES + CHECK_BYTES;
+    let bytes = 3 * name.as_bytes().len() + 3 * CLAIM_BYTES + CHECK_BYTES;
     let mut cmd = command(script, by, keys, 16, bytes);
-    cmd.arg(name).arg(key::token(name));
+    cmd.arg(name.as_bytes()).arg(key::token(name));
     if ask.check.is_some() {
-        cmd.arg(&*home.marker);
+        cmd.arg(home.marker(name.split().0));
     }
     if let Some(before) = ask.continues {
-        cmd.arg(writer(before));
+        cmd.arg(key::writer(before));
         encode_continues(&mut cmd, ask);
     }
-    cmd.arg(writer(ask.owner))
+    cmd.arg(key::writer(ask.owner))
         .arg(ask.count)
         .arg(wire(ask.kept_millis()))
         .arg(kept(ask.retention))
@@ -134,7 +129,7 @@ pub(super) fn encode_read_renew(ask: &Renew, by: By) -> Cmd {
         cmd.arg(claim.count)
             .arg(wire(claim.kept_millis()))
             .arg(claim.token.0)
-            .arg(key::own_leases(claim.name.as_bytes(), claim.owner));
+            .arg(key::own_leases(&claim.name, claim.owner));
     }
     cmd
 }
@@ -144,12 +139,12 @@ pub(super) fn encode_write_renew(ask: &Renew, by: By) -> Cmd {
     let bytes = room(&ask.claims, 2);
     let mut cmd = command(&WRITE_RENEW, by, 2 * claims, 1 + 4 * claims, bytes);
     for claim in &ask.claims {
-        let name = claim.name.as_bytes();
-        cmd.arg(name).arg(key::token(name));
+        let name = &claim.name;
+        cmd.arg(name.as_bytes()).arg(key::token(name));
     }
     cmd.arg(kept(ask.retention));
     for claim in &ask.claims {
-        cmd.arg(writer(claim.owner))
+        cmd.arg(key::writer(claim.owner))
             .arg(claim.count)
             .arg(wire(claim.kept_millis()))
             .arg(claim.token.0);
@@ -158,15 +153,15 @@ pub(super) fn encode_write_renew(ask: &Renew, by: By) -> Cmd {
 }
 
 pub(super) fn encode_read_release(ask: &Release, home: &Home, by: By) -> Cmd {
-    let name = ask.name.as_bytes();
+    let name = &ask.name;
     let mut cmd = command(
         READ_RELEASE.at(home),
         by,
         1,
         4,
-        3 * name.len() + 2 * CLAIM_BYTES,
+        3 * name.as_bytes().len() + 2 * CLAIM_BYTES,
     );
-    cmd.arg(name);
+    cmd.arg(name.as_bytes());
     owner(&mut cmd, ask.owner);
     cmd.arg(ask.count)
         .arg(key::leases(name))
@@ -175,16 +170,16 @@ pub(super) fn encode_read_release(ask: &Release, home: &Home, by: By) -> Cmd {
 }
 
 pub(super) fn encode_write_release(ask: &Release, home: &Home, by: By) -> Cmd {
-    let name = ask.name.as_bytes();
+    let name = &ask.name;
     let mut cmd = command(
         WRITE_RELEASE.at(home),
         by,
         1,
         4,
-        3 * name.len() + 2 * CLAIM_BYTES,
+        3 * name.as_bytes().len() + 2 * CLAIM_BYTES,
     );
-    cmd.arg(name)
-        .arg(writer(ask.owner))
+    cmd.arg(name.as_bytes())
+        .arg(key::writer(ask.owner))
         .arg(ask.count)
         .arg(key::leases(name))
         .arg(key::read_write_channel(name));

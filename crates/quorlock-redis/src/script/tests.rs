@@ -325,7 +325,7 @@ fn every_answer_of_renew_and_release_is_understood() {
 
 fn inspect() -> Request {
     let name = Name::new("n").unwrap();
-    Request::Inspect(Inspect { name })
+    Request::Inspect(Inspect::of(name))
 }
 
 fn force_release() -> Request {

@@ -6,26 +6,65 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
-use quorlock_core::message::Wake;
+use quorlock_core::message::{self, Mode, Wake};
 use quorlock_core::transport::Listener;
 use tokio::sync::Notify;
 
+use super::claims::{Claims, WatchedClaim};
+use crate::key;
 use crate::sync::{Mutex, MutexGuard};
+use crate::timer::{self, Instant};
 
 /// The name of a channel.
 pub(crate) type Channel = Arc<[u8]>;
 
+/// What a listener listens to.
+#[derive(Clone, Debug)]
+pub(crate) enum Topic {
+    Channel(Channel),
+    /// The loss of a claim.
+    Claim(WatchedClaim),
+}
+
+impl Topic {
+    /// Returns what to listen to on the server.
+    pub(crate) fn of(channel: &message::Channel) -> Self {
+        let message::Channel::Claim(name, mode, owner) = channel else {
+            return key::channel_of(channel).as_slice().into();
+        };
+        let field = match mode {
+            Mode::Write => key::writer(*owner),
+            Mode::Plain | Mode::Fair | Mode::Read => owner.to_string(),
+        };
+        Topic::Claim(WatchedClaim {
+            key: name.as_bytes().into(),
+            field: field.into_bytes().into(),
+        })
+    }
+}
+
+impl From<&[u8]> for Topic {
+    /// Returns the topic of a channel.
+    fn from(channel: &[u8]) -> Self {
+        Topic::Channel(channel.into())
+    }
+}
+
 /// A listener's entry in the registry. Dropping it removes the entry.
 pub(crate) struct ListenerHandle {
     registry: Arc<Registry>,
-    channel: Channel,
+    topic: Topic,
     number: u64,
 }
 
 impl Drop for ListenerHandle {
     fn drop(&mut self) {
-        let listener = self.registry.remove(&self.channel, self.number);
+        let listener = match &self.topic {
+            Topic::Channel(channel) => self.registry.remove(channel, self.number),
+            Topic::Claim(claim) => self.registry.lock().claims.remove(claim, self.number),
+        };
         // Outside the mutex, because the drop may run the listener's code, which may call this registry again.
         drop(listener);
     }
@@ -41,6 +80,9 @@ pub(crate) struct Registry {
 #[derive(Default)]
 struct Channels {
     channels: BTreeMap<Channel, Entry>,
+    claims: Claims,
+    /// Until when the server is not asked to report changes of keys.
+    unreported_until: Option<Instant>,
     /// Channels whose subscription on the server may differ from what is wanted.
     unsettled: BTreeSet<Channel>,
     last_number: u64,
@@ -57,6 +99,25 @@ impl Channels {
         self.last_number
     }
 
+    /// Returns the number of the session that the caller must start, if there is none.
+    fn begin_session(&mut self) -> Option<u64> {
+        if self.session.is_some() {
+            return None;
+        }
+        let number = self.draw();
+        self.session = Some(number);
+        self.session
+    }
+
+    fn is_unreported(&self) -> bool {
+        self.unreported_until
+            .is_some_and(|until| timer::now() < until)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.channels.is_empty() && (self.claims.is_empty() || self.is_unreported())
+    }
+
     /// Records that the connection has ended, and with it all subscriptions on the server.
     fn forget(&mut self) {
         self.channels.retain(|_, entry| {
@@ -65,6 +126,7 @@ impl Channels {
         });
         self.unsettled = self.channels.keys().cloned().collect();
         self.parted.clear();
+        self.claims.ask_again();
     }
 }
 
@@ -109,14 +171,17 @@ impl Registry {
     /// Adds a listener until its handle is dropped.
     pub(crate) fn subscribe(
         self: &Arc<Self>,
-        channel: Channel,
+        topic: Topic,
         listener: &Arc<dyn Listener>,
     ) -> Subscribed {
-        let added = self.add(&channel, listener);
+        let added = match &topic {
+            Topic::Channel(channel) => self.add(channel, listener),
+            Topic::Claim(claim) => self.watch(claim, listener),
+        };
         Subscribed {
             handle: ListenerHandle {
                 registry: Arc::clone(self),
-                channel,
+                topic,
                 number: added.number,
             },
             is_live: added.is_live,
@@ -143,18 +208,71 @@ impl Registry {
             book.unsettled.insert(Arc::clone(channel));
             self.changed.notify_one();
         }
-        let new_session = match book.session {
-            Some(_) => None,
-            None => {
-                let number = book.draw();
-                book.session = Some(number);
-                book.session
-            }
-        };
         Added {
             number,
             is_live: stage == ChannelStage::Live,
+            new_session: book.begin_session(),
+        }
+    }
+
+    fn watch(&self, claim: &WatchedClaim, listener: &Arc<dyn Listener>) -> Added {
+        let mut book = self.lock();
+        let number = book.draw();
+        book.claims.add(timer::now(), claim, number, listener);
+        self.changed.notify_one();
+        let new_session = match book.is_unreported() {
+            true => None,
+            false => book.begin_session(),
+        };
+        Added {
+            number,
+            is_live: false,
             new_session,
+        }
+    }
+
+    /// Records whether the server reports changes of keys. One that does not is asked again after this span.
+    pub(crate) fn has_reports(&self, has: bool, again: Duration) {
+        self.lock().unreported_until = (!has).then(|| timer::now() + again);
+    }
+
+    /// Returns up to `most` claims that the server must be asked about.
+    pub(crate) fn next_claims(&self, most: usize) -> Vec<WatchedClaim> {
+        self.lock().claims.take_unasked(timer::now(), most)
+    }
+
+    /// When the server must next be asked about a claim.
+    pub(crate) fn next_look(&self) -> Option<Instant> {
+        self.lock().claims.next_look()
+    }
+
+    /// Asks about a claim again, after a pause.
+    pub(crate) fn look_later(&self, claim: &WatchedClaim) {
+        self.lock().claims.put_off(timer::now(), claim);
+    }
+
+    /// Records that these keys have changed, or all keys.
+    pub(crate) fn have_changed(&self, keys: Option<&[Vec<u8>]>) {
+        let mut book = self.lock();
+        let is_news = match keys {
+            Some(keys) => keys.iter().filter(|key| book.claims.changed(key)).count() != 0,
+            None => {
+                book.claims.ask_again();
+                true
+            }
+        };
+        drop(book);
+        if is_news {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Tells the listeners of a claim that is not there.
+    pub(crate) fn is_gone(&self, claim: &WatchedClaim) {
+        let listeners = self.lock().claims.listeners(claim);
+        // Outside the mutex, because a listener's code may call this registry again.
+        for listener in listeners {
+            listener.wake(Wake::Unlocked);
         }
     }
 
@@ -334,7 +452,7 @@ impl Registry {
 
     /// Whether there is no listener left.
     pub(crate) fn is_idle(&self) -> bool {
-        self.lock().channels.is_empty()
+        self.lock().is_empty()
     }
 
     /// Records that the transport was dropped: the session ends.
@@ -374,7 +492,7 @@ impl SessionGuard {
     /// Ends the session if there is nothing to do.
     pub(crate) fn is_over(&self) -> bool {
         let mut book = self.registry.lock();
-        let is_over = book.is_closed || book.channels.is_empty();
+        let is_over = book.is_closed || book.is_empty();
         if is_over {
             // Under the same lock as the check, so that the next listener starts another session instead of waiting for
             // this one.

@@ -8,6 +8,7 @@ use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use quorlock_core::transport::{Cause, TransportError};
@@ -16,9 +17,13 @@ use redis::{Cmd, ServerErrorKind, Value};
 use crate::error;
 use crate::link::{Connection, Usage};
 use crate::source::{Ways, Wrong};
+use crate::subscription::claims::WatchedClaim;
 use crate::subscription::registry::{Channel, Order, Registry, SessionGuard};
 use crate::target::Target;
 use crate::timer::{self, Instant};
+
+/// How long a server that reports no changes of keys, or not to this user, is not asked again.
+const REFUSED: Duration = Duration::from_secs(60);
 
 /// The maximum number of channels in one round of subscriptions.
 const BATCH: usize = 128;
@@ -26,10 +31,14 @@ const BATCH: usize = 128;
 /// Connects, serves the registry, and reconnects, until there was no listener for a while or the transport was dropped.
 pub(crate) async fn run(target: Arc<Target>, guard: SessionGuard) {
     let mut failures = 0;
+    let mut asks_for_reports = target.config().watches_claims;
     loop {
         if let Some(link) = open(&target, guard.registry()).await {
             let mut session = Session::new(&target, guard.registry(), link);
+            session.asks_for_reports = asks_for_reports;
             session.serve().await;
+            // A server or a proxy that ends the connection at this question is not asked by the next one.
+            asks_for_reports = target.config().watches_claims && !session.asks_for_reports;
             if session.was_confirmed {
                 failures = 0;
             }
@@ -71,6 +80,10 @@ struct Session<'a> {
     unserved: BTreeSet<Channel>,
     /// Channels of `unserved` that are requested next.
     due: BTreeSet<Channel>,
+    /// Whether the server must be asked to report changes of keys.
+    asks_for_reports: bool,
+    /// Whether the server reports changes of keys.
+    has_reports: bool,
     idle_since: Option<Instant>,
     was_confirmed: bool,
 }
@@ -82,8 +95,12 @@ type Pending = Pin<Box<dyn Future<Output = Vec<SessionReply>> + Send>>;
 
 /// The purpose of requests.
 enum Purpose {
+    /// Ask the server to report changes of keys.
+    Report,
     Join(Vec<Channel>),
     Leave,
+    /// Look whether these claims are there.
+    Look(Vec<WatchedClaim>),
     Ping,
 }
 
@@ -93,6 +110,7 @@ enum Event {
     /// A listener was added or removed, or the connection was closed.
     Changed,
     PingIsDue,
+    LookIsDue,
 }
 
 impl<'a> Session<'a> {
@@ -104,6 +122,8 @@ impl<'a> Session<'a> {
             refused: Vec::new(),
             unserved: BTreeSet::new(),
             due: BTreeSet::new(),
+            asks_for_reports: false,
+            has_reports: false,
             idle_since: None,
             was_confirmed: false,
         }
@@ -113,7 +133,7 @@ impl<'a> Session<'a> {
     async fn serve(&mut self) {
         let mut ping_at = self.next_ping();
         let mut ping_is_due = false;
-        let mut under_way: Option<(Purpose, Pending)> = None;
+        let mut under_way = self.first_request();
         loop {
             if self.registry.is_closed() || self.link.is_closed() {
                 return;
@@ -136,6 +156,7 @@ impl<'a> Session<'a> {
                         return;
                     }
                 }
+                Event::LookIsDue => {}
                 Event::Changed => self.look_elsewhere(self.registry.take_parted()),
                 Event::PingIsDue => {
                     if self.has_lingered() {
@@ -157,6 +178,11 @@ impl<'a> Session<'a> {
     async fn next_event(&self, mut pending: Option<&mut Pending>, ping_at: Instant) -> Event {
         let mut changed = pin!(self.registry.changed());
         let mut ping = pin!(timer::sleep_until(ping_at));
+        let look_at = match self.has_reports {
+            true => self.registry.next_look(),
+            false => None,
+        };
+        let mut look = pin!(timer::sleep_until(look_at.unwrap_or(ping_at)));
         poll_fn(|cx| {
             if let Some(pending) = &mut pending
                 && let Poll::Ready(replies) = pending.as_mut().poll(cx)
@@ -170,9 +196,24 @@ impl<'a> Session<'a> {
             if pending.is_none() && ping.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Event::PingIsDue);
             }
+            if pending.is_none() && look_at.is_some() && look.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Event::LookIsDue);
+            }
             Poll::Pending
         })
         .await
+    }
+
+    /// Asks the server to report the changes of those keys that this connection asks for. Only in RESP3 does a connection
+    /// receive messages and ask questions at the same time.
+    fn first_request(&self) -> Option<(Purpose, Pending)> {
+        self.asks_for_reports.then(|| {
+            let mut hello = redis::cmd("HELLO");
+            hello.arg(3);
+            let mut tracking = redis::cmd("CLIENT");
+            tracking.arg("TRACKING").arg("ON").arg("OPTIN");
+            (Purpose::Report, self.ask([hello, tracking]))
+        })
     }
 
     fn next_request(&mut self) -> Option<(Purpose, Pending)> {
@@ -182,8 +223,18 @@ impl<'a> Session<'a> {
                 let pending = self.ask(self.about_all(["UNSUBSCRIBE", "SUNSUBSCRIBE"], &channels));
                 Some((Purpose::Leave, pending))
             }
-            None => self.next_renewal(),
+            None => self.next_renewal().or_else(|| self.next_look()),
         }
+    }
+
+    /// Looks whether claims are there whose keys have changed.
+    fn next_look(&self) -> Option<(Purpose, Pending)> {
+        let claims = match self.has_reports {
+            true => self.registry.next_claims(BATCH),
+            false => Vec::new(),
+        };
+        let cmds: Vec<Cmd> = claims.iter().flat_map(look).collect();
+        (!claims.is_empty()).then(|| (Purpose::Look(claims), self.ask(cmds)))
     }
 
     fn request(&self, channels: Vec<Channel>) -> (Purpose, Pending) {
@@ -242,6 +293,14 @@ impl<'a> Session<'a> {
         let is_refusal = |reply: &Value| matches!(reply, Value::ServerError(_));
         match purpose {
             Purpose::Ping => true,
+            Purpose::Report => self.settle_reports(&replies),
+            Purpose::Look(claims) => {
+                self.was_confirmed = true;
+                for (claim, reply) in claims.iter().zip(replies.iter().skip(1).step_by(2)) {
+                    self.looked(claim, reply);
+                }
+                true
+            }
             // The second way may be refused again if it was refused before: the server does not have it, or the user
             // has no permission for it.
             Purpose::Leave => !replies.iter().step_by(self.ways()).any(is_refusal),
@@ -264,6 +323,45 @@ impl<'a> Session<'a> {
                 self.put_off(channels_of(refused));
                 true
             }
+        }
+    }
+
+    /// Handles whether the server reports changes of keys. Returns whether the connection is usable.
+    fn settle_reports(&mut self, replies: &[Value]) -> bool {
+        self.asks_for_reports = false;
+        let mut refusals = replies.iter().filter_map(|reply| match reply {
+            Value::ServerError(refusal) => Some(error::server(refusal).cause),
+            _ => None,
+        });
+        // The second question is the one that a server may be too busy for.
+        let refusal = refusals.next_back();
+        // A server that is busy or loading says so, and is asked again by another connection.
+        if matches!(refusal, Some(Cause::Busy | Cause::Loading)) {
+            return false;
+        }
+        self.has_reports = refusal.is_none();
+        self.registry.has_reports(self.has_reports, REFUSED);
+        true
+    }
+
+    /// Handles whether a claim is there.
+    fn looked(&self, claim: &WatchedClaim, reply: &Value) {
+        match reply {
+            Value::Int(0) => self.registry.is_gone(claim),
+            Value::Int(_) => {}
+            Value::ServerError(refusal) => match error::server(refusal).cause {
+                Cause::WrongType => self.registry.is_gone(claim),
+                // Of a server that does not say it to this user, the next renewal finds out.
+                Cause::NoPermission => {}
+                Cause::Cluster => {
+                    let source = self.target.source();
+                    source.was_wrong(self.link.whence(), Wrong::Channel);
+                    self.registry.look_later(claim);
+                }
+                // It was not executed, so the server does not track the key.
+                _ => self.registry.look_later(claim),
+            },
+            _ => self.registry.look_later(claim),
         }
     }
 
@@ -312,6 +410,15 @@ fn is_unserved(reply: &Value) -> bool {
         refusal.kind(),
         Some(ServerErrorKind::Moved | ServerErrorKind::ClusterDown)
     ))
+}
+
+/// Asks whether a claim is there, and for a report of the next change of its key.
+fn look(claim: &WatchedClaim) -> [Cmd; 2] {
+    let mut caching = redis::cmd("CLIENT");
+    caching.arg("CACHING").arg("YES");
+    let mut exists = redis::cmd("HEXISTS");
+    exists.arg(&*claim.key).arg(&*claim.field);
+    [caching, exists]
 }
 
 fn about(verb: &str, channel: &Channel) -> Cmd {

@@ -18,6 +18,8 @@ impl LocksBuilder {
         if !self.key_prefix.is_empty() {
             Name::new(&self.key_prefix).map_err(ConfigError::KeyPrefix)?;
         }
+        self.check_namespace()?;
+        self.check_label()?;
         self.check_retry()?;
         let mut config = Config {
             watchdog_lease: lease_of(LeaseSource::WatchdogLease, self.watchdog_lease)?,
@@ -27,13 +29,39 @@ impl LocksBuilder {
             retention: self
                 .token_retention
                 .map_or(Retention::Forever, Retention::of),
+            namespace: self.whole_namespace().into(),
             key_prefix: self.key_prefix.clone(),
             member_timeout: self.member_timeout,
+            watches_claims: self.watches_claims,
+            identity: self.identity,
             #[cfg(feature = "metrics")]
             name_labels: self.name_labels.clone(),
         };
         config.watchdog_lease = config.lease_of(LeaseSource::WatchdogLease, self.watchdog_lease)?;
         Ok(config)
+    }
+
+    fn check_label(&self) -> Result<(), ConfigError> {
+        let Some(label) = &self.label else {
+            return Ok(());
+        };
+        let is_printable = label.bytes().all(|byte| byte.is_ascii_graphic());
+        match is_printable && (1..=100).contains(&label.len()) {
+            true => Ok(()),
+            false => Err(ConfigError::Label),
+        }
+    }
+
+    fn check_namespace(&self) -> Result<(), ConfigError> {
+        let namespace = self.whole_namespace();
+        if namespace.iter().any(|byte| b"{}".contains(byte)) {
+            return Err(ConfigError::NamespaceBraces);
+        }
+        if namespace.is_empty() {
+            return Ok(());
+        }
+        let name = Name::within(namespace, &self.key_prefix);
+        name.map(drop).map_err(ConfigError::Namespace)
     }
 
     /// Checks the spans that are sent to nodes, which cannot store longer ones.

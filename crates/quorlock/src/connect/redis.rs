@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use quorlock_core::name::Name;
+use quorlock_core::owner::ClientId;
 use quorlock_core::quorum::Threshold;
 use quorlock_core::transport::Transport as _;
 #[cfg(feature = "redis-connections")]
@@ -55,9 +56,18 @@ impl Locks {
 }
 
 impl LocksBuilder {
+    /// The name of the connections of this client.
+    fn connection_name(&self) -> Option<String> {
+        let (label, bits) = (self.label.as_ref()?, self.identity?);
+        Some(format!("quorlock:{label}:{}", ClientId::from_random(bits)))
+    }
+
     /// The settings of transports. Doubts that their replies raise are reported as events, unless the user hears them.
     fn redis_config(&self) -> RedisConfig {
-        let config = self.redis.clone().prefix(self.prefix());
+        let config = self.redis.clone().prefix(&self.prefix());
+        let config = config.namespace(self.whole_namespace());
+        let config = config.watch_claims(self.watches_claims);
+        let config = config.client_name(self.connection_name());
         if config.hears_doubts() || !telemetry::hears_of_doubts() {
             return config;
         }
@@ -75,15 +85,16 @@ impl LocksBuilder {
         shards: usize,
     ) -> Result<Locks, ConnectError> {
         self.check()?;
+        let this = self.identified();
         if shards < 3 || shards.is_multiple_of(2) {
             return Err(ConfigError::ShardCount { shards }.into());
         }
-        let cluster = RedisTransport::open(address.as_ref(), self.redis_config())?;
+        let cluster = RedisTransport::open(address.as_ref(), this.redis_config())?;
         let address = || cluster.address().to_owned();
         if !cluster.is_divided() {
             return Err(ConfigError::NoCluster { address: address() }.into());
         }
-        self.trusts_as_cluster(&cluster, shards)?;
+        this.trusts_as_cluster(&cluster, shards)?;
         let found = cluster.primaries().await;
         let primaries = found.map_err(|problem| ConnectError::Nodes {
             reachable: 0,
@@ -103,7 +114,7 @@ impl LocksBuilder {
         let nodes: Vec<_> = nodes.collect();
         on_different_primaries(&nodes).await?;
         let nodes = nodes.into_iter().map(Member::Redis);
-        self.join(nodes.collect()).await
+        this.join(nodes.collect()).await
     }
 
     /// Returns the member at an address, as one of this many. Of a cluster among several members one shard is used: only
@@ -179,9 +190,10 @@ impl LocksBuilder {
     /// [`ConnectError`] if the address is not supported, or settings do not fit together.
     #[cfg(feature = "redis-connections")]
     pub fn from_redis_client(self, client: &RedisClient) -> Result<Locks, ConnectError> {
-        let node = RedisTransport::from_redis_client(client, self.redis_config())?;
-        self.doubt_call_timeout();
-        Ok(self.build(vec![Arc::new(node)])?)
+        let this = self.identified();
+        let node = RedisTransport::from_redis_client(client, this.redis_config())?;
+        this.doubt_call_timeout();
+        Ok(this.build(vec![Arc::new(node)])?)
     }
 }
 

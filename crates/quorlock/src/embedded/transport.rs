@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use quorlock_core::message::{Channel, Request};
+use quorlock_core::message::{Channel, Mode, Request, Wake};
 use quorlock_core::name::Name;
+use quorlock_core::owner::OwnerId;
 use quorlock_core::slot::{ServerNumber, Slot, UnfitName};
 use quorlock_core::transport::{Call, Listener, Subscription, Transport, Witness};
 
@@ -16,6 +17,9 @@ impl Transport for EmbeddedNode {
     }
 
     fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
+        if let Channel::Claim(name, mode, owner) = channel {
+            return self.listen_to_loss((name, *mode, *owner), listener);
+        }
         let (id, is_up) = {
             let mut state = self.shared.state.lock();
             let id = state.next_id();
@@ -55,12 +59,58 @@ impl Transport for EmbeddedNode {
 }
 
 impl EmbeddedNode {
+    /// Tells a listener when the claim is gone, which may be now.
+    fn listen_to_loss(
+        &self,
+        claim: (&Name, Mode, OwnerId),
+        listener: Arc<dyn Listener>,
+    ) -> Subscription {
+        let now = self.shared.clock();
+        let (number, losers) = {
+            let state = &mut *self.shared.state.lock();
+            let number = state.next_id();
+            state.losses.add(claim, number, listener);
+            let losers = match state.running {
+                ProcessStatus::Up => state.losses.of_name(&state.node, now, claim.0),
+                ProcessStatus::Paused | ProcessStatus::Dead => Vec::new(),
+            };
+            (number, losers)
+        };
+        for loser in losers {
+            loser.wake(Wake::Unlocked);
+        }
+        Subscription::new(EndLoss {
+            shared: self.shared.clone(),
+            name: claim.0.clone(),
+            number,
+        })
+    }
+
     /// Returns a subscription that removes this listener or witness when it is dropped.
     fn until_dropped(&self, id: u64) -> Subscription {
         Subscription::new(Unsubscribe {
             shared: self.shared.clone(),
             id,
         })
+    }
+}
+
+struct EndLoss {
+    shared: Arc<NodeShared>,
+    name: Name,
+    number: u64,
+}
+
+impl Drop for EndLoss {
+    fn drop(&mut self) {
+        let listener = self
+            .shared
+            .state
+            .lock()
+            .losses
+            .remove(&self.name, self.number);
+        // Without the mutex, because the drop may run code of the user.
+        drop(listener);
     }
 }
 

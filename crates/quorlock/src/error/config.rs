@@ -66,6 +66,17 @@ pub enum ConfigError {
     /// The key prefix is invalid.
     #[error("key_prefix: {0}")]
     KeyPrefix(NameError),
+    /// The namespace is too long or contains a NUL.
+    #[error("namespace: {0}")]
+    Namespace(NameError),
+    /// The namespace has a brace.
+    #[error(
+        "namespace: braces choose the slot of a name in a cluster, so a namespace has none: leave them out"
+    )]
+    NamespaceBraces,
+    /// The label is not valid.
+    #[error("label: use 1 to 100 printable ASCII characters without spaces")]
+    Label,
     /// A setting that must not be zero is zero.
     #[error("{field} is zero: set more than zero, or leave it out for the default")]
     Zero {

@@ -113,7 +113,7 @@ fn agreed(tokens: &[Option<Token>], needed: usize) -> Option<Token> {
 /// [`Locks::observe_leader`](crate::Locks::observe_leader).
 ///
 /// It looks at the nodes every [second](LeaderObserver::every), and as soon as one of them publishes the release of
-/// the name. After a change or a release it looks up to four more times in between. A look is one small request to
+/// the name or tells that the leader's claim was [removed](crate::LocksBuilder::watch_claims). After a change or a release it looks up to four more times in between. A look is one small request to
 /// each node. Leaders that come and go between two looks are not seen, but the term shows that there were some. The
 /// stream ends when the client is closed.
 ///
@@ -140,6 +140,10 @@ pub struct LeaderObserver {
     layout: Arc<Layout>,
     every: Duration,
     ears: WakeUps,
+    /// The leader in the last view, and those who tell of the loss of its claims.
+    losses: Option<(OwnerId, WakeUps)>,
+    /// Until when looks at losses are used up, at one for each tenth of the usual pause.
+    spared: Time,
     /// The owner under which it subscribes.
     owner: OwnerId,
     /// The pause before the next look, unless a wake-up shortens it.
@@ -168,6 +172,8 @@ impl LeaderObserver {
         let every = Duration::from_secs(1);
         LeaderObserver {
             ears: WakeUps::new(&layout),
+            losses: None,
+            spared: Time::ZERO,
             owner: source.client().fresh_owner_id(),
             glance: Glance::Looking(look(&source, &layout)),
             timer: source.client().runtime.timer(),
@@ -203,12 +209,38 @@ impl LeaderObserver {
         let now = self.source.client().now();
         self.glance = Glance::Waiting(now);
         if self.last.as_ref().is_some_and(|last| last.is_same(&view)) {
-            self.pause = (self.pause * 2).min(self.every);
+            self.pause = (self.pause * 2).clamp(self.every / CLOSEST, self.every);
             return None;
         }
         self.pause = self.every / CLOSEST;
+        self.watch(&view);
         self.last = Some(view.clone());
         Some(view)
+    }
+
+    /// The pause before a look at a loss: none, unless there were such looks lately. A program that rewrites a key all the
+    /// time would cost a look each time.
+    fn soonest(&mut self) -> Duration {
+        let now = self.source.client().now();
+        if self.spared <= now {
+            self.spared = now;
+        }
+        let spared = self.spared.since(now);
+        if spared < self.every {
+            self.spared = self.spared + self.every / CLOSEST;
+            return Duration::ZERO;
+        }
+        self.every / CLOSEST
+    }
+
+    /// Listens for the loss of the claims of the leader in this view.
+    fn watch(&mut self, view: &LeaderView) {
+        let leader = view.leader().and_then(|leader| leader.parse().ok());
+        let is_known = self.losses.as_ref().map(|(owner, _)| *owner) == leader;
+        if !is_known {
+            let watched = leader.filter(|_| self.source.client().config.watches_claims);
+            self.losses = watched.map(|owner| (owner, WakeUps::new(&self.layout)));
+        }
     }
 }
 
@@ -220,7 +252,7 @@ fn look(source: &LockSource, layout: &Layout) -> Look {
         let Some(name) = name else {
             return LeaderView::Unknown;
         };
-        let request = Request::Inspect(Inspect { name });
+        let request = Request::Inspect(Inspect::of(name));
         let answers = ask::all(&source, &request, |reply| match reply {
             Reply::Inspect(reply) => Some(reply),
             _ => None,
@@ -241,10 +273,17 @@ impl Stream for LeaderObserver {
                 return Poll::Ready(None);
             }
             this.ears.subscribe(&this.layout, this.owner);
-            let mut is_woken = false;
+            let (mut is_woken, mut is_lost) = (false, false);
             this.ears.listen(cx, |_| is_woken = true);
+            if let Some((leader, losses)) = &mut this.losses {
+                losses.subscribe_to_losses(&this.layout, *leader);
+                losses.listen(cx, |_| is_lost = true);
+            }
             if is_woken {
                 this.pause = this.every / CLOSEST;
+            }
+            if is_lost {
+                this.pause = this.pause.min(this.soonest());
             }
             match &mut this.glance {
                 Glance::Looking(look) => {

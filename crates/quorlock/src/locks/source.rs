@@ -87,7 +87,7 @@ impl LockSource {
         {
             names = names.without_tag();
         }
-        let all = names.all(self.client.config.key_prefix.len());
+        let all = names.all(self.client.config.prefix_len());
         let layouts =
             all.and_then(|all| all.map(|name| self.layout(Mode::Plain, [name])).collect());
         let own = self.layout(Mode::Plain, [names.base()]);

@@ -107,6 +107,13 @@ impl Inspection {
         }
     }
 
+    /// Returns the label and the address of the owner's client, if a node shows one that has a
+    /// [label](crate::LocksBuilder::label). For a lock on several nodes it is that on the first of them: each sees another port.
+    #[must_use]
+    pub fn client(&self) -> Option<&str> {
+        self.replies().find_map(|reply| reply.client.as_deref())
+    }
+
     fn replies(&self) -> impl Iterator<Item = &InspectReply> {
         let nodes = self.nodes.iter();
         nodes.filter_map(|node| node.found.as_ref().ok())
@@ -175,6 +182,7 @@ impl fmt::Display for NodeInspection {
             found,
             waiting,
             token,
+            client,
             ..
         } = match &self.found {
             Ok(reply) => reply,
@@ -184,7 +192,11 @@ impl fmt::Display for NodeInspection {
             Found::Nothing if *waiting == 0 => f.write_str("free"),
             Found::Nothing => f.write_str("held by no owner"),
             Found::Plain { owner, count, ttl } => {
-                write!(f, "held by {owner}, count {count}, {}", Left(*ttl))
+                write!(f, "held by {owner}")?;
+                if let Some(client) = client {
+                    write!(f, " ({client})")?;
+                }
+                write!(f, ", count {count}, {}", Left(*ttl))
             }
             Found::ReadWrite {
                 writer,
@@ -192,7 +204,11 @@ impl fmt::Display for NodeInspection {
                 ttl,
             } => {
                 if let Some((owner, count)) = writer {
-                    write!(f, "written by {owner}, count {count}, ")?;
+                    write!(f, "written by {owner}")?;
+                    if let Some(client) = client {
+                        write!(f, " ({client})")?;
+                    }
+                    write!(f, ", count {count}, ")?;
                 }
                 write!(f, "readers {readers}, {}", Left(*ttl))
             }

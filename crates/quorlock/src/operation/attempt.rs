@@ -13,7 +13,7 @@ use quorlock_core::time::Time;
 use crate::error::{AcquireError, Holder};
 use crate::runtime::Timer;
 use crate::shared::client::Client;
-use crate::shared::hold::Hold;
+use crate::shared::hold::{ClaimWatch, Hold};
 use crate::shared::keeper::{CleanUp, LastAcquire};
 use crate::shared::wake_ups::WakeUps;
 use crate::telemetry;
@@ -249,7 +249,11 @@ impl Attempt {
             contended.passed(&self.wanted.layout.key, was_there);
         }
         telemetry::won(now.since(running.began));
-        let hold = Arc::new(Hold::new(running.into_won(now, &self.wanted)));
+        let watch = match self.client.config.watches_claims {
+            true => ClaimWatch::begin(now),
+            false => ClaimWatch::none(),
+        };
+        let hold = Arc::new(Hold::new(running.into_won(now, &self.wanted, watch)));
         self.client.keeper.keep(now, &hold);
         Some(hold)
     }

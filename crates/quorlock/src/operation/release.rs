@@ -132,7 +132,7 @@ impl Releasing {
                 }
                 hold.gone_from(member);
             } else if *reply == ReleaseReply::NotYours {
-                hold.not_yours(at, member);
+                hold.not_yours(at, member, at);
                 client.keeper.reschedule(hold);
             }
         })

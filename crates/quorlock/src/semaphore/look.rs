@@ -75,7 +75,7 @@ impl PermitLook {
                 (nodes, needed) = (part.nodes.len(), part.threshold.needed());
                 for node in part.nodes.iter() {
                     let name = part.name.clone();
-                    calls.push(permit, node.call(Request::Inspect(Inspect { name })));
+                    calls.push(permit, node.call(Request::Inspect(Inspect::of(name))));
                 }
             }
         }

@@ -27,6 +27,11 @@ pub(crate) struct Client {
     pub(crate) party: Arc<Party>,
 }
 
+/// Draws the random part of a client's identity.
+pub(crate) fn draw_identity(runtime: &dyn Runtime) -> u128 {
+    u128::from(runtime.random()) << 64 | u128::from(runtime.random())
+}
+
 impl Client {
     /// Creates a client with a new random identity, and connects its keeper to the waiters.
     pub(crate) fn new(
@@ -36,7 +41,7 @@ impl Client {
         party: Arc<Party>,
         waiters: Arc<dyn Waiters>,
     ) -> Self {
-        let bits = u128::from(runtime.random()) << 64 | u128::from(runtime.random());
+        let bits = config.identity.unwrap_or_else(|| draw_identity(&*runtime));
         keeper.tell_of_its_end(&waiters);
         Client {
             keeper,

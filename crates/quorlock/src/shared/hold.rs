@@ -5,6 +5,7 @@ mod hand_over;
 mod pending;
 pub(crate) mod requests;
 mod statement;
+mod watch;
 mod watchers;
 
 use std::sync::{Arc, OnceLock};
@@ -26,6 +27,7 @@ pub(crate) use self::hand_over::Continued;
 pub(crate) use self::pending::{Asked, PendingAcquire};
 pub(crate) use self::statement::Statement;
 use self::statement::Statements;
+pub(crate) use self::watch::ClaimWatch;
 use self::watchers::Watchers;
 use crate::mutex::Mutex;
 use crate::shared::layout::Layout;
@@ -58,6 +60,7 @@ struct HoldState {
     /// Whether the end was reported to operators, or must not be reported.
     is_told: bool,
     claims: Claims,
+    watch: ClaimWatch,
     late: Vec<PendingAcquire>,
     /// Members whose last re-acquisition continued the hold that was adopted.
     continued: Vec<MemberId>,
@@ -94,6 +97,7 @@ pub(crate) struct Won {
     pub(crate) renewal: Renewal,
     /// The claims that may exist on the members.
     pub(crate) claims: Claims,
+    pub(crate) watch: ClaimWatch,
     /// Acquires of the round that have not been answered.
     pub(crate) late: Vec<PendingAcquire>,
     pub(crate) tell_end: TellEnd,
@@ -116,6 +120,7 @@ impl Hold {
             tokens,
             renewal,
             claims,
+            watch,
             late,
             tell_end,
         } = won;
@@ -127,6 +132,7 @@ impl Hold {
             is_leaked: false,
             is_told: false,
             claims,
+            watch,
             late,
             continued: Vec::new(),
             beside: under,
@@ -168,7 +174,9 @@ impl Hold {
             true => state.watching.take(),
             false => Vec::new(),
         };
+        let mut watch = Vec::new();
         if state.renewal.is_over() {
+            watch = state.watch.end();
             state.beside = None;
             if !std::mem::replace(&mut state.is_told, true) {
                 ended = Some(state.renewal.status(now));
@@ -178,6 +186,8 @@ impl Hold {
         // Drop the mutex before the report and the wake-ups. A waker may run A's task on this thread; A polls
         // its lost signal, which locks this mutex, and both would wait for ever.
         drop(state);
+        // A subscription ends without the mutex, too: it may drop a listener of this hold.
+        drop(watch);
         if let Some(status) = ended {
             let held = now.since(self.began);
             (self.tell_end)(&self.layout, self.owner, self.token(0), held, status);
@@ -212,7 +222,8 @@ impl Hold {
             let together = at.as_nanos().checked_next_multiple_of(TOGETHER);
             together.map_or(at, Time::from_nanos)
         };
-        heard.map_or(at, |heard| heard.min(at))
+        let at = heard.map_or(at, |heard| heard.min(at));
+        at.min(state.watch.due())
     }
 
     pub(crate) fn lease(&self) -> Lease {
@@ -325,9 +336,9 @@ impl Hold {
     }
 
     /// Handles "not yours" as the answer to a release that lowers the count without freeing the name.
-    pub(crate) fn not_yours(&self, now: Time, member: MemberId) {
+    pub(crate) fn not_yours(&self, now: Time, member: MemberId, sent: Time) {
         let lease = self.lease();
-        self.renewed(now, member, now, lease, RenewReply::NotYours);
+        self.renewed(now, member, sent, lease, RenewReply::NotYours);
     }
 
     pub(crate) fn failed(&self, now: Time, member: MemberId) {
@@ -347,6 +358,7 @@ impl Hold {
             match answer {
                 Answer::Granted(_) => {
                     let is_ours = state.renewal.handle_granted(now, member, sent, lease);
+                    state.watch.joined(now);
                     state.claims.set(member, ClaimState::Claimed);
                     return !is_ours;
                 }
@@ -457,6 +469,9 @@ impl Hold {
         let is_untold = !std::mem::replace(&mut state.is_told, true);
         state.is_leaked = true;
         state.renewal.stop_renewing();
+        let watch = state.watch.end();
+        drop(state);
+        drop(watch);
         is_untold
     }
 

@@ -4,6 +4,7 @@
 //! future of this crate at any await leaves at most one clean-up, in which each release names its owner.
 
 mod batches;
+mod claim_watch;
 mod clean_up;
 mod inner;
 pub(crate) mod late;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
+use quorlock_core::quorum::MemberId;
 use quorlock_core::renewal::Status;
 use quorlock_core::time::Time;
 
@@ -58,6 +60,8 @@ pub(crate) enum Message {
     Orphans(Vec<CleanUp>),
     /// A dropped guard, with the remaining count of its hold.
     Dropped(Arc<Hold>, u32),
+    /// The claim of a member may be gone.
+    Doubted(Arc<Hold>, MemberId),
 }
 
 impl fmt::Debug for Message {
@@ -65,6 +69,7 @@ impl fmt::Debug for Message {
         f.write_str(match self {
             Message::Orphans(_) => "Orphans",
             Message::Dropped(..) => "Dropped",
+            Message::Doubted(..) => "Doubted",
         })
     }
 }
@@ -211,6 +216,24 @@ impl Keeper {
             inner.stay(until, hold.clone());
             until < inner.wakes_at
         });
+    }
+
+    /// Asks a member about a claim that may be gone.
+    fn doubt(&self, hold: Arc<Hold>, member: MemberId) {
+        let mut dropped = None;
+        self.with(|inner| {
+            if self.is_dead() {
+                dropped = Some(hold);
+                return false;
+            }
+            inner.inbox_due = Time::ZERO;
+            inner.inbox.push(Message::Doubted(hold, member));
+            let guards = inner.guards;
+            inner.inbox.reserve(guards);
+            true
+            // Drop it without the mutex: it may be the last reference.
+        });
+        drop(dropped);
     }
 
     /// Passes claims to the keeper, which releases those that have not been released yet.

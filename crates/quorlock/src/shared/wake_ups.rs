@@ -11,7 +11,7 @@ use quorlock_core::quorum::{MemberId, Members};
 use quorlock_core::transport::{Listener, Subscription, Witness};
 
 use crate::mutex::Mutex;
-use crate::shared::layout::Layout;
+use crate::shared::layout::{Layout, Place};
 use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// The subscriptions to every member, and the messages that they received.
@@ -139,6 +139,15 @@ impl WakeUps {
     /// Subscribes to every member without a subscription, on the channel for this owner. Returns whether there were
     /// any.
     pub(crate) fn subscribe(&mut self, layout: &Layout, owner: OwnerId) -> bool {
+        self.subscribe_to(layout, |at| Channel::of(&at.name, at.mode, owner))
+    }
+
+    /// Subscribes to the loss of this owner's claim on every member without a subscription.
+    pub(crate) fn subscribe_to_losses(&mut self, layout: &Layout, owner: OwnerId) {
+        self.subscribe_to(layout, |at| Channel::Claim(at.name.clone(), at.mode, owner));
+    }
+
+    fn subscribe_to(&mut self, layout: &Layout, channel: impl Fn(&Place) -> Channel) -> bool {
         let mut is_news = false;
         for (place, (member, at)) in self.subscriptions.iter_mut().zip(layout.all()) {
             if place.is_some() {
@@ -154,8 +163,7 @@ impl WakeUps {
                 member,
                 number,
             };
-            let channel = Channel::of(&at.name, at.mode, owner);
-            *place = Some(at.node.subscribe(&channel, Arc::new(ear)));
+            *place = Some(at.node.subscribe(&channel(at), Arc::new(ear)));
         }
         is_news
     }

@@ -8,6 +8,7 @@
 mod bad_input;
 mod blocking;
 mod byte_names;
+mod claim_loss;
 mod clients;
 mod clocks;
 #[cfg(feature = "tracing")]

@@ -131,10 +131,7 @@ impl Transport for Divided {
     }
 
     fn subscribe(&self, channel: &Channel, listener: Arc<dyn Listener>) -> Subscription {
-        let (Channel::Lock(name) | Channel::ReadWrite(name)) = channel else {
-            panic!("{channel:?}");
-        };
-        self.servers[Divided::index(name)]
+        self.servers[Divided::index(channel.name())]
             .node
             .subscribe(channel, listener)
     }

@@ -213,6 +213,36 @@ async fn a_key_prefix_comes_before_every_name() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_namespace_comes_before_the_key_prefix() {
+    let node = EmbeddedNode::new();
+    let builder = Locks::builder().namespace("shop:").key_prefix("eu/");
+    let locks = builder.on_node(node.clone()).unwrap();
+    let guard = locks.lock("a").acquire().await.unwrap();
+    assert_eq!(node.names(), [name("shop:eu/a")]);
+    assert_eq!(guard.names().collect::<Vec<_>>(), [&name("a")]);
+    // A client without namespace is another client of the same key.
+    let plain = Locks::on_node(node.clone()).unwrap();
+    assert!(
+        plain
+            .lock("shop:eu/a")
+            .try_acquire()
+            .await
+            .unwrap()
+            .is_none()
+    );
+    guard.release().await.unwrap();
+    assert_eq!(node.names(), []);
+    for (namespace, error) in [
+        ("a{b", ConfigError::NamespaceBraces),
+        ("a}", ConfigError::NamespaceBraces),
+        ("a\0", ConfigError::Namespace(NameError::Nul)),
+    ] {
+        let refused = Locks::builder().namespace(namespace);
+        assert_eq!(refused.on_node(node.clone()).unwrap_err(), error);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_length_of_a_name_is_checked_with_its_prefix_and_its_emptiness_without() {
     let locks = |prefix: &str| {
         Locks::builder()

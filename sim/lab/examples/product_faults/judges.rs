@@ -182,12 +182,16 @@ impl Judge {
         }
         let what = match (self, found) {
             (Judge::Campaign { .. }, Some(found)) => {
-                let first = |index: usize| found.get("first")?.get(index);
-                match (first(0), first(1).and_then(Value::as_str)) {
-                    (Some(seed), Some(property)) => format!("{property} at seed {seed}"),
-                    _ => {
+                let cell = found.get("cells")?.get(0)?;
+                // A campaign ends with its first failure, so there is one property at most.
+                let failed = cell.get("failed").and_then(Value::as_object);
+                match failed.and_then(|failed| failed.iter().next()) {
+                    Some((property, count)) => {
+                        format!("{property} at seed {}", count.get("first_seed")?)
+                    }
+                    None => {
                         // With few seeds, some kinds of fault may never have an effect, but there must be holds.
-                        let count = |field: &str| found.get(field).and_then(Value::as_u64);
+                        let count = |field: &str| cell.get(field).and_then(Value::as_u64);
                         let (runs, holds) = (count("runs")?, count("holds")?);
                         if 2 * runs <= holds {
                             return None;

@@ -11,7 +11,8 @@ use serde::Serialize;
 use super::stopwatch::{Rate, Took, Watch};
 use super::{CliError, Form, say, say_json, seeds};
 use crate::simulation::run;
-use crate::study::campaign::{AfterFailure, Campaign, Shard};
+use crate::study::campaign::{AfterFailure, Campaign};
+use crate::study::runs::Runs;
 use quorlock_sim_plan::generator::{FaultChoice, PlanGenerator};
 use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_plan::{AssertedRestarts, Lane, Plan, Remedies};
@@ -75,6 +76,7 @@ struct Scaling {
 }
 
 const NO_REMEDIES: Remedies = Remedies {
+    watch_claims: false,
     trust: false,
     restarts: AssertedRestarts::MayForget,
     margin: Some(SimTime::ZERO),
@@ -86,7 +88,7 @@ const TURN: u64 = 256;
 impl Bench {
     pub(super) fn run(self) -> Result<u8, CliError> {
         if let Some(seeds) = self.part {
-            campaign(1, seeds)?;
+            campaign(1, seeds);
             return Ok(0);
         }
         let figures = Figures {
@@ -146,8 +148,8 @@ impl Bench {
         let watch = Watch::start();
         while watch.read().wall < self.seconds as f64 {
             let seeds = runs..runs + turn;
-            on_one += campaign(1, seeds.clone())?;
-            on_all += campaign(cores, seeds.clone())?;
+            on_one += campaign(1, seeds.clone());
+            on_all += campaign(cores, seeds.clone());
             as_processes += processes(seeds)?;
             runs += turn;
         }
@@ -189,19 +191,15 @@ fn generator() -> PlanGenerator {
     }
 }
 
-fn campaign(jobs: usize, seeds: Range<u64>) -> Result<Took, CliError> {
+fn campaign(jobs: usize, seeds: Range<u64>) -> Took {
     let campaign = Campaign {
         generator: generator(),
         seeds,
-        shard: Shard { index: 0, of: 1 },
-        jobs,
         after_failure: AfterFailure::GoOn,
-        out: None,
-        histories: None,
     };
     let watch = Watch::start();
-    campaign.run()?;
-    Ok(watch.read())
+    Runs::all(vec![campaign.cell()], jobs).run(&mut |_, row| drop(row));
+    watch.read()
 }
 
 /// Runs these seeds at the same time in separate processes, each of which runs a campaign on one core for one turn.

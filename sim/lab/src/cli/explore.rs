@@ -1,13 +1,15 @@
-//! The commands `explore` and `merge`.
+//! The command `explore`.
 
 use std::ops::Range;
 use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{CliError, Drawn, Form, InLane, Out, Threads, say, seeds, shard};
-use crate::study::campaign::{AfterFailure, Campaign, Shard};
-use crate::study::part::Part;
+use super::recorded::Sharded;
+use super::{CliError, Drawn, Form, InLane, Out, Printed, PrintedCell, say, say_json, seeds};
+use crate::study::campaign::{AfterFailure, Campaign, Files, Summary};
+use crate::study::results::{Row, Tally};
+use crate::study::runs::Extent;
 
 /// Run many seeds on all cores.
 #[derive(Debug, Args)]
@@ -20,16 +22,13 @@ pub(super) struct Explore {
     #[command(flatten)]
     drawn: Drawn,
     #[command(flatten)]
-    threads: Threads,
-    /// Run only part I of N of the seeds, with I from 0.
-    #[arg(long, value_parser = shard, default_value = "0/1")]
-    shard: Shard,
-    /// Continue with the other seeds after a failure.
+    sharded: Sharded,
+    /// Continue with the other seeds after a failure. Without it, no seed behind the first failure counts.
     #[arg(long)]
     keep_going: bool,
     /// Print only the trace hash of each run, one line per seed, whatever its verdict. Builds that print the same
     /// hashes behave in the same way.
-    #[arg(long, conflicts_with_all = ["keep_going", "json", "out"])]
+    #[arg(long, conflicts_with_all = ["keep_going", "json", "out", "results"])]
     hashes: bool,
     /// Write the history of every run to this folder, for other checkers, with names such as redlock-seed-42.jsonl.
     #[arg(long, value_name = "DIR", conflicts_with = "hashes")]
@@ -45,78 +44,93 @@ impl Explore {
         let generator = self.drawn.generator(self.lane);
         generator.check()?;
         quorlock_sim_plan::check(&generator.plan(self.seeds.start))?;
+        let goes_on = self.keep_going || self.hashes;
         let campaign = Campaign {
             generator,
-            seeds: self.seeds,
-            shard: self.shard,
-            jobs: self.threads.count(),
-            after_failure: if self.keep_going {
+            seeds: self.seeds.clone(),
+            after_failure: if goes_on {
                 AfterFailure::GoOn
             } else {
                 AfterFailure::Stop
             },
-            out: Some(self.out.out),
-            histories: self.history,
         };
         if self.hashes {
-            for (seed, trace) in campaign.traces() {
-                say(&format!("{seed} {trace:016x}"));
-            }
-            return Ok(0);
+            return self.print_hashes(&campaign);
         }
-        tell(&Part::run(&campaign)?, self.form)
+        let mut files = Files::new(self.out.out, self.history);
+        if self.sharded.is_resumed() {
+            files.resume();
+        }
+        let mut tally = Tally::default();
+        let with_run = |run: &_| files.write(run);
+        let mut take = |_, row| tally.add(&row);
+        let cells = vec![campaign.cell()];
+        let extent = self
+            .sharded
+            .run(cells, &campaign.law(), &with_run, &mut take)?;
+        let summary = Summary::of(tally);
+        tell(&summary, &campaign.cell().name, extent, self.form)?;
+        let first = summary
+            .first()
+            .and_then(|(seed, _)| files.of(&campaign, seed));
+        if let Some(file) = first.filter(|_| !self.form.json) {
+            say(&format!("quorlock-sim replay {}", file.display()));
+        }
+        Ok(summary.exit_code())
+    }
+
+    fn print_hashes(&self, campaign: &Campaign) -> Result<u8, CliError> {
+        let mut traces = Vec::new();
+        let mut take = |_, row: Row| traces.push((row.seed, row.trace));
+        let cells = vec![campaign.cell()];
+        self.sharded
+            .run(cells, &campaign.law(), &|_| Ok(()), &mut take)?;
+        for (seed, trace) in traces {
+            say(&format!("{seed} {trace}"));
+        }
+        Ok(0)
     }
 }
 
-/// Add up the results that the shards of a campaign printed with --json. Shards of different campaigns or builds, one that
-/// is given twice, and a missing one are refused.
-#[derive(Debug, Args)]
-pub(super) struct Merge {
-    /// The outputs of `explore --json`, one file per shard.
-    #[arg(required = true)]
-    files: Vec<PathBuf>,
-    #[command(flatten)]
+/// Prints what the runs of a campaign show.
+pub(super) fn tell(
+    summary: &Summary,
+    cell: &str,
+    extent: Extent,
     form: Form,
-}
-
-impl Merge {
-    pub(super) fn run(self) -> Result<u8, CliError> {
-        let mut parts = Vec::new();
-        for file in &self.files {
-            let wrong = |error: String| CliError::Other(format!("{}: {error}", file.display()));
-            let text = std::fs::read_to_string(file).map_err(|e| wrong(e.to_string()))?;
-            parts.push(Part::read(&text).map_err(|e| wrong(e.to_string()))?);
-        }
-        tell(&Part::merge(parts)?, self.form)
-    }
-}
-
-fn tell(part: &Part, form: Form) -> Result<u8, CliError> {
-    let summary = &part.summary;
+) -> Result<(), CliError> {
     if form.json {
-        say(&part.text());
-        return Ok(summary.exit_code());
+        return say_json(&Printed {
+            command: "explore",
+            is_complete: extent == Extent::Complete,
+            cells: vec![PrintedCell {
+                cell: cell.to_owned(),
+                result: summary,
+            }],
+        });
     }
+    let tally = &summary.tally;
     say(&format!(
         "{} runs: {} holds, {} commands, {} refusals",
-        summary.runs, summary.holds, summary.commands, summary.refused
+        tally.runs, tally.holds, tally.commands, tally.refused
     ));
-    for (kind, (drawn, effective)) in &summary.faults {
+    for (kind, count) in &tally.faults {
         say(&format!(
-            "  {kind}: {drawn} faults, {effective} of them did something"
+            "  {kind}: {} faults, {} of them did something",
+            count.drawn, count.effective
         ));
     }
-    for (property, runs) in &summary.violated {
-        say(&format!("{property} violated in {runs} runs"));
+    for (property, count) in &tally.failed {
+        say(&format!("{property} violated in {} runs", count.runs));
     }
-    if let Some(why) = summary.vacuity() {
+    if let Some(why) = &summary.vacuity {
         say(&format!("vacuous: {why}"));
     }
-    if summary.violated.is_empty() {
+    if tally.failed.is_empty() {
         say("every property holds");
     }
-    if let Some(file) = summary.files.first() {
-        say(&format!("quorlock-sim replay {}", file.display()));
+    if extent == Extent::Partial {
+        say("the time was over before all runs had ended");
     }
-    Ok(summary.exit_code())
+    Ok(())
 }

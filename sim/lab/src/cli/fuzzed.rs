@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use clap::Parser as _;
 
-use super::{Cli, seeds, shard};
+use super::recorded::shard;
+use super::{Cli, seeds};
 use crate::serve::FaultWords;
 use quorlock_sim_plan::generator::FaultChoice;
 use quorlock_sim_plan::time::{ClockStep, SimTime};

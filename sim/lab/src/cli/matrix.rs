@@ -5,8 +5,11 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
-use super::{CliError, Form, Threads, complain, say, say_json, write_file};
+use super::recorded::Sharded;
+use super::{CliError, Form, Printed, PrintedCell, complain, say, say_json, write_file};
 use crate::study::matrix::{CLASSES, CONTENDERS, Class, Example, Matrix, MatrixTable, ON_STORES};
+use crate::study::results::Tallies;
+use crate::study::runs::Extent;
 
 /// Run every lock against every class of fault, and count how often exclusion and fencing break.
 #[derive(Debug, Args)]
@@ -21,8 +24,8 @@ pub(super) struct MatrixRun {
     #[arg(long, value_parser = PossibleValuesParser::new(CLASSES.iter().map(|class| class.id)))]
     class: Vec<String>,
     #[command(flatten)]
-    threads: Threads,
-    /// Write matrix.md, matrix.csv and matrix.json to this folder.
+    sharded: Sharded,
+    /// Write matrix.md and matrix.csv to this folder.
     #[arg(long, default_value = "matrix")]
     out: PathBuf,
     /// Also shrink one failure of RedLock under each class, and write breaks.md, which describes them, and a figure of
@@ -51,7 +54,7 @@ an earlier one is left out. To run a failure again, save its plan as a file and 
 
 impl MatrixRun {
     pub(super) fn run(self) -> Result<u8, CliError> {
-        let mut matrix = Matrix::new(self.runs, self.threads.count());
+        let mut matrix = Matrix::new(self.runs);
         let is_asked =
             |asked: &[String], id: &str| asked.is_empty() || asked.iter().any(|a| a == id);
         if !self.lock.is_empty() {
@@ -63,42 +66,18 @@ impl MatrixRun {
         matrix
             .classes
             .retain(|class| is_asked(&self.class, class.id));
-        let table = matrix.run();
-        let markdown = table.markdown();
-        let json = serde_json::to_string_pretty(&table)
-            .map_err(|error| CliError::Other(error.to_string()))?;
-        write_file(&self.out.join("matrix.md"), &markdown)?;
+        let cells = matrix.cells();
+        let mut tallies = Tallies::new(cells.len());
+        let mut take = |cell, row| tallies.add(cell, &row);
+        let extent = self
+            .sharded
+            .run(cells, &matrix.law(), &|_| Ok(()), &mut take)?;
+        let table = matrix.table(tallies);
+        write_file(&self.out.join("matrix.md"), &table.markdown())?;
         write_file(&self.out.join("matrix.csv"), &table.csv())?;
-        write_file(&self.out.join("matrix.json"), &json)?;
-        if self.form.json {
-            say_json(&table)?;
-        } else {
-            say(&markdown);
-        }
+        let code = tell(&table, extent, self.form)?;
         if self.examples {
             self.write_examples(&table, &matrix.examples(&table, SHRINKING))?;
-        }
-        let mut code = 0;
-        for cell in table.surprises() {
-            let first = cell.exclusion.first_seed.or(cell.fencing.first_seed);
-            complain(&format!(
-                "{} under {} is claimed to hold, but broke with seed {}",
-                cell.lock,
-                cell.class,
-                first.unwrap_or(0)
-            ));
-            code = 2;
-        }
-        for cell in &table.cells {
-            if let Some(seed) = cell.endless {
-                let (lock, class) = (&cell.lock, &cell.class);
-                complain(&format!(
-                    "{lock} under {class} does not end with seed {seed}"
-                ));
-                if code == 0 {
-                    code = 3;
-                }
-            }
         }
         Ok(code)
     }
@@ -124,4 +103,38 @@ impl MatrixRun {
         }
         write_file(&self.out.join("breaks.md"), &text)
     }
+}
+
+/// Prints a table and what in it was not expected. Returns the exit code.
+pub(super) fn tell(table: &MatrixTable, extent: Extent, form: Form) -> Result<u8, CliError> {
+    if form.json {
+        let cells = table.cells.iter().map(|cell| PrintedCell {
+            cell: cell.name(),
+            result: cell,
+        });
+        say_json(&Printed {
+            command: "matrix",
+            is_complete: extent == Extent::Complete,
+            cells: cells.collect(),
+        })?;
+    } else {
+        say(&table.markdown());
+    }
+    let mut code = 0;
+    for cell in table.cells.iter() {
+        if let Some(seed) = cell.endless() {
+            complain(&format!("{} does not end with seed {seed}", cell.name()));
+            code = 3;
+        }
+    }
+    for cell in table.surprises() {
+        let first = cell.exclusion.first_seed.or(cell.fencing.first_seed);
+        complain(&format!(
+            "{} is claimed to hold, but broke with seed {}",
+            cell.name(),
+            first.unwrap_or(0)
+        ));
+        code = 2;
+    }
+    Ok(code)
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::AddAssign;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde::Serialize;
 
@@ -35,11 +35,6 @@ impl Watch {
             wall: Instant::now(),
             cpu: cpu_seconds(),
         }
-    }
-
-    /// Returns the wall-clock time so far.
-    pub(super) fn elapsed(&self) -> Duration {
-        self.wall.elapsed()
     }
 
     pub(super) fn read(&self) -> Took {

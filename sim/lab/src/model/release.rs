@@ -68,7 +68,7 @@ impl Release {
             self.ask_release(asking, index);
         } else if let Some(member) = self.layout.members.get(index) {
             let name = member.name.clone();
-            asking.ask(index, member, Request::Inspect(Inspect { name }));
+            asking.ask(index, member, Request::Inspect(Inspect::of(name)));
         }
     }
 

@@ -10,10 +10,9 @@ mod storm;
 #[cfg(unix)]
 mod work;
 
-use std::ops::ControlFlow;
-use std::rc::Rc;
+use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 pub use class::Class;
 pub use classes::CLASSES;
@@ -22,13 +21,10 @@ pub use examples::Example;
 #[cfg(unix)]
 pub(crate) use {classes::STORMS_ONLY, contender::STORM_LOCKS, storm::Storm, work::StormWork};
 
-use crate::simulation::run;
-use crate::study::pool::share_out;
-use crate::study::progress::{self, Counting};
-use crate::study::scenario::Interval;
-use quorlock_sim_check::check_one;
-use quorlock_sim_check::run::Verdict;
-use quorlock_sim_plan::Plan;
+use crate::study::interval::Interval;
+use crate::study::law::Law;
+use crate::study::results::{ResultsError, Stored, Tallies, Tally};
+use crate::study::runs::{self, Runs};
 use quorlock_sim_plan::property::Property;
 
 /// The configuration of a matrix.
@@ -40,12 +36,10 @@ pub struct Matrix {
     pub classes: Vec<Class>,
     /// The number of seeds for each pair of lock and class, from 0. A lock in the lane over sockets gets a tenth of it.
     pub runs: u64,
-    /// The number of threads.
-    pub jobs: usize,
 }
 
 /// The results of a matrix.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct MatrixTable {
     /// The number of runs per cell, except for locks in the lane over sockets.
     pub runs: u64,
@@ -54,23 +48,15 @@ pub struct MatrixTable {
 }
 
 /// The results of one lock under one class of fault.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Cell {
     /// The name of the lock.
     pub lock: String,
     /// The name of the class of fault.
     pub class: String,
-    /// The number of runs.
-    pub runs: u64,
-    /// The number of runs in which no client acquired anything.
-    pub vacuous: u64,
-    /// The first seed whose run did not end by itself and was stopped.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub endless: Option<u64>,
-    /// The number of holds that were won.
-    pub holds: u64,
-    /// The number of faults that had an effect.
-    pub effects: u64,
+    /// The sum of the rows.
+    #[serde(flatten)]
+    pub tally: Tally,
     /// Violations of exclusion: two clients believed that they held the lock at the same time.
     pub exclusion: BreakRate,
     /// Violations of fencing: a token was not larger than the ones before, or a store accepted a token that is smaller
@@ -79,7 +65,7 @@ pub struct Cell {
 }
 
 /// How often a property was broken in a cell.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct BreakRate {
     /// Whether the lock claims that this never happens.
     pub is_claimed_to_hold: bool,
@@ -94,55 +80,74 @@ pub struct BreakRate {
 }
 
 impl BreakRate {
-    fn add(&mut self, seed: u64, is_broken: bool) {
-        if is_broken {
-            self.violations += 1;
-            self.first_seed = Some(self.first_seed.map_or(seed, |first| first.min(seed)));
+    fn of(property: Property, tally: &Tally, is_claimed_to_hold: bool) -> Self {
+        let violations = tally.broken(property);
+        let interval = Interval::of(violations, tally.runs);
+        BreakRate {
+            is_claimed_to_hold,
+            violations,
+            rate: interval.share,
+            interval: (interval.min, interval.max),
+            first_seed: tally.first_seed(property),
         }
-    }
-
-    fn merge(&mut self, other: &BreakRate) {
-        self.violations += other.violations;
-        let seeds = self.first_seed.into_iter().chain(other.first_seed);
-        self.first_seed = seeds.min();
-    }
-
-    fn finish(&mut self, runs: u64, is_claimed_to_hold: bool) {
-        let interval = Interval::of(self.violations, runs);
-        self.is_claimed_to_hold = is_claimed_to_hold;
-        self.rate = interval.share;
-        self.interval = (interval.min, interval.max);
     }
 }
 
 impl Cell {
-    fn add(&mut self, plan: Plan) {
-        let seed = plan.seed;
-        let run = run(&Rc::new(plan));
-        let breaks = |property| check_one(property, &run.history).is_some();
-        self.runs += 1;
-        self.vacuous += u64::from(run.verdict == Verdict::Vacuous);
-        self.holds += u64::from(run.history.holds);
-        self.effects += run.effects.iter().map(|n| u64::from(*n)).sum::<u64>();
-        if breaks(Property::Termination) {
-            self.endless = Some(self.endless.map_or(seed, |first| first.min(seed)));
-        }
-        self.exclusion.add(seed, breaks(Property::Exclusion));
-        self.fencing.add(seed, breaks(Property::Fencing));
+    /// The first seed whose run did not end by itself and was stopped.
+    #[must_use]
+    pub fn endless(&self) -> Option<u64> {
+        self.tally.first_seed(Property::Termination)
     }
 
-    fn merge(&mut self, other: &Cell) {
-        self.runs += other.runs;
-        self.vacuous += other.vacuous;
-        self.endless = self.endless.into_iter().chain(other.endless).min();
-        self.holds += other.holds;
-        self.effects += other.effects;
-        self.exclusion.merge(&other.exclusion);
-        self.fencing.merge(&other.fencing);
+    /// Returns the name of the cell in rows.
+    #[must_use]
+    pub fn name(&self) -> String {
+        name(&self.lock, &self.class)
+    }
+
+    fn of(contender: &Candidate, class: &Class, tally: Tally) -> Self {
+        let keeps = [
+            contender.keeps_exclusion(class),
+            contender.keeps_order(class),
+        ];
+        let [exclusion, fencing] = keeps;
+        Cell {
+            lock: contender.id.to_owned(),
+            class: class.id.to_owned(),
+            exclusion: BreakRate::of(Property::Exclusion, &tally, exclusion),
+            fencing: BreakRate::of(Property::Fencing, &tally, fencing),
+            tally,
+        }
     }
 }
 
+fn name(lock: &str, class: &str) -> String {
+    format!("{lock} under {class}")
+}
+
 impl MatrixTable {
+    /// Reads the results of a matrix from their folder.
+    ///
+    /// # Errors
+    /// Returns [`ResultsError`] if it has no results of a matrix.
+    pub fn read(folder: &Path) -> Result<Self, ResultsError> {
+        let stored = Stored::read(folder)?;
+        let Law::Matrix {
+            locks,
+            classes,
+            runs,
+        } = Law::of(&stored)?
+        else {
+            return Err(ResultsError::Foreign {
+                path: folder.to_owned(),
+                reason: "they are not of the command `matrix`".to_owned(),
+            });
+        };
+        let matrix = Matrix::of(&locks, &classes, runs);
+        Ok(matrix.table(Tallies::read(&[stored])?))
+    }
+
     /// Returns the cells in which a property was broken that the lock claims to keep.
     pub fn surprises(&self) -> impl Iterator<Item = &Cell> {
         let is_one = |broken: &BreakRate| broken.is_claimed_to_hold && 0 < broken.violations;
@@ -158,66 +163,79 @@ impl MatrixTable {
     }
 }
 
-/// The number of seeds that a thread takes at a time.
-const BATCH: u64 = 50;
-
 impl Matrix {
     /// Creates the complete matrix: all locks but those on stores, and all classes.
     #[must_use]
-    pub fn new(runs: u64, jobs: usize) -> Self {
+    pub fn new(runs: u64) -> Self {
         Matrix {
             contenders: CONTENDERS.to_vec(),
             classes: CLASSES.to_vec(),
             runs,
-            jobs,
         }
     }
 
-    /// Runs the matrix. The results do not depend on the number of threads.
+    /// Returns the matrix of a law.
     #[must_use]
-    pub fn run(&self) -> MatrixTable {
-        let pairs: Vec<_> = self
-            .contenders
-            .iter()
-            .flat_map(|contender| self.classes.iter().map(move |class| (contender, class)))
-            .collect();
-        let pieces = pairs.iter().enumerate().flat_map(|(pair, both)| {
-            let batches = both.0.runs_of(self.runs).div_ceil(BATCH);
-            (0..batches).map(move |batch| (pair, both, batch * BATCH))
-        });
-        let mut cells = vec![Cell::default(); pairs.len()];
-        let all = pairs
-            .iter()
-            .map(|(contender, _)| contender.runs_of(self.runs));
-        let bar = progress::bar(all.sum(), Counting::Runs);
-        let work = |(pair, (contender, class), from): (usize, &(&Candidate, &Class), u64)| {
-            let mut cell = Cell::default();
-            for seed in from..contender.runs_of(self.runs).min(from + BATCH) {
-                cell.add(contender.plan(class, seed));
-            }
-            bar.inc(cell.runs);
-            (pair, cell)
-        };
-        let take = |(pair, cell): (usize, Cell)| {
-            if let Some(place) = cells.get_mut(pair) {
-                place.merge(&cell);
-            }
-            ControlFlow::Continue(())
-        };
-        share_out(self.jobs, pieces, work, take);
-        bar.finish_and_clear();
-        for (cell, (contender, class)) in cells.iter_mut().zip(pairs) {
-            cell.lock = contender.id.to_owned();
-            cell.class = class.id.to_owned();
-            let runs = cell.runs;
-            cell.exclusion
-                .finish(runs, contender.keeps_exclusion(class));
-            cell.fencing.finish(runs, contender.keeps_order(class));
+    pub fn of(locks: &[String], classes: &[String], runs: u64) -> Self {
+        let is_asked = |id: &str, asked: &[String]| asked.iter().any(|name| name == id);
+        let contenders = CONTENDERS.iter().chain(ON_STORES);
+        let contenders = contenders.filter(|lock| is_asked(lock.id, locks));
+        let of_law = CLASSES.iter().filter(|class| is_asked(class.id, classes));
+        Matrix {
+            contenders: contenders.copied().collect(),
+            classes: of_law.copied().collect(),
+            runs,
         }
+    }
+
+    /// Returns from what the plans follow.
+    #[must_use]
+    pub fn law(&self) -> Law {
+        let locks = self.contenders.iter().map(|lock| lock.id.to_owned());
+        let classes = self.classes.iter().map(|class| class.id.to_owned());
+        Law::Matrix {
+            locks: locks.collect(),
+            classes: classes.collect(),
+            runs: self.runs,
+        }
+    }
+
+    /// Returns the cells: for each lock, one for each class.
+    #[must_use]
+    pub fn cells(&self) -> Vec<runs::Cell<'_>> {
+        let cells = self.pairs().map(|(lock, class)| runs::Cell {
+            name: name(lock.id, class.id),
+            seeds: 0..lock.runs_of(self.runs),
+            plan: Box::new(|seed| lock.plan(class, seed)),
+            measure: None,
+            is_last: None,
+        });
+        cells.collect()
+    }
+
+    /// Returns the table of the sums of all cells.
+    #[must_use]
+    pub fn table(&self, tallies: Tallies) -> MatrixTable {
+        let cells = self.pairs().zip(tallies.0);
+        let cells = cells.map(|((lock, class), tally)| Cell::of(lock, class, tally));
         MatrixTable {
             runs: self.runs,
-            cells,
+            cells: cells.collect(),
         }
+    }
+
+    /// Runs the matrix on this number of threads, and records nothing else.
+    #[must_use]
+    pub fn run(&self, jobs: usize) -> MatrixTable {
+        let runs = Runs::all(self.cells(), jobs);
+        let mut tallies = Tallies::new(runs.cells.len());
+        runs.run(&mut |cell, row| tallies.add(cell, &row));
+        self.table(tallies)
+    }
+
+    fn pairs(&self) -> impl Iterator<Item = (&Candidate, &Class)> {
+        let contenders = self.contenders.iter();
+        contenders.flat_map(|lock| self.classes.iter().map(move |class| (lock, class)))
     }
 }
 
@@ -226,7 +244,7 @@ mod tests {
     use super::*;
 
     fn some(locks: &[&str], classes: &[&str], runs: u64, jobs: usize) -> MatrixTable {
-        let all = Matrix::new(runs, jobs);
+        let all = Matrix::new(runs);
         let is_asked = |id: &str, ids: &[&str]| ids.contains(&id);
         let matrix = Matrix {
             contenders: CONTENDERS
@@ -246,7 +264,7 @@ mod tests {
             (matrix.contenders.len(), matrix.classes.len()),
             (locks.len(), classes.len())
         );
-        matrix.run()
+        matrix.run(jobs)
     }
 
     #[test]
@@ -254,9 +272,9 @@ mod tests {
         let (locks, classes) = (["published", "ours"], ["delays", "restarts, amnesia"]);
         let alone = some(&locks, &classes, 60, 1);
         assert_eq!(alone, some(&locks, &classes, 60, 3));
-        let runs: Vec<u64> = alone.cells.iter().map(|cell| cell.runs).collect();
+        let runs: Vec<u64> = alone.cells.iter().map(|cell| cell.tally.runs).collect();
         assert_eq!(runs, [60; 4]);
-        assert!(alone.cells.iter().all(|cell| 60 <= cell.effects));
+        assert!(alone.cells.iter().all(|cell| 60 <= cell.tally.effects()));
         let csv = alone.csv();
         assert_eq!(csv.lines().count(), 1 + 2 * 4);
         assert!(
@@ -288,8 +306,8 @@ mod tests {
         let [partitions, restarts] = table.cells.as_slice() else {
             panic!("{} cells", table.cells.len());
         };
-        assert_eq!((partitions.runs, restarts.runs), (20, 20));
-        assert!(partitions.exclusion.is_claimed_to_hold && 20 <= partitions.effects);
+        assert_eq!((partitions.tally.runs, restarts.tally.runs), (20, 20));
+        assert!(partitions.exclusion.is_claimed_to_hold && 20 <= partitions.tally.effects());
         assert_eq!(partitions.exclusion.violations, 0);
         assert!(!restarts.exclusion.is_claimed_to_hold);
         assert!(0 < restarts.exclusion.violations);
@@ -301,9 +319,9 @@ mod tests {
         let all = CONTENDERS.iter().chain(ON_STORES);
         let ids: Vec<&str> = all.map(|contender| contender.id).collect();
         for cell in some(&ids, &["quiet"], 6, 2).cells {
-            assert_eq!(cell.vacuous, 0, "{}", cell.lock);
-            let (lock, holds) = (&cell.lock, cell.holds);
-            assert!(cell.runs * 5 <= holds, "{lock}: {holds} holds");
+            assert_eq!(cell.tally.vacuous, 0, "{}", cell.lock);
+            let (lock, holds) = (&cell.lock, cell.tally.holds);
+            assert!(cell.tally.runs * 5 <= holds, "{lock}: {holds} holds");
         }
     }
 
@@ -311,10 +329,8 @@ mod tests {
     fn a_surprise_is_a_claim_that_broke() {
         let mut table = some(&["ours"], &["quiet"], 1, 1);
         assert_eq!(table.surprises().count(), 0);
-        table.cells[0].fencing.add(7, true);
-        table.cells[0].fencing.add(3, true);
+        table.cells[0].fencing.violations = 2;
         assert_eq!(table.surprises().count(), 1);
-        assert_eq!(table.cells[0].fencing.first_seed, Some(3));
         table.cells[0].fencing.is_claimed_to_hold = false;
         assert_eq!(table.surprises().count(), 0);
     }

@@ -15,9 +15,9 @@ use quorlock_sim_plan::Plan;
 use quorlock_sim_plan::property::Property;
 
 pub use catalog::{built_in, find};
-pub use figure::{Figure, Interval, Measure, Measured};
+pub use figure::Figure;
 pub use file::{ScenarioError, parse, read};
-pub use judge::{CaseVerdict, Depth, Judged};
+pub use judge::{CaseVerdict, Depth, Judged, Judging};
 
 /// A plan with its expected verdicts.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,7 +35,8 @@ pub struct Scenario {
 }
 
 /// One variation of a scenario's plan, with its expected verdict.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Case {
     /// The name of the case, which states how it differs from the others.
     pub name: String,
@@ -56,7 +57,8 @@ pub struct Case {
 }
 
 /// The expected verdict of a case.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Expect {
     /// Every property holds in every run.
     Holds,

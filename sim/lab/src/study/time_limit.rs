@@ -27,10 +27,13 @@ fn computed() -> Duration {
     BEGAN.get_or_init(std::time::Instant::now).elapsed()
 }
 
+/// The name of the cell of a run, and its seed.
+type RunName = (String, u64);
+
 /// Watches all runs that are in progress until it is dropped.
 pub(crate) struct TimeLimit {
-    /// The seeds, each with how long the process had computed when its run began.
-    running: Arc<Mutex<BTreeMap<u64, Duration>>>,
+    /// The runs, each with how long the process had computed when it began.
+    running: Arc<Mutex<BTreeMap<RunName, Duration>>>,
     _until_dropped: Sender<()>,
 }
 
@@ -41,8 +44,8 @@ impl TimeLimit {
         let watched = running.clone();
         std::thread::spawn(move || {
             while is_dropped.recv_timeout(MOST / 9) == Err(RecvTimeoutError::Timeout) {
-                if let Some(seed) = endless(&watched, computed()) {
-                    say_and_exit(seed);
+                if let Some(run) = endless(&watched, computed()) {
+                    say_and_exit(&run);
                 }
             }
         });
@@ -52,23 +55,24 @@ impl TimeLimit {
         }
     }
 
-    /// Runs a seed within the time limit.
-    pub(crate) fn with<T>(&self, seed: u64, run: impl FnOnce() -> T) -> T {
+    /// Runs a seed of a cell within the time limit.
+    pub(crate) fn with<T>(&self, cell: &str, seed: u64, run: impl FnOnce() -> T) -> T {
+        let name = (cell.to_owned(), seed);
         let running = || self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        running().insert(seed, computed());
+        running().insert(name.clone(), computed());
         let ended = run();
-        running().remove(&seed);
+        running().remove(&name);
         ended
     }
 }
 
-/// Returns a seed that has run for too long at this time. All runs compute at the same time, so each is allowed the share of
+/// Returns a run that has lasted for too long at this time. All runs compute at the same time, so each is allowed the share of
 /// the others as well.
-fn endless(running: &Mutex<BTreeMap<u64, Duration>>, now: Duration) -> Option<u64> {
+fn endless(running: &Mutex<BTreeMap<RunName, Duration>>, now: Duration) -> Option<RunName> {
     let running = running.lock().unwrap_or_else(PoisonError::into_inner);
     let most = MOST * u32::try_from(running.len()).unwrap_or(u32::MAX);
-    let endless = |(_, began): &(&u64, &Duration)| most < now.saturating_sub(**began);
-    running.iter().find(endless).map(|(seed, _)| *seed)
+    let endless = |(_, began): &(&RunName, &Duration)| most < now.saturating_sub(**began);
+    running.iter().find(endless).map(|(run, _)| run.clone())
 }
 
 #[expect(
@@ -76,8 +80,8 @@ fn endless(running: &Mutex<BTreeMap<u64, Duration>>, now: Duration) -> Option<u6
     clippy::exit,
     reason = "a thread in an endless loop cannot be stopped"
 )]
-fn say_and_exit(seed: u64) -> ! {
-    eprintln!("error: the run of seed {seed} does not end");
+fn say_and_exit((cell, seed): &RunName) -> ! {
+    eprintln!("error: the run of seed {seed} of {cell} does not end");
     std::process::exit(3);
 }
 
@@ -89,16 +93,18 @@ mod tests {
     fn what_computes_for_too_long_is_named_and_what_has_ended_is_not() {
         let limit = TimeLimit::new();
         let much = computed() + 2 * MOST;
-        assert_eq!(limit.with(7, || endless(&limit.running, computed())), None);
-        assert_eq!(limit.with(7, || endless(&limit.running, much)), Some(7));
+        let seven = |at| limit.with("a", 7, || endless(&limit.running, at));
+        assert_eq!(seven(computed()), None);
+        assert_eq!(seven(much), Some(("a".to_owned(), 7)));
         assert_eq!(endless(&limit.running, much), None);
         // With three runs, each may have waited for the two others.
-        let run = |seed, then: &dyn Fn()| limit.with(seed, then);
+        let run = |seed, then: &dyn Fn()| limit.with("a", seed, then);
         run(1, &|| {
             run(2, &|| {
                 run(3, &|| {
                     assert_eq!(endless(&limit.running, much), None);
-                    assert_eq!(endless(&limit.running, much + 2 * MOST), Some(1));
+                    let first = endless(&limit.running, much + 2 * MOST);
+                    assert_eq!(first, Some(("a".to_owned(), 1)));
                 })
             })
         });

@@ -110,6 +110,7 @@ fn every_field() -> Plan {
             trust: false,
             restarts: AssertedRestarts::KeepEverything,
             margin: Some(SimTime::ZERO),
+            watch_claims: true,
         },
         workload: every_field_of_work(),
         faults: Vec::new(),

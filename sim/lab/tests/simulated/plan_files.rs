@@ -41,7 +41,7 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line_and_column_and_what_to_do() {
         ),
         (
             "duration = \"fast\"",
-            "1:12: duration: \"fast\" is not a duration: write for example 40us, 250ms or 1.5s",
+            "1:12: duration: \"fast\" is not a duration: write for example 40us, 250ms, 1.5s or 2h",
         ),
         ("\nclients = 0", "2:1: clients: 0 is not between 1 and 60"),
         (

@@ -158,8 +158,9 @@ fn a_filter_chooses_by_id_or_title() {
     assert!(stderr(&none).contains("Z99") && stderr(&none).contains("--list"));
     let rows = sim(&["scenarios", "S7", "--json"]);
     let rows: serde_json::Value = serde_json::from_slice(&rows.stdout).unwrap();
-    assert_eq!(rows[0]["verdict"], "as-expected");
-    assert!(rows[0]["runs"].as_u64() >= Some(10));
+    let row = &rows["cells"][0];
+    assert_eq!(row["verdict"], "as-expected");
+    assert!(row["runs"].as_u64() >= Some(10));
 }
 
 const MINE: &str = r#"

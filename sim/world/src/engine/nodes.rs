@@ -18,7 +18,7 @@ pub mod wait;
 
 use quorlock_core::marker::Nonce;
 
-use crate::engine::network::connections;
+use crate::engine::network::{connections, subscriptions};
 use crate::world::World;
 use crate::world::client::Counted;
 use crate::world::event::Event;
@@ -105,14 +105,18 @@ pub(crate) fn restart(world: &mut World, id: NodeId) {
 pub(crate) fn flush(world: &mut World, id: NodeId) -> bool {
     let now = world.micros(id);
     let names = &world.history.names;
-    world.servers.server(id).flush(now, names)
+    let had_any = world.servers.server(id).flush(now, names);
+    subscriptions::tell_losses(world, id);
+    had_any
 }
 
 /// Evicts the keys of a name from a node. Returns whether there were any.
 pub(crate) fn evict(world: &mut World, id: NodeId, name: u16) -> bool {
     let now = world.micros(id);
     let name = world.history.names.get(usize::from(name));
-    name.is_some_and(|name| world.servers.server(id).evict(now, name))
+    let had_any = name.is_some_and(|name| world.servers.server(id).evict(now, name));
+    subscriptions::tell_losses(world, id);
+    had_any
 }
 
 /// Simulates a backup: a replica connects, reads everything and leaves. Returns whether the node's identity has

@@ -15,6 +15,8 @@ pub struct Subscribed {
     channel: Channel,
     listener: Arc<dyn Listener>,
     epoch: u32,
+    /// Whether the client was told that its claim is gone, and the claim is not there again.
+    is_told: bool,
 }
 
 impl fmt::Debug for Subscribed {
@@ -39,6 +41,7 @@ impl Subscribed {
             channel,
             listener,
             epoch: 0,
+            is_told: false,
         }
     }
 
@@ -69,8 +72,15 @@ impl Subscribed {
 
     /// Begins another attempt. Returns its number.
     pub fn begin_again(&mut self) -> u32 {
+        self.is_told = false;
         self.epoch = self.epoch.wrapping_add(1);
         self.epoch
+    }
+
+    /// Records whether the claim of the channel is there. Returns whether the client must be told that it is not.
+    pub(crate) fn look(&mut self, is_there: bool) -> bool {
+        let was_told = std::mem::replace(&mut self.is_told, !is_there);
+        !is_there && !was_told
     }
 
     pub(crate) fn move_to(&mut self, node: NodeId) {

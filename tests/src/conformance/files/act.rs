@@ -202,9 +202,7 @@ impl Act {
                 owner: owner(&ask.owner),
                 count: ask.count,
             })],
-            Act::Inspect(named) => vec![Request::Inspect(Inspect {
-                name: checked(&named.name),
-            })],
+            Act::Inspect(named) => vec![Request::Inspect(Inspect::of(checked(&named.name)))],
             Act::ForceRelease(named) => vec![Request::ForceRelease(ForceRelease {
                 name: checked(&named.name),
             })],

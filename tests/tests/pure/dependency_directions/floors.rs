@@ -82,6 +82,7 @@ const ADAPTER: Floors = &[
         "subscription/registry/",
         "target.rs",
     ],
+    &["subscription/claims.rs"],
     // The user's settings, and the data on the wire.
     &["tag.rs"],
     &["rights.rs"],
@@ -101,7 +102,14 @@ const ADAPTER: Floors = &[
         "wait.rs",
     ],
     &["doubtful_settings.rs", "error.rs", "error/", "key.rs"],
-    &["failure.rs", "info.rs", "keyslot.rs", "resp.rs", "timer.rs"],
+    &[
+        "clients.rs",
+        "failure.rs",
+        "info.rs",
+        "keyslot.rs",
+        "resp.rs",
+        "timer.rs",
+    ],
     &["reserved.rs", "unfit_names.rs"],
     // Steps of a schedule.
     &["sync.rs"],
@@ -239,6 +247,7 @@ const COMMAND: Floors = &[
         "run/link.rs",
         "run/notify.rs",
         "run/signals.rs",
+        "run/holder.rs",
         "run/stranger.rs",
         "run/tenure.rs",
         "run/terminal.rs",
@@ -248,7 +257,7 @@ const COMMAND: Floors = &[
     &["run/clock.rs"],
     // Which servers a command uses, and its exit.
     &["connect.rs"],
-    &["messages.rs", "settings.rs"],
+    &["messages.rs", "settings.rs", "settings/"],
     &["failure.rs", "span.rs"],
 ];
 

@@ -454,7 +454,7 @@ fn of_read_write_locks() -> Vec<Path> {
 
 fn of_operators() -> Vec<Path> {
     let name = name_of(1);
-    let inspect = || Request::Inspect(Inspect { name: name.clone() });
+    let inspect = || Request::Inspect(Inspect::of(name.clone()));
     let force = || Request::ForceRelease(ForceRelease { name: name.clone() });
     let held = || vec![Request::Acquire(beating(1))];
     vec![

@@ -7,6 +7,7 @@ fn a_look_says_what_stands_there_and_changes_nothing() {
         found: Found::Nothing,
         waiting: 0,
         token: None,
+        client: None,
     };
     assert_eq!(inspect(&mut node, 0), nothing);
     node.apply(at(0), &acquire(1, 3));
@@ -18,6 +19,7 @@ fn a_look_says_what_stands_there_and_changes_nothing() {
         },
         waiting: 0,
         token: Some(Token(START)),
+        client: None,
     };
     assert_eq!(inspect(&mut node, 4_000), held);
     let expired = InspectReply {

@@ -48,7 +48,7 @@ class Exploration:
         """How often a lock was held, in all runs."""
         violated: Counter[str] = Counter()
         for total in totals:
-            violated.update(total["violated"])
+            violated.update({name: count["runs"] for name, count in total["failed"].items()})
         self.violated: dict[str, int] = dict(violated)
         """How many runs violated each property."""
         self.failures = Table(sorted((row for _, rows in reports for row in rows), key=lambda row: row["seed"]))
@@ -87,7 +87,7 @@ def explore(
 def run_shard(options: Mapping[str, object]) -> "tuple[dict[str, Any], list[dict[str, Any]]]":
     """Runs one shard. Returns what the program printed, and the failures that it wrote."""
     with tempfile.TemporaryDirectory() as folder:
-        report: dict[str, Any] = call("explore", ["--keep-going", "--out", folder], options)
+        (report,) = call("explore", ["--keep-going", "--out", folder], options)["cells"]
         files = sorted(Path(folder).glob("*.json"))
         return report, [_failure(json.loads(path.read_text(encoding="utf-8"))) for path in files]
 

@@ -18,7 +18,7 @@ use crate::error::{NodeReport, Quarantine};
 use crate::runtime::Runtime;
 use crate::shared::calls::{Calls, Received};
 use crate::shared::client::Client;
-use crate::shared::hold::{ClaimState, Claims, PendingAcquire, Won};
+use crate::shared::hold::{ClaimState, ClaimWatch, Claims, PendingAcquire, Won};
 use crate::shared::layout::Layout;
 use crate::shared::trust::{Purpose, Sent};
 use crate::telemetry;
@@ -202,7 +202,7 @@ impl RunningRound {
     }
 
     /// Converts a won round to the state of its hold. `now` is the time up to which the answers were counted.
-    pub(super) fn into_won(mut self, now: Time, wanted: &LockRequest) -> Won {
+    pub(super) fn into_won(mut self, now: Time, wanted: &LockRequest, watch: ClaimWatch) -> Won {
         let LockRequest { layout, lease, .. } = wanted;
         let lease = *lease;
         let until = layout
@@ -237,6 +237,7 @@ impl RunningRound {
             tokens: self.tokens(layout),
             renewal: Renewal::new(now, self.round.terms().clone(), lease, watchdog, until),
             claims: Claims::new(claims),
+            watch,
             late,
             tell_end: telemetry::ended,
         }

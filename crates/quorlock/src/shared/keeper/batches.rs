@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use quorlock_core::message::{Claim, Mode, Renew, RenewReply, Reply, Request};
+use quorlock_core::quorum::MemberId;
 use quorlock_core::renewal::Status;
 use quorlock_core::slot::Slot;
+use quorlock_core::time::Time;
 use quorlock_core::transport::{Call, TransportError};
 
 use super::windows::Executor;
@@ -122,6 +124,14 @@ pub(super) fn is_refused_together(renewing: &[Asked], received: &Received) -> bo
     1 < renewing.len() && received.result.as_ref().is_err_and(may_be_of_one)
 }
 
+/// Reports that a member has said that the claim of a hold is not there.
+pub(super) fn tell_of_gone(hold: &Hold, member: MemberId, now: Time) {
+    if hold.status(now) == Status::Held {
+        let Place { node, name, .. } = hold.layout.place(member);
+        telemetry::claim_gone(name, hold.owner, node.address());
+    }
+}
+
 /// Handles the replies to a renewal of these claims. Calls `changed` once per hold, for consecutive claims of one
 /// hold.
 pub(super) fn handle_renewed(
@@ -158,9 +168,8 @@ pub(super) fn handle_renewed(
         hold.end_ask(member);
         match replies.next() {
             Some(reply) => {
-                if *reply == RenewReply::NotYours && hold.status(now) == Status::Held {
-                    let Place { node, name, .. } = hold.layout.place(member);
-                    telemetry::claim_gone(name, hold.owner, node.address());
+                if *reply == RenewReply::NotYours {
+                    tell_of_gone(&hold, member, now);
                 }
                 hold.renewed(now, member, sent, lease, *reply);
             }

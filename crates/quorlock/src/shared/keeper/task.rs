@@ -11,9 +11,9 @@ use quorlock_core::message::{ReleaseReply, Reply};
 use quorlock_core::quorum::MemberId;
 use quorlock_core::renewal::{Ask, Lost, Status};
 use quorlock_core::time::Time;
-use quorlock_core::transport::{Call, Subscription};
+use quorlock_core::transport::{Call, Cause, Subscription, TransportError};
 
-use super::batches::{Batches, handle_renewed, is_refused_together};
+use super::batches::{Batches, handle_renewed, is_refused_together, tell_of_gone};
 use super::clean_up::{Added, CleanUp, CleanUps};
 use super::late;
 use super::phase::Phase;
@@ -29,7 +29,7 @@ use crate::shared::trust::{Purpose, Sent};
 use crate::telemetry;
 
 pub(super) struct KeeperTask {
-    keeper: Arc<Keeper>,
+    pub(super) keeper: Arc<Keeper>,
     runtime: Arc<dyn Runtime>,
     /// The nodes that are probed.
     nodes: Arc<[Node]>,
@@ -39,7 +39,7 @@ pub(super) struct KeeperTask {
     calls: FuturesUnordered<Pending>,
     /// The number of calls that are probes. No task waits for their ends.
     probes: usize,
-    windows: Windows,
+    pub(super) windows: Windows,
     /// An empty list with the capacity of the inbox, with which it is swapped.
     mail: Vec<Message>,
     clean_ups: CleanUps,
@@ -124,6 +124,7 @@ impl KeeperTask {
                     }
                 }
                 Message::Dropped(hold, count) => self.dropped(&hold, count, now),
+                Message::Doubted(hold, member) => self.doubted(hold, member, now),
             }
         }
         self.mail = mail;
@@ -144,7 +145,7 @@ impl KeeperTask {
     }
 
     /// Sends the current count of a hold to a member. The caller must have counted the request in the server's window.
-    fn lower(&mut self, server: Executor, hold: Arc<Hold>, member: MemberId, now: Time) {
+    pub(super) fn lower(&mut self, server: Executor, hold: Arc<Hold>, member: MemberId, now: Time) {
         let count = hold.count();
         if count == 0 || hold.status(now) != Status::Held {
             // The hold was released or lost while this waited in the window.
@@ -278,6 +279,7 @@ impl KeeperTask {
             match hold.status(now) {
                 Status::Held => {
                     self.adopt_late(&hold);
+                    self.watch(&hold, now);
                     for member in hold.take_due(now) {
                         let server = Executor::at(hold.layout.place(member));
                         let next = self.windows.ask(&server, hold.clone(), member);
@@ -380,9 +382,14 @@ impl KeeperTask {
                 self.ended(&server, 1, now);
             }
             Of::Lowering(server, asked) => {
-                if let Ok(Reply::Release(ReleaseReply::NotYours)) = result {
-                    asked.hold.not_yours(now, asked.member);
+                if is_gone(result) {
+                    tell_of_gone(&asked.hold, asked.member, now);
+                    asked.hold.not_yours(now, asked.member, asked.sent);
                     self.after(&asked.hold, now);
+                } else if result.is_err() {
+                    // The server may not tell of the loss again.
+                    asked.hold.watch_again(asked.member, now);
+                    self.keeper.reschedule(&asked.hold);
                 }
                 self.ended(&server, 1, now);
             }
@@ -469,6 +476,14 @@ impl KeeperTask {
         drop(inner);
         waiting.into_iter().for_each(Waker::wake);
         (!is_over).then_some(at)
+    }
+}
+
+/// Whether the answer to a lower count says that the claim is not there.
+fn is_gone(result: &Result<Reply, TransportError>) -> bool {
+    match result {
+        Ok(reply) => *reply == Reply::Release(ReleaseReply::NotYours),
+        Err(error) => error.cause == Cause::WrongType,
     }
 }
 

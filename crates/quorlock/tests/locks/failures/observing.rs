@@ -71,6 +71,27 @@ async fn one_leader_after_the_other_is_seen_soon_after_the_release() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_leader_whose_claims_are_removed_is_seen_to_be_gone_at_once() {
+    let nodes = nodes(3);
+    let locks = client(&nodes);
+    let guard = locks.lock("a").lease(secs(60)).acquire().await.unwrap();
+    let observer = client(&nodes).observe_leader("a").unwrap();
+    let mut observer = observer.every(secs(60));
+    let view = observer.next().await.unwrap();
+    assert_eq!(view.leader(), Some(guard.owner_id().to_string().as_str()));
+    assert!(timeout(secs(10), observer.next()).await.is_err());
+    let before = nodes[2].executed();
+    nodes[0].flush();
+    assert!(timeout(secs(40), observer.next()).await.is_err());
+    // It does not look all the time because of one node.
+    let looks = nodes[2].executed() - before;
+    assert!(looks <= 10, "{looks} requests in 40 seconds");
+    nodes[1].flush();
+    let view = timeout(millis(10), observer.next()).await.unwrap();
+    assert_eq!(view, Some(LeaderView::Vacant));
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_not_known_is_said_and_a_look_costs_a_request_to_each_node() {
     let nodes = nodes(3);
     let locks = client(&nodes);

@@ -149,9 +149,9 @@ mod tests {
                 .filter(|class| asked.contains(&class.id))
                 .copied()
                 .collect(),
-            ..Matrix::new(150, 2)
+            ..Matrix::new(150)
         };
-        let table = matrix.run();
+        let table = matrix.run(2);
         let broken = |id: &&str| table.cell("ours", id).and_then(first_seed).is_some();
         assert!(2 <= asked.iter().filter(|id| broken(id)).count());
         let examples = matrix.examples(&table, 150);
@@ -170,9 +170,9 @@ mod tests {
         let matrix = Matrix {
             contenders: vec![OURS],
             classes: CLASSES.iter().filter(is_asked).copied().collect(),
-            ..Matrix::new(120, 2)
+            ..Matrix::new(120)
         };
-        let examples = matrix.examples(&matrix.run(), 60);
+        let examples = matrix.examples(&matrix.run(2), 60);
         let [example] = examples.as_slice() else {
             panic!("{examples:?}");
         };

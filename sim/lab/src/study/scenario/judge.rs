@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::figure::{Interval, Measured};
 use super::{Case, Expect};
 use crate::simulation::run;
-use quorlock_sim_check::check_one;
-use quorlock_sim_check::run::Run;
-use quorlock_sim_plan::fault::Fault;
+use crate::study::interval::Interval;
+use crate::study::measure::Measured;
+use crate::study::results::Row;
+use crate::study::runs::Cell;
 use quorlock_sim_plan::property::Property;
-use quorlock_sim_plan::{Lacks, Lane};
+use quorlock_sim_plan::{Lacks, Lane, Plan};
 
 /// Whether the result of a case is as expected.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -59,7 +59,8 @@ pub struct Judged {
 }
 
 /// The number of seeds of a case that are run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Depth {
     /// Seeds are run until an expected break is found.
     UntilFound,
@@ -76,136 +77,174 @@ impl Judged {
     }
 }
 
-impl Case {
-    /// Runs the case with at most this many seeds. A break that only later seeds would show counts neither as found
+/// The result of a case while its rows come in.
+#[derive(Debug)]
+pub struct Judging<'a> {
+    case: &'a Case,
+    /// The number of seeds that are run, if it is smaller than that of the case.
+    most: u64,
+    judged: Judged,
+    /// How often each fault had an effect.
+    effects: Vec<u64>,
+    /// The first seed that showed the expected break.
+    found: Option<u64>,
+    /// The first seed that broke another property, and the property.
+    unexpected: Option<(u64, Property)>,
+}
+
+impl<'a> Judging<'a> {
+    /// Begins with no rows, of at most this number of seeds.
+    #[must_use]
+    pub fn new(case: &'a Case, most: u64) -> Self {
+        Judging {
+            case,
+            most,
+            judged: Judged {
+                verdict: CaseVerdict::AsExpected,
+                runs: 0,
+                broken: BTreeMap::new(),
+                first: None,
+                grants: 0,
+                refusals: 0,
+                measured: case.figure.as_ref().map(|_| Measured::default()),
+            },
+            effects: Vec::new(),
+            found: None,
+            unexpected: None,
+        }
+    }
+
+    /// Adds a row.
+    pub fn add(&mut self, row: &Row) {
+        let judged = &mut self.judged;
+        judged.runs += 1;
+        judged.grants += u64::from(row.holds);
+        judged.refusals += row.refused;
+        if let Some((all, one)) = judged.measured.as_mut().zip(row.measured) {
+            all.lost += one.lost;
+            all.acknowledged += one.acknowledged;
+        }
+        for property in row.violated.keys() {
+            *judged.broken.entry(*property).or_default() += 1;
+        }
+        self.effects.resize(row.effects.len(), 0);
+        for (all, effects) in self.effects.iter_mut().zip(&row.effects) {
+            *all += u64::from(effects.count);
+        }
+        let found = self.case.expect.is_found(row).then_some(row.seed);
+        self.found = self.found.into_iter().chain(found).min();
+        let unexpected = self.case.expect.unexpected(row);
+        let unexpected = unexpected.map(|property| (row.seed, property));
+        self.unexpected = self.unexpected.into_iter().chain(unexpected).min();
+    }
+
+    /// Returns the result of the rows that were added. A break that only later seeds would show counts neither as found
     /// nor as missed.
     #[must_use]
-    pub fn judge_within(&self, depth: Depth, max: u64) -> Judged {
-        if self.seeds <= max {
-            return self.judge(depth);
-        }
-        let shortened = Case {
-            seeds: max,
-            ..self.clone()
+    pub fn end(mut self) -> Judged {
+        let verdict = match self.case.left_out() {
+            Some(why) => CaseVerdict::NotInLane(why),
+            None => self.verdict(),
         };
-        let mut judged = shortened.judge(depth);
-        judged.verdict = match judged.verdict {
-            CaseVerdict::NotFound(_) | CaseVerdict::Vacuous(_) | CaseVerdict::OtherFigure(_) => {
+        // A break that was not expected is worth more than the one that was.
+        let unexpected = self.unexpected.map(|(seed, _)| seed);
+        self.judged.first = unexpected.or(self.found);
+        let is_short = self.most < self.case.seeds;
+        self.judged.verdict = match verdict {
+            CaseVerdict::NotFound(_) | CaseVerdict::Vacuous(_) | CaseVerdict::OtherFigure(_)
+                if is_short =>
+            {
                 CaseVerdict::TooFewSeeds {
-                    needs: self.seeds,
-                    given: max,
+                    needs: self.case.seeds,
+                    given: self.most,
                 }
             }
             shown => shown,
         };
-        judged
+        self.judged
     }
 
-    /// Runs the case.
-    #[must_use]
-    pub fn judge(&self, depth: Depth) -> Judged {
-        let mut judged = Judged {
-            verdict: CaseVerdict::AsExpected,
-            runs: 0,
-            broken: BTreeMap::new(),
-            first: None,
-            grants: 0,
-            refusals: 0,
-            measured: self.figure.as_ref().map(|_| Measured::default()),
-        };
-        let lacks = Lacks::check(&self.plan)
-            .err()
-            .map(|lacks| lacks.to_string());
-        let fast_only = self.fast_only.clone();
-        if let Some(why) = lacks.or(fast_only.filter(|_| self.plan.lane != Lane::Fast)) {
-            judged.verdict = CaseVerdict::NotInLane(why);
-            return judged;
-        }
-        let faults = Rc::new(self.plan.clone()).spelled_out().faults.clone();
-        let mut effects = vec![0u64; faults.len()];
-        let mut unexpected = None;
-        for seed in 0..self.seeds {
-            let mut plan = self.plan.clone();
-            plan.seed = seed;
-            let run = run(&Rc::new(plan));
-            for (all, effects) in effects.iter_mut().zip(&run.effects) {
-                *all += u64::from(*effects);
-            }
-            let broken = self.count(&run, &mut judged);
-            let expected = self.expect.property();
-            let is_found = broken.iter().any(|property| expected == Some(*property));
-            let mut others = broken
-                .iter()
-                .filter(|property| expected != Some(**property));
-            let other = others.find(|property| !self.expect.allows(**property));
-            unexpected = unexpected.or(other.map(|property| (*property, seed)));
-            if is_found {
-                judged.first = judged.first.or(Some(seed));
-            }
-            let is_enough = is_found && depth == Depth::UntilFound && self.figure.is_none();
-            if unexpected.is_some() || is_enough {
-                break;
-            }
-        }
-        if let Some((_, seed)) = unexpected {
-            judged.first = Some(seed);
-        }
-        let effects: Vec<(Fault, u64)> = faults.into_iter().zip(effects).collect();
-        judged.verdict = self.verdict(&judged, unexpected.map(|(property, _)| property), &effects);
-        judged
-    }
-
-    /// Adds a run, and returns the properties that it broke.
-    fn count(&self, run: &Run, judged: &mut Judged) -> Vec<Property> {
-        judged.runs += 1;
-        judged.grants += u64::from(run.history.holds);
-        judged.refusals += run.counters.refused;
-        if let Some((figure, measured)) = self.figure.as_ref().zip(judged.measured.as_mut()) {
-            figure.of.count(run, measured);
-        }
-        let is_broken = |property: &Property| check_one(*property, &run.history).is_some();
-        let broken: Vec<Property> = Property::ALL.into_iter().filter(is_broken).collect();
-        for property in &broken {
-            *judged.broken.entry(*property).or_default() += 1;
-        }
-        broken
-    }
-
-    fn verdict(
-        &self,
-        judged: &Judged,
-        unexpected: Option<Property>,
-        effects: &[(Fault, u64)],
-    ) -> CaseVerdict {
-        if let Some(property) = unexpected {
+    fn verdict(&self) -> CaseVerdict {
+        if let Some((_, property)) = self.unexpected {
             return CaseVerdict::Broken(property);
         }
         // A break that was found proves that enough happened.
-        let is_found = judged.first.is_some();
-        if !is_found && let Some(why) = self.vacuity(judged, effects) {
+        let is_found = self.found.is_some();
+        if !is_found && let Some(why) = self.vacuity() {
             return CaseVerdict::Vacuous(why);
         }
-        if let Some(property) = self.expect.property().filter(|_| !is_found) {
+        if let Some(property) = self.case.expect.property().filter(|_| !is_found) {
             return CaseVerdict::NotFound(property);
         }
-        let figures = self.figure.as_ref().zip(judged.measured.as_ref());
+        let figures = self.case.figure.as_ref().zip(self.judged.measured.as_ref());
         match figures.and_then(|(figure, measured)| figure.wrong(measured)) {
             Some(why) => CaseVerdict::OtherFigure(why),
             None => CaseVerdict::AsExpected,
         }
     }
 
-    fn vacuity(&self, judged: &Judged, effects: &[(Fault, u64)]) -> Option<String> {
-        if judged.grants < self.min.grants {
-            let min = self.min.grants;
+    fn vacuity(&self) -> Option<String> {
+        let (judged, min) = (&self.judged, self.case.min);
+        if judged.grants < min.grants {
+            let min = min.grants;
             return Some(format!("{} holds, at least {min} wanted", judged.grants));
         }
-        if judged.refusals < self.min.refusals {
-            let (found, min) = (judged.refusals, self.min.refusals);
+        if judged.refusals < min.refusals {
+            let (found, min) = (judged.refusals, min.refusals);
             return Some(format!("{found} refusals, at least {min} wanted"));
         }
-        let idle = effects.iter().find(|(_, effects)| *effects == 0);
+        let faults = Rc::new(self.case.plan.clone()).spelled_out();
+        let mut effects = faults.faults.iter().zip(&self.effects);
+        let idle = effects.find(|(_, effects)| **effects == 0);
         idle.map(|(fault, _)| format!("never had an effect: {fault}, {}", fault.when))
+    }
+}
+
+impl Case {
+    /// Runs the case, one seed after the other.
+    #[must_use]
+    pub fn judge(&self, depth: Depth) -> Judged {
+        let mut judging = Judging::new(self, self.seeds);
+        let cell = self.cell(String::new(), depth, self.seeds);
+        for seed in cell.seeds {
+            let run = run(&Rc::new((cell.plan)(seed)));
+            let row = Row::of(&cell.name, &run, cell.measure);
+            judging.add(&row);
+            if cell.is_last.as_ref().is_some_and(|is_last| is_last(&row)) {
+                break;
+            }
+        }
+        judging.end()
+    }
+
+    /// Returns the plans of the case, of at most this number of seeds. It has no seed if it cannot be run in its lane.
+    #[must_use]
+    pub fn cell(&self, name: String, depth: Depth, most: u64) -> Cell<'_> {
+        let is_until_found = depth == Depth::UntilFound && self.figure.is_none();
+        let seeds = match self.left_out() {
+            Some(_) => 0,
+            None => self.seeds.min(most),
+        };
+        Cell {
+            name,
+            seeds: 0..seeds,
+            plan: Box::new(|seed| Plan {
+                seed,
+                ..self.plan.clone()
+            }),
+            measure: self.figure.as_ref().map(|figure| figure.of),
+            is_last: Some(Box::new(move |row| {
+                self.expect.unexpected(row).is_some() || is_until_found && self.expect.is_found(row)
+            })),
+        }
+    }
+
+    /// Returns the reason why the case cannot be run in its lane, if there is one.
+    fn left_out(&self) -> Option<String> {
+        let lacks = Lacks::check(&self.plan).err();
+        let fast_only = self.fast_only.clone();
+        let lacks = lacks.map(|lacks| lacks.to_string());
+        lacks.or(fast_only.filter(|_| self.plan.lane != Lane::Fast))
     }
 }
 
@@ -219,11 +258,25 @@ impl Expect {
         }
     }
 
-    /// Returns whether a property may be broken, too.
+    /// Returns whether a row shows the expected break.
+    fn is_found(&self, row: &Row) -> bool {
+        let expected = self.property();
+        expected.is_some_and(|property| row.violated.contains_key(&property))
+    }
+
+    /// Returns a property that a row breaks and that may not be broken.
+    fn unexpected(&self, row: &Row) -> Option<Property> {
+        let mut broken = Property::ALL
+            .into_iter()
+            .filter(|property| row.violated.contains_key(property));
+        broken.find(|property| !self.allows(*property))
+    }
+
+    /// Returns whether a property may be broken.
     fn allows(&self, property: Property) -> bool {
         match self {
             Expect::Holds => false,
-            Expect::Breaks(_, beside) => beside.contains(&property),
+            Expect::Breaks(expected, beside) => *expected == property || beside.contains(&property),
         }
     }
 }
@@ -232,9 +285,9 @@ impl Expect {
 mod tests {
     use super::*;
     use crate::study::scenario::Least;
-    use quorlock_sim_plan::fault::NodeFault;
+    use quorlock_sim_plan::fault::{Fault, NodeFault};
     use quorlock_sim_plan::time::SimTime;
-    use quorlock_sim_plan::{LockKind, Plan, WorkloadKind};
+    use quorlock_sim_plan::{LockKind, WorkloadKind};
 
     fn case(expect: Expect) -> Case {
         Case {

@@ -85,10 +85,12 @@ fn matrix(name: &'static str) -> Results {
         "quorlock-sim-lab",
         "--",
     ];
+    let results = out.join("results");
+    let rows = results.to_str().expect("a path");
     let arguments = ["matrix", "--runs", &runs, "--examples", "--out", folder];
+    let arguments = [&arguments[..], &["--results", rows]].concat();
     printed("cargo", &[&measured[..], &arguments].concat(), &[]);
-    let text = std::fs::read_to_string(out.join("matrix.json")).expect("it was written");
-    let table: MatrixTable = serde_json::from_str(&text).expect("a table");
+    let table = MatrixTable::read(&results).expect("a table");
     // The command also wrote the page of what still breaks, and the pictures of that page.
     let pages = root().join("docs/src");
     std::fs::copy(out.join("breaks.md"), pages.join("breaks.md")).expect("the page");

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
+use quorlock_sim_lab::study::interval::Interval;
 use quorlock_sim_lab::study::matrix::{CLASSES, CONTENDERS};
-use quorlock_sim_lab::study::scenario::{Interval, built_in};
+use quorlock_sim_lab::study::scenario::built_in;
 use quorlock_sim_plan::variant::Variant;
 use serde_json::Value;
 
@@ -102,13 +103,13 @@ fn tutorial() -> Results {
     let mut figures = Figures::new();
     let first = run(&[header, plan, case], &["--rates"]);
     let command = "$ quorlock-sim scenarios restart.toml --rates";
-    let block = |text: &str| format!("```console\n{command}\n{}\n```", without_times(text));
+    let block = |text: &str| format!("```console\n{command}\n{}\n```", text.trim_end());
     figures.insert("first".to_owned(), block(&first));
     let steered = run(&[header, plan, cut, case], &["--rates"]);
     let rate = steered.lines().find(|line| line.contains("breaks in"));
     let rate = rate.expect("a rate").trim_end();
     figures.insert("steered".to_owned(), format!("```text\n{rate}\n```"));
-    let both = without_times(&run(&[header, plan, cut, case, other], &[]));
+    let both = run(&[header, plan, cut, case, other], &[]);
     let rows = both.lines().filter(|line| line.ends_with("as expected"));
     let rows: Vec<&str> = rows.collect();
     assert_eq!(rows.len(), 2, "{both}");
@@ -118,7 +119,7 @@ fn tutorial() -> Results {
     );
     let json = run(&[header, plan, case], &["--rates", "--json"]);
     let json: Value = serde_json::from_str(&json).expect("it works");
-    figures.insert("seed".to_owned(), json[0]["first"].to_string());
+    figures.insert("seed".to_owned(), json["cells"][0]["first"].to_string());
     Results {
         name: "tutorial",
         command: "quorlock-sim scenarios restart.toml --rates".to_owned(),
@@ -126,26 +127,12 @@ fn tutorial() -> Results {
     }
 }
 
-/// Returns the table without the column of times, because times differ from run to run.
-fn without_times(text: &str) -> String {
-    let header = text.lines().next().unwrap_or_default();
-    let end = header.find(" time").map_or(0, |at| at + " time".len());
-    let cut = |line: &str| match (line.get(..end.saturating_sub(9)), line.get(end..)) {
-        (Some(before), Some(after)) if line.contains(" ms ") || line == header => {
-            format!("{before}{after}")
-        }
-        _ => line.to_owned(),
-    };
-    let lines: Vec<String> = text.lines().map(cut).collect();
-    lines.join("\n").trim_end().to_owned()
-}
-
 /// Returns the figures that others have published.
 fn published() -> Results {
     let rows = sim(&["scenarios", "F", "--json"]);
     let rows: Value = serde_json::from_str(&rows).expect("JSON");
     let mut figures = Figures::new();
-    for row in rows.as_array().expect("rows") {
+    for row in rows["cells"].as_array().expect("rows") {
         let measured = &row["measured"];
         let count = |what: &str| measured[what].as_u64();
         let Some((lost, all)) = count("lost").zip(count("acknowledged")) else {
@@ -168,7 +155,8 @@ fn published() -> Results {
 
 /// Returns the scenario that the README shows.
 fn readme() -> Results {
-    let printed = without_times(&sim(&["scenarios", "Q5"]));
+    let printed = sim(&["scenarios", "Q5"]);
+    let printed = printed.trim_end();
     let block = format!("```text\n{printed}\n```");
     Results {
         name: "readme",

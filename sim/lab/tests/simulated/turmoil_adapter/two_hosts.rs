@@ -433,7 +433,7 @@ pub(crate) async fn inspect(
     transport: &RedisTransport,
     name: &Name,
 ) -> Result<InspectReply, TransportError> {
-    let request = Request::Inspect(Inspect { name: name.clone() });
+    let request = Request::Inspect(Inspect::of(name.clone()));
     match transport.call(request).await? {
         Reply::Inspect(reply) => Ok(reply),
         other => panic!("{other:?}"),

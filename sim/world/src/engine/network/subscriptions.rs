@@ -12,6 +12,7 @@ use crate::world::event::Event;
 use crate::world::id::{ClientId, Id, NodeId, ProcessId, Seat};
 use crate::world::link::Passage;
 use crate::world::slab::Key;
+use crate::world::specification::server::Specification;
 use crate::world::subscription::{Subscribed, Tell};
 
 /// How long it takes to notice that a subscription has ended and to subscribe again, in nanoseconds.
@@ -88,6 +89,7 @@ pub fn arrive(world: &mut World, key: Key<Subscribed>, epoch: u32) {
         return;
     }
     state.subscribe(key);
+    tell_losses(world, node);
     match world.send_to_client(client, node).first() {
         Some(at) => world.push(at, Event::Live(key, epoch)),
         None => start_again(world, key, now),
@@ -137,6 +139,59 @@ pub fn publish(
         start_again(world, key, now);
     }
     told.count_ones()
+}
+
+/// Tells the clients that listen for it that their claims are gone from a node.
+pub(crate) fn tell_losses(world: &mut World, node: NodeId) {
+    if !world.plan.remedies.watch_claims {
+        return;
+    }
+    for key in gone(world, node) {
+        tell_loss(world, node, key);
+    }
+}
+
+/// Returns the subscriptions whose claims are gone, each once until the claim is there again.
+fn gone(world: &mut World, node: NodeId) -> Vec<Key<Subscribed>> {
+    let now = world.now();
+    let Some(state) = world.nodes.get(node) else {
+        return Vec::new();
+    };
+    let wall = state.wall(now);
+    let mut gone = Vec::new();
+    for key in state.subscribers() {
+        let Some(subscribed) = world.subscriptions.get_mut(*key) else {
+            continue;
+        };
+        let Channel::Claim(name, mode, owner) = subscribed.channel().clone() else {
+            continue;
+        };
+        let keys = Specification::of(&mut *world.servers).at(node).keys();
+        if subscribed.look(keys.is_claimed_by(wall, &name, mode, owner)) {
+            gone.push(*key);
+        }
+    }
+    gone
+}
+
+fn tell_loss(world: &mut World, node: NodeId, key: Key<Subscribed>) {
+    let now = world.now();
+    let Some(client) = world.subscriptions.get(key).map(Subscribed::client) else {
+        return;
+    };
+    let Some(link) = world.links.get_mut(client, node) else {
+        return;
+    };
+    let passage = link.send_to_client(now, &mut world.faults);
+    let wake = Wake::Unlocked;
+    if let Some(recording) = &mut world.recording {
+        message::wake(recording, (client, node), now, passage, wake);
+    }
+    match passage {
+        Passage::Once(at) | Passage::Twice(at, _) => world.events.push(at, Event::Wake(key, wake)),
+        // A connection that loses a message delivers no later ones either.
+        Passage::Never => start_again(world, key, now),
+    }
 }
 
 /// Notifies a listener that messages flow. A paused client is notified after its pause.

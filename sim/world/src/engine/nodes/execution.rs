@@ -69,6 +69,9 @@ pub fn execute(world: &mut World, key: Key<Call>) {
             *told = listening;
         }
     }
+    if is_write {
+        subscriptions::tell_losses(world, id);
+    }
     let reply = applied.reply.map(Returned::Reply);
     let answer: Answer = reply.map_err(|cause| failure(Execution::Definite, cause));
     wait::reply(world, key, id, answer);

@@ -197,6 +197,6 @@ fn a_field_of_no_kind_and_a_kind_that_there_is_not_are_refused() {
     let by = told("kind = 'node-step'\nat = '1s'\nnode = 1\nby = 'much'");
     assert_eq!(
         by,
-        "by: \"much\" is not a duration: write for example 40us, 250ms or 1.5s"
+        "by: \"much\" is not a duration: write for example 40us, 250ms, 1.5s or 2h"
     );
 }

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Checks `quorlock-sim rate` against plain counting: sim/check-rates.sh PROGRAM [--full]
+#
+# PROGRAM is a built quorlock-sim. Each configuration has a deployment whose faults strike so often that violations can be counted.
+# It agrees if the rate that is counted in long runs lies within the bounds of the estimate. By default 4 configurations are
+# checked, with --full all 20. Prints a line for each, and exits with 1 if one does not agree.
+set -euo pipefail
+
+case ${1-} in
+  '' | -h | --help) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit "$([ -n "${1-}" ] && echo 0 || echo 64)" ;;
+esac
+program=$(realpath "$1")
+[ "${2-}" = --full ] && step=1 || step=5
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+work='workload = { lease = "300ms", hold_min = "20ms", hold_max = "100ms", think_min = "5ms", think_max = "40ms", backoff_cap = "50ms" }'
+one='lock = "single"
+nodes = { count = 1, persistence = "memory" }'
+three='lock = "redlock"
+variant = "published"
+nodes = { count = 3, persistence = "memory" }'
+five='lock = "redlock"
+variant = "published"
+nodes = { count = 5, persistence = "memory" }'
+unwatched='lock = "redlock"
+remedies = { trust = false, margin = "0s" }
+nodes = { count = 3, persistence = "memory" }'
+# A process: kind, target, rate, what else.
+process() { printf '\n[[process]]\nkind = "%s"\neach = "%s"\nrate = "%s"\n%s\n' "$@"; }
+crash() { process crash-node node "$1" "restart_after = \"${2:-5ms}\"
+common = ${3:-0.0}"; }
+flush() { process flush node "$1" "common = ${2:-0.0}"; }
+step_clock() { process node-step node "$1" "by = \"$2\""; }
+unchecked() { printf 'lock = "single"\nvariant = "validity-ignored"\nnodes = { count = 1 }\n'; }
+pause() { process pause-client client "$1" "lasts = \"$2\""; }
+
+number=0 wrong=0
+# configuration PLAN PROCESSES
+configuration() {
+  number=$((number + 1))
+  [ $(((number - 1) % step)) = 0 ] || return 0
+  local file=$scratch/$number.toml
+  printf 'horizon = "1h"\n[plan]\nclients = 3\n%s\n%s\n%s' "$1" "$work" "$2" >"$file"
+  "$program" rate "$file" --relative-error 0.15 --runs 1300 --json >"$scratch/rate.json" || [ $? = 4 ]
+  "$program" rate "$file" --count 60 --json >"$scratch/count.json"
+  python3 - "$number" "$scratch/rate.json" "$scratch/count.json" <<'PYTHON' || wrong=$((wrong + 1))
+import json, sys
+number, rate, count = sys.argv[1], json.load(open(sys.argv[2])), json.load(open(sys.argv[3]))
+agrees = rate["lower"] <= count["rate"] <= rate["upper"]
+print(f"{number:>2}: {rate['rate']:.1f} an hour ({rate['lower']:.1f} to {rate['upper']:.1f}, {rate['runs']} runs), counted "
+      f"{count['violations']}: {count['rate']:.1f} ({count['lower']:.1f} to {count['upper']:.1f}): "
+      + ("agrees" if agrees else "DOES NOT AGREE"))
+sys.exit(not agrees)
+PYTHON
+}
+
+configuration "$one" "$(crash 60/h)"
+configuration "$one" "$(crash 300/h 50ms)"
+configuration "$one" "$(flush 120/h)"
+configuration "$one" "$(flush 60/h; pause 200/h 'pareto(50ms, 1.1)')"
+configuration "$one" "$(step_clock 60/h 280ms)"
+configuration "$three" "$(crash 100/h)"
+configuration "$three" "$(crash 300/h 20ms)"
+configuration "$three" "$(crash 100/h 5ms 0.2)"
+configuration "$three" "$(flush 100/h 0.1)"
+configuration "$three" "$(step_clock 200/h 300ms)"
+configuration "$five" "$(crash 200/h)"
+configuration "$five" "$(crash 100/h 5ms 0.3)"
+configuration "$five" "$(flush 200/h 0.05)"
+configuration "$five" "$(flush 100/h; crash 100/h)"
+configuration "$unwatched" "$(crash 200/h)"
+configuration "$unwatched" "$(crash 100/h 5ms 0.2)"
+configuration "$unwatched" "$(flush 200/h; pause 100/h 'exponential(100ms)')"
+configuration "$unwatched" "$(step_clock 200/h 300ms; crash 100/h)"
+configuration "$(unchecked)" "$(pause 300/h 'uniform(100ms, 800ms)')"
+configuration "$(unchecked)" "$(pause 300/h 'pareto(100ms, 1.5)')"
+echo "$(((number + step - 1) / step)) configurations, $wrong do not agree"
+[ "$wrong" = 0 ]

@@ -1,0 +1,211 @@
+//! The command `rate`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::recorded::Recorded;
+use super::{CliError, Form, say, say_json};
+use crate::study::law::Law;
+use crate::study::rate::{Count, Deployment, Estimate, Found, Part, Search};
+use crate::study::runs::{Extent, Session};
+
+/// Estimate how often the lock of a deployment breaks, with bounds: the expected number of violations in a horizon, from short
+/// runs around the faults that its file says can happen.
+///
+/// The bounds hold with a probability of 95 %, and count everything that was not run as violated. The exit code is 0 if they are
+/// as narrow as asked for, 4 if the time or the runs were over first, and 2 if the plan breaks without any fault.
+#[derive(Debug, Args)]
+pub(super) struct Rate {
+    /// A deployment in TOML: `horizon`, `[plan]`, and a `[[process]]` for each way in which faults strike.
+    file: PathBuf,
+    /// End when half of the distance of the bounds is at most this part of the rate.
+    #[arg(long, default_value_t = 0.3, value_parser = relative_error)]
+    relative_error: f64,
+    /// End before more runs than this.
+    #[arg(long, default_value_t = 100_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    runs: u64,
+    /// Count violations in this many long runs instead, in which faults strike by the law, to check the estimate. It needs
+    /// rates at which violations are not rare.
+    #[arg(long, value_name = "RUNS", conflicts_with = "relative_error")]
+    count: Option<u64>,
+    #[command(flatten)]
+    recorded: Recorded,
+    #[command(flatten)]
+    form: Form,
+}
+
+/// The output with `--json`.
+#[derive(Serialize)]
+struct RatePrinted<'a> {
+    command: &'static str,
+    /// Whether the bounds are as narrow as asked for.
+    is_complete: bool,
+    horizon: String,
+    property: String,
+    #[serde(flatten)]
+    estimate: &'a Estimate,
+}
+
+impl Rate {
+    pub(super) fn run(self) -> Result<u8, CliError> {
+        let deployment = Deployment::read(&self.file)?;
+        let text = std::fs::read_to_string(&self.file);
+        let text =
+            text.map_err(|error| CliError::Other(format!("{}: {error}", self.file.display())))?;
+        let law = Law::Rate { deployment: text };
+        if let Some(runs) = self.count {
+            return self.count(&deployment, &law, runs);
+        }
+        let search = Search {
+            deployment: &deployment,
+            jobs: self.recorded.jobs(),
+            relative_error: self.relative_error,
+            within: self.recorded.within(),
+            most_runs: self.runs,
+        };
+        let target = self.recorded.target(|flags| search.manifest(&law, flags));
+        let mut session = Session::open(target)?;
+        match search.run(&mut session)? {
+            Found::Estimate(estimate) => {
+                let is_complete = estimate.is_within(self.relative_error);
+                session.end(if is_complete {
+                    Extent::Complete
+                } else {
+                    Extent::Partial
+                })?;
+                self.tell(&deployment, &estimate, is_complete)?;
+                Ok(if is_complete { 0 } else { 4 })
+            }
+            Found::BreaksAlone(seed) => {
+                session.end(Extent::Partial)?;
+                super::complain(&format!(
+                    "{}: the plan breaks {} without any fault, with seed {seed}: its rate has no bound",
+                    self.file.display(),
+                    deployment.property
+                ));
+                Ok(2)
+            }
+        }
+    }
+
+    fn count(&self, deployment: &Deployment, law: &Law, runs: u64) -> Result<u8, CliError> {
+        let count = Count {
+            deployment,
+            runs,
+            jobs: self.recorded.jobs(),
+        };
+        let target = self.recorded.target(|flags| count.manifest(law, flags));
+        let mut session = Session::open(target)?;
+        let counted = count.run(&mut session)?;
+        session.end(Extent::Complete)?;
+        if self.form.json {
+            say_json(&counted)?;
+        } else {
+            say(&format!(
+                "{} was violated {} times in {:.0} s: {} times in {} (95 %: {} to {})",
+                deployment.property,
+                counted.violations,
+                counted.seconds,
+                digits(counted.rate),
+                horizon(deployment),
+                digits(counted.lower),
+                digits(counted.upper)
+            ));
+        }
+        Ok(0)
+    }
+
+    fn tell(
+        &self,
+        deployment: &Deployment,
+        estimate: &Estimate,
+        is_complete: bool,
+    ) -> Result<(), CliError> {
+        if self.form.json {
+            return say_json(&RatePrinted {
+                command: "rate",
+                is_complete,
+                horizon: horizon(deployment),
+                property: deployment.property.to_string(),
+                estimate,
+            });
+        }
+        say(&format!(
+            "{} is violated {} times in {} (95 %: {} to {})",
+            deployment.property,
+            digits(estimate.rate),
+            horizon(deployment),
+            digits(estimate.lower),
+            digits(estimate.upper)
+        ));
+        let error = match estimate.relative_error {
+            Some(error) => format!("{:.0} %", 100.0 * error),
+            None => "unknown, because no violation was found".to_owned(),
+        };
+        say(&format!("relative error {error}, {} runs", estimate.runs));
+        print_strata(&estimate.strata);
+        if !is_complete {
+            say("the time or the runs were over before the bounds were as narrow as asked for");
+        }
+        Ok(())
+    }
+}
+
+/// Prints the strata, those with the largest upper bounds first.
+fn print_strata(strata: &[Part]) {
+    let names = strata.iter().map(|part| part.cut_set.len());
+    let wide = names.max().unwrap_or_default().max("cut set".len());
+    let line = |name: &str, [clusters, runs, broken, rate, least, most]: [&str; 6]| {
+        say(&format!(
+            "  {name:<wide$} {clusters:>10} {runs:>9} {broken:>8} {rate:>10} {least:>10} {most:>10}"
+        ));
+    };
+    line(
+        "cut set",
+        ["clusters", "runs", "broken", "rate", "least", "most"],
+    );
+    let mut strata: Vec<&Part> = strata.iter().collect();
+    strata.sort_by(|one, other| other.upper.total_cmp(&one.upper));
+    for part in strata {
+        let [runs, broken] = [part.runs, part.broken].map(|count| count.to_string());
+        let bounds = [part.clusters, part.rate, part.lower, part.upper].map(digits);
+        let [clusters, rate, least, most] = &bounds;
+        line(&part.cut_set, [clusters, &runs, &broken, rate, least, most]);
+    }
+}
+
+/// Formats a horizon in the largest unit that it is a whole number of.
+fn horizon(deployment: &Deployment) -> String {
+    let seconds = deployment.horizon.as_nanos() / 1_000_000_000;
+    let units = [("y", 365 * 86_400), ("d", 86_400), ("h", 3_600)];
+    let fit = units
+        .iter()
+        .find(|(_, unit)| 0 < seconds && seconds.is_multiple_of(*unit));
+    match fit {
+        Some((name, unit)) => format!("{}{name}", seconds / unit),
+        None => deployment.horizon.to_string(),
+    }
+}
+
+/// Formats a number with three digits.
+fn digits(number: f64) -> String {
+    match number {
+        0.0 => "0".to_owned(),
+        0.001..1_000.0 => {
+            let decimals = (2.0 - number.log10().floor()).clamp(0.0, 5.0) as usize;
+            format!("{number:.decimals$}")
+        }
+        _ => format!("{number:.2e}"),
+    }
+}
+
+fn relative_error(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(error) if 0.0 < error && f64::is_finite(error) => Ok(error),
+        _ => Err(format!(
+            "{text:?} is not a relative error: write for example 0.3"
+        )),
+    }
+}

@@ -1,0 +1,204 @@
+//! Runs clusters where the bounds are widest, until they are narrow enough or the time is over.
+
+use std::time::{Duration, Instant};
+
+use super::deployment::Deployment;
+use super::estimate::{Counts, Estimate, FIRST};
+use super::sample::{cluster, quiet};
+use super::strata::Strata;
+use crate::study::results::{CellSeeds, Manifest, Row};
+use crate::study::runs::{Cell, Extent, Runs, RunsError, Session};
+
+/// What is estimated, and when it is good enough.
+#[derive(Debug)]
+pub struct Search<'a> {
+    /// The deployment.
+    pub deployment: &'a Deployment,
+    /// The number of threads.
+    pub jobs: usize,
+    /// The search ends when the relative error is at most this.
+    pub relative_error: f64,
+    /// No run begins after this time.
+    pub within: Option<Duration>,
+    /// The search ends before it has more runs than this.
+    pub most_runs: u64,
+}
+
+/// How a search ended.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Found {
+    /// With an estimate.
+    Estimate(Estimate),
+    /// The plan breaks the property without any fault, with this seed. Then the rate has no bound.
+    BreaksAlone(u64),
+}
+
+/// The name of the cell without strikes.
+const QUIET: &str = "no fault";
+
+/// The number of runs without strikes.
+const QUIET_RUNS: u64 = 64;
+
+/// The seeds of each cell in the manifest. How many of them are run follows from the rows.
+const SEEDS: u64 = 1 << 40;
+
+struct Stage<'a> {
+    search: &'a Search<'a>,
+    strata: &'a Strata,
+    deadline: Option<Instant>,
+}
+
+impl Search<'_> {
+    /// Returns the manifest of the results. Runs a few clusters, which tell builds apart.
+    #[must_use]
+    pub fn manifest(&self, law: &impl serde::Serialize, flags: Vec<String>) -> Manifest {
+        let strata = Strata::of(self.deployment);
+        let stage = self.stage(&strata);
+        let probed = Runs::all(vec![stage.quiet(0..1)], 1);
+        let mut manifest = probed.manifest(law, flags);
+        let names = strata.all.iter().map(|stratum| stratum.name.as_str());
+        let cells = std::iter::once(QUIET).chain(names).map(|name| CellSeeds {
+            cell: name.to_owned(),
+            seeds: 0..SEEDS,
+        });
+        manifest.cells = cells.collect();
+        manifest
+    }
+
+    /// Runs clusters. Which ones follows from the rows alone, so a search that is continued has the rows of one that was not
+    /// interrupted.
+    ///
+    /// # Errors
+    /// Returns [`RunsError`] if results cannot be read or written.
+    pub fn run(&self, session: &mut Session) -> Result<Found, RunsError> {
+        let strata = Strata::of(self.deployment);
+        let stage = self.stage(&strata);
+        if let Some(seed) = stage.run_quiet(session)? {
+            return Ok(Found::BreaksAlone(seed));
+        }
+        let mut counts = vec![Counts::default(); strata.all.len()];
+        let all: Vec<usize> = (0..strata.all.len()).collect();
+        let mut extent = match FIRST * all.len() as u64 {
+            runs if runs <= self.most_runs => stage.look(session, &mut counts, &all)?,
+            _ => Extent::Partial,
+        };
+        loop {
+            let estimate = Estimate::of(&strata, &counts);
+            let next = widest(&estimate, &counts);
+            let runs = next
+                .and_then(|next| counts.get(next))
+                .map_or(0, |counts| counts.next());
+            let is_over = extent == Extent::Partial
+                || self.most_runs < estimate.runs + runs
+                || estimate.is_within(self.relative_error);
+            let Some(next) = next.filter(|_| !is_over) else {
+                return Ok(Found::Estimate(estimate));
+            };
+            extent = stage.look(session, &mut counts, &[next])?;
+        }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "it measures the real machine")]
+    fn stage<'a>(&'a self, strata: &'a Strata) -> Stage<'a> {
+        Stage {
+            search: self,
+            strata,
+            deadline: self
+                .within
+                .and_then(|within| Instant::now().checked_add(within)),
+        }
+    }
+}
+
+/// Returns the stratum whose bounds narrow most for a run.
+fn widest(estimate: &Estimate, counts: &[Counts]) -> Option<usize> {
+    let gains = estimate.strata.iter().zip(counts);
+    let gains = gains.map(|(part, counts)| part.width() / counts.next() as f64);
+    let best = gains
+        .enumerate()
+        .max_by(|(_, one), (_, other)| one.total_cmp(other));
+    best.filter(|(_, gain)| 0.0 < *gain).map(|(index, _)| index)
+}
+
+impl Stage<'_> {
+    /// Runs plans without strikes. Returns the first seed that broke the property.
+    fn run_quiet(&self, session: &mut Session) -> Result<Option<u64>, RunsError> {
+        let mut broken = None;
+        let mut take = |_, row: Row| {
+            let is_broken = row.violated.contains_key(&self.search.deployment.property);
+            broken = broken.or(is_broken.then_some(row.seed));
+        };
+        self.run(session, vec![self.quiet(0..QUIET_RUNS)], &mut take)?;
+        Ok(broken)
+    }
+
+    /// Runs strata up to their next look, and counts all of that or nothing.
+    fn look(
+        &self,
+        session: &mut Session,
+        counts: &mut [Counts],
+        strata: &[usize],
+    ) -> Result<Extent, RunsError> {
+        let before = |index: usize| counts.get(index).copied().unwrap_or_default();
+        let cells = strata.iter().map(|index| self.cell(*index, before(*index)));
+        let mut broken = vec![0; strata.len()];
+        let mut take = |cell: usize, row: Row| {
+            let is_broken = row.violated.contains_key(&self.search.deployment.property);
+            broken
+                .iter_mut()
+                .skip(cell)
+                .take(1)
+                .for_each(|sum| *sum += u64::from(is_broken));
+        };
+        let extent = self.run(session, cells.collect(), &mut take)?;
+        if extent == Extent::Partial {
+            return Ok(extent);
+        }
+        for (index, broken) in strata.iter().zip(broken) {
+            if let Some(counts) = counts.get_mut(*index) {
+                counts.runs = counts.next();
+                counts.looks += 1;
+                counts.broken += broken;
+            }
+        }
+        Ok(extent)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "it measures the real machine")]
+    fn run(
+        &self,
+        session: &mut Session,
+        cells: Vec<Cell<'_>>,
+        take: &mut (dyn FnMut(usize, Row) + Send),
+    ) -> Result<Extent, RunsError> {
+        let now = Instant::now();
+        let runs = Runs {
+            within: self
+                .deadline
+                .map(|deadline| deadline.saturating_duration_since(now)),
+            ..Runs::all(cells, self.search.jobs)
+        };
+        session.run(&runs, take)
+    }
+
+    fn cell(&self, index: usize, counts: Counts) -> Cell<'_> {
+        let stratum = self.strata.all.get(index);
+        Cell {
+            name: stratum.map_or_else(String::new, |stratum| stratum.name.clone()),
+            seeds: counts.runs..counts.next(),
+            plan: Box::new(move |seed| cluster(self.search.deployment, self.strata, index, seed)),
+            measure: None,
+            is_last: None,
+        }
+    }
+
+    fn quiet(&self, seeds: std::ops::Range<u64>) -> Cell<'_> {
+        Cell {
+            name: QUIET.to_owned(),
+            seeds,
+            plan: Box::new(|seed| quiet(self.search.deployment, seed)),
+            measure: None,
+            is_last: None,
+        }
+    }
+}

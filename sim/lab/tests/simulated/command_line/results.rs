@@ -1,0 +1,239 @@
+//! Folders of results: their form, what a killed command leaves of them, and how shards are merged.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use quorlock_sim_lab::study::results::{Row, Stored};
+use serde_json::Value;
+
+use super::{folder, sim, stderr};
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a path")
+}
+
+fn rows(results: &Path) -> Vec<String> {
+    let mut lines = Vec::new();
+    let stored = Stored::read(results).expect("results");
+    let take = |row: Row| {
+        lines.push(row.line());
+        Ok(())
+    };
+    stored.rows(take).expect("rows");
+    lines.sort_unstable();
+    lines
+}
+
+fn manifest(results: &Path) -> Value {
+    let text = std::fs::read(results.join("manifest.json")).expect("a manifest");
+    serde_json::from_slice(&text).expect("JSON")
+}
+
+/// Runs a command with `--results`, and returns its folder.
+fn results(folder: &Path, name: &str, arguments: &[&str]) -> PathBuf {
+    let results = folder.join(name);
+    let out = text(folder);
+    let mut all = [arguments, &["--results", text(&results)]].concat();
+    if arguments
+        .first()
+        .is_some_and(|name| ["explore", "matrix"].contains(name))
+    {
+        all.extend(["--out", out]);
+    }
+    let output = sim(&all);
+    assert_ne!(
+        output.status.code(),
+        Some(1),
+        "{all:?}: {}",
+        stderr(&output)
+    );
+    results
+}
+
+const EXPLORE: [&str; 8] = [
+    "explore",
+    "--seeds",
+    "0..60",
+    "--faults",
+    "all",
+    "--lock",
+    "single",
+    "--keep-going",
+];
+
+#[test]
+fn rows_and_manifests_have_the_form_of_their_schemas() {
+    let folder = folder("schemas");
+    let schema = |name: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("schemas")
+            .join(name);
+        let text = std::fs::read(path).expect("a schema");
+        let schema: Value = serde_json::from_slice(&text).expect("JSON");
+        jsonschema::draft202012::new(&schema).expect("a schema")
+    };
+    let (row, whole) = (schema("row.schema.json"), schema("manifest.schema.json"));
+    let deployment = concat!(env!("CARGO_MANIFEST_DIR"), "/deployments/one-server.toml");
+    let commands: [(&str, &[&str]); 4] = [
+        ("explore", &EXPLORE),
+        (
+            "rate",
+            &[
+                "rate",
+                deployment,
+                "--runs",
+                "1000",
+                "--relative-error",
+                "9",
+            ],
+        ),
+        (
+            "matrix",
+            &[
+                "matrix",
+                "--runs",
+                "6",
+                "--lock",
+                "published",
+                "--class",
+                "steps",
+            ],
+        ),
+        ("scenarios", &["scenarios", "F1"]),
+    ];
+    for (name, arguments) in commands {
+        let results = results(&folder, name, arguments);
+        let manifest = manifest(&results);
+        let wrong: Vec<String> = whole
+            .iter_errors(&manifest)
+            .map(|e| e.to_string())
+            .collect();
+        assert!(wrong.is_empty(), "{name}: {wrong:?}");
+        assert_eq!(manifest["law"]["command"], name);
+        let lines = rows(&results);
+        assert_eq!(manifest["rows"], lines.len(), "{name}");
+        for line in &lines {
+            let value = serde_json::from_str(line).expect("JSON");
+            let wrong: Vec<String> = row.iter_errors(&value).map(|e| e.to_string()).collect();
+            assert!(wrong.is_empty(), "{line}: {wrong:?}");
+        }
+    }
+    // A schema that takes anything shows nothing.
+    let good: Value = serde_json::from_str(&rows(&folder.join("explore"))[0]).expect("JSON");
+    for (key, value) in [
+        ("verdict", Value::from("fine")),
+        ("seed", Value::from(-1)),
+        ("more", Value::Null),
+    ] {
+        let mut bad = good.clone();
+        bad[key] = value;
+        assert!(!row.is_valid(&bad), "{bad}");
+    }
+}
+
+#[test]
+fn shards_merge_to_the_rows_and_the_output_of_the_whole() {
+    let folder = folder("merged");
+    let commands: [(&str, &[&str]); 3] = [
+        ("explore", &EXPLORE),
+        (
+            "matrix",
+            &[
+                "matrix",
+                "--runs",
+                "9",
+                "--lock",
+                "published",
+                "--class",
+                "steps",
+            ],
+        ),
+        (
+            "scenarios",
+            &["scenarios", "S9", "--rates", "--seeds", "20"],
+        ),
+    ];
+    for (name, arguments) in commands {
+        let whole = results(&folder, &format!("{name}-whole"), arguments);
+        let parts = [0, 1, 2].map(|index| {
+            let shard = format!("{index}/3");
+            let arguments = [arguments, &["--shard", &shard]].concat();
+            results(&folder, &format!("{name}-{index}"), &arguments)
+        });
+        let merged = folder.join(format!("{name}-merged"));
+        let [zero, one, two] = parts.each_ref().map(|part| text(part));
+        let merge = sim(&["merge", two, zero, one, "--out", text(&merged), "--json"]);
+        assert_eq!(rows(&merged), rows(&whole), "{name}: {}", stderr(&merge));
+        let again = sim(&["merge", text(&whole), "--json"]);
+        assert_eq!(merge.stdout, again.stdout, "{name}");
+        assert_eq!(merge.status.code(), again.status.code(), "{name}");
+        let printed: Value = serde_json::from_slice(&merge.stdout).expect("JSON");
+        assert_eq!(printed["command"], name);
+        let double = sim(&["merge", zero, zero, one]);
+        assert_eq!(double.status.code(), Some(1));
+        assert!(stderr(&double).contains("shard 0/3 is given twice"));
+        let missing = sim(&["merge", one]);
+        assert!(stderr(&missing).contains("there is no shard 0/3, 2/3"));
+        assert!(missing.stdout.is_empty());
+    }
+    let [explored, matrix] = ["explore-0", "matrix-1"].map(|name| folder.join(name));
+    let unlike = sim(&["merge", text(&explored), text(&matrix)]);
+    assert!(
+        stderr(&unlike).contains("is of other runs: its"),
+        "{}",
+        stderr(&unlike)
+    );
+}
+
+#[test]
+fn a_command_that_is_killed_is_continued_to_the_same_rows() {
+    let folder = folder("killed");
+    // More seeds than run before the first rows are written.
+    let mut arguments = EXPLORE;
+    arguments[2] = "0..100000";
+    let cut = folder.join("cut");
+    let command = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quorlock-sim"));
+        command
+            .args(arguments)
+            .args(["--out", text(&folder), "--results", text(&cut)]);
+        command
+            .args(more)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command
+    };
+    let mut killed = command(&[]).spawn().expect("it starts");
+    let file = cut.join("rows.jsonl.zst");
+    let is_begun = || std::fs::metadata(&file).is_ok_and(|file| 0 < file.len());
+    while !is_begun() {
+        assert!(killed.try_wait().expect("a process").is_none(), "it ended");
+        std::thread::yield_now();
+    }
+    killed.kill().expect("it runs");
+    killed.wait().expect("it ends");
+    let written = rows(&cut).len();
+    assert!(0 < written && written < 100_000, "{written}");
+    assert_eq!(manifest(&cut)["is_complete"], false);
+    // Some more rows, and then the comparison with runs that nothing interrupts.
+    let resumed = command(&["--resume", "--for", "1ms"])
+        .status()
+        .expect("it starts");
+    assert_ne!(resumed.code(), Some(1));
+    let lines = rows(&cut);
+    assert!(written <= lines.len());
+    let mut seen = std::collections::BTreeSet::new();
+    for line in &lines {
+        let row: Value = serde_json::from_str(line).expect("JSON");
+        assert!(seen.insert(row["seed"].as_u64()), "twice: {line}");
+    }
+    // What is there is what a command has that nothing interrupts.
+    let whole = rows(&results(&folder, "whole", &EXPLORE));
+    let is_in_both = |line: &&String| {
+        let row: Value = serde_json::from_str(line).expect("JSON");
+        row["seed"].as_u64() < Some(60)
+    };
+    let some: Vec<&String> = lines.iter().filter(is_in_both).collect();
+    assert!(!some.is_empty());
+    assert!(some.iter().all(|line| whole.contains(line)));
+}

@@ -1,0 +1,276 @@
+//! `quorlock-sim rate` against closed forms, against plain counting, and as used from a terminal.
+
+use std::path::Path;
+
+use quorlock_sim_lab::simulation::run;
+use quorlock_sim_lab::study::rate::{Count, Deployment, Estimate, Found, Search, Strata};
+use quorlock_sim_lab::study::runs::Session;
+use quorlock_sim_plan::property::Property;
+
+use crate::command_line::{folder, sim, stderr};
+
+/// The work of all deployments here: the lock is held for most of the time, and others wait for it.
+const WORK: &str = "workload = { lease = \"300ms\", hold_min = \"60ms\", hold_max = \"100ms\", think_min = \"5ms\", \
+                    think_max = \"40ms\", backoff_cap = \"50ms\" }\n";
+
+fn deployment(plan: &str, processes: &str) -> Deployment {
+    let text = format!(
+        "horizon = \"1h\"\nlargest = 2\nwindow = \"1s\"\n[plan]\n{plan}\n{WORK}{processes}"
+    );
+    Deployment::parse(Path::new("x.toml"), &text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Restarts of servers, each of which forgets everything.
+fn restarts(rate: &str) -> String {
+    format!(
+        "[[process]]\nkind = \"crash-node\"\neach = \"node\"\nrate = \"{rate}\"\nrestart_after = \"5ms\"\n"
+    )
+}
+
+const ONE: &str = "lock = \"single\"\nnodes = { count = 1, persistence = \"memory\" }";
+const THREE: &str =
+    "lock = \"redlock\"\nvariant = \"published\"\nnodes = { count = 3, persistence = \"memory\" }";
+
+fn found(deployment: &Deployment, relative_error: f64, most_runs: u64) -> Found {
+    let search = Search {
+        deployment,
+        jobs: 2,
+        relative_error,
+        within: None,
+        most_runs,
+    };
+    let found = search.run(&mut Session::default());
+    found.expect("nothing is written")
+}
+
+fn estimate(deployment: &Deployment, relative_error: f64, most_runs: u64) -> Estimate {
+    match found(deployment, relative_error, most_runs) {
+        Found::Estimate(estimate) => estimate,
+        Found::BreaksAlone(seed) => panic!("seed {seed}"),
+    }
+}
+
+/// A restart of the only server breaks the lock if it meets a hold, and that hold lasts until another client has acquired.
+#[test]
+fn a_single_restart_breaks_as_often_as_it_meets_a_hold() {
+    let deployment = deployment(ONE, &restarts("1/h"));
+    let estimate = estimate(&deployment, 0.15, 900);
+    // How much of the time a hold is believed for at least so much longer, in a run without faults.
+    let mut plan = deployment.plan.clone();
+    plan.duration = quorlock_sim_plan::time::SimTime::secs(60);
+    let history = run(&std::rc::Rc::new(plan)).history;
+    let share = |longer: u64| {
+        let stays = history.sections.iter().filter_map(|section| {
+            Some(
+                section
+                    .believed?
+                    .saturating_sub(section.won)
+                    .saturating_sub(longer),
+            )
+        });
+        stays.sum::<u64>() as f64 / 60e9
+    };
+    // Another client acquires within its longest pause between two rounds, and three trips of 5 ms and a restart of 5 ms.
+    let (least, most) = (share(70_000_000), share(0));
+    assert!(least < most && most < 1.0, "{least} to {most}");
+    assert!(
+        least <= estimate.upper && estimate.lower <= most,
+        "{estimate:?}, {least} to {most}"
+    );
+    assert!(
+        0.1 < estimate.rate && estimate.rate <= most,
+        "{estimate:?}, {most}"
+    );
+}
+
+/// With all three claims, and a quorum of two, a rival needs h - (N - q) = 3 - 1 = 2 lost claims. Two clients take turns, so that
+/// no round meets another one; and a release reaches all nodes at the same time, so that each hold has all three claims.
+#[test]
+fn two_of_three_claims_must_be_lost() {
+    let turns = "workload = { lease = \"300ms\", hold_min = \"200ms\", hold_max = \"200ms\", think_min = \"150ms\", \
+                 think_max = \"160ms\", backoff_cap = \"50ms\" }";
+    let text = format!(
+        "horizon = \"1h\"\nlargest = 2\nwindow = \"1s\"\n[plan]\nclients = 2\nnetwork = {{ min = \"2ms\", max = \"2ms\" }}\n{THREE}\n{turns}\n{}",
+        restarts("60/h")
+    );
+    let deployment = Deployment::parse(Path::new("x.toml"), &text);
+    let deployment = deployment.unwrap_or_else(|error| panic!("{error}"));
+    let estimate = estimate(&deployment, 0.01, 900);
+    let [one, two, ..] = estimate.strata.as_slice() else {
+        panic!("{estimate:?}");
+    };
+    let names = [one.cut_set.as_str(), two.cut_set.as_str()];
+    assert_eq!(names, ["crash-node", "2 x crash-node"]);
+    assert!(256 <= one.runs && one.broken == 0, "{one:?}");
+    assert!(0 < two.broken, "{two:?}");
+}
+
+/// A lock breaks without any fault if a node is faster than T / (T - D), and no rate is stated for it.
+#[test]
+fn the_threshold_of_drift_decides_whether_a_rate_exists() {
+    let with = |ppm: i32| {
+        let plan = "lock = \"single\"\nvariant = \"published\"\nnodes = { count = 1 }";
+        let drift = format!(
+            "[[plan.faults]]\nkind = \"node-rate\"\nat = \"0s\"\nnode = 0\nrate_ppm = {ppm}\n"
+        );
+        let late = "lease = \"300ms\", hold_min = \"400ms\", hold_max = \"400ms\", think_min = \"1ms\", think_max = \"1ms\", \
+                    backoff_cap = \"1ms\", poll_cap = \"1ms\", checks = 100";
+        let text = format!(
+            "horizon = \"1h\"\nlargest = 1\n[plan]\nclients = 4\n{plan}\nworkload = {{ {late} }}\n{drift}{}",
+            restarts("1/h")
+        );
+        let deployment = Deployment::parse(Path::new("x.toml"), &text);
+        found(
+            &deployment.unwrap_or_else(|error| panic!("{error}")),
+            1.0,
+            100,
+        )
+    };
+    // T = 300 ms, D = 1 % and 2 ms: T / (T - D) = 1.0169.
+    assert!(matches!(with(16_000), Found::Estimate(_)));
+    assert!(matches!(with(60_000), Found::BreaksAlone(_)));
+}
+
+/// The rate that is counted in long runs lies within the bounds. `sim/check-rates.sh --full` checks twenty deployments.
+#[test]
+fn what_is_counted_lies_within_the_bounds() {
+    let common = restarts("200/h") + "common = 0.2\n";
+    for (plan, processes) in [(ONE, restarts("200/h")), (THREE, common)] {
+        let deployment = deployment(plan, &processes);
+        let estimate = estimate(&deployment, 0.1, 400);
+        let count = Count {
+            deployment: &deployment,
+            runs: 12,
+            jobs: 2,
+        };
+        let counted = count.run(&mut Session::default()).unwrap();
+        assert!(5 <= counted.violations, "{counted:?}");
+        assert!(
+            counted.lower <= estimate.upper && estimate.lower <= counted.upper,
+            "{counted:?}, {estimate:?}"
+        );
+    }
+}
+
+/// With no run at all, each cluster counts as violated.
+#[test]
+fn what_is_not_run_counts_as_violated() {
+    let deployment = deployment(THREE, &restarts("60/h"));
+    let strata = Strata::of(&deployment);
+    let estimate = estimate(&deployment, 1e-9, 0);
+    let clusters: f64 = estimate.strata.iter().map(|part| part.clusters).sum();
+    assert_eq!((estimate.runs, estimate.lower), (0, 0.0));
+    assert!(
+        (estimate.upper / clusters - 1.0).abs() < 1e-9,
+        "{estimate:?}"
+    );
+    let last = &estimate.strata[estimate.strata.len() - 2..];
+    assert_eq!(last[0].cut_set, "larger clusters");
+    assert_eq!((last[0].runs, last[0].upper), (0, strata.larger));
+    assert!(0.0 < strata.larger && strata.larger < estimate.upper);
+    assert_eq!(deployment.property, Property::Exclusion);
+}
+
+#[test]
+fn results_are_continued_and_do_not_depend_on_threads() {
+    let folder = folder("rate");
+    let file = folder.join("x.toml");
+    let text = format!(
+        "horizon = \"1h\"\nlargest = 1\nwindow = \"1s\"\n[plan]\n{ONE}\n{WORK}{}",
+        restarts("60/h")
+    );
+    std::fs::write(&file, text).unwrap();
+    let [file, whole, cut] =
+        [file, folder.join("whole"), folder.join("cut")].map(|path| path.display().to_string());
+    let base = [
+        "rate",
+        &file,
+        "--relative-error",
+        "0.2",
+        "--runs",
+        "600",
+        "--json",
+    ];
+    let rate = |more: &[&str]| sim(&[&base[..], more].concat());
+    let first = rate(&["--results", &whole, "--jobs", "3"]);
+    assert!(
+        matches!(first.status.code(), Some(0 | 4)),
+        "{}",
+        stderr(&first)
+    );
+    assert_eq!(
+        rate(&["--results", &cut, "--for", "1ms"]).status.code(),
+        Some(4)
+    );
+    let resumed = rate(&["--results", &cut, "--resume", "--jobs", "1"]);
+    assert_eq!(resumed.stdout, first.stdout, "{}", stderr(&resumed));
+    let again = rate(&["--results", &whole, "--resume"]);
+    assert_eq!(again.stdout, first.stdout);
+    let merged = sim(&["merge", &whole]);
+    assert_eq!(merged.status.code(), Some(1));
+    let printed: serde_json::Value = serde_json::from_slice(&first.stdout).unwrap();
+    assert!(
+        printed["lower"].as_f64() < printed["rate"].as_f64(),
+        "{printed}"
+    );
+}
+
+#[test]
+fn errors_of_a_file_have_their_place() {
+    let head = "horizon = \"1y\"\n[plan]\nclients = 2\n";
+    let process =
+        |lines: &str| format!("{head}[[process]]\nkind = \"crash-node\"\neach = \"node\"\n{lines}");
+    let cases = [
+        (
+            "horizon = \"1y\"\n[plan]\nclents = 2\n".to_owned(),
+            "3:1: unknown field `clents`",
+        ),
+        (
+            format!("{head}[[process]]\nkind = \"crush-node\"\neach = \"node\"\nrate = \"1/h\"\n"),
+            "5:8: ",
+        ),
+        (
+            process("rate = \"often\"\nrestart_after = \"1s\"\n"),
+            "7:8: rate: \"often\" is not a rate",
+        ),
+        (
+            process("rate = \"1/h\"\nrestart_after = \"soon\"\n"),
+            "8:17: restart_after: \"soon\" is not a length",
+        ),
+        (
+            process("rate = \"1/h\"\nlaw = \"weibull\"\n"),
+            "8:7: law: unknown variant `weibull`",
+        ),
+        (
+            process("rate = \"1/h\"\ncommon = 2.0\nrestart_after = \"1s\"\n"),
+            "8:10: common: a share",
+        ),
+        (
+            format!(
+                "{head}[[process]]\nkind = \"pause-client\"\neach = \"node\"\nrate = \"1/h\"\nlasts = \"1s\"\n"
+            ),
+            "6:8: each: this fault does not strike a node",
+        ),
+        (head.to_owned(), "at least one [[process]]"),
+    ];
+    for (text, expected) in cases {
+        let error = Deployment::parse(Path::new("x.toml"), &text)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("x.toml:") && error.contains(expected),
+            "{error}, not {expected}"
+        );
+    }
+}
+
+/// Every file in the folder of deployments can be read.
+#[test]
+fn the_deployments_of_this_repository_are_valid() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("deployments");
+    let files = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|file| file.unwrap().path());
+    let read = files.map(|file| Deployment::read(&file).unwrap_or_else(|error| panic!("{error}")));
+    assert!(3 <= read.count());
+}
