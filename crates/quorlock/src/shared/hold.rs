@@ -214,7 +214,13 @@ impl Hold {
         const TOGETHER: u64 = 100_000_000;
         let state = self.state.lock();
         let at = state.renewal.poll_timeout();
-        let heard = state.late.first().map(PendingAcquire::poll_timeout);
+        // The caller that releases the hold takes over the answers that are missing. Suppose A's thread is suspended before
+        // that: a time that has passed would make the keeper look at the hold again and again until A goes on.
+        let late = match state.renewal.is_over() {
+            true => None,
+            false => state.late.first(),
+        };
+        let heard = late.map(PendingAcquire::poll_timeout);
         let slack = state.renewal.valid_until().since(at);
         let at = if slack < Duration::from_secs(1) || at == Time::NEVER {
             at

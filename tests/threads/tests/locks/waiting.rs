@@ -161,10 +161,8 @@ fn exclusion_holds_where_threads_are_stopped_anywhere() {
             let beliefs = Beliefs::default();
             let mut threads = Vec::new();
             for _ in 0..3 {
-                // With the watch of claims one of a thousand schedules takes more than a million steps.
                 let locks = builder(&world)
                     .watchdog_lease(MS(300))
-                    .watch_claims(false)
                     .on_nodes(nodes.iter().map(Remote::transport))
                     .unwrap();
                 let (beliefs, own) = (beliefs.clone(), world.clone());
