@@ -7,49 +7,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 
-use quorlock_core::message::{self, Mode, Wake};
+use quorlock_core::message::Wake;
 use quorlock_core::transport::Listener;
 use tokio::sync::Notify;
 
-use super::claims::{Claims, WatchedClaim};
-use crate::key;
+pub(crate) use self::topic::Topic;
+use super::claims::Claims;
 use crate::sync::{Mutex, MutexGuard};
 use crate::timer::{self, Instant};
 
 /// The name of a channel.
 pub(crate) type Channel = Arc<[u8]>;
-
-/// What a listener listens to.
-#[derive(Clone, Debug)]
-pub(crate) enum Topic {
-    Channel(Channel),
-    /// The loss of a claim.
-    Claim(WatchedClaim),
-}
-
-impl Topic {
-    /// Returns what to listen to on the server.
-    pub(crate) fn of(channel: &message::Channel) -> Self {
-        let message::Channel::Claim(name, mode, owner) = channel else {
-            return key::channel_of(channel).as_slice().into();
-        };
-        let field = match mode {
-            Mode::Write => key::writer(*owner),
-            Mode::Plain | Mode::Fair | Mode::Read => owner.to_string(),
-        };
-        Topic::Claim(WatchedClaim {
-            key: name.as_bytes().into(),
-            field: field.into_bytes().into(),
-        })
-    }
-}
-
-impl From<&[u8]> for Topic {
-    /// Returns the topic of a channel.
-    fn from(channel: &[u8]) -> Self {
-        Topic::Channel(channel.into())
-    }
-}
 
 /// A listener's entry in the registry. Dropping it removes the entry.
 pub(crate) struct ListenerHandle {
@@ -453,3 +421,4 @@ impl Drop for SessionGuard {
 mod losses;
 #[cfg(test)]
 mod tests;
+mod topic;
