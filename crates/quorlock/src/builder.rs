@@ -339,7 +339,7 @@ impl LocksBuilder {
         self
     }
 
-    /// Sets the source of time, timers, tasks and randomness. Default: [`TokioRuntime`].
+    /// Sets the source of time, timers, tasks and randomness. Default: [`TokioRuntime`](crate::runtime::TokioRuntime).
     pub fn runtime(mut self, runtime: Arc<dyn Runtime>) -> Self {
         self.runtime = Some(runtime);
         self
