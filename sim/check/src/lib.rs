@@ -98,7 +98,7 @@ fn violations(history: &History) -> Vec<Violation> {
         .collect()
 }
 
-/// Returns the violation of a demanded property that is to be reported.
+/// Returns the violation that a run reports: of the demanded properties, those of safety first, the earliest one.
 fn first(violations: Vec<Violation>, not_demanded: &[Property]) -> Option<Violation> {
     violations
         .into_iter()

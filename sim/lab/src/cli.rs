@@ -257,8 +257,6 @@ enum CliError {
     #[error(transparent)]
     Results(#[from] crate::study::results::ResultsError),
     #[error(transparent)]
-    Deployment(#[from] crate::study::rate::DeploymentError),
-    #[error(transparent)]
     Runs(#[from] crate::study::runs::RunsError),
     #[error(transparent)]
     Lacks(#[from] crate::turmoil::Lacks),

@@ -78,7 +78,23 @@ pub fn parse(path: &Path, text: &str) -> Result<Plan, PlanFileError> {
         error,
     };
     let table = document::parse(text).map_err(syntax)?;
-    let (plan, table) = plan_of(text, table).map_err(syntax)?;
+    checked(path, text, table)
+}
+
+/// Reads a plan from a table of a file, and checks it.
+///
+/// # Errors
+/// Returns the same errors as [`read`].
+pub(crate) fn checked(
+    path: &Path,
+    text: &str,
+    table: DocumentPart<'_>,
+) -> Result<Plan, PlanFileError> {
+    let read = plan_of(text, table);
+    let (plan, table) = read.map_err(|error| PlanFileError::Syntax {
+        path: path.to_owned(),
+        error,
+    })?;
     quorlock_sim_plan::check(&plan).map_err(|error| PlanFileError::InFile {
         path: path.to_owned(),
         at: error

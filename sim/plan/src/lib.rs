@@ -152,8 +152,8 @@ pub struct Remedies {
     /// How much longer than its lease a node keeps a claim. The default is one more lease on a majority of nodes, and
     /// nothing on one node.
     pub margin: Option<SimTime>,
-    /// Whether a hold learns at once that its claim was removed, on any number of nodes. Only in the fast lane: simulated servers
-    /// on sockets report no changes of keys.
+    /// Whether a hold learns at once that its claim was removed, on any number of nodes. Only in the fast lane and on real
+    /// servers: simulated servers on sockets report no changes of keys.
     #[serde(skip_serializing_if = "is_off")]
     pub watch_claims: bool,
 }

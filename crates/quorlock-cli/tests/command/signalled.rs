@@ -194,7 +194,9 @@ async fn a_validity_that_moves_back_reaches_the_guardian() {
         "a",
     ];
     let running = Running::start(one, &words, STUBBORN);
-    let beat = || two.command::<String>(&["HGET", "a", "beat"]);
+    let beat = || two.command::<Option<String>>(&["HGET", "a", "beat"]);
+    // The command may have begun on the other two servers.
+    wait_until("the second has it", || beat().is_some());
     let next_beat = || {
         let before = beat();
         wait_until("it is renewed", || beat() != before);

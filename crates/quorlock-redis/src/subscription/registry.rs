@@ -6,51 +6,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
 
-use quorlock_core::message::{self, Mode, Wake};
+use quorlock_core::message::Wake;
 use quorlock_core::transport::Listener;
 use tokio::sync::Notify;
 
-use super::claims::{Claims, WatchedClaim};
-use crate::key;
+pub(crate) use self::topic::Topic;
+use super::claims::Claims;
 use crate::sync::{Mutex, MutexGuard};
 use crate::timer::{self, Instant};
 
 /// The name of a channel.
 pub(crate) type Channel = Arc<[u8]>;
-
-/// What a listener listens to.
-#[derive(Clone, Debug)]
-pub(crate) enum Topic {
-    Channel(Channel),
-    /// The loss of a claim.
-    Claim(WatchedClaim),
-}
-
-impl Topic {
-    /// Returns what to listen to on the server.
-    pub(crate) fn of(channel: &message::Channel) -> Self {
-        let message::Channel::Claim(name, mode, owner) = channel else {
-            return key::channel_of(channel).as_slice().into();
-        };
-        let field = match mode {
-            Mode::Write => key::writer(*owner),
-            Mode::Plain | Mode::Fair | Mode::Read => owner.to_string(),
-        };
-        Topic::Claim(WatchedClaim {
-            key: name.as_bytes().into(),
-            field: field.into_bytes().into(),
-        })
-    }
-}
-
-impl From<&[u8]> for Topic {
-    /// Returns the topic of a channel.
-    fn from(channel: &[u8]) -> Self {
-        Topic::Channel(channel.into())
-    }
-}
 
 /// A listener's entry in the registry. Dropping it removes the entry.
 pub(crate) struct ListenerHandle {
@@ -212,67 +179,6 @@ impl Registry {
             number,
             is_live: stage == ChannelStage::Live,
             new_session: book.begin_session(),
-        }
-    }
-
-    fn watch(&self, claim: &WatchedClaim, listener: &Arc<dyn Listener>) -> Added {
-        let mut book = self.lock();
-        let number = book.draw();
-        book.claims.add(timer::now(), claim, number, listener);
-        self.changed.notify_one();
-        let new_session = match book.is_unreported() {
-            true => None,
-            false => book.begin_session(),
-        };
-        Added {
-            number,
-            is_live: false,
-            new_session,
-        }
-    }
-
-    /// Records whether the server reports changes of keys. One that does not is asked again after this span.
-    pub(crate) fn has_reports(&self, has: bool, again: Duration) {
-        self.lock().unreported_until = (!has).then(|| timer::now() + again);
-    }
-
-    /// Returns up to `most` claims that the server must be asked about.
-    pub(crate) fn next_claims(&self, most: usize) -> Vec<WatchedClaim> {
-        self.lock().claims.take_unasked(timer::now(), most)
-    }
-
-    /// When the server must next be asked about a claim.
-    pub(crate) fn next_look(&self) -> Option<Instant> {
-        self.lock().claims.next_look()
-    }
-
-    /// Asks about a claim again, after a pause.
-    pub(crate) fn look_later(&self, claim: &WatchedClaim) {
-        self.lock().claims.put_off(timer::now(), claim);
-    }
-
-    /// Records that these keys have changed, or all keys.
-    pub(crate) fn have_changed(&self, keys: Option<&[Vec<u8>]>) {
-        let mut book = self.lock();
-        let is_news = match keys {
-            Some(keys) => keys.iter().filter(|key| book.claims.changed(key)).count() != 0,
-            None => {
-                book.claims.ask_again();
-                true
-            }
-        };
-        drop(book);
-        if is_news {
-            self.changed.notify_one();
-        }
-    }
-
-    /// Tells the listeners of a claim that is not there.
-    pub(crate) fn is_gone(&self, claim: &WatchedClaim) {
-        let listeners = self.lock().claims.listeners(claim);
-        // Outside the mutex, because a listener's code may call this registry again.
-        for listener in listeners {
-            listener.wake(Wake::Unlocked);
         }
     }
 
@@ -512,5 +418,7 @@ impl Drop for SessionGuard {
     }
 }
 
+mod losses;
 #[cfg(test)]
 mod tests;
+mod topic;

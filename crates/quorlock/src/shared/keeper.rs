@@ -8,6 +8,7 @@ mod claim_watch;
 mod clean_up;
 mod inner;
 pub(crate) mod late;
+mod lowering;
 mod phase;
 mod queues;
 mod task;

@@ -350,4 +350,6 @@ fn builder(plan: &Plan, settings: &WorkerSettings) -> LocksBuilder {
         .longest_lease(longer(plan.longest_lease().max(lease)))
         .node_trust(plan.node_trust())
         .clock_margin(longer(plan.clock_margin()))
+        // As in the simulator, which a storm is compared with.
+        .watch_claims(plan.remedies.watch_claims)
 }

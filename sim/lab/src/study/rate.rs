@@ -53,7 +53,7 @@ mod search;
 mod strata;
 
 pub use count::{Count, Counted};
-pub use deployment::{Deployment, DeploymentError};
+pub use deployment::Deployment;
 pub use estimate::{Estimate, Part};
 pub use length::{Length, NotALength};
 pub use process::{Each, Process};

@@ -7,13 +7,12 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, Stream};
-use quorlock_core::message::{ReleaseReply, Reply};
 use quorlock_core::quorum::MemberId;
 use quorlock_core::renewal::{Ask, Lost, Status};
 use quorlock_core::time::Time;
-use quorlock_core::transport::{Call, Cause, Subscription, TransportError};
+use quorlock_core::transport::{Call, Subscription};
 
-use super::batches::{Batches, handle_renewed, is_refused_together, tell_of_gone};
+use super::batches::{Batches, handle_renewed, is_refused_together};
 use super::clean_up::{Added, CleanUp, CleanUps};
 use super::late;
 use super::phase::Phase;
@@ -80,7 +79,7 @@ impl KeeperTask {
         }
     }
 
-    fn call(&mut self, of: Of, call: Call) {
+    pub(super) fn call(&mut self, of: Of, call: Call) {
         self.calls.push(Pending::new(of, call));
     }
 
@@ -142,26 +141,6 @@ impl KeeperTask {
                 self.lower(server, hold, member, now);
             }
         }
-    }
-
-    /// Sends the current count of a hold to a member. The caller must have counted the request in the server's window.
-    pub(super) fn lower(&mut self, server: Executor, hold: Arc<Hold>, member: MemberId, now: Time) {
-        let count = hold.count();
-        if count == 0 || hold.status(now) != Status::Held {
-            // The hold was released or lost while this waited in the window.
-            self.windows.ended(&server, 1);
-            return;
-        }
-        let request = requests::release(&hold, member, count);
-        let call = server.node().call(request);
-        let asked = Asked {
-            asking: Purpose::Missing,
-            lease: hold.lease(),
-            sent: now,
-            member,
-            hold,
-        };
-        self.call(Of::Lowering(server, asked), call);
     }
 
     /// Reads the answers that were missing when the round was won, now or when they arrive.
@@ -236,7 +215,7 @@ impl KeeperTask {
     }
 
     /// Handles the end of requests with `claims` claims, and sends requests that waited for the room.
-    fn ended(&mut self, server: &Executor, claims: usize, now: Time) {
+    pub(super) fn ended(&mut self, server: &Executor, claims: usize, now: Time) {
         self.windows.ended(server, claims);
         let mut batches = Batches::new();
         while let Some(next) = self.windows.next(server) {
@@ -381,18 +360,7 @@ impl KeeperTask {
                 self.attend(id, now);
                 self.ended(&server, 1, now);
             }
-            Of::Lowering(server, asked) => {
-                if is_gone(result) {
-                    tell_of_gone(&asked.hold, asked.member, now);
-                    asked.hold.not_yours(now, asked.member, asked.sent);
-                    self.after(&asked.hold, now);
-                } else if result.is_err() {
-                    // The server may not tell of the loss again.
-                    asked.hold.watch_again(asked.member, now);
-                    self.keeper.reschedule(&asked.hold);
-                }
-                self.ended(&server, 1, now);
-            }
+            Of::Lowering(server, asked) => self.lowered(&server, &asked, received),
             Of::Probe(node, sent) => {
                 self.probes = self.probes.saturating_sub(1);
                 let change = node.probed(sent, result);
@@ -438,7 +406,7 @@ impl KeeperTask {
     }
 
     /// Handles a change of a hold.
-    fn after(&mut self, hold: &Arc<Hold>, now: Time) {
+    pub(super) fn after(&mut self, hold: &Arc<Hold>, now: Time) {
         match hold.status(now) {
             Status::Held => self.keeper.reschedule(hold),
             Status::Lost(Lost::Closed) | Status::Releasing => {}
@@ -476,14 +444,6 @@ impl KeeperTask {
         drop(inner);
         waiting.into_iter().for_each(Waker::wake);
         (!is_over).then_some(at)
-    }
-}
-
-/// Whether the answer to a lower count says that the claim is not there.
-fn is_gone(result: &Result<Reply, TransportError>) -> bool {
-    match result {
-        Ok(reply) => *reply == Reply::Release(ReleaseReply::NotYours),
-        Err(error) => error.cause == Cause::WrongType,
     }
 }
 

@@ -1,6 +1,6 @@
 //! The file of a deployment: a plan, and the processes by which faults strike it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -9,11 +9,11 @@ use toml::de::DeValue;
 use super::length::Length;
 use super::process::{Each, Process, rate};
 use crate::plan_file::document::{self, DocumentPart, Misfit};
-use crate::plan_file::{self, Misreading, Position};
+use crate::plan_file::{self, Misreading, PlanFileError};
+use quorlock_sim_plan::Plan;
 use quorlock_sim_plan::fault::Fault;
 use quorlock_sim_plan::property::Property;
 use quorlock_sim_plan::time::SimTime;
-use quorlock_sim_plan::{Plan, PlanError};
 
 /// A deployment: a plan, and the processes by which faults strike it.
 #[derive(Clone, PartialEq, Debug)]
@@ -32,39 +32,6 @@ pub struct Deployment {
     pub longest: SimTime,
     /// Two strikes that are less than this apart are of one cluster.
     pub window: SimTime,
-}
-
-/// The error of a file that is not a deployment.
-#[derive(Debug, thiserror::Error)]
-pub enum DeploymentError {
-    /// The file cannot be read.
-    #[error("{path}: {error}")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The error of the operating system.
-        error: std::io::Error,
-    },
-    /// The file has no deployment.
-    #[error("{path}:{}: {error}", error.at)]
-    Syntax {
-        /// The file.
-        path: PathBuf,
-        /// The place in the file, and the reason.
-        error: Misreading,
-    },
-    /// The plan of the file, or with one of its faults, cannot be run.
-    #[error("{}: {what}{error}", plan_file::place(path, *at))]
-    Plan {
-        /// The file.
-        path: PathBuf,
-        /// The place in the file.
-        at: Option<Position>,
-        /// The process with which the plan cannot be run, if it can without.
-        what: String,
-        /// The error of the plan.
-        error: Box<PlanError>,
-    },
 }
 
 /// The keys of the file besides the plan and the processes.
@@ -117,9 +84,9 @@ impl Deployment {
     /// Reads a deployment from a file.
     ///
     /// # Errors
-    /// Returns [`DeploymentError`] with the file and the place in it.
-    pub fn read(path: &Path) -> Result<Self, DeploymentError> {
-        let text = std::fs::read_to_string(path).map_err(|error| DeploymentError::Io {
+    /// Returns [`PlanFileError`] with the file and the place in it.
+    pub fn read(path: &Path) -> Result<Self, PlanFileError> {
+        let text = std::fs::read_to_string(path).map_err(|error| PlanFileError::Io {
             path: path.to_owned(),
             error,
         })?;
@@ -130,7 +97,7 @@ impl Deployment {
     ///
     /// # Errors
     /// Returns the same errors as [`Deployment::read`].
-    pub fn parse(path: &Path, text: &str) -> Result<Self, DeploymentError> {
+    pub fn parse(path: &Path, text: &str) -> Result<Self, PlanFileError> {
         let reading = Reading { path, text };
         let mut table = document::parse(text).map_err(|error| reading.wrong(error))?;
         let plan = table.remove("plan").map(Spanned::into_inner);
@@ -200,37 +167,27 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    fn wrong(self, error: Misreading) -> DeploymentError {
-        DeploymentError::Syntax {
+    fn wrong(self, error: Misreading) -> PlanFileError {
+        PlanFileError::Syntax {
             path: self.path.to_owned(),
             error,
         }
     }
 
-    fn misfit(self, misfit: Misfit) -> DeploymentError {
+    fn misfit(self, misfit: Misfit) -> PlanFileError {
         self.wrong(misfit.in_text(self.text))
     }
 
     /// Reads and checks the plan.
-    fn plan(self, part: Option<DeValue<'a>>) -> Result<Plan, DeploymentError> {
+    fn plan(self, part: Option<DeValue<'a>>) -> Result<Plan, PlanFileError> {
         let Some(DeValue::Table(part)) = part else {
             let why = "a deployment has a table [plan], which may be empty";
             return Err(self.misfit(Misfit::new(0..0, why)));
         };
-        let read = plan_file::plan_of(self.text, part);
-        let (plan, table) = read.map_err(|error| self.wrong(error))?;
-        quorlock_sim_plan::check(&plan).map_err(|error| DeploymentError::Plan {
-            path: self.path.to_owned(),
-            at: error
-                .field()
-                .and_then(|field| document::locate(self.text, &table, &field)),
-            what: String::new(),
-            error: Box::new(error),
-        })?;
-        Ok(plan)
+        plan_file::checked(self.path, self.text, part)
     }
 
-    fn process(self, part: Spanned<DeValue<'a>>, plan: &Plan) -> Result<Process, DeploymentError> {
+    fn process(self, part: Spanned<DeValue<'a>>, plan: &Plan) -> Result<Process, PlanFileError> {
         let span = part.span();
         let DeValue::Table(mut part) = part.into_inner() else {
             return Err(self.misfit(Misfit::new(span, "a process is a table: write [[process]]")));
@@ -264,7 +221,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Takes the length of a fault from its table, and leaves one that is a span.
-    fn length(self, part: &mut DocumentPart<'a>) -> Result<Length, DeploymentError> {
+    fn length(self, part: &mut DocumentPart<'a>) -> Result<Length, PlanFileError> {
         for key in LENGTHS {
             let Some(value) = part.get_mut(key) else {
                 continue;
@@ -283,11 +240,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Reads a fault, whose time and target follow from the process.
-    fn fault(
-        self,
-        part: &DocumentPart<'a>,
-        each: &Spanned<Each>,
-    ) -> Result<Fault, DeploymentError> {
+    fn fault(self, part: &DocumentPart<'a>, each: &Spanned<Each>) -> Result<Fault, PlanFileError> {
         let own = each.get_ref();
         // Faults of links and of several nodes have lists of targets, which may be left out.
         let tried = self.fault_with(part, own.key()).or_else(|one| {
@@ -336,7 +289,7 @@ impl<'a> Reading<'a> {
         span: std::ops::Range<usize>,
         process: &Process,
         plan: &Plan,
-    ) -> Result<(), DeploymentError> {
+    ) -> Result<(), PlanFileError> {
         let short = SimTime::millis(1);
         let lasts = process
             .length
@@ -348,11 +301,9 @@ impl<'a> Reading<'a> {
             faults: vec![fault],
             ..plan.clone()
         };
-        quorlock_sim_plan::check(&with).map_err(|error| DeploymentError::Plan {
-            path: self.path.to_owned(),
-            at: Some(Misfit::new(span, "").in_text(self.text).at),
-            what: format!("process {:?}: ", process.name),
-            error: Box::new(error),
+        quorlock_sim_plan::check(&with).map_err(|error| {
+            let why = format!("process {:?}: {error}", process.name);
+            self.misfit(Misfit::new(span, why))
         })
     }
 }
