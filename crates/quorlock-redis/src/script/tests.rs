@@ -3,7 +3,7 @@ use std::time::Duration;
 use quorlock_core::fencing::Token;
 use quorlock_core::lease::Lease;
 use quorlock_core::marker::{
-    ConfirmedMarker, Figures, MarkerState, Nonce, Process, Restarts, Shown, ShownMarker,
+    Act, Check, ConfirmedMarker, Figures, MarkerState, Nonce, Process, Restarts, Shown, ShownMarker,
 };
 use quorlock_core::message::{
     AcquireReply, Claim, ForceReleaseReply, Found, Freshness, InspectReply, QueuePlace,
