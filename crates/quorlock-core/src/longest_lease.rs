@@ -34,16 +34,17 @@ pub(crate) const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 pub struct LongestLease {
     own: Duration,
     own_millis: u64,
+    raises: bool,
     /// The largest figures of any confirmed marker that was shown, if one was.
     known: Option<Figures>,
-    /// The longest watch that the client or any marker states.
-    watched_millis: u64,
+    /// The longest watch that any marker states.
+    shown_watch: u64,
     /// How often the needed watch has become longer.
     rises: u64,
     /// What each node has shown last, unless it is not confirmed.
     nodes: Vec<Option<Seen>>,
-    /// When the next step may be tried on each node.
-    next_tries: Vec<Time>,
+    /// When the next step may be tried on each node, and the pause after that one.
+    next_tries: Vec<(Time, Duration)>,
 }
 
 /// A confirmed marker, as its node has shown it.
@@ -61,19 +62,21 @@ struct Seen {
 }
 
 impl LongestLease {
-    /// Returns the knowledge of a client that has heard no node. It requests no longer leases than `own`.
+    /// Returns the knowledge of a client that has heard no node. It requests no longer leases than `own`, and raises
+    /// the figures to `own` if `raises`.
     #[must_use]
-    pub fn new(own: Duration, nodes: usize) -> Self {
+    pub fn new(own: Duration, raises: bool, nodes: usize) -> Self {
         // The largest number that a script on a server can state.
         let own_millis = millis_of(own).min((1 << 53) - 1);
         LongestLease {
             own,
             own_millis,
+            raises,
             known: None,
-            watched_millis: own_millis,
+            shown_watch: 0,
             rises: 0,
             nodes: vec![None; nodes],
-            next_tries: vec![Time::ZERO; nodes],
+            next_tries: vec![(Time::ZERO, Duration::ZERO); nodes],
         }
     }
 
@@ -81,7 +84,7 @@ impl LongestLease {
     pub fn handle_shown(&mut self, now: Time, sent: Time, node: usize, shown: Shown) {
         let confirmed = match shown.marker {
             ShownMarker::Own(nonce, state, figures) => {
-                self.watched_millis = self.watched_millis.max(figures.watched_millis);
+                self.shown_watch = self.shown_watch.max(figures.watched_millis);
                 // An observing marker states what its writer wants. A new client with 120 s marks node 1 before it
                 // hears from the others. If that already counted as needed, no client would count 2 and 3.
                 (state == MarkerState::Confirmed).then_some((nonce, figures))
@@ -114,7 +117,7 @@ impl LongestLease {
         if before.map(|it| it.figures) != place.map(|it| it.figures)
             && let Some(next_try) = self.next_tries.get_mut(node)
         {
-            *next_try = Time::ZERO;
+            *next_try = (Time::ZERO, Duration::ZERO);
         }
     }
 
@@ -128,12 +131,25 @@ impl LongestLease {
     }
 
     /// Returns the figures that a request sent now states.
+    ///
+    /// They do not contain a longer setting of the client, unless it knows nothing else: a client with a wrong setting
+    /// that finds a restarted node would make all clients watch it for that long.
     #[must_use]
     pub fn stated(&self) -> Figures {
         let known = self.known.unwrap_or(Figures::same(self.own_millis));
         Figures {
-            watched_millis: self.watched_millis,
+            watched_millis: known.watched_millis.max(self.shown_watch),
             ..known
+        }
+    }
+
+    /// Returns the figures that a confirmation states: the client has watched the node for [`LongestLease::watch`].
+    #[must_use]
+    pub fn confirmed(&self) -> Figures {
+        let stated = self.stated();
+        Figures {
+            watched_millis: stated.watched_millis.max(self.own_millis),
+            ..stated
         }
     }
 
@@ -150,7 +166,8 @@ impl LongestLease {
         self.known.map(|known| known.granted_millis)
     }
 
-    /// Returns how often the needed watch has become longer. A round counts no vote from before.
+    /// Returns how often the needed watch has become longer. From then on a round counts no vote of a node that had
+    /// shown a shorter watch with it.
     ///
     /// A holds 1 and 2 for 120 s. Node 1 restarts empty, and B, which has not heard of such leases, has watched it for
     /// 60 s. In B's round node 1 grants, and then node 3 grants, and shows that 120 s are needed. If B counted both, it
@@ -160,11 +177,21 @@ impl LongestLease {
         self.rises
     }
 
-    /// Returns how long this client watches a node before it confirms its marker: the longest lease that it knows of,
-    /// and its drift allowance.
+    /// Returns how far ahead of a node's clock a token may be: a quarter of the longest lease that the client requests,
+    /// and nodes grant.
+    ///
+    /// A node that loses its counter is watched for four times as long, so the next token is larger.
+    #[must_use]
+    pub fn slack_millis(&self) -> u64 {
+        let granted = self.granted_millis().unwrap_or(self.own_millis);
+        granted.min(self.own_millis) / 4
+    }
+
+    /// Returns how long this client watches a node before it confirms its marker: the longest lease that it knows of or
+    /// requests, and its drift allowance.
     #[must_use]
     pub fn watch(&self) -> Duration {
-        let longest = self.span(self.watched_millis);
+        let longest = self.span(self.confirmed().watched_millis);
         longest.saturating_add(drift(longest))
     }
 

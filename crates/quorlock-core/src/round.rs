@@ -173,15 +173,12 @@ impl Round {
         self.advance(now);
     }
 
-    /// Withdraws the votes of all members that have granted, because they were counted under a shorter watch than is needed
-    /// ([`LongestLease::rises`](crate::longest_lease::LongestLease::rises)). Their claims are left to a release.
-    pub fn withdraw_votes(&mut self, now: Time) {
-        let members: Vec<MemberId> = self.answers.members().all().collect();
-        for member in members {
-            if self.has_granted(member) {
-                self.terms.leave(member);
-                self.handle_answer(now, member, Answer::Quarantined(None));
-            }
+    /// Withdraws the vote of a member that has granted, because it had shown a shorter watch than is needed
+    /// ([`LongestLease::rises`](crate::longest_lease::LongestLease::rises)). Its claim is left to a release.
+    pub fn withdraw_vote(&mut self, now: Time, member: MemberId) {
+        if self.has_granted(member) {
+            self.terms.leave(member);
+            self.handle_answer(now, member, Answer::Quarantined(None));
         }
     }
 

@@ -51,13 +51,16 @@ if not process or process == '0000000000000' then
   return redis.error_reply('ERR the server does not say which process it is: INFO replication has no master_replid')
 end
 
--- Returns the granted, the needed and the watched of a text; nil if it is not of this form.
+-- Returns the granted, the needed and the watched of a text; nil if it is not of this form, or not in this order.
 local function three(figures)
   if string.find(figures, '^%d+$') then
     return figures + 0, figures + 0, figures + 0
   end
   local granted, needed, watched = string.match(figures, '^(%d+)>(%d+)>(%d+)$')
-  return tonumber(granted), tonumber(needed), tonumber(watched)
+  granted, needed, watched = tonumber(granted), tonumber(needed), tonumber(watched)
+  if watched and granted <= needed and needed <= watched then
+    return granted, needed, watched
+  end
 end
 
 local _, needs, watches = three(stated)

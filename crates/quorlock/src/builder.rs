@@ -65,6 +65,9 @@ impl Locks {
     }
 }
 
+/// The longest lease of a client that does not set one.
+const LONGEST_LEASE: Duration = Duration::from_secs(60);
+
 /// Whether a client probes its nodes.
 #[derive(Clone, Copy, Debug)]
 enum Probes {
@@ -95,7 +98,7 @@ enum Probes {
 #[must_use]
 pub struct LocksBuilder {
     pub(crate) watchdog_lease: Duration,
-    longest_lease: Duration,
+    longest_lease: Option<Duration>,
     member_timeout: Option<Duration>,
     max_hold: Option<Duration>,
     retry: RetryPolicy,
@@ -123,7 +126,7 @@ impl Default for LocksBuilder {
     fn default() -> Self {
         LocksBuilder {
             watchdog_lease: Duration::from_secs(30),
-            longest_lease: Duration::from_secs(60),
+            longest_lease: None,
             member_timeout: None,
             max_hold: None,
             retry: RetryPolicy::default(),
@@ -164,14 +167,14 @@ impl LocksBuilder {
         self
     }
 
-    /// Sets the longest lease that the client requests. Default: 60 s.
+    /// Sets the longest lease that the client requests. Default: 60 s, or less where nodes grant less.
     ///
     /// A restarted node is quarantined for the largest value of all clients (see [`LocksBuilder::node_trust`]). It can
     /// be changed in a rolling deployment: clients with a smaller value lock at once, and clients with a larger one do,
     /// too, with leases up to the old value. They get longer ones when all nodes are up and one old longest lease has
-    /// passed.
+    /// passed. A client that does not set it makes no node grant more.
     pub fn longest_lease(mut self, longest: Duration) -> Self {
-        self.longest_lease = longest;
+        self.longest_lease = Some(longest);
         self
     }
 

@@ -22,6 +22,8 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use quorlock_core::fencing::Token;
+use quorlock_core::marker::Act;
+use quorlock_core::message::Request;
 use quorlock_core::name::Name;
 use quorlock_core::owner::OwnerId;
 use quorlock_core::renewal::{Lost, Status};
@@ -322,6 +324,27 @@ pub(crate) fn trust_changed(address: &str, change: Option<TrustChange>) {
             tell!(info, address, "a node is trusted: its votes count");
         }
     }
+}
+
+/// Tells which longest lease this client wants a node to grant.
+pub(crate) fn probing(address: &str, probe: &Request) {
+    let Request::Probe(check) = probe else {
+        return;
+    };
+    if check.act == Act::Restate {
+        let figures = check.figures;
+        let wanted = Duration::from_millis(figures.watched_millis);
+        let granted = Duration::from_millis(figures.granted_millis);
+        tell!(
+            info,
+            address,
+            ?granted,
+            ?wanted,
+            "this client raises the longest lease of a node, because its longest_lease is larger"
+        );
+    }
+    #[cfg(not(feature = "tracing"))]
+    let _ = address;
 }
 
 fn quarantined(address: &str, is_so: f64) {

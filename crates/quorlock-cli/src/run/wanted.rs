@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorlock::{AcquireError, Guard, Lock, Semaphore};
+use quorlock::{AcquireError, Guard, Lock, Semaphore, Why};
 
 /// A lock of one name or of several, or a semaphore.
 #[derive(Clone, Debug)]
@@ -46,7 +46,9 @@ pub(crate) fn waits_for_trust(error: &AcquireError) -> Option<Duration> {
     let AcquireError::NoQuorum { of, nodes, .. } = error else {
         return None;
     };
-    let watched: Vec<_> = nodes.iter().filter_map(|node| node.quarantine).collect();
+    let quarantined = nodes.iter().filter_map(|node| node.quarantine);
+    // A lease that is too long is not waited for here: that may take as long as a server is down.
+    let watched: Vec<_> = quarantined.filter(|it| it.why != Why::Raising).collect();
     let answering = of.saturating_sub(nodes.len() - watched.len());
     let left = watched.iter().filter_map(|watched| watched.left).max();
     (!watched.is_empty() && of / 2 < answering).then_some(left.unwrap_or_default())

@@ -16,7 +16,8 @@ pub enum Step {
     Restate(ConfirmedMarker, Figures),
 }
 
-/// How long a client waits before it tries a step again: a step whose request was lost delays a raise by no more.
+/// How long a client waits before it tries a step again, at first: a step whose request was lost delays a raise by no
+/// more. The pause doubles up to that of probes, so that a node that is down is not asked more often than by these.
 const NEXT_TRY: Duration = Duration::from_secs(1);
 
 /// What the nodes have to state next, and from when on.
@@ -25,6 +26,7 @@ struct Stage {
     seen_after: Time,
     begins: Time,
     figures: fn(before: Figures, longest_millis: u64) -> Figures,
+    wanted_millis: u64,
 }
 
 impl LongestLease {
@@ -32,7 +34,13 @@ impl LongestLease {
     #[must_use]
     pub fn is_raising(&self) -> bool {
         let mut nodes = self.nodes.iter().flatten();
-        nodes.any(|seen| seen.figures.granted_millis < self.own_millis)
+        self.raises && nodes.any(|seen| seen.figures.granted_millis < self.own_millis)
+    }
+
+    /// The longest lease that the deployment shall have: the client's own, or what others have announced already. What a
+    /// node is only being watched for does not count: a client with a wrong setting may have written it, and be gone.
+    fn wanted_millis(&self, known: Figures) -> u64 {
+        self.own_millis.max(known.watched_millis)
     }
 
     /// Returns when the next step on any node is due.
@@ -49,7 +57,7 @@ impl LongestLease {
         let due = self.stage().and_then(|stage| self.step(&stage, node));
         let next_try = self.next_tries.get(node);
         match (due, next_try) {
-            (Some((due, _)), Some(next_try)) => due.max(*next_try),
+            (Some((due, _)), Some((next_try, _))) => due.max(*next_try),
             _ => Time::NEVER,
         }
     }
@@ -60,8 +68,10 @@ impl LongestLease {
             return None;
         }
         let (_, step) = self.step(&self.stage()?, node)?;
-        if let Some(next_try) = self.next_tries.get_mut(node) {
-            *next_try = now + NEXT_TRY;
+        let longest_pause = (self.probed_within() / 2).max(NEXT_TRY);
+        if let Some((next_try, pause)) = self.next_tries.get_mut(node) {
+            *pause = (2 * *pause).clamp(NEXT_TRY, longest_pause);
+            *next_try = now + *pause;
         }
         Some(step)
     }
@@ -80,7 +90,7 @@ impl LongestLease {
         let nodes: Option<Vec<Seen>> = self.nodes.iter().copied().collect();
         let nodes = nodes.filter(|nodes| are_apart(nodes))?;
         let granted = nodes.iter().map(|seen| seen.figures.granted_millis);
-        let longest = self.watched_millis;
+        let longest = self.wanted_millis(known);
         let former = granted.filter(|millis| *millis < longest).max()?;
         let all = |is: fn(Figures) -> u64| nodes.iter().all(|seen| longest <= is(seen.figures));
         if !all(|figures| figures.watched_millis) {
@@ -97,6 +107,7 @@ impl LongestLease {
             return Some(Stage {
                 seen_after,
                 begins: Time::ZERO,
+                wanted_millis: longest,
                 figures: |before, longest_millis| Figures {
                     watched_millis: longest_millis,
                     ..before
@@ -107,6 +118,7 @@ impl LongestLease {
             return Some(Stage {
                 seen_after: Time::ZERO,
                 begins: Time::ZERO,
+                wanted_millis: longest,
                 figures: |before, longest_millis| Figures {
                     needed_millis: longest_millis,
                     watched_millis: longest_millis,
@@ -121,6 +133,7 @@ impl LongestLease {
         Some(Stage {
             seen_after: since,
             begins: since + wait(former),
+            wanted_millis: longest,
             figures: |_, longest_millis| Figures::same(longest_millis),
         })
     }
@@ -135,7 +148,7 @@ impl LongestLease {
         }
         let figures = seen
             .figures
-            .larger((stage.figures)(seen.figures, self.watched_millis));
+            .larger((stage.figures)(seen.figures, stage.wanted_millis));
         let marker = ConfirmedMarker {
             process: seen.process,
             nonce: seen.nonce,

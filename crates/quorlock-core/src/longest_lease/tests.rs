@@ -24,7 +24,7 @@ fn ms(millis: u64) -> Time {
 }
 
 fn knows(millis: u64, nodes: usize) -> LongestLease {
-    LongestLease::new(Duration::from_millis(millis), nodes)
+    LongestLease::new(Duration::from_millis(millis), true, nodes)
 }
 
 fn check(act: Act, figures: Figures, trusted: Option<ConfirmedMarker>) -> Check {

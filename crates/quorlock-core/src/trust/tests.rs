@@ -41,7 +41,7 @@ fn figures() -> Figures {
 }
 
 fn new() -> Trust {
-    Trust::new(&LongestLease::new(LONGEST, 1))
+    Trust::new(&LongestLease::new(LONGEST, true, 1))
 }
 
 fn trusted() -> Trust {

@@ -7,7 +7,7 @@ use quorlock_core::marker::Restarts;
 use quorlock_core::quorum::Threshold;
 use quorlock_core::transport::Transport;
 
-use super::{LocksBuilder, Probes};
+use super::{LONGEST_LEASE, LocksBuilder, Probes};
 use crate::config::lease_of;
 use crate::error::{ConfigError, LeaseSource};
 use crate::locks::Locks;
@@ -56,11 +56,16 @@ impl LocksBuilder {
         self.node_trust.unwrap_or(by_default)
     }
 
+    /// The longest lease that was set, or the default.
+    pub(super) fn longest(&self) -> Duration {
+        self.longest_lease.unwrap_or(LONGEST_LEASE)
+    }
+
     /// The clock margin for a client of this many nodes.
     pub(crate) fn margin_on(&self, nodes: usize) -> Duration {
         self.clock_margin.unwrap_or(match nodes {
             1 => Duration::ZERO,
-            _ => self.longest_lease,
+            _ => self.longest(),
         })
     }
 
@@ -87,6 +92,7 @@ impl LocksBuilder {
             None => None,
             Some(restarts) => Some(Watching {
                 longest: lease_of(LeaseSource::WatchdogLease, config.longest_lease)?,
+                raises: self.longest_lease.is_some(),
                 trusts_fresh: self.trusts_fresh_nodes,
                 restarts,
             }),

@@ -23,7 +23,7 @@ impl LocksBuilder {
         self.check_retry()?;
         let mut config = Config {
             watchdog_lease: lease_of(LeaseSource::WatchdogLease, self.watchdog_lease)?,
-            longest_lease: self.longest_lease,
+            longest_lease: self.longest(),
             max_hold: self.max_hold,
             retry: self.retry,
             retention: self
@@ -68,7 +68,7 @@ impl LocksBuilder {
     fn check_spans(&self) -> Result<(), ConfigError> {
         let told = [
             ("watchdog_lease", Some(self.watchdog_lease)),
-            ("longest_lease", Some(self.longest_lease)),
+            ("longest_lease", Some(self.longest())),
             ("clock_margin", self.clock_margin),
             ("token_retention", self.token_retention),
         ];
@@ -86,10 +86,10 @@ impl LocksBuilder {
         match self.token_retention {
             // A counter that expires while A's claim lives is restarted from a wall clock, and B, the next owner,
             // may get a smaller token than A.
-            Some(retention) if retention <= self.longest_lease.saturating_add(margin) => {
+            Some(retention) if retention <= self.longest().saturating_add(margin) => {
                 Err(ConfigError::TokenRetention {
                     retention,
-                    longest: self.longest_lease,
+                    longest: self.longest(),
                     margin,
                 })
             }

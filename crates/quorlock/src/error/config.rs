@@ -111,7 +111,7 @@ pub enum ConfigError {
     },
     /// The lease is longer than the longest lease.
     #[error(
-        "{of}, {lease:?}, is longer than longest_lease, {longest:?}; shorten the one or raise the other, for all clients"
+        "{of}, {lease:?}, is longer than longest_lease, {longest:?}; shorten the one or raise the other"
     )]
     LeaseTooLong {
         /// The setting that the lease comes from.

@@ -5,9 +5,7 @@ use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::Duration;
 
-use quorlock_core::fencing::Fence;
 use quorlock_core::message::Retention;
-use quorlock_core::time::{WallMillis, millis_of};
 
 use crate::config::Config;
 #[cfg(feature = "metrics")]
@@ -115,14 +113,6 @@ impl Party {
             }
         }
         0 < self.attempts.load(Ordering::SeqCst)
-    }
-
-    /// How its nodes choose the token of a new hold.
-    pub(crate) fn mint(&self, floor: WallMillis) -> Fence {
-        Fence::Mint {
-            floor,
-            slack_millis: millis_of(self.longest_lease) / 4,
-        }
     }
 }
 

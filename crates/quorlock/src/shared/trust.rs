@@ -18,7 +18,7 @@ use quorlock_core::round::Answer;
 use quorlock_core::slot::{ServerNumber, Slot, UnfitName};
 use quorlock_core::time::{Time, millis_of};
 use quorlock_core::transport::{
-    Call, Cause, Listener, Subscription, Transport, TransportError, Witness,
+    Call, Cause, Execution, Listener, Subscription, Transport, TransportError, Witness,
 };
 use quorlock_core::trust::{Counts, Trust, Why};
 
@@ -82,6 +82,8 @@ pub(crate) struct Question {
 #[must_use = "operators are told of a change"]
 pub(crate) struct Voted {
     pub(crate) answer: Answer,
+    /// How long the node was watched, as its marker has stated with this vote, in milliseconds.
+    pub(crate) watched_millis: u64,
     /// The change of trust in the node that answered.
     pub(crate) change: Option<TrustChange>,
 }
@@ -142,7 +144,7 @@ pub(crate) fn peers(
 ) -> Arc<[Arc<NodeHandle>]> {
     let watches = watching.map(|watching| watching.begin(transports.len(), alarm));
     let mut watches = watches.into_iter().flatten();
-    let unwatched = LongestLease::new(Duration::ZERO, 0);
+    let unwatched = LongestLease::new(Duration::ZERO, false, 0);
     let peer = |transport| {
         let watch = watches.next();
         let trust = match &watch {
@@ -290,10 +292,16 @@ impl NodeHandle {
             let observed = &mut known.observed;
             answer = observe(observed, now, name, answer, result, is_quarantined);
         }
+        let trusted = known.trust.trusted();
+        let watched_millis = trusted.map_or(0, |marker| marker.figures.watched_millis);
         let due = known.trust.poll_timeout();
         drop(known);
         self.set_alarm(change, due);
-        Voted { answer, change }
+        Voted {
+            answer,
+            watched_millis,
+            change,
+        }
     }
 
     /// The vote before claim versions are taken into account.
@@ -317,7 +325,9 @@ impl NodeHandle {
                 // The longest lease is being raised.
                 _ if result.as_ref().is_err_and(is_too_long) => {
                     let granted = watch.longest(LongestLease::granted_from);
-                    Answer::Quarantined(granted.map(|from| from.since(now)))
+                    // If it is not known when that ends, as while a node is down, this node is as good as down, too.
+                    let failed = Answer::Failed(Execution::Definite);
+                    granted.map_or(failed, |from| Answer::Quarantined(Some(from.since(now))))
                 }
                 answer => answer,
             };
@@ -372,6 +382,19 @@ impl NodeHandle {
                 left: longest.granted_from().map(|from| from.since(now)),
             })
         })
+    }
+
+    /// How far ahead of the node's clock a token may be.
+    pub(crate) fn slack_millis(&self) -> u64 {
+        let own = || millis_of(self.party.longest_lease) / 4;
+        let watch = self.watch.as_ref();
+        watch.map_or_else(own, |watch| watch.longest(LongestLease::slack_millis))
+    }
+
+    /// How long a node must have been watched for its vote to count, in milliseconds.
+    pub(crate) fn needed_millis(&self) -> u64 {
+        let watch = self.watch.as_ref();
+        watch.map_or(0, |watch| watch.longest(LongestLease::needed_millis))
     }
 
     /// How often the client has learned that a longer watch is needed.

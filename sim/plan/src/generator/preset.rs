@@ -9,11 +9,11 @@ mod echoes;
 mod last_polls;
 mod lasting;
 mod leftovers;
-mod longer;
 mod lost_renewals;
 mod newcomers;
 mod old_disks;
 mod re_acquired;
+mod rolling;
 mod sides;
 mod stopped;
 mod together;
@@ -62,8 +62,8 @@ pub(super) enum Preset {
     LostRenewals,
     /// A client for which the addresses of two nodes lead to one server.
     Twins,
-    /// Some clients with longer leases than the other clients know of.
-    Longer,
+    /// A rolling deployment: some clients have a longer longest lease than the others.
+    Rolling,
     /// A node that is asserted to keep everything, and is restarted with the data that it had before a flush.
     OldDisks,
     /// Requests that are duplicated and arrive again long after their owner has released.
@@ -141,7 +141,7 @@ impl Preset {
             Preset::LastPolls => last_polls::apply(plan, work, draw),
             Preset::LostRenewals => lost_renewals::apply(plan, fixed, draw),
             Preset::Twins => twins::apply(plan, fixed, draw),
-            Preset::Longer => longer::apply(plan, fixed, draw),
+            Preset::Rolling => rolling::apply(plan, fixed, draw),
             Preset::OldDisks => old_disks::apply(plan, fixed, draw),
             Preset::Echoes => echoes::apply(plan, work, draw),
             Preset::ReAcquired => re_acquired::apply(plan, fixed, draw),
@@ -176,7 +176,7 @@ impl Preset {
             Preset::LostRenewals,
             Preset::LostRenewals,
             Preset::Twins,
-            Preset::Longer,
+            Preset::Rolling,
             Preset::OldDisks,
             Preset::Echoes,
             Preset::ReAcquired,

@@ -86,7 +86,7 @@ fn own(process: u64, nonce: u64, state: MarkerState) -> Shown {
 }
 
 fn trust() -> Trust {
-    Trust::new(&LongestLease::new(Duration::from_millis(LONGEST), 1))
+    Trust::new(&LongestLease::new(Duration::from_millis(LONGEST), true, 1))
 }
 
 /// A learns that the first process has ended, and then receives a grant of that process from an earlier request. If

@@ -51,7 +51,10 @@ impl LockRequest {
         let before = before.and_then(|hold| hold.tokens.get(place.group));
         // Where the counter is lost, the clock alone may be behind the token of the hold before.
         let least = before.map_or(0, |token| token.0.saturating_add(1));
-        place.node.party.mint(clock.max(WallMillis(least)))
+        Fence::Mint {
+            floor: clock.max(WallMillis(least)),
+            slack_millis: place.node.slack_millis(),
+        }
     }
 
     /// How a name is requested in this mode.

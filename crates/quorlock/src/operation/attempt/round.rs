@@ -33,6 +33,8 @@ pub(super) struct RunningRound {
     errors: Vec<(MemberId, TransportError)>,
     /// How often the clients had learned that a longer watch is needed when the votes were counted.
     rises: u64,
+    /// How long the node of each vote was watched, in milliseconds.
+    watched: Vec<(MemberId, u64)>,
     /// The tokens of a won round whose members agree on them.
     tokens: Option<Tokens>,
     raise: Option<Raise>,
@@ -62,6 +64,7 @@ impl RunningRound {
             round: round.without_waiting_for(mute),
             errors: Vec::new(),
             rises: wanted.layout.rises(),
+            watched: Vec::new(),
             tokens: None,
             raise: None,
         }
@@ -143,6 +146,7 @@ impl RunningRound {
             calls,
             round,
             errors,
+            watched,
             ..
         } = self;
         calls.poll(cx, clock, |(member, sent), Received { result, at }| {
@@ -152,6 +156,7 @@ impl RunningRound {
                 .vote(sent, &place.name, Purpose::NewHold, &result);
             telemetry::trust_changed(place.node.address(), voted.change);
             let answer = voted.answer;
+            watched.push((member, voted.watched_millis));
             if let Ok(
                 Reply::Acquire(AcquireReply::Refused { version, .. })
                 | Reply::Checked(AcquireReply::Refused { version, .. }, _),
@@ -165,7 +170,7 @@ impl RunningRound {
                     round.handle_denied(at, member, error.execution);
                     errors.push((member, error));
                 }
-                // The node is fine, and is reported as one that does not count yet.
+                // The node is fine, and is reported as one that does not grant such leases yet.
                 Err(error) if error.cause == Cause::LongestLease => {
                     round.handle_answer(at, member, answer);
                 }
@@ -178,12 +183,17 @@ impl RunningRound {
         });
     }
 
-    /// Withdraws the votes that were counted before a client learned that a longer watch is needed.
+    /// Withdraws the votes of nodes whose watch was too short, if a client has learned that a longer one is needed.
     fn recount(&mut self, client: &Client, wanted: &LockRequest) {
         let rises = wanted.layout.rises();
         if rises != self.rises {
             self.rises = rises;
-            self.round.withdraw_votes(client.now());
+            let now = client.now();
+            for (member, watched_millis) in &self.watched {
+                if *watched_millis < wanted.layout.place(*member).node.needed_millis() {
+                    self.round.withdraw_vote(now, *member);
+                }
+            }
         }
     }
 
@@ -267,11 +277,13 @@ impl RunningRound {
 
     fn reports(&self, layout: &Layout, is_silent: impl Fn(MemberId) -> bool) -> Vec<NodeReport> {
         let quarantine = |member| {
-            let is_quarantined = self.round.is_quarantined(member);
-            // A node whose watch has ended since it answered is reported, too: its vote was missing.
             let node = &layout.place(member).node;
-            let now = || node.quarantine().or_else(|| node.raising(self.lease));
-            is_quarantined.then(|| now().unwrap_or(Quarantine::ENDED))
+            if let Some(raising) = node.raising(self.lease) {
+                return Some(node.quarantine().unwrap_or(raising));
+            }
+            // A node whose watch has ended since it answered is reported, too: its vote was missing.
+            let is_quarantined = self.round.is_quarantined(member);
+            is_quarantined.then(|| node.quarantine().unwrap_or(Quarantine::ENDED))
         };
         layout.reports(&self.errors, is_silent, quarantine)
     }

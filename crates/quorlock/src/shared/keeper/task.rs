@@ -386,6 +386,7 @@ impl KeeperTask {
         self.keeper.alarm.clear();
         for node in self.nodes.clone().iter() {
             if let Some((request, sent)) = node.next_probe() {
+                telemetry::probing(node.address(), &request);
                 self.probes += 1;
                 self.call(Of::Probe(node.clone(), sent), node.call(request));
             }

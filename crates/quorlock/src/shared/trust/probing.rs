@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quorlock_core::longest_lease::Step;
+use quorlock_core::longest_lease::{LongestLease, Step};
 use quorlock_core::marker::{Act, Check};
 use quorlock_core::message::{Reply, Request};
 use quorlock_core::time::Time;
@@ -53,7 +53,10 @@ impl NodeHandle {
             },
             None => match known.trust.next_probe(now)? {
                 Probe::Check => self.check(watch, &mut known.trust, now, figures),
-                Probe::Confirm(nonce) => watch.request(Act::Confirm(nonce), figures),
+                Probe::Confirm(nonce) => {
+                    let figures = watch.longest(LongestLease::confirmed);
+                    watch.request(Act::Confirm(nonce), figures)
+                }
             },
         };
         Some((Request::Probe(check), Sent(now)))

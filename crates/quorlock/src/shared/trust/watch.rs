@@ -50,6 +50,8 @@ struct WatchSettings {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watching {
     pub(crate) longest: Lease,
+    /// Whether the nodes are asked to grant leases up to `longest`, if they grant shorter ones only.
+    pub(crate) raises: bool,
     pub(crate) trusts_fresh: bool,
     pub(crate) restarts: Restarts,
 }
@@ -59,7 +61,7 @@ impl Watching {
     pub(super) fn begin(self, nodes: usize, alarm: &Arc<Alarm>) -> impl Iterator<Item = Watch> {
         let shared = Arc::new(WatchSettings {
             alarm: alarm.clone(),
-            longest: Mutex::new(LongestLease::new(self.longest.length(), nodes)),
+            longest: Mutex::new(LongestLease::new(self.longest.length(), self.raises, nodes)),
             trusts_fresh: self.trusts_fresh,
             restarts: self.restarts,
             processes: Mutex::new(vec![None; nodes]),
