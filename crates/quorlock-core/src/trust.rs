@@ -104,7 +104,7 @@ impl fmt::Display for Why {
                 "it was restarted, and watched by a client with a shorter longest_lease: it is watched again"
             }
             Why::Raising => {
-                "the lease is longer than it grants: a longer longest_lease is granted when every node has been seen with it for one former longest_lease"
+                "the lease is longer than it grants: shorten it, or set longest_lease, which is granted when every node was up for one former longest_lease"
             }
             Why::SameServer => {
                 "it is the same server as another node: give one address of it, or move the slot of a shard to another primary"

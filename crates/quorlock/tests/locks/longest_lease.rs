@@ -179,3 +179,60 @@ async fn a_node_that_was_watched_for_too_short_a_time_is_not_counted_with_one_th
         "watched again"
     );
 }
+
+/// A client in use sends no probes: it learns of each stage by an acquire, which has to count.
+#[tokio::test(start_paused = true)]
+async fn a_client_in_use_gets_its_locks_and_hand_overs_through_all_stages_of_a_raise() {
+    let nodes = nodes(3);
+    let old = first(&nodes, OLD);
+    let adopting = client(&nodes, OLD);
+    drop(old.lock("first").acquire().await.unwrap());
+    let raising = client(&nodes, NEW);
+    let began = Instant::now();
+    while began.elapsed() < 2 * OLD {
+        let held = old.lock("a").try_acquire().await.unwrap();
+        let held = held.unwrap_or_else(|| panic!("{:?}", began.elapsed()));
+        let ticket = held.hand_over().unwrap();
+        let adopted = adopting.adopt(&ticket).await.unwrap().unwrap();
+        adopted.release().await.unwrap();
+        sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(figures(&nodes), same(NEW, &nodes));
+    drop(raising);
+}
+
+/// Nothing ends the wait for a node that stays down, so the wait for longer leases has the limit of other outages.
+#[tokio::test(start_paused = true)]
+async fn a_longer_lease_is_not_waited_for_without_end_while_a_node_is_down() {
+    let nodes = nodes(3);
+    let old = first(&nodes, OLD);
+    drop(old.lock("a").acquire().await.unwrap());
+    nodes[2].pause();
+    let new = client(&nodes, NEW);
+    let began = Instant::now();
+    let error = new.lock("a").lease(LONG).acquire().await.unwrap_err();
+    assert!(began.elapsed() < OLD, "{:?}", began.elapsed());
+    let AcquireError::NoQuorum { nodes: reports, .. } = &error else {
+        panic!("{error}")
+    };
+    let raising = |why| matches!(why, Some(Why::Raising));
+    let told = reports
+        .iter()
+        .filter(|it| raising(it.quarantine.map(|it| it.why)));
+    assert_eq!(told.count(), 2, "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_sets_no_longest_lease_raises_nothing_and_has_leases_as_nodes_grant_them() {
+    let nodes = nodes(3);
+    let old = first(&nodes, OLD / 2);
+    drop(old.lock("a").acquire().await.unwrap());
+    let builder = Locks::builder().node_trust(NodeTrust::Watched);
+    let unset = builder.on_nodes(nodes.to_vec()).unwrap();
+    sleep(OLD).await;
+    let lock = unset.lock("a").lease(OLD / 2);
+    drop(lock.try_acquire().await.unwrap().unwrap());
+    let refused = unset.lock("a").lease(OLD).try_acquire().await;
+    assert!(refused.is_err(), "{refused:?}");
+    assert_eq!(figures(&nodes), same(OLD / 2, &nodes));
+}
