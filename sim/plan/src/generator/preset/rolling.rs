@@ -15,6 +15,9 @@ use crate::{LockKind, Persistence, Plan, Watchdog, WorkloadKind};
 /// Long enough for a raise, whose last stage waits for at least two seconds, and several strikes after it.
 const DURATION: SimTime = SimTime::secs(9);
 
+/// When the last stage has ended, if no node is restarted before.
+const RAISED: SimTime = SimTime::millis(2_500);
+
 pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     let is_of_three = plan.nodes.count == 3 || fixed.nodes.is_none();
     let is_plain = fixed
@@ -43,7 +46,11 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
     plan.not_demanded.push(Property::Progress);
     let longest = 3 * lease;
     let ends = plan.duration.as_nanos() / 10 * 9;
-    let mut at = draw.between(lease, 4 * lease);
+    // Each strike begins the wait of the last stage anew, so most plans have none before its end.
+    let mut at = match draw.chance(700_000) {
+        true => RAISED.as_nanos() + draw.between(0, 4 * lease),
+        false => draw.between(lease, 4 * lease),
+    };
     while at < ends {
         strike(plan, at, draw);
         // Of one longer lease and the watch of a node, at most one strike: losing a majority is another case.
