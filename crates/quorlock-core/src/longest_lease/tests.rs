@@ -27,6 +27,13 @@ fn knows(millis: u64, nodes: usize) -> LongestLease {
     LongestLease::new(Duration::from_millis(millis), true, nodes)
 }
 
+fn shows(process: u64, nonce: u64, state: MarkerState, figures: Figures) -> Shown {
+    Shown {
+        process: Process(process),
+        marker: ShownMarker::Own(Nonce::new(nonce), state, figures),
+    }
+}
+
 fn check(act: Act, figures: Figures, trusted: Option<ConfirmedMarker>) -> Check {
     Check {
         figures,
@@ -136,46 +143,91 @@ fn nothing_is_announced_before_all_nodes_have_shown_a_confirmed_marker() {
     );
     look(&mut new, ms(3), 2, last);
     assert_eq!(new.next_step(ms(4), 0), None);
-    let twin = Shown {
-        process: Process(1),
-        marker: ShownMarker::Own(Nonce::new(1), MarkerState::Confirmed, Figures::same(OLD)),
-    };
+    let twin = shows(1, 1, MarkerState::Confirmed, Figures::same(OLD));
     new.handle_shown(ms(5), ms(5), 2, twin);
     assert_eq!(new.next_step(ms(6), 0), None, "two addresses of one server");
+}
+
+/// The steps of a client with 120 s on nodes that have shown these figures, and were looked at since.
+#[test]
+fn a_stage_begins_when_all_nodes_have_completed_the_one_before_and_none_was_watched_for_too_short()
+{
+    let same = Figures::same;
+    let [old, new] = [same(OLD), same(NEW)];
+    for (stated, steps) in [
+        ([old; 3], [Some(ANNOUNCED); 3]),
+        (
+            [ANNOUNCED, old, old],
+            [None, Some(ANNOUNCED), Some(ANNOUNCED)],
+        ),
+        ([ANNOUNCED; 3], [Some(REQUIRED); 3]),
+        (
+            [REQUIRED, ANNOUNCED, REQUIRED],
+            [None, Some(REQUIRED), None],
+        ),
+        ([REQUIRED; 3], [None; 3]),
+        // Others need a longer watch already: this node is watched again.
+        ([REQUIRED, ANNOUNCED, old], [None; 3]),
+        ([new, old, new], [None; 3]),
+    ] {
+        let mut client = knows(NEW, 3);
+        for at in [1, 2] {
+            for (node, figures) in stated.into_iter().enumerate() {
+                let shown = shows(node as u64, 1, MarkerState::Confirmed, figures);
+                client.handle_shown(ms(at), ms(at), node, shown);
+            }
+        }
+        let wanted = [0, 1, 2].map(|node| match client.next_step(ms(2), node) {
+            Some(Step::Restate(_, figures)) => Some(figures),
+            Some(Step::Look) => unreachable!("it was looked at"),
+            None => None,
+        });
+        assert_eq!(wanted, steps, "{stated:?}");
+    }
 }
 
 /// Node 1 shows a new marker. What the others have shown before may be older than a loss of node 1.
 #[test]
 fn an_announcement_needs_a_look_at_all_nodes_after_the_newest_marker_was_shown() {
-    let mut nodes = nodes(3);
-    let mut new = knows(NEW, 3);
-    for (index, node) in nodes.iter_mut().enumerate() {
-        look(&mut new, ms(index as u64), index, node);
-    }
-    assert_eq!(new.next_step(ms(3), 0), Some(Step::Look));
-    assert_eq!(new.next_step(ms(3), 1), Some(Step::Look));
-    assert_eq!(new.next_step(ms(3), 2), None);
+    let mut client = knows(NEW, 2);
+    let old = |process, nonce| shows(process, nonce, MarkerState::Confirmed, Figures::same(OLD));
+    client.handle_shown(ms(1), ms(1), 0, old(0, 1));
+    client.handle_shown(ms(2), ms(2), 1, old(1, 1));
+    assert_eq!(client.next_step(ms(3), 0), Some(Step::Look));
+    assert_eq!(client.next_step(ms(3), 1), None);
     assert_eq!(
-        new.poll_timeout(0),
+        client.poll_timeout(0),
         ms(1_003),
         "a lost look is repeated later"
     );
-    // Another client has completed a raise in the meantime.
-    let [first, ..] = nodes.as_mut_slice() else {
-        unreachable!("there are three")
-    };
-    let granted = Shown {
-        process: Process(1),
-        marker: ShownMarker::Own(Nonce::new(1), MarkerState::Confirmed, Figures::same(NEW)),
-    };
-    let before = first.marker(NOW);
-    new.handle_shown(ms(4), ms(3), 0, granted);
+    client.handle_shown(ms(4), ms(3), 0, old(0, 1));
+    assert!(matches!(
+        client.next_step(ms(2_000), 0),
+        Some(Step::Restate(..))
+    ));
+    // The same process is watched anew.
+    client.handle_shown(ms(2_001), ms(2_001), 1, old(1, 2));
+    assert_eq!(client.next_step(ms(9_000), 0), Some(Step::Look));
+    assert_eq!(client.next_step(ms(9_000), 1), None);
+}
+
+/// A look that was lost, and then a step.
+#[test]
+fn a_step_without_an_answer_is_repeated_after_pauses_that_double_up_to_that_of_probes() {
+    let mut client = knows(NEW, 1);
+    let shown = shows(1, 1, MarkerState::Confirmed, Figures::same(OLD));
+    client.handle_shown(ms(0), ms(0), 0, shown);
+    let mut now = ms(0);
+    let pauses = [1, 2, 4, 8, 16, 30, 30].map(Duration::from_secs);
     assert_eq!(
-        new.next_step(ms(5), 1),
-        None,
-        "node 1 was watched for too short a time"
+        pauses.map(|_| {
+            let tried = now;
+            assert!(client.next_step(tried, 0).is_some());
+            now = client.next_timeout();
+            now.since(tried)
+        }),
+        pauses
     );
-    assert_eq!(first.marker(NOW), before);
 }
 
 #[test]
@@ -201,34 +253,129 @@ fn another_client_continues_what_one_began() {
     );
 }
 
+/// The only node has shown these markers: when the request was sent, when the reply came, the nonce, and the needed watch.
 #[test]
-fn a_node_that_is_marked_anew_restarts_the_wait() {
-    let mut nodes = nodes(3);
-    let mut new = knows(NEW, 3);
-    meet(&mut new, ms(1), &mut nodes);
-    run(&mut new, ms(1), &mut nodes);
-    let last = nodes.last_mut().unwrap();
-    *last = Marked::default();
-    let figures = new.stated();
-    last.check(NOW, check(Act::MarkFresh(Nonce::new(9)), figures, None));
-    meet(&mut new, ms(50_000), &mut nodes);
-    assert_eq!(new.granted_from(), Some(ms(50_000) + knows(OLD, 1).watch()));
+fn the_wait_begins_when_the_last_node_was_first_shown_to_need_the_longer_watch() {
+    let day = 86_400_000;
+    for (shown, old, from) in [
+        (&[(0, 5, 1, NEW)][..], OLD, 5),
+        (&[(0, 5, 1, NEW), (40, 50, 1, NEW)], OLD, 5),
+        (&[(0, 5, 1, OLD), (40, 50, 1, NEW)], OLD, 50),
+        (&[(0, 5, 1, NEW), (40, 50, 2, NEW)], OLD, 50),
+        // The last reply is late, and shows an older marker.
+        (&[(4, 5, 2, NEW), (3, 50, 1, NEW)], OLD, 5),
+        // Clients with very short leases probe once in two seconds.
+        (&[(0, 5, 1, NEW)], 100, 5),
+        (&[(0, 5, 1, day)], 100, 5),
+    ] {
+        let longest = shown.iter().map(|it| it.3).max().unwrap();
+        let mut client = knows(longest, 1);
+        for (sent, at, nonce, needed_millis) in shown {
+            let figures = Figures {
+                granted_millis: old,
+                needed_millis: *needed_millis,
+                watched_millis: longest,
+            };
+            let marker = shows(1, *nonce, MarkerState::Confirmed, figures);
+            client.handle_shown(ms(*at), ms(*sent), 0, marker);
+        }
+        let wait = Duration::from_millis(old.max(2_000));
+        let granted = ms(from) + wait + drift(wait);
+        assert_eq!(client.granted_from(), Some(granted), "{shown:?}");
+        assert_eq!(client.poll_timeout(0), granted);
+    }
+}
+
+/// The reply that showed the marker may have been under way while the node lost its data.
+#[test]
+fn longer_leases_are_granted_after_a_look_that_was_sent_when_all_nodes_had_shown_the_need() {
+    let mut client = knows(NEW, 1);
+    let required = shows(1, 1, MarkerState::Confirmed, REQUIRED);
+    for (sent, is_granted) in [(9, false), (10, true)] {
+        client.handle_shown(ms(10), ms(sent), 0, required);
+        let step = client.next_step(ms(80_000), 0);
+        assert_eq!(step != Some(Step::Look), is_granted, "{step:?}");
+        client.next_tries.fill((Time::ZERO, Duration::ZERO));
+    }
+}
+
+#[test]
+fn a_client_that_does_not_raise_sends_no_step() {
+    let mut client = LongestLease::new(Duration::from_millis(NEW), false, 1);
+    let shown = shows(1, 1, MarkerState::Confirmed, Figures::same(OLD));
+    client.handle_shown(ms(1), ms(1), 0, shown);
+    assert!(!client.is_raising());
+    assert_eq!(client.next_timeout(), Time::NEVER);
+    assert_eq!(client.next_step(ms(9), 0), None);
+}
+
+/// A client with a wrong setting has marked a node, and is gone.
+#[test]
+fn a_raise_is_to_what_confirmed_markers_state_and_the_own_setting() {
+    for (announced, target) in [(OLD, NEW), (NEW, NEW), (9 * NEW, 9 * NEW)] {
+        let mut client = knows(NEW, 1);
+        let wrong = shows(1, 1, MarkerState::Observing, Figures::same(99 * NEW));
+        client.handle_shown(ms(1), ms(1), 0, wrong);
+        let confirmed = Figures {
+            watched_millis: announced,
+            ..Figures::same(OLD)
+        };
+        let confirmed = shows(1, 2, MarkerState::Confirmed, confirmed);
+        client.handle_shown(ms(2), ms(2), 0, confirmed);
+        let Some(Step::Restate(_, figures)) = client.next_step(ms(2), 0) else {
+            unreachable!("there is one node, which was just shown")
+        };
+        assert_eq!(figures.watched_millis, target);
+    }
+}
+
+/// What a client states, and how long it watches, by its setting and what it was shown.
+#[test]
+fn requests_state_what_markers_have_shown_and_confirmations_the_own_watch_too() {
+    let watched = |watched_millis| Figures {
+        watched_millis,
+        ..Figures::same(OLD)
+    };
+    let (observing, confirmed) = (MarkerState::Observing, MarkerState::Confirmed);
+    for (own, shown, stated, confirms) in [
+        (NEW, None, Figures::same(NEW), Figures::same(NEW)),
+        (NEW, Some((confirmed, OLD)), watched(OLD), watched(NEW)),
+        (OLD / 2, Some((confirmed, OLD)), watched(OLD), watched(OLD)),
+        (OLD, Some((observing, NEW)), watched(NEW), watched(NEW)),
+    ] {
+        let mut client = knows(own, 1);
+        if let Some((state, millis)) = shown {
+            let shown = shows(1, 1, state, Figures::same(millis));
+            client.handle_shown(ms(1), ms(1), 0, shown);
+        }
+        assert_eq!(client.stated(), stated, "{own}, {shown:?}");
+        assert_eq!(client.confirmed(), confirms, "{own}, {shown:?}");
+        let watch = Duration::from_millis(confirms.watched_millis);
+        assert_eq!(client.watch(), watch + drift(watch));
+    }
+}
+
+#[test]
+fn nodes_are_probed_within_the_shorter_one_of_the_own_setting_and_what_nodes_grant() {
+    for (own, granted, within) in [(NEW, OLD, OLD), (OLD, NEW, OLD), (OLD, OLD, OLD)] {
+        let mut client = knows(own, 1);
+        assert_eq!(client.probed_within(), Duration::from_millis(own));
+        let shown = shows(1, 1, MarkerState::Confirmed, Figures::same(granted));
+        client.handle_shown(ms(1), ms(1), 0, shown);
+        assert_eq!(client.probed_within(), Duration::from_millis(within));
+    }
 }
 
 #[test]
 fn figures_of_observing_markers_lengthen_the_watch_only() {
     let mut client = knows(OLD, 2);
-    let shown = |state, figures| Shown {
-        process: Process(1),
-        marker: ShownMarker::Own(Nonce::new(1), state, figures),
-    };
-    let observing = shown(MarkerState::Observing, Figures::same(NEW));
+    let observing = shows(1, 1, MarkerState::Observing, Figures::same(NEW));
     client.handle_shown(ms(1), ms(1), 0, observing);
     assert_eq!(client.needed_millis(), 0);
     assert_eq!(client.watch(), knows(NEW, 1).watch());
     assert_eq!(client.rises(), 0);
     for (figures, rises) in [(Figures::same(OLD), 0), (ANNOUNCED, 0), (REQUIRED, 1)] {
-        let confirmed = shown(MarkerState::Confirmed, figures);
+        let confirmed = shows(1, 1, MarkerState::Confirmed, figures);
         client.handle_shown(ms(2), ms(2), 1, confirmed);
         assert_eq!(client.needed_millis(), figures.needed_millis);
         assert_eq!(client.rises(), rises);

@@ -461,3 +461,21 @@ fn a_round_that_wins_only_some_of_its_groups_is_divided() {
         assert_eq!(round.is_divided(), is_divided, "{order:?}, {first:?}");
     }
 }
+
+/// The members are asked at 0, 100 and 200 ms.
+#[test]
+fn a_withdrawn_vote_leaves_neither_a_grant_nor_a_term_but_a_claim() {
+    let mut round = round(&[Threshold::majority(3)], Order::Parallel);
+    let ids = [0, 100, 200].map(|at| round.next_ask(ms(at)).unwrap());
+    round.withdraw_vote(ms(200), ids[0]);
+    assert!(round.is_unanswered(ids[0]), "it has not voted");
+    round.handle_answer(ms(201), ids[0], granted());
+    round.handle_answer(ms(201), ids[2], granted());
+    assert_eq!(round.outcome(ms(201)), Outcome::Won);
+    round.withdraw_vote(ms(201), ids[2]);
+    assert_eq!(round.outcome(ms(201)), Outcome::Pending);
+    assert!(round.may_hold(ids[2]));
+    round.handle_answer(ms(202), ids[1], granted());
+    assert_eq!(round.outcome(ms(202)), Outcome::Won);
+    assert_eq!(round.terms().valid_until(), ms(9_898));
+}

@@ -263,3 +263,37 @@ fn a_twin_whose_other_address_leads_elsewhere_counts_again() {
         Counts::Yes
     );
 }
+
+/// What a client with a longest lease of `own_secs` knows, to which node 1 has shown these figures.
+fn longest(own_secs: u64, figures: Figures) -> LongestLease {
+    let mut longest = LongestLease::new(Duration::from_secs(own_secs), true, 2);
+    let marker = ShownMarker::Own(nonce(9), MarkerState::Confirmed, figures);
+    longest.handle_shown(ms(3), ms(3), 1, shown(9, marker));
+    longest
+}
+
+#[test]
+fn a_node_that_was_watched_for_less_than_others_need_is_marked_anew_whatever_its_state() {
+    for node in [confirmed(1, 1), observing(1, 1), observing(1, 2)] {
+        let mut trust = trusted();
+        trust.handle_longest(ms(3), &longest(10, Figures::same(20_000)));
+        let counts = trust.handle_shown(ms(5), ms(4), node);
+        assert_eq!(counts, Counts::No);
+        assert_eq!(trust.quarantine(), Some((Why::WatchedTooShort, None)));
+        assert!(trust.wants_marker() && trust.wants_new_marker());
+        assert_eq!(trust.next_probe(ms(5)), Some(Probe::Check));
+    }
+}
+
+/// A client with 20 s learns that nodes grant 10 s: the wait before the last stage of a raise relies on its probes.
+#[test]
+fn a_shorter_lease_that_nodes_grant_shortens_the_pause_between_probes_at_once() {
+    let mut trust = Trust::new(&LongestLease::new(Duration::from_secs(20), true, 2));
+    let long = ShownMarker::Own(nonce(1), MarkerState::Confirmed, Figures::same(20_000));
+    trust.handle_shown(ms(2), ms(1), shown(1, long));
+    assert_eq!(trust.poll_timeout(), ms(10_002));
+    trust.handle_longest(ms(3), &longest(20, figures()));
+    assert_eq!(trust.poll_timeout(), ms(5_003));
+    trust.handle_shown(ms(4), ms(3), shown(1, long));
+    assert_eq!(trust.poll_timeout(), ms(5_004));
+}
