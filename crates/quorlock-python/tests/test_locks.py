@@ -297,6 +297,57 @@ def test_operators_see_and_free_a_name(locks: quorlock.Locks, name: str) -> None
     assert caught.value.case == "not_held"
 
 
+def test_operators_see_the_label_of_the_client_that_holds(server: Server, locks: quorlock.Locks, name: str) -> None:
+    with quorlock.Locks.connect(server.address, label="host-7/worker", watch_claims=False) as labelled, labelled.lock(name):
+        assert (locks.inspect(name).client or "").startswith("host-7/worker at 127.0.0.1:")
+    with locks.lock(name):
+        assert locks.inspect(name).client is None
+
+
+def test_a_namespace_begins_every_key(new_server: Callable[..., Server]) -> None:
+    server = new_server()
+    with quorlock.Locks.connect(server.address, namespace="shop:", key_prefix="app:") as shop, shop.lock("orders/42"):
+        assert server.keys() == {"shop:app:orders/42", "shop:redisson_lock_token:{shop:app:orders/42}"}
+
+
+def test_a_hold_passes_to_another_client(server: Server, locks: quorlock.Locks, name: str) -> None:
+    with locks.lock(name) as guard:
+        ticket = guard.hand_over()
+        assert guard.lost.how is quorlock.Lost.RELEASED
+        assert locks.lock(name).try_acquire() is None
+        with pytest.raises(quorlock.ReleaseError) as caught:
+            guard.hand_over()
+        assert caught.value.case == "released"
+    with quorlock.Locks.connect(server.address) as worker:
+        adopted = worker.adopt(ticket)
+        assert adopted is not None and guard.token < adopted.token
+        assert worker.adopt(ticket) is None
+        adopted.release()
+    with locks.lock(name):
+        pass
+
+
+def test_a_hold_that_cannot_be_handed_over_goes_on(locks: quorlock.Locks, name: str) -> None:
+    def refused(guard: quorlock.Guard) -> str:
+        with pytest.raises(quorlock.HandOverError) as caught:
+            guard.hand_over()
+        guard.check()
+        return caught.value.case
+
+    with locks.read(name) as reader:
+        assert refused(reader) == "reads"
+    with locks.lock(name) as guard, guard.reenter():
+        assert refused(guard) == "shared"
+    lost = locks.lock(name, lease=0.1).acquire()
+    lost.lost.wait(timeout=20)
+    with pytest.raises(quorlock.LostError) as caught:
+        lost.hand_over()
+    assert caught.value.how is quorlock.Lost.EXPIRED
+    with pytest.raises(quorlock.ConfigError, match="ticket") as invalid:
+        locks.adopt("orders/42")
+    assert invalid.value.case == "ticket"
+
+
 def test_a_closed_client_holds_nothing_and_says_so(server: Server, name: str) -> None:
     locks = quorlock.Locks.connect(server.address)
     guard = locks.lock(name).acquire()

@@ -43,8 +43,11 @@ class Settings(TypedDict, total=False):
     trust_fresh_nodes: bool
     """Skips the minute for which new nodes of a majority are watched: for tests, and for the very first start alone."""
     watch_claims: bool
+    """Whether a hold learns at once that its claim was removed by others, and not at its next renewal. Redis 6 and later. Default: true."""
     label: str
+    """A name by which people recognize this client in `Inspection.client`: 1 to 100 printable ASCII characters without spaces."""
     namespace: Union[str, bytes]
+    """The first part of every key and channel of this client on the server, for its rights: without braces. Default: empty."""
     key_prefix: Union[str, bytes]
     """The first part of the key of every name. Default: empty."""
     wait_for_servers: Seconds
