@@ -7,6 +7,7 @@ nodes, places in a queue), claims of other programs that are then entered, and r
 
 from __future__ import annotations
 
+import importlib
 import sys
 from pathlib import Path
 from typing import Any, Optional
@@ -17,8 +18,8 @@ import quorlock
 
 PROTOCOL = Path(__file__).parents[3] / "tests/protocol"
 sys.path.insert(0, str(PROTOCOL))
-
-import conform  # noqa: E402  # the runner of the page's client, whose server, clock and comparison are used
+# The runner of the page's client, whose server, clock and comparison are used.
+conform: Any = importlib.import_module("conform")
 
 LEASE, NAME, RETENTION = 10_000, "orders/42", 86_400_000
 FIELDS = {
@@ -30,14 +31,12 @@ FIELDS = {
     "put": {"key", "string", "hash", "list", "zset", "ttl"},
 }
 
-Hold = "tuple[str, str, str]"
-
 
 class Unmapped(Exception):
     """A step that no call of the package asks for. The message says why."""
 
 
-class Bench(conform.Bench):  # type: ignore[misc,name-defined]
+class Bench(conform.Bench):  # type: ignore[misc]
     """A server whose requests are sent by the package."""
 
     def __init__(self, server: Server) -> None:
@@ -224,7 +223,7 @@ class Bench(conform.Bench):  # type: ignore[misc,name-defined]
         if "extended" in expected:
             return said == {"extended": None}
         if "other mode" in expected:
-            return said.get("error") == "other_mode" and str(expected["other mode"]) in str(said["message"])
+            return bool(said.get("error") == "other_mode" and str(expected["other mode"]) in str(said["message"]))
         if "error" in expected:
             return said.get("error") in ("refused", "unconfirmed", "not_held")
         if "found" in expected:
@@ -236,7 +235,7 @@ class Bench(conform.Bench):  # type: ignore[misc,name-defined]
         readers = expected.get("readers", 0)
         states = {"plain": "held", "no lock": "obstructed", "nothing": "queued" if expected.get("waiting") else "free"}
         state = states.get(expected["found"]) or ("held" if owner else "read" if readers else "free")
-        return said["state"] == state and said["owner"] == owner
+        return bool(said["state"] == state and said["owner"] == owner)
 
 
 def read() -> "list[tuple[str, dict[str, Any]]]":

@@ -28,7 +28,7 @@ def test_the_conformance_files_that_are_calls_of_locks_pass(new_server: Callable
     bench.begin()
     bench.locks.close()
     print(f"{mapped} sequences ran, and {sum(unmapped.values())} are no calls of locks:")
-    for why, count in unmapped.most_common():
-        print(f"{count:4} {why}")
+    for reason, count in unmapped.most_common():
+        print(f"{count:4} {reason}")
     assert not wrong, "\n".join(wrong)
     assert MAPPED <= mapped

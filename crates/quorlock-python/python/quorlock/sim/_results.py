@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any, BinaryIO, Callable, Iterator, Union
 
@@ -21,7 +22,10 @@ class Results:
         self.manifest = manifest
         """What ran, and where: the version, the law of the plans, the cells with their seeds, the machine."""
         self.rows = rows
-        """One row for each run: its cell and seed, its verdict, when which property was violated, and how many effects its faults had."""
+        """One row for each run: its cell and seed, its verdict, the property that broke it and when, and how many effects its faults had.
+
+        All properties that the history breaks, whether or not the plan demands them, have the time in a column: ``exclusion_at``.
+        """
 
     @property
     def is_complete(self) -> bool:
@@ -43,13 +47,15 @@ def read_results(folder: Union[str, "os.PathLike[str]"]) -> Results:
     if manifest.get("schema") != 1:
         raise ValueError(f"{folder}: results of the form {manifest.get('schema')}, and this version reads form 1")
     with open(Path(folder) / "rows.jsonl.zst", "rb") as file:
-        rows = [_row(json.loads(line)) for frame in frames(file) for line in io.BytesIO(frame)]
+        read: list[dict[str, Any]] = [json.loads(line) for frame in frames(file) for line in io.BytesIO(frame)]
+    properties = sorted({name for row in read for name in row["violated"]})
+    rows = [_row(row, properties) for row in read]
     # Threads write them in the order in which their runs end.
     return Results(manifest, Table(sorted(rows, key=lambda row: (row["cell"], row["seed"]))))
 
 
-def _row(row: dict[str, Any]) -> dict[str, Any]:
-    """A row whose values are numbers and text, so that every row of a command has the same columns."""
+def _row(row: dict[str, Any], properties: list[str]) -> dict[str, Any]:
+    """A row whose values are numbers and text. Every row of a command has the same columns."""
     effects: list[tuple[str, int]] = row.pop("effects")
     violated: dict[str, int] = row.pop("violated")
     measured: dict[str, int] = row.pop("measured", None) or {}
@@ -59,7 +65,7 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
         "verdict": row.pop("verdict"),
         "property": row.pop("property", None),
         "at": seconds_of(row.pop("first_violation", None)),
-        "violated": ", ".join(violated),
+        **{f"{name}_at": seconds_of(violated.get(name)) for name in properties},
         "faults": ", ".join(sorted({kind for kind, _ in effects})),
         "effects": sum(count for _, count in effects),
         "lost": measured.get("lost"),
@@ -73,7 +79,8 @@ def frames(file: BinaryIO) -> Iterator[bytes]:
     decompressor = _decompressor()
     rest = b""
     while True:
-        frame, parts = decompressor(), []
+        frame = decompressor()
+        parts: list[bytes] = []
         while not frame.eof:
             chunk = rest or file.read(CHUNK_BYTES)
             if not chunk:
@@ -85,10 +92,10 @@ def frames(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _decompressor() -> Callable[[], Any]:
-    try:
+    if sys.version_info >= (3, 14):
         from compression import zstd
-    except ImportError:
-        import zstandard
 
-        return lambda: zstandard.ZstdDecompressor().decompressobj()
-    return zstd.ZstdDecompressor
+        return zstd.ZstdDecompressor
+    import zstandard
+
+    return lambda: zstandard.ZstdDecompressor().decompressobj()

@@ -1,5 +1,7 @@
 """Plots of simulations, drawn by matplotlib, which must be installed. Each returns its axes, for titles and further lines."""
 
+# matplotlib is typed in part.
+# pyright: reportUnknownMemberType=false
 from __future__ import annotations
 
 from statistics import NormalDist
@@ -59,7 +61,10 @@ def shares(counts: "Mapping[str, tuple[int, int]]", *, axes: Optional[Axes] = No
     ``counts`` has the number of runs that broke and of all runs: ``{"published": (exploration.violated["exclusion"], exploration.runs)}``.
     """
     axes = axes or _axes()
-    points = [(100 * broken / runs, *(100 * bound for bound in wilson(broken, runs))) for broken, runs in counts.values()]
+    points: list[tuple[float, float, float]] = []
+    for broken, runs in counts.values():
+        least, most = wilson(broken, runs)
+        points.append((100 * broken / runs, 100 * least, 100 * most))
     _intervals(axes, list(counts), points)
     axes.set_xlabel("% of the runs (95 %)")
     return axes
