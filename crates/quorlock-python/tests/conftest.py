@@ -9,7 +9,7 @@ import textwrap
 import threading
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Callable, Iterator
+from typing import Callable, Iterator, Optional
 
 import pytest
 from servers import Server
@@ -38,8 +38,8 @@ def new_server(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     """Starts servers of this test alone."""
     made: list[Server] = []
 
-    def start(*settings: str) -> Server:
-        made.append(Server(tmp_path, *settings))
+    def start(*settings: str, configuration: Optional[Path] = None) -> Server:
+        made.append(Server(tmp_path, *settings, configuration=configuration))
         return made[-1]
 
     yield start
