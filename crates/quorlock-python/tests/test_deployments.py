@@ -20,16 +20,16 @@ import quorlock.asyncio
 Start = Callable[..., Server]
 
 
-def excludes(address: str, **settings: object) -> None:
+def excludes(address: str, settings: quorlock.Settings) -> None:
     """Locks for threads and for asyncio exclude each other at this address."""
 
     async def refused() -> None:
-        async with await quorlock.asyncio.Locks.connect(address, **settings) as others:  # type: ignore[misc]
+        async with await quorlock.asyncio.Locks.connect(address, **settings) as others:
             assert await others.lock("orders/42").try_acquire() is None
             async with others.lock("stock/7", wait=20) as guard:
                 await guard.extend(20)
 
-    with quorlock.Locks.connect(address, **settings) as locks:  # type: ignore[misc]
+    with quorlock.Locks.connect(address, **settings) as locks:
         locks.ready()
         with locks.lock("orders/42", wait=20) as guard:
             asyncio.run(refused())
@@ -48,7 +48,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     new = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
     openssl("req", "-x509", *new, "-subj", "/CN=authority", "-keyout", folder / "ca.key", "-out", folder / "ca.pem")
     for name, extension in [("server", "subjectAltName=IP:127.0.0.1"), ("client", "extendedKeyUsage=clientAuth")]:
-        signer = ["-CA", folder / "ca.pem", "-CAkey", folder / "ca.key"]
+        signer = ["-CA", str(folder / "ca.pem"), "-CAkey", str(folder / "ca.key")]
         openssl(
             "req", "-x509", *new, *signer, "-subj", f"/CN={name}", "-addext", extension, "-addext", "basicConstraints=critical,CA:FALSE",
             "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.pem",
@@ -64,16 +64,18 @@ def test_connections_are_encrypted_and_certificates_checked(new_server: Start, c
     paths = [str(certificates / name) for name in ("ca.pem", "server.pem", "server.key")]
     new_server("--tls-port", str(port), *(part for pair in zip(files, paths) for part in pair))
     address = f"rediss://127.0.0.1:{port}/"
-    client = {"tls_ca": certificates / "ca.pem", "tls_certificate": certificates / "client.pem", "tls_key": certificates / "client.key"}
-    excludes(address, **client)
+    trusting: quorlock.Settings = {"tls_ca": certificates / "ca.pem"}
+    known: quorlock.Settings = {"tls_certificate": certificates / "client.pem", "tls_key": certificates / "client.key"}
+    excludes(address, {**trusting, **known})
     # The server wants a certificate, and ours wants an authority that has signed the server's.
-    for lacks in ("tls_ca", "tls_certificate"):
-        fewer = {key: value for key, value in client.items() if key != lacks and not (lacks == "tls_certificate" and key == "tls_key")}
+    cases: list[quorlock.Settings] = [trusting, known]
+    for fewer in cases:
         with pytest.raises(quorlock.ConnectError) as caught:
-            quorlock.Locks.connect(address, **fewer)  # type: ignore[arg-type]
+            quorlock.Locks.connect(address, **fewer)
         assert caught.value.nodes
+    named: quorlock.Settings = {**trusting, **known, "tls_server_name": "example.org"}
     with pytest.raises(quorlock.ConnectError, match="name"):
-        quorlock.Locks.connect(address, **client, tls_server_name="example.org")  # type: ignore[arg-type]
+        quorlock.Locks.connect(address, **named)
 
 
 def test_a_sentinel_group_leads_to_its_primary(new_server: Start, tmp_path: Path) -> None:
@@ -82,7 +84,7 @@ def test_a_sentinel_group_leads_to_its_primary(new_server: Start, tmp_path: Path
     configuration.write_text(f"sentinel monitor locks 127.0.0.1 {primary.port} 1\n")
     sentinel = new_server(configuration=configuration)
     address = f"redis+sentinel://127.0.0.1:{sentinel.port}/locks"
-    excludes(address)
+    excludes(address, {})
     with quorlock.Locks.connect(address) as locks, locks.lock("orders/42"):
         assert "orders/42" in primary.keys()
     with pytest.raises(quorlock.ConnectError) as caught:
@@ -102,7 +104,7 @@ def test_a_cluster_and_a_majority_of_its_shards(new_server: Start, tmp_path: Pat
         nodes[-1].ask("cluster", "addslotsrange", str(number * 5462), str(min(16383, number * 5462 + 5461)))
     until(lambda: all("cluster_state:ok" in node.ask("cluster", "info") for node in nodes))
     address = f"redis+cluster://127.0.0.1:{nodes[0].port}"
-    excludes(address)
+    excludes(address, {})
     with quorlock.Locks.connect(address) as locks:
         with locks.all(["{shop}/1", "{shop}/2"]) as both:
             assert len(both.names) == 2
@@ -147,4 +149,4 @@ def test_a_table_of_a_database(postgres: str) -> None:
         quorlock.Locks.connect(postgres)
     assert quorlock.Locks.init(postgres)
     assert "CREATE TABLE" in (quorlock.schema(postgres) or "").upper()
-    excludes(postgres)
+    excludes(postgres, {})
