@@ -9,7 +9,7 @@ import socket
 import subprocess
 import time
 from pathlib import Path
-from typing import Optional
+from typing import Callable, Optional
 
 PROGRAMS = ("munged", "mungekey", "slurmctld", "slurmd", "sbatch", "squeue")
 
@@ -104,9 +104,9 @@ def _free_ports(count: int) -> list[int]:
     return ports
 
 
-def _until(condition: object, what: str, folder: Path) -> None:
+def _until(condition: Callable[[], bool], what: str, folder: Path) -> None:
     end = time.monotonic() + 60
-    while not condition():  # type: ignore[operator]
+    while not condition():
         logs = "".join(path.read_text(errors="replace")[-2000:] for path in folder.glob("*.[lo][ou][gt]"))
         assert time.monotonic() < end, f"{what} does not start: {logs}"
         time.sleep(0.1)
