@@ -39,11 +39,12 @@ class Unmapped(Exception):
 class Bench(conform.Bench):  # type: ignore[misc]
     """A server whose requests are sent by the package."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, only_scripts: bool) -> None:
         super().__init__(server.port)
         # No claim is watched: time passes on the server alone, and every answer is one that was asked for.
-        settings: quorlock.Settings = {"watch_claims": False, "member_timeout": 2}
+        settings: quorlock.Settings = {"watch_claims": False, "member_timeout": 2, "only_scripts": only_scripts}
         self.locks = quorlock.Locks.connect(server.address, **settings)
+        self.only_scripts = only_scripts
 
     def begin(self) -> None:
         for guards in getattr(self, "holds", {}).values():
@@ -171,8 +172,10 @@ class Bench(conform.Bench):  # type: ignore[misc]
                 guards.pop().release()
             except quorlock.ReleaseError as error:
                 # A release without a script wakes waiters whatever it finds, which costs them one more try.
-                self.is_hushed = error.case == "not_held"
-                return "not yours" if self.is_hushed else {"error": error.case, "message": str(error)}
+                if error.case != "not_held":
+                    return {"error": error.case, "message": str(error)}
+                self.is_hushed = not self.only_scripts
+                return "not yours"
         return how
 
     def _inspect(self, name: str = NAME) -> Any:

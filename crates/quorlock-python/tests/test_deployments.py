@@ -84,7 +84,7 @@ def test_a_sentinel_group_leads_to_its_primary(new_server: Start, tmp_path: Path
     configuration.write_text(f"sentinel monitor locks 127.0.0.1 {primary.port} 1\n")
     sentinel = new_server(configuration=configuration)
     address = f"redis+sentinel://127.0.0.1:{sentinel.port}/locks"
-    excludes(address, {})
+    excludes(address, {"sentinel_timeout": 2, "linger": 1})
     with quorlock.Locks.connect(address) as locks, locks.lock("orders/42"):
         assert "orders/42" in primary.keys()
     with pytest.raises(quorlock.ConnectError) as caught:

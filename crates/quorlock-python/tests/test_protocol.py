@@ -6,14 +6,16 @@ from collections import Counter
 from typing import Callable
 
 import conformance
+import pytest
 from servers import Server
 
 # Of 147. Raised when more of them map. The others have steps that no call of the package asks for: `pytest -s` prints why.
 MAPPED = 36
 
 
-def test_the_conformance_files_that_are_calls_of_locks_pass(new_server: Callable[..., Server]) -> None:
-    bench = conformance.Bench(new_server())
+@pytest.mark.parametrize("only_scripts", [False, True], ids=["commands", "scripts"])
+def test_the_conformance_files_that_are_calls_of_locks_pass(new_server: Callable[..., Server], only_scripts: bool) -> None:
+    bench = conformance.Bench(new_server(), only_scripts)
     mapped, wrong = 0, list[str]()
     unmapped: Counter[str] = Counter()
     for file, sequence in conformance.read():

@@ -66,6 +66,12 @@ class Settings(TypedDict, total=False):
     """Bound of one call to Redis, beyond the round that waits for it."""
     ping_interval: Seconds
     """How often an idle connection to Redis is tested."""
+    linger: Seconds
+    """How long the connection for wake-ups stays open after the last waiter has left. Default: 30 s."""
+    sentinel_timeout: Seconds
+    """Bound of one query to a sentinel. Default: 300 ms."""
+    only_scripts: bool
+    """Whether every request is a script. Otherwise a free name of one server needs none. Default: false."""
     user: str
     """The user of addresses that have no password; with ``password`` or ``password_file``."""
     password: str
