@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Callable
 
@@ -325,6 +326,26 @@ def test_a_hold_passes_to_another_client(server: Server, locks: quorlock.Locks, 
         adopted.release()
     with locks.lock(name):
         pass
+
+
+def test_a_guard_is_ended_once_by_threads_that_race(locks: quorlock.Locks, name: str) -> None:
+    """Also without a global interpreter lock: of several threads that end one guard, one does, and readers see it whole."""
+    for turn in range(30):
+        guard = locks.lock(f"{name}/{turn}").acquire()
+        meeting = threading.Barrier(4)
+
+        def end(how: Callable[[], object], meeting: threading.Barrier = meeting) -> str:
+            meeting.wait(timeout=20)
+            try:
+                how()
+            except quorlock.ReleaseError as error:
+                return error.case
+            return "ended"
+
+        with ThreadPoolExecutor(4) as threads:
+            ended = threads.map(end, (guard.release, guard.hand_over, guard.release, guard.leak))
+        assert sorted(ended) == ["ended", "released", "released", "released"]
+        assert (guard.is_held, guard.hold_count, guard.names, guard.validity) == (False, 0, (f"{name}/{turn}",), 0)
 
 
 def test_a_hold_that_cannot_be_handed_over_goes_on(locks: quorlock.Locks, name: str) -> None:
