@@ -203,6 +203,7 @@ with lock as guard:
         try:
             calls = [guard.check, guard.release, lambda: guard.is_held, lambda: guard.extend(9), lock.acquire, lock.try_acquire]
             calls += [lambda: locks.lock("x"), locks.close, lambda: locks.held, lambda: guard.lost, lost.wait]
+            calls += [guard.hand_over, lambda: locks.adopt("ticket")]
             told = list(kinds(*calls))
             assert told == ["forked"] * len(calls), told
             own = quorlock.Locks.connect(sys.argv[1])

@@ -82,6 +82,10 @@ def test_a_rate_has_bounds_and_its_runs_are_rows(tmp_path: Path) -> None:
     with pytest.raises(sim.SimulatorError, match="--resume"):
         sim.rate(deployment, runs=200, results=folder)
     assert sim.rate(deployment, runs=200, results=folder, resume=True).rate == rate.rate
+    # A server that is restarted and flushed in every run.
+    deployment.write_text(DEPLOYMENT.replace("[[process]]", BREAKS_ALONE + "[[process]]"))
+    with pytest.raises(sim.SimulatorError, match="without any fault"):
+        sim.rate(deployment, runs=200)
 
 
 DEPLOYMENT = """
@@ -97,6 +101,19 @@ kind = "crash-node"
 each = "node"
 rate = "1/d"
 restart_after = "5ms"
+"""
+
+
+BREAKS_ALONE = """
+[[plan.faults]]
+kind = "crash-node"
+at = "300ms"
+node = 0
+restart_after = "5ms"
+[[plan.faults]]
+kind = "flush"
+at = "500ms"
+node = 0
 """
 
 
