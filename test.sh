@@ -174,6 +174,10 @@ trap 'rm -f "$checks" "$waits"' EXIT
   fi
   wait $! || passed=no
   cat "$waits"
+  if [ -n "$interop" ]; then
+    step "Rust, the Python package and Redisson under one lock"
+    BESIDE=$(realpath "${CARGO_TARGET_DIR:-target}/debug/examples/beside") crates/quorlock-python/interop.sh || passed=no
+  fi
   [ $passed = yes ]
 ) >"$checks" 2>&1 &
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use quorlock::{ConnectError, Locks};
+use quorlock::{ConnectError, Locks, Ticket};
 
 use crate::arguments::{NameArgument, Span};
 use crate::call::Call;
@@ -13,7 +13,7 @@ use crate::embedded::EmbeddedNode;
 use crate::engine::{ClientState, Engine, EngineState};
 use crate::failure;
 use crate::leader::{Candidacy, Observer};
-use crate::lock::{Lock, Mode, Terms};
+use crate::lock::{Lock, Mode, Terms, granted};
 use crate::own::Own;
 use crate::report;
 use crate::settings;
@@ -115,6 +115,19 @@ impl Client {
         let client = self.0.get()?;
         let owner = client.locks.owner();
         Ok(Owner(Own::new((client.clone(), owner))))
+    }
+
+    /// Continues a hold that was handed over. The result is a `Grant`, or `None` if nothing is left of it.
+    fn adopt(&self, py: Python<'_>, ticket: &str) -> PyResult<Call> {
+        let client = self.0.get()?;
+        let ticket: Ticket = ticket
+            .parse()
+            .map_err(|error| failure::ticket(py, &error))?;
+        let holder = client.clone();
+        Ok(Call::new(&client.engine, async move {
+            let adopted = holder.locks.adopt(&ticket).await;
+            move |py: Python<'_>| granted(py, holder, adopted)
+        }))
     }
 
     /// Starts to campaign for the leadership of a name.

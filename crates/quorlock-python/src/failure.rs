@@ -5,7 +5,7 @@ use std::io;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use quorlock::errors::NodeReport;
+use quorlock::errors::{HandOverProblem, NodeReport, TicketError};
 use quorlock::operate::ForceReleaseError;
 use quorlock::{
     AcquireError, ConfigError, ConfirmError, ConnectError, ErrorKind, Lost, ReleaseError,
@@ -105,6 +105,25 @@ pub(crate) fn confirm(py: Python<'_>, error: &ConfirmError) -> PyErr {
         ConfirmError::Config(error) => config(py, error),
         _ => Failure::new("ConfirmError", "misconfigured", "too_many_entries", text).raise(py),
     }
+}
+
+/// The error of a hand-over. The guard holds the lock as before, unless it is lost.
+pub(crate) fn hand_over(py: Python<'_>, problem: HandOverProblem, message: String) -> PyErr {
+    let case = match problem {
+        HandOverProblem::Lost(lost) => {
+            return Failure::new("LostError", "lost", how(lost), message).raise(py);
+        }
+        HandOverProblem::Shared => "shared",
+        HandOverProblem::Reads => "reads",
+        HandOverProblem::SeveralClients => "several_clients",
+        _ => "other",
+    };
+    Failure::new("HandOverError", "misconfigured", case, message).raise(py)
+}
+
+/// The error of a text that is no ticket.
+pub(crate) fn ticket(py: Python<'_>, error: &TicketError) -> PyErr {
+    Failure::new("ConfigError", "misconfigured", "ticket", error.to_string()).raise(py)
 }
 
 /// The error of making a client.

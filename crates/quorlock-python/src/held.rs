@@ -6,7 +6,8 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
-use quorlock::{Guard, Lost, LostSignal, Name};
+use quorlock::errors::HandOverProblem;
+use quorlock::{Guard, Lost, LostSignal, Name, Ticket};
 
 use crate::arguments::{NameArgument, Span, text};
 use crate::call::Call;
@@ -47,6 +48,9 @@ enum State {
     Over(Facts),
 }
 
+/// Why a hold was not handed over, and the message about it.
+type NotHandedOver = (HandOverProblem, String);
+
 /// What a guard still tells when it was released.
 struct Facts {
     names: Vec<Name>,
@@ -70,18 +74,34 @@ impl Facts {
     }
 }
 
-impl Hold {
+impl State {
     /// Ends the hold of this object, and returns its guard.
-    fn end(&self) -> Option<Guard> {
-        let mut state = locked(&self.state);
-        let facts = match &*state {
+    fn end(&mut self) -> Option<Guard> {
+        let facts = match self {
             State::Held(guard) => Facts::of(guard),
             State::Over(_) => return None,
         };
-        match std::mem::replace(&mut *state, State::Over(facts)) {
+        match std::mem::replace(self, State::Over(facts)) {
             State::Held(guard) => Some(guard),
             State::Over(_) => None,
         }
+    }
+}
+
+impl Hold {
+    fn end(&self) -> Option<Guard> {
+        locked(&self.state).end()
+    }
+
+    /// Hands the hold over. If it cannot, the object goes on holding, and no other thread has seen it otherwise.
+    fn hand_over(&self) -> Option<Result<Ticket, NotHandedOver>> {
+        let mut state = locked(&self.state);
+        let handed_over = state.end()?.hand_over();
+        Some(handed_over.map_err(|error| {
+            let message = error.to_string();
+            *state = State::Held(error.guard);
+            (error.problem, message)
+        }))
     }
 
     fn signal(&self) -> LostSignal {
@@ -260,6 +280,23 @@ impl Held {
                 Err(error) => Err(failure::release(py, &error)),
             }
         }))
+    }
+
+    /// Ends this guard and returns a ticket, with which another process goes on holding the lock (`Locks.adopt`).
+    ///
+    /// Nothing is sent, and nothing is renewed from now on: the ticket is good for `validity`, which `extend` makes longer. After that
+    /// the lock goes to the client that asks first. This process must not use the lock any more; `lost` is set. A ticket is text
+    /// without spaces and line breaks. A reader of it can take the lock, so treat it as a secret.
+    ///
+    /// Raises `LostError` if the lock is lost, and `HandOverError` for a lock that cannot be handed over, which the guard holds as
+    /// before.
+    fn hand_over(&self, py: Python<'_>) -> PyResult<String> {
+        let hold = self.0.get()?;
+        match hold.hand_over() {
+            Some(Ok(ticket)) => Ok(ticket.to_string()),
+            Some(Err((problem, message))) => Err(failure::hand_over(py, problem, message)),
+            None => Err(failure::over(py)),
+        }
     }
 
     /// Leaves the lock locked until its lease ends, without renewing it.

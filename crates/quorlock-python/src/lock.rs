@@ -144,7 +144,8 @@ fn not_together() -> PyErr {
     PyValueError::new_err("a semaphore cannot be taken together with locks")
 }
 
-fn granted(
+/// Returns what was granted, as a `Grant` or `None`.
+pub(crate) fn granted(
     py: Python<'_>,
     client: Arc<ClientState>,
     acquired: Result<Option<Guard>, AcquireError>,

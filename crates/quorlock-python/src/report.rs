@@ -6,7 +6,7 @@ use quorlock::operate::{Inspection, Summary};
 
 use crate::arguments::text;
 
-/// `(key, state, owner, nodes, text)`: the key with its prefix, the summary, and what people read.
+/// `(key, state, owner, nodes, text, client)`: the key with its prefix, the summary, what people read, and the owner's client.
 pub(crate) fn inspection(py: Python<'_>, inspection: &Inspection) -> PyResult<Py<PyAny>> {
     let (state, owner, nodes) = match inspection.summary() {
         Summary::Held { owner, nodes } => ("held", Some(owner), nodes),
@@ -18,5 +18,6 @@ pub(crate) fn inspection(py: Python<'_>, inspection: &Inspection) -> PyResult<Py
         _ => ("unknown", None, 0),
     };
     let key = text(py, &inspection.name)?;
-    (key, state, owner, nodes, inspection.to_string()).into_py_any(py)
+    let client = inspection.client();
+    (key, state, owner, nodes, inspection.to_string(), client).into_py_any(py)
 }

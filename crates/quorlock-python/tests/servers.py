@@ -14,10 +14,11 @@ T = TypeVar("T")
 
 
 class Server:
-    """A Redis server, which can be killed, stopped and started again without its data."""
+    """A Redis server, which can be killed, stopped and started again without its data. With a ``configuration`` it is a sentinel."""
 
-    def __init__(self, folder: Path, *settings: str) -> None:
+    def __init__(self, folder: Path, *settings: str, configuration: Optional[Path] = None) -> None:
         self._folder = folder
+        self._configuration = configuration
         self._settings = settings
         self._process: Optional[subprocess.Popen[bytes]] = None
         with socket.socket() as free:
@@ -30,8 +31,10 @@ class Server:
         return f"redis://127.0.0.1:{self.port}/"
 
     def start(self) -> None:
-        arguments = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(self._folder)]
-        command = ["redis-server", *arguments, *self._settings]
+        arguments = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self._folder)]
+        kind = ["--save", ""] if self._configuration is None else ["--sentinel"]
+        file = [] if self._configuration is None else [str(self._configuration)]
+        command = ["redis-server", *file, *arguments, *kind, *self._settings]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         until(self._listens)
 
@@ -59,10 +62,12 @@ class Server:
 
     def keys(self) -> set[str]:
         """The keys that the server has, without the counters of tokens, which outlive locks."""
-        listed = subprocess.run(
-            ["redis-cli", "-p", str(self.port), "--raw", "keys", "*"], capture_output=True, text=True, check=True, errors="surrogateescape"
-        )
-        return {key for key in listed.stdout.split() if not key.startswith("redisson_lock_token:")}
+        return {key for key in self.ask("keys", "*").split() if not key.startswith("redisson_lock_token:")}
+
+    def ask(self, *command: str) -> str:
+        """Executes a command on the server, and returns its answer as redis-cli prints it."""
+        asked = ["redis-cli", "-p", str(self.port), "--raw", *command]
+        return subprocess.run(asked, capture_output=True, text=True, check=True, errors="surrogateescape").stdout
 
 
 def until(condition: Callable[[], T], at_most: float = 20) -> T:

@@ -46,6 +46,21 @@ def test_a_lock_is_held_in_its_block_and_free_afterwards(run: Callable[[Test], N
     run(test)
 
 
+def test_a_hold_passes_to_another_client(run: Callable[[Test], None], server: Server, name: str) -> None:
+    async def test(locks: Locks) -> None:
+        guard = await locks.lock(name).acquire()
+        ticket = guard.hand_over()
+        assert await within(guard.lost.wait()) is quorlock.Lost.RELEASED
+        async with await Locks.connect(server.address) as worker:
+            adopted = await worker.adopt(ticket)
+            assert adopted is not None and guard.token < adopted.token
+            assert await worker.adopt(ticket) is None
+            async with adopted:
+                assert (await locks.inspect(name)).owner == adopted.owner_id
+
+    run(test)
+
+
 def test_tasks_exclude_each_other(run: Callable[[Test], None], name: str) -> None:
     async def test(locks: Locks) -> None:
         inside, most = 0, 0

@@ -122,7 +122,7 @@ def test_errors_are_one_family_and_travel_between_processes() -> None:
     assert quorlock.ErrorKind.UNAVAILABLE.http_status == 503
     assert quorlock.ErrorKind.MISCONFIGURED.http_status == 500
     family = [getattr(quorlock, name) for name in quorlock.__all__ if name.endswith("Error")]
-    assert len(family) == 9
+    assert len(family) == 10
     assert all(issubclass(error, quorlock.QuorlockError) for error in family)
 
 

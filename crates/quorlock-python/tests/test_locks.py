@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Callable
 
@@ -295,6 +296,77 @@ def test_operators_see_and_free_a_name(locks: quorlock.Locks, name: str) -> None
     with pytest.raises(quorlock.ReleaseError) as caught:
         guard.release()
     assert caught.value.case == "not_held"
+
+
+def test_operators_see_the_label_of_the_client_that_holds(server: Server, locks: quorlock.Locks, name: str) -> None:
+    with quorlock.Locks.connect(server.address, label="host-7/worker", watch_claims=False) as labelled, labelled.lock(name):
+        assert (locks.inspect(name).client or "").startswith("host-7/worker at 127.0.0.1:")
+    with locks.lock(name):
+        assert locks.inspect(name).client is None
+
+
+def test_a_namespace_begins_every_key(new_server: Callable[..., Server]) -> None:
+    server = new_server()
+    with quorlock.Locks.connect(server.address, namespace="shop:", key_prefix="app:") as shop, shop.lock("orders/42"):
+        assert server.keys() == {"shop:app:orders/42", "shop:redisson_lock_token:{shop:app:orders/42}"}
+
+
+def test_a_hold_passes_to_another_client(server: Server, locks: quorlock.Locks, name: str) -> None:
+    with locks.lock(name) as guard:
+        ticket = guard.hand_over()
+        assert guard.lost.how is quorlock.Lost.RELEASED
+        assert locks.lock(name).try_acquire() is None
+        with pytest.raises(quorlock.ReleaseError) as caught:
+            guard.hand_over()
+        assert caught.value.case == "released"
+    with quorlock.Locks.connect(server.address) as worker:
+        adopted = worker.adopt(ticket)
+        assert adopted is not None and guard.token < adopted.token
+        assert worker.adopt(ticket) is None
+        adopted.release()
+    with locks.lock(name):
+        pass
+
+
+def test_a_guard_is_ended_once_by_threads_that_race(locks: quorlock.Locks, name: str) -> None:
+    """Also without a global interpreter lock: of several threads that end one guard, one does, and readers see it whole."""
+    for turn in range(30):
+        guard = locks.lock(f"{name}/{turn}").acquire()
+        meeting = threading.Barrier(4)
+
+        def end(how: Callable[[], object], meeting: threading.Barrier = meeting) -> str:
+            meeting.wait(timeout=20)
+            try:
+                how()
+            except quorlock.ReleaseError as error:
+                return error.case
+            return "ended"
+
+        with ThreadPoolExecutor(4) as threads:
+            ended = threads.map(end, (guard.release, guard.hand_over, guard.release, guard.leak))
+        assert sorted(ended) == ["ended", "released", "released", "released"]
+        assert (guard.is_held, guard.hold_count, guard.names, guard.validity) == (False, 0, (f"{name}/{turn}",), 0)
+
+
+def test_a_hold_that_cannot_be_handed_over_goes_on(locks: quorlock.Locks, name: str) -> None:
+    def refused(guard: quorlock.Guard) -> str:
+        with pytest.raises(quorlock.HandOverError) as caught:
+            guard.hand_over()
+        guard.check()
+        return caught.value.case
+
+    with locks.read(name) as reader:
+        assert refused(reader) == "reads"
+    with locks.lock(name) as guard, guard.reenter():
+        assert refused(guard) == "shared"
+    lost = locks.lock(name, lease=0.1).acquire()
+    lost.lost.wait(timeout=20)
+    with pytest.raises(quorlock.LostError) as caught:
+        lost.hand_over()
+    assert caught.value.how is quorlock.Lost.EXPIRED
+    with pytest.raises(quorlock.ConfigError, match="ticket") as invalid:
+        locks.adopt("orders/42")
+    assert invalid.value.case == "ticket"
 
 
 def test_a_closed_client_holds_nothing_and_says_so(server: Server, name: str) -> None:

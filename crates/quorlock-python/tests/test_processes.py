@@ -8,7 +8,7 @@ import time
 from typing import Callable
 
 import pytest
-from conftest import Program
+from conftest import CONNECT, Program
 from servers import Server
 
 import quorlock
@@ -25,16 +25,6 @@ def ended(running: subprocess.Popen[str], code: int = 0) -> str:
     assert running.returncode == code, errors
     assert "panicked" not in errors and "Fatal" not in errors, errors
     return errors
-
-
-CONNECT = """
-import logging, os, signal, sys, threading, time
-import quorlock
-if not logging.root.handlers:
-    logging.getLogger("quorlock").setLevel(logging.ERROR)  # a server of a test keeps nothing on disk, of which it warns
-locks = quorlock.Locks.connect(sys.argv[1])
-name = sys.argv[2]
-"""
 
 
 def test_an_interrupt_ends_a_wait(program: Program, server: Server, locks: quorlock.Locks, name: str) -> None:
@@ -213,6 +203,7 @@ with lock as guard:
         try:
             calls = [guard.check, guard.release, lambda: guard.is_held, lambda: guard.extend(9), lock.acquire, lock.try_acquire]
             calls += [lambda: locks.lock("x"), locks.close, lambda: locks.held, lambda: guard.lost, lost.wait]
+            calls += [guard.hand_over, lambda: locks.adopt("ticket")]
             told = list(kinds(*calls))
             assert told == ["forked"] * len(calls), told
             own = quorlock.Locks.connect(sys.argv[1])
@@ -289,29 +280,10 @@ print(len(set(ids)), len(set(tokens)))
     ended(running)
 
 
-def test_python_that_computes_does_not_lose_a_lease(program: Program, server: Server, name: str) -> None:
-    works = [
-        "while time.monotonic() < end: sum(i * i for i in range(1000))",
-        # Calls of C that hold the interpreter, each for about a second: no other thread of Python runs.
-        "while time.monotonic() < end: sum(range(5 * 10 ** 7))",
-    ]
-    runs = [
-        program(
-            CONNECT
-            + f"""
-with locks.lock(name, watchdog_lease=2) as guard:
-    began = time.monotonic()
-    end = began + 5
-    {work}
-    guard.check()
-    print(5 <= time.monotonic() - began, guard.is_held)
-""",
-            server.address,
-            f"{name}/{number}",
-        )
-        for number, work in enumerate(works)
-    ]
-    for running in runs:
+@pytest.mark.computes
+def test_python_that_computes_does_not_lose_a_lease(computing: list[subprocess.Popen[str]]) -> None:
+    """Loops of 10 s in pure Python and in C, with leases of 3 s. They have run beside the tests before this one."""
+    for running in computing:
         assert line(running) == "True True", running.communicate(timeout=30)[1]
         ended(running)
 

@@ -48,6 +48,16 @@ def test_redis_lock_of_the_page_runs(server: Server, capsys: pytest.CaptureFixtu
     assert 0 < int(capsys.readouterr().out)
 
 
+@pytest.mark.simulator
+def test_simulations_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    [code] = blocks(" simulator")
+    exec(code, {})
+    assert "exclusion" in capsys.readouterr().out
+    assert (tmp_path / "q5.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_a_django_command_runs_once_per_tick(server: Server) -> None:
     # By their names, because Django has no types.
     settings: Any = importlib.import_module("django.conf").settings

@@ -5,9 +5,12 @@ from __future__ import annotations
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
+import matplotlib
 import pytest
 
 from quorlock import sim
+
+matplotlib.use("Agg")
 
 pytestmark = pytest.mark.simulator
 
@@ -58,3 +61,95 @@ def test_tables_are_frames() -> None:
     assert polars.shape == pandas.shape == (len(history), len(history[0]))
     assert polars["operation"].to_list() == list(pandas["operation"]) == [row["operation"] for row in history]
     assert sim.Table().to_polars().shape == sim.Table().to_pandas().shape == (0, 0)
+
+
+def test_a_rate_has_bounds_and_its_runs_are_rows(tmp_path: Path) -> None:
+    deployment, folder = tmp_path / "one.toml", tmp_path / "results"
+    deployment.write_text(DEPLOYMENT)
+    rate = sim.rate(deployment, runs=200, results=folder)
+    assert (rate.horizon, rate.property) == ("30d", "exclusion")
+    assert 0 <= rate.lower < rate.upper and rate.runs <= 200
+    assert not rate.is_complete
+    assert sum(row["runs"] for row in rate.strata) == rate.runs
+    assert sum(row["rate"] for row in rate.strata) == pytest.approx(rate.rate)
+    results = sim.read_results(folder)
+    assert not results.is_complete
+    assert results.manifest["law"]["command"] == "rate"
+    # Beside the clusters, the plan was run without any strike.
+    assert len(results.rows) == rate.runs + 64
+    broken = sum(row["verdict"] == "violated" for row in results.rows)
+    assert broken == sum(row["broken"] for row in rate.strata)
+    with pytest.raises(sim.SimulatorError, match="--resume"):
+        sim.rate(deployment, runs=200, results=folder)
+    assert sim.rate(deployment, runs=200, results=folder, resume=True).rate == rate.rate
+    # A server that is restarted and flushed in every run.
+    deployment.write_text(DEPLOYMENT.replace("[[process]]", BREAKS_ALONE + "[[process]]"))
+    with pytest.raises(sim.SimulatorError, match="without any fault"):
+        sim.rate(deployment, runs=200)
+
+
+DEPLOYMENT = """
+horizon = "30d"
+[plan]
+lock = "single"
+clients = 3
+duration = "1s"
+[plan.workload]
+lease = "200ms"
+[[process]]
+kind = "crash-node"
+each = "node"
+rate = "1/d"
+restart_after = "5ms"
+"""
+
+
+BREAKS_ALONE = """
+[[plan.faults]]
+kind = "crash-node"
+at = "300ms"
+node = 0
+restart_after = "5ms"
+[[plan.faults]]
+kind = "flush"
+at = "500ms"
+node = 0
+"""
+
+
+def test_results_are_read_as_far_as_they_are_complete(tmp_path: Path) -> None:
+    options: sim.Options = {"variant": "published", "faults": "all", "duration": "1s"}
+    folder = tmp_path / "results"
+    told = sim.command("explore", seeds="0..40", keep_going=True, out=tmp_path / "failures", results=folder, **options)
+    results = sim.read_results(folder)
+    assert results.is_complete
+    assert [row["seed"] for row in results.rows] == list(range(40))
+    violated = {name: count["runs"] for name, count in told["cells"][0]["violated"].items()}
+    assert {name: sum(row[f"{name}_at"] is not None for row in results.rows) for name in violated} == violated
+    assert results.rows.to_pandas()["holds"].sum() == told["cells"][0]["holds"]
+    assert results.rows.to_polars().height == 40
+    again = sim.run(seed=7, **options)
+    assert results.rows[7]["trace"] == again.trace
+    assert results.rows[7]["at"] == pytest.approx(sim.seconds(again.verdict["violated"]["at"]))
+    # A process that was killed has left the beginning of a frame behind.
+    rows = (folder / "rows.jsonl.zst").read_bytes()
+    (folder / "rows.jsonl.zst").write_bytes(rows + rows[:50])
+    assert sim.read_results(folder).rows == results.rows
+    (folder / "rows.jsonl.zst").write_bytes(rows + rows)
+    assert len(sim.read_results(folder).rows) == 80
+    with pytest.raises(OSError, match="manifest"):
+        sim.read_results(tmp_path)
+
+
+def test_plots_show_what_the_tables_say() -> None:
+    run = sim.run("Q5", case="published")
+    uses = [row for row in run.history if row["operation"] == "use"]
+    ((one, other),) = sim.plot.overlaps(uses)
+    at = sim.seconds(run.verdict["violated"]["at"])
+    assert max(one["invoke"], other["invoke"]) == pytest.approx(at)
+    axes = sim.plot.timeline(run)
+    assert len(axes.patches) == len(uses) + 2
+    assert len(axes.lines) == len(run.faults)
+    assert sim.plot.overlaps([row for row in sim.run("Q5").history if row["operation"] == "use"]) == []
+    labels = [label.get_text() for label in sim.plot.shares({"published": (372, 1000), "ours": (0, 1000)}).get_yticklabels()]
+    assert labels == ["published", "ours"]

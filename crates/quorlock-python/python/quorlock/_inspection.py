@@ -18,6 +18,8 @@ class Inspection(NamedTuple):
     """The number of nodes that show this."""
     text: str
     """A line with the summary, and one for each node."""
+    client: Optional[str]
+    """The label and the address of the owner's client, if that is connected and has a ``label``."""
 
     def __str__(self) -> str:
         return self.text

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Iterable, Optional
 
 import quorlock._native as native
 from ._engine import engine
+from ._guard import Guard
 from ._inspection import Inspection
 from ._leader import Candidate, LeaderObserver
 from ._lock import Lock, Semaphore
@@ -141,6 +142,25 @@ class Locks(Source):
     def owner(self) -> Owner:
         """A new owner: an identity whose locks are reentrant. A thread is not one."""
         return Owner(self._client.owner())
+
+    def adopt(self, ticket: str) -> Optional[Guard]:
+        """Continues the hold of a guard that another process has handed over. Returns ``None`` if nothing is left of it.
+
+        >>> import quorlock
+        >>> node = quorlock.EmbeddedNode()
+        >>> web, worker = quorlock.Locks.embedded(node), quorlock.Locks.embedded(node)
+        >>> ticket = web.lock("orders/42").acquire().hand_over()  # put it into the queue of jobs
+        >>> guard = worker.adopt(ticket)  # in the other process
+        >>> if guard is not None:
+        ...     with guard:
+        ...         pass  # the job
+
+        No other client has the lock in between, and of several clients with one ticket at most one gets it. The new guard has the
+        lease of the one before, counted from now on, and a larger token.
+
+        Raises the errors of `Lock.acquire`, and `ConfigError` for a text that is no ticket.
+        """
+        return self._client.adopt(ticket).run(Guard)
 
     def leader(self, name: Name, *, watchdog_lease: Optional[Seconds] = None, rest: Optional[Seconds] = None) -> Candidate:
         """A candidate for the leadership of this name. Nothing is sent before it campaigns.

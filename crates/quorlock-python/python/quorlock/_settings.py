@@ -43,8 +43,11 @@ class Settings(TypedDict, total=False):
     trust_fresh_nodes: bool
     """Skips the minute for which new nodes of a majority are watched: for tests, and for the very first start alone."""
     watch_claims: bool
+    """Whether a hold learns at once that its claim was removed by others, and not at its next renewal. Redis 6 and later. Default: true."""
     label: str
+    """A name by which people recognize this client in `Inspection.client`: 1 to 100 printable ASCII characters without spaces."""
     namespace: Union[str, bytes]
+    """The first part of every key and channel of this client on the server, for its rights: without braces. Default: empty."""
     key_prefix: Union[str, bytes]
     """The first part of the key of every name. Default: empty."""
     wait_for_servers: Seconds
@@ -63,6 +66,12 @@ class Settings(TypedDict, total=False):
     """Bound of one call to Redis, beyond the round that waits for it."""
     ping_interval: Seconds
     """How often an idle connection to Redis is tested."""
+    linger: Seconds
+    """How long the connection for wake-ups stays open after the last waiter has left. Default: 30 s."""
+    sentinel_timeout: Seconds
+    """Bound of one query to a sentinel. Default: 300 ms."""
+    only_scripts: bool
+    """Whether every request is a script. Otherwise a free name of one server needs none. Default: false."""
     user: str
     """The user of addresses that have no password; with ``password`` or ``password_file``."""
     password: str

@@ -94,6 +94,13 @@ class ConfirmError(QuorlockError):
     """
 
 
+class HandOverError(QuorlockError):
+    """A lock was not handed over. The guard holds it as before.
+
+    Cases: ``shared`` (other guards share the hold, or its owner reads beside it), ``reads`` (a read lock), ``several_clients``.
+    """
+
+
 class LostError(QuorlockError):
     """The lock is lost, or the guard was released. The case is the value of `Lost`."""
 
@@ -108,7 +115,7 @@ class ConnectError(QuorlockError):
 
 
 class ConfigError(QuorlockError, ValueError):
-    """A name or a setting is invalid, or settings do not fit together."""
+    """A name, a setting or a ticket is invalid, or settings do not fit together. Cases: ``setting``, ``ticket``."""
 
 
 class ClosedError(QuorlockError):

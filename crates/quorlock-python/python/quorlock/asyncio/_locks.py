@@ -8,6 +8,7 @@ import quorlock._native as native
 from .._engine import engine
 from .._inspection import Inspection
 from .._source import LockSource
+from ._guard import Guard
 from ._leader import Candidate, LeaderObserver
 from ._lock import Lock, Semaphore
 from ._port import run
@@ -80,6 +81,14 @@ class Locks(Source):
     def owner(self) -> Owner:
         """A new owner: an identity whose locks are reentrant. A task is not one."""
         return Owner(self._client.owner())
+
+    async def adopt(self, ticket: str) -> Optional[Guard]:
+        """Continues the hold of a guard that was handed over, or returns ``None``. See `quorlock.Locks.adopt`.
+
+        If it is cancelled, the lock is released in the background, or stays as it was.
+        """
+        grant = await run(self._client.adopt(ticket))
+        return None if grant is None else Guard(grant)
 
     def leader(self, name: Name, *, watchdog_lease: Optional[Seconds] = None, rest: Optional[Seconds] = None) -> Candidate:
         """A candidate for the leadership of this name. Nothing is sent before it campaigns."""

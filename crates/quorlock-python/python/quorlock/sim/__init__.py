@@ -7,15 +7,38 @@
     study = sim.explore(range(1000), variant="published", faults="all")
     study.violated                       # {'exclusion': 31, ..}
     study.failures.to_polars()           # one row for each failure: seed, property, time, story
-    sim.run(seed=14, variant="published").history.to_pandas()
+    run = sim.run(seed=14, variant="published")
+    run.history.to_pandas()
+    sim.plot.timeline(run)               # who held the lock when, drawn by matplotlib
+    sim.rate("deployment.toml").rate     # how often the lock breaks in a year, with bounds
+    sim.read_results("results").rows     # one row for each run of a command with --results
 
 The program is found on the ``PATH``, or by the environment variable ``QUORLOCK_SIM``. Options are those of its commands, with
-underscores: ``quorlock-sim run --help``. A table is a list of dictionaries; polars and pandas are needed for their frames alone.
+underscores: ``quorlock-sim run --help``. `command` runs any other command of it. A table is a list of dictionaries; polars and pandas are
+needed for their frames alone, matplotlib for plots, and zstandard for results (before Python 3.14): ``pip install quorlock[research]``.
 """
 
-from ._explore import Exploration, explore
-from ._program import Options, SimulatorError
+from ._explore import Exploration, explore, seconds
+from ._program import Options, SimulatorError, command
+from ._rate import Rate, rate
+from ._results import Results, read_results
 from ._run import Run, run
 from ._table import Table
+from . import plot
 
-__all__ = ["Exploration", "Options", "Run", "SimulatorError", "Table", "explore", "run"]
+__all__ = [
+    "Exploration",
+    "Options",
+    "Rate",
+    "Results",
+    "Run",
+    "SimulatorError",
+    "Table",
+    "command",
+    "explore",
+    "plot",
+    "rate",
+    "read_results",
+    "run",
+    "seconds",
+]

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import subprocess
-from typing import Any, Literal, Mapping, Sequence, TypedDict
+from typing import Any, Iterator, Literal, Mapping, Sequence, TypedDict, Union, cast
 
 
 class SimulatorError(RuntimeError):
@@ -40,13 +40,38 @@ COMPLETED = (0, 2, 3, 4)
 """Exit codes of a simulation that ran: as expected, safety violated, no progress, nothing shown."""
 
 
-def call(command: str, arguments: Sequence[str], options: Mapping[str, object]) -> Any:
+def command(name: str, *arguments: Union[str, "os.PathLike[str]"], **options: object) -> Any:
+    """Runs any command of the program that has ``--json``, and returns the object that it prints.
+
+    .. code-block:: python
+
+        sim.command("matrix", lock=["published", "ours"], **{"class": "partitions"}, runs=100, results="matrix")
+
+    Options are those of ``quorlock-sim NAME --help``, with underscores. A list gives an option several times, and ``True`` one without a
+    value.
+
+    Raises `SimulatorError` for options that cannot be.
+    """
+    return call(name, [os.fspath(argument) for argument in arguments], options)
+
+
+def call(name: str, arguments: Sequence[str], options: Mapping[str, object]) -> Any:
     """Runs a command of the program, and returns the object that it prints."""
-    flags = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", str(value))]
-    done = subprocess.run([_program(), command, *arguments, *flags, "--json"], capture_output=True, text=True, check=False)
+    done = subprocess.run([_program(), name, *arguments, *_flags(options), "--json"], capture_output=True, text=True, check=False)
     if done.returncode not in COMPLETED or not done.stdout:
-        raise SimulatorError(f"quorlock-sim {command}: {done.stderr.strip() or f'exit code {done.returncode}'}")
+        raise SimulatorError(f"quorlock-sim {name}: {done.stderr.strip() or f'exit code {done.returncode}'}")
     return json.loads(done.stdout)
+
+
+def _flags(options: Mapping[str, object]) -> Iterator[str]:
+    for name, value in options.items():
+        values: Sequence[object] = cast("list[object]", value) if isinstance(value, list) else [value]
+        for one in values:
+            if one is False or one is None:
+                continue
+            yield f"--{name.replace('_', '-')}"
+            if one is not True:
+                yield str(one)
 
 
 def _program() -> str:

@@ -40,12 +40,18 @@ class Run:
         return f"<Run of seed {self.plan['seed']}, {'holds' if self.holds else 'violated'}, {len(self.history)} operations>"
 
 
-def run(plan: Union[str, Path, None] = None, *, seed: Optional[int] = None, **options: Unpack[Options]) -> Run:
+def run(
+    plan: Union[str, Path, None] = None, *, case: Optional[str] = None, seed: Optional[int] = None, **options: Unpack[Options]
+) -> Run:
     """Runs one seed, or a plan: the path of a file, or the id of one of the simulator's scenarios, such as ``Q5``.
+
+    ``case`` is a case of the scenario, by default its first one.
 
     Raises `SimulatorError` for options that cannot be.
     """
     arguments = [] if plan is None else [str(plan)]
+    if case is not None:
+        arguments += ["--case", case]
     if seed is not None:
         arguments += ["--seed", str(seed)]
     with tempfile.TemporaryDirectory() as folder:
@@ -62,10 +68,11 @@ def read_history(path: Path) -> Table:
 
 def _row(operation: dict[str, Any]) -> dict[str, Any]:
     process: dict[str, Any] = operation.pop("process", None) or {}
-    times = {key: _seconds(operation.pop(key, None)) for key in ("invoke", "complete", "read_at")}
+    times = {key: seconds_of(operation.pop(key, None)) for key in ("invoke", "complete", "read_at")}
     names = ", ".join(operation.pop("names", []))
     return {"client": process.get("client"), "restarts": process.get("restarts"), "names": names, **times, **operation}
 
 
-def _seconds(nanos: Optional[int]) -> Optional[float]:
+def seconds_of(nanos: Optional[int]) -> Optional[float]:
+    """Seconds of nanoseconds, in which the program writes times."""
     return None if nanos is None else nanos / NANOS

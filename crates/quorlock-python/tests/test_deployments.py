@@ -1,0 +1,152 @@
+"""Every kind of node that an address names: TLS, a Sentinel group, a cluster, and PostgreSQL where it is installed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Callable, Iterator
+
+import pytest
+from servers import Server, until
+
+import quorlock
+import quorlock.asyncio
+
+Start = Callable[..., Server]
+
+
+def excludes(address: str, settings: quorlock.Settings) -> None:
+    """Locks for threads and for asyncio exclude each other at this address."""
+
+    async def refused() -> None:
+        async with await quorlock.asyncio.Locks.connect(address, **settings) as others:
+            assert await others.lock("orders/42").try_acquire() is None
+            async with others.lock("stock/7", wait=20) as guard:
+                await guard.extend(20)
+
+    with quorlock.Locks.connect(address, **settings) as locks:
+        locks.ready()
+        with locks.lock("orders/42", wait=20) as guard:
+            asyncio.run(refused())
+            assert locks.inspect("orders/42").owner == guard.owner_id
+        locks.lock("stock/7", wait=20).acquire().release()
+
+
+def openssl(*arguments: "str | Path") -> None:
+    subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an authority, a certificate of the server 127.0.0.1, and one of a client."""
+    folder = tmp_path_factory.mktemp("certificates")
+    new = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    openssl("req", "-x509", *new, "-subj", "/CN=authority", "-keyout", folder / "ca.key", "-out", folder / "ca.pem")
+    for name, extension in [("server", "subjectAltName=IP:127.0.0.1"), ("client", "extendedKeyUsage=clientAuth")]:
+        signer = ["-CA", str(folder / "ca.pem"), "-CAkey", str(folder / "ca.key")]
+        openssl(
+            "req", "-x509", *new, *signer, "-subj", f"/CN={name}", "-addext", extension, "-addext", "basicConstraints=critical,CA:FALSE",
+            "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.pem",
+        )  # fmt: skip
+    return folder
+
+
+def test_connections_are_encrypted_and_certificates_checked(new_server: Start, certificates: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    files = [f"--tls-{key}-file" for key in ("ca-cert", "cert", "key")]
+    paths = [str(certificates / name) for name in ("ca.pem", "server.pem", "server.key")]
+    new_server("--tls-port", str(port), *(part for pair in zip(files, paths) for part in pair))
+    address = f"rediss://127.0.0.1:{port}/"
+    trusting: quorlock.Settings = {"tls_ca": certificates / "ca.pem"}
+    known: quorlock.Settings = {"tls_certificate": certificates / "client.pem", "tls_key": certificates / "client.key"}
+    excludes(address, {**trusting, **known})
+    # The server wants a certificate, and ours wants an authority that has signed the server's.
+    cases: list[quorlock.Settings] = [trusting, known]
+    for fewer in cases:
+        with pytest.raises(quorlock.ConnectError) as caught:
+            quorlock.Locks.connect(address, **fewer)
+        assert caught.value.nodes
+    named: quorlock.Settings = {**trusting, **known, "tls_server_name": "example.org"}
+    with pytest.raises(quorlock.ConnectError, match="name"):
+        quorlock.Locks.connect(address, **named)
+
+
+def test_a_sentinel_group_leads_to_its_primary(new_server: Start, tmp_path: Path) -> None:
+    primary = new_server()
+    configuration = tmp_path / "sentinel.conf"
+    configuration.write_text(f"sentinel monitor locks 127.0.0.1 {primary.port} 1\n")
+    sentinel = new_server(configuration=configuration)
+    address = f"redis+sentinel://127.0.0.1:{sentinel.port}/locks"
+    excludes(address, {"sentinel_timeout": 2, "linger": 1})
+    with quorlock.Locks.connect(address) as locks, locks.lock("orders/42"):
+        assert "orders/42" in primary.keys()
+    with pytest.raises(quorlock.ConnectError) as caught:
+        quorlock.Locks.connect(f"redis+sentinel://127.0.0.1:{sentinel.port}/others")
+    assert "others" in str(caught.value)
+
+
+def test_a_cluster_and_a_majority_of_its_shards(new_server: Start, tmp_path: Path) -> None:
+    nodes: list[Server] = []
+    for number in range(3):
+        (tmp_path / str(number)).mkdir()
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            bus = str(free.getsockname()[1])
+        nodes.append(new_server("--cluster-enabled", "yes", "--cluster-port", bus, "--dir", str(tmp_path / str(number))))
+        nodes[0].ask("cluster", "meet", "127.0.0.1", str(nodes[-1].port), bus)
+        nodes[-1].ask("cluster", "addslotsrange", str(number * 5462), str(min(16383, number * 5462 + 5461)))
+    until(lambda: all("cluster_state:ok" in node.ask("cluster", "info") for node in nodes))
+    address = f"redis+cluster://127.0.0.1:{nodes[0].port}"
+    excludes(address, {})
+    with quorlock.Locks.connect(address) as locks:
+        with locks.all(["{shop}/1", "{shop}/2"]) as both:
+            assert len(both.names) == 2
+        # Each name has a slot, and the names of several slots are locked together on several servers.
+        with locks.all([f"orders/{number}" for number in range(9)]):
+            assert sum(bool(node.keys()) for node in nodes) == 3
+    with quorlock.Locks.majority_of_shards(address, 3, trust_fresh_nodes=True) as locks, locks.lock("orders/42", wait=20):
+        assert 2 <= locks.inspect("orders/42").nodes  # a majority: the third grants a little later
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[str]:
+    """The address of a database of a server of its own."""
+    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    if not programs or os.geteuid() != 0 or shutil.which("runuser") is None:
+        pytest.skip("PostgreSQL is not installed in Debian's place, or its user cannot be taken")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    folder = tempfile.mkdtemp()
+    shutil.chown(folder, "postgres")
+    as_user, binaries = ["runuser", "-u", "postgres", "--"], programs[-1]
+    made = [*as_user, str(binaries / "initdb"), "-D", f"{folder}/data", "-A", "trust", "-N"]
+    subprocess.run(made, check=True, capture_output=True, cwd="/")
+    settings = ["-c", "listen_addresses=127.0.0.1", "-c", f"port={port}", "-c", f"unix_socket_directories={folder}", "-c", "fsync=off"]
+    server = [*as_user, str(binaries / "postgres"), "-D", f"{folder}/data", *settings]
+    process = subprocess.Popen(server, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/")
+    try:
+        ready = [str(binaries / "pg_isready"), "-h", "127.0.0.1", "-p", str(port)]
+        until(lambda: subprocess.run(ready, capture_output=True).returncode == 0)
+        yield f"postgres://postgres:any@127.0.0.1:{port}/postgres"
+    finally:
+        # SIGINT ends its sessions at once. Its parent, runuser, passes no signal on.
+        (pid,) = Path(f"{folder}/data/postmaster.pid").read_text().split()[:1]
+        os.kill(int(pid), 2)
+        process.wait(timeout=20)
+        shutil.rmtree(folder)
+
+
+def test_a_table_of_a_database(postgres: str) -> None:
+    with pytest.raises(quorlock.ConnectError, match="init"):
+        quorlock.Locks.connect(postgres)
+    assert quorlock.Locks.init(postgres)
+    assert "CREATE TABLE" in (quorlock.schema(postgres) or "").upper()
+    excludes(postgres, {})

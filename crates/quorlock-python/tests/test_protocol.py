@@ -1,0 +1,36 @@
+"""The package follows the protocol's page: its conformance files, by calls of locks on a real server."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Callable
+
+import conformance
+import pytest
+from servers import Server
+
+# Of 147. Raised when more of them map. The others have steps that no call of the package asks for: `pytest -s` prints why.
+MAPPED = 36
+
+
+@pytest.mark.parametrize("only_scripts", [False, True], ids=["commands", "scripts"])
+def test_the_conformance_files_that_are_calls_of_locks_pass(new_server: Callable[..., Server], only_scripts: bool) -> None:
+    bench = conformance.Bench(new_server(), only_scripts)
+    mapped, wrong = 0, list[str]()
+    unmapped: Counter[str] = Counter()
+    for file, sequence in conformance.read():
+        try:
+            trouble = conformance.run(bench, sequence)
+        except conformance.Unmapped as why:
+            unmapped[str(why)] += 1
+            continue
+        mapped += 1
+        if trouble is not None:
+            wrong.append(f"{file}: {sequence['name']}: {trouble}")
+    bench.begin()
+    bench.locks.close()
+    print(f"{mapped} sequences ran, and {sum(unmapped.values())} are no calls of locks:")
+    for reason, count in unmapped.most_common():
+        print(f"{count:4} {reason}")
+    assert not wrong, "\n".join(wrong)
+    assert MAPPED <= mapped
