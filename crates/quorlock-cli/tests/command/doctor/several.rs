@@ -94,7 +94,12 @@ async fn a_server_that_was_restarted_is_in_quarantine() {
     says(&found.whole, "lock", "ok", "was acquired");
     let longer = ["--longest-lease", "3m", "--lease", "2m"];
     let found = doctor(&addresses, &longer);
-    says(&found.whole, "lock", "wrong", "the lease is longer than it grants");
+    says(
+        &found.whole,
+        "lock",
+        "wrong",
+        "the lease is longer than it grants",
+    );
     assert_eq!(found.code, 69, "{}", found.whole);
 }
 
