@@ -21,7 +21,7 @@ use serde::Deserialize;
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Act {
     /// A claim is requested.
-    Acquire(Ask),
+    Acquire(Box<Ask>),
     /// Claims are extended.
     Renew(Vec<Extended>),
     /// A count is lowered.
