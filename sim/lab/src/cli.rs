@@ -19,6 +19,7 @@ mod selection;
 mod serve;
 mod shrink;
 mod stopwatch;
+mod study;
 
 use std::io::{ErrorKind, Write as _};
 use std::num::NonZeroUsize;
@@ -97,6 +98,11 @@ enum Command {
         after_help = "Example:\n  quorlock-sim rate sim/lab/deployments/one-server.toml --relative-error 0.1 --for 10m\n\nA deployment:\n  horizon = \"1y\"\n  [plan]\n  lock = \"single\"\n  nodes = { count = 1, persistence = \"memory\" }\n  [[process]]\n  kind = \"crash-node\"\n  each = \"node\"\n  rate = \"1/30d\"\n  restart_after = \"5s\""
     )]
     Rate(rate::Rate),
+    /// Vary or draw the numbers of a plan, and measure how often each lock breaks, with bounds, tables and pictures.
+    #[command(
+        after_help = "Examples:\n  quorlock-sim study sim/lab/studies/drift.toml --out drift\n  quorlock-sim study drift.toml --commit $(git rev-parse HEAD) --results night --for 8h\n\nA study:\n  title = \"Double holds against the drift of a node's clock\"\n  runs = 1000\n  [plan]\n  lock = \"single\"\n  faults = [{ kind = \"node-rate\", at = \"0s\", node = 0, rate_ppm = 0 }]\n  [grid]\n  plan.faults.0.rate_ppm = { from = 0, to = 40000, points = 9, as = \"drift\" }\n  [[lock]]\n  name = \"published\"\n  plan = { variant = \"published\" }\n  [[lock]]\n  name = \"ours\""
+    )]
+    Study(study::Study),
     /// Run a plan on real servers, with real processes, sockets and signals, and the same history and checkers.
     #[cfg(unix)]
     #[command(after_long_help = chaos::HELP, after_help = chaos::HELP)]
@@ -249,6 +255,8 @@ enum CliError {
     #[error(transparent)]
     Scenario(#[from] crate::study::scenario::ScenarioError),
     #[error(transparent)]
+    Study(#[from] crate::study::experiment::StudyError),
+    #[error(transparent)]
     Plan(#[from] quorlock_sim_plan::PlanError),
     #[error(transparent)]
     PlanFile(#[from] crate::plan_file::PlanFileError),
@@ -287,6 +295,7 @@ pub fn main() -> ExitCode {
         Command::Merge(merge) => merge.run(),
         Command::Matrix(matrix) => matrix.run(),
         Command::Rate(rate) => rate.run(),
+        Command::Study(study) => study.run(),
         #[cfg(unix)]
         Command::Chaos(chaos) => chaos.run(),
         #[cfg(unix)]

@@ -1,6 +1,7 @@
 //! Many runs: drawing plans, comparing verdicts with expectations, counting outcomes, and shrinking failures.
 
 pub mod campaign;
+pub mod experiment;
 pub mod export;
 pub mod failure;
 pub mod interval;

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::scenarios::Table;
-use super::{CliError, Form, explore, matrix};
+use super::{CliError, Form, explore, matrix, study};
 use crate::study::campaign::Summary;
+use crate::study::experiment::{Experiment, Finished};
 use crate::study::law::{Law, NamedCase};
 use crate::study::matrix::Matrix;
 use crate::study::results::{Stored, Tallies, each_row, merge, together};
@@ -62,6 +63,13 @@ fn tell(first: &Stored, shards: &[Stored], form: Form) -> Result<u8, CliError> {
         } => {
             let table = Matrix::of(&locks, &classes, runs).table(Tallies::read(shards)?);
             matrix::tell(&table, Extent::Complete, form)
+        }
+        Law::Study {
+            name, study, runs, ..
+        } => {
+            let mut study = Experiment::parse(format!("{name}.toml").as_ref(), &study)?;
+            study.runs = runs;
+            study::tell(&study, &Finished::read(&study, shards)?, form)
         }
         Law::Scenarios { depth, cases } => {
             let most = cells.iter().map(|cell| cell.seeds.end);

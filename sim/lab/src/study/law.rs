@@ -37,6 +37,17 @@ pub enum Law {
         /// The file of the deployment.
         deployment: String,
     },
+    /// The plans of `study`.
+    Study {
+        /// The name of the file, without its ending.
+        name: String,
+        /// The file of the study.
+        study: String,
+        /// The largest number of runs of a cell.
+        runs: u64,
+        /// The first seed of each cell.
+        first_seed: u64,
+    },
 }
 
 /// A case with what the tables say of its scenario.

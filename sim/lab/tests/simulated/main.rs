@@ -33,6 +33,7 @@ mod scenarios;
 mod sentinel_groups;
 mod serve;
 mod stopped;
+mod studies;
 mod taken_out;
 mod triggers;
 mod turmoil_adapter;
