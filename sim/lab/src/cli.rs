@@ -20,6 +20,7 @@ mod serve;
 mod shrink;
 mod stopwatch;
 mod study;
+mod why;
 
 use std::io::{ErrorKind, Write as _};
 use std::num::NonZeroUsize;
@@ -85,6 +86,11 @@ enum Command {
         after_help = "Examples:\n  quorlock-sim report failures/redlock-seed-42.json -o page.html\n  quorlock-sim report plan.toml --seed 7 --svg -o figure.svg"
     )]
     Report(report::Report),
+    /// Explain a violation: which faults and messages led to it, and without which of them the property would have held.
+    #[command(
+        after_help = "Examples:\n  quorlock-sim why failures/redlock-seed-42.json\n  quorlock-sim why Q5 --case published"
+    )]
+    Why(why::WhyRun),
     /// Add up the results of shards, which any command wrote with --results.
     #[command(after_help = "Example:\n  quorlock-sim merge shard-0 shard-1 --out whole")]
     Merge(merge::Merge),
@@ -293,6 +299,7 @@ pub fn main() -> ExitCode {
         Command::Shrink(shrink) => shrink.run(),
         Command::Report(report) => report.run(),
         Command::Merge(merge) => merge.run(),
+        Command::Why(why) => why.run(),
         Command::Matrix(matrix) => matrix.run(),
         Command::Rate(rate) => rate.run(),
         Command::Study(study) => study.run(),

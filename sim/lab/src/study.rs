@@ -19,3 +19,4 @@ pub mod scenario;
 pub mod shrink;
 pub mod source;
 pub(crate) mod time_limit;
+pub mod why;

@@ -50,6 +50,7 @@ mod length;
 mod process;
 mod sample;
 mod search;
+pub mod split;
 mod strata;
 
 pub(in crate::study) use count::strike_by_law;

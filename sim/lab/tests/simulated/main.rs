@@ -39,3 +39,4 @@ mod triggers;
 mod turmoil_adapter;
 mod turmoil_lane;
 mod watched_claims;
+mod why;
