@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::recorded::Sharded;
 use super::{CliError, Form, Printed, PrintedCell, complain, say, say_json, write_file};
+use crate::study::experiment::picture::draw;
 use crate::study::experiment::{
     Bounds, Expected, Experiment, Finished, Outcome, Paired, Sitting, compare, csv, markdown,
     pairs_csv,
@@ -105,7 +106,7 @@ pub(super) fn write(
         write_file(&file("-pairs.csv"), &pairs_csv(study, &pairs))?;
     }
     for kind in &study.pictures {
-        match kind.draw(study, outcomes) {
+        match draw(*kind, study, outcomes) {
             Ok(picture) => write_file(&file(&format!("-{}.svg", kind.name())), &picture)?,
             Err(why) => complain(&format!("no picture: {why}")),
         }

@@ -16,7 +16,7 @@ mod print;
 mod run;
 
 pub use axis::{Axis, Setting};
-pub use file::{Contender, Expected, Experiment, StudyError};
+pub use file::{Contender, Expected, Experiment, PictureKind, StudyError};
 pub use outcome::{Bounds, Outcome};
 pub use paired::{Paired, compare};
 pub use print::{csv, markdown, pairs_csv};

@@ -4,10 +4,12 @@
 //! message that reached an involved client in time, every message that reached its sender in time before that, and so on, with the
 //! faults of the places that it passes. Whatever is outside of it cannot have had an influence since then.
 //!
-//! What is *necessary* is found by trying: the plan is run again without one fault, or with one message lost, and everything else as
-//! before. If the property is not broken any more, the fault or the message was necessary. The rest of such a run may differ, because
-//! a client that misses an answer does something else; so each of them is a run in which the property holds, and not a proof that nothing
-//! else would have broken it.
+//! What is *necessary* is found by trying: the plan is run again without one fault of the slice, or with one message of it lost, and
+//! everything else as before. If the property is not broken until then, and for as long afterwards as the slice is long, the fault or the
+//! message was necessary. Later faults of the plan may break the property again. The rest of such a run may differ, because a client that
+//! misses an answer does something else; so each of them is a run in which the property held for so long, and not a proof that nothing
+//! else would have broken it. What is outside of the slice is not tried: it changes when everything behind it happens, and so hides the
+//! violation without having led to it.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -44,7 +46,7 @@ pub struct Cause {
     pub text: String,
     /// Whether it can have led to the violation.
     pub is_in_slice: bool,
-    /// Whether the property holds without it; `None` if that was not tried.
+    /// Whether the property would have held without it; `None` if that was not tried.
     pub is_necessary: Option<bool>,
 }
 
@@ -65,23 +67,25 @@ pub fn explain(plan: &Rc<Plan>, most: usize) -> Result<Why, NothingBroken> {
     let Verdict::Violated(violation) = ran.verdict.clone() else {
         return Err(NothingBroken);
     };
+    let at = violation.at.as_nanos();
+    let since = asked(&ran, &violation).min(at);
     let trial = Trial {
         plan: Plan::clone(&ran.plan),
         violation: &violation,
+        until: SimTime::nanos(at + (at - since)),
     };
-    let at = violation.at.as_nanos();
-    let since = asked(&ran, &violation);
     let slice = Slice::of(&recording, &violation, since);
     let faults = 0..ran.plan.faults.len();
     let faults = faults.filter_map(|index| {
         let fault = ran
             .happened(index)
             .filter(|fault| fault.begins() <= violation.at)?;
+        let is_in_slice = slice.has_fault(&fault);
         Some(Cause {
             at: fault.begins(),
             text: fault.to_string(),
-            is_in_slice: slice.has_fault(&fault),
-            is_necessary: Some(trial.holds_without(index)),
+            is_in_slice,
+            is_necessary: is_in_slice.then(|| trial.holds_without(index)),
         })
     });
     let faults = faults.collect();
@@ -223,12 +227,15 @@ fn words(message: &Message) -> String {
 struct Trial<'a> {
     plan: Plan,
     violation: &'a Violation,
+    /// Until when the property must hold.
+    until: SimTime,
 }
 
 impl Trial<'_> {
     fn holds(&self, plan: Plan) -> bool {
         let violated = run(&Rc::new(plan)).violated;
-        !violated.contains_key(&self.violation.property)
+        let at = violated.get(&self.violation.property);
+        at.is_none_or(|at| self.until < *at)
     }
 
     /// Returns whether the property holds without a fault.

@@ -48,7 +48,7 @@ fn found(deployment: &Deployment, relative_error: f64, most_runs: u64) -> Found 
 fn estimate(deployment: &Deployment, relative_error: f64, most_runs: u64) -> Estimate {
     match found(deployment, relative_error, most_runs) {
         Found::Estimate(estimate) => estimate,
-        Found::BreaksAlone(seed) => panic!("seed {seed}"),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -294,7 +294,7 @@ fn shards_of_a_search_merge_to_an_estimate() {
             "rate",
             &path("one.toml"),
             "--runs",
-            "1500",
+            "1700",
             "--relative-error",
             "0.05",
             "--shard",
@@ -323,10 +323,10 @@ fn shards_of_a_search_merge_to_an_estimate() {
     let printed: serde_json::Value = serde_json::from_slice(&merged[0]).unwrap();
     let number = |key: &str| printed[key].as_f64().unwrap();
     assert!(
-        1_000.0 < number("runs") && number("runs") <= 1_500.0,
+        1_000.0 < number("runs") && number("runs") <= 1_700.0,
         "{printed}"
     );
-    let whole = estimate(&Deployment::read(&file).unwrap(), 0.05, 1_500);
+    let whole = estimate(&Deployment::read(&file).unwrap(), 0.05, 1_700);
     assert!(
         number("lower") <= whole.upper && whole.lower <= number("upper"),
         "{printed}, {whole:?}"

@@ -150,6 +150,27 @@ fn a_study_is_written_and_read_with_its_errors() {
     }
 }
 
+/// Every study of the page can be run, and so can those of the repository.
+#[test]
+fn the_studies_of_the_book_can_be_read() {
+    let page = include_str!("../../../../docs/src/studies.md");
+    let blocks = page
+        .split("```toml\n")
+        .skip(1)
+        .filter_map(|block| block.split("```").next());
+    let blocks: Vec<&str> = blocks.collect();
+    assert_eq!(blocks.len(), 2);
+    assert_eq!(study(blocks[0]).points.len(), 30);
+    assert_eq!(study(blocks[1]).points.len(), 64);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("studies");
+    for file in std::fs::read_dir(folder).expect("a folder") {
+        let path = file.expect("a file").path();
+        if path.extension().is_some_and(|kind| kind == "toml") {
+            Experiment::read(&path).unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+}
+
 #[test]
 fn the_command_writes_tables_and_pictures_and_a_zero_is_a_result() {
     let folder = folder("study");

@@ -8,7 +8,6 @@ use toml::de::DeValue;
 
 use super::axis::{Axis, Setting};
 use super::cell::CellPlans;
-use super::picture::Kind;
 use super::points::{Filling, Space};
 use crate::plan_file::Misreading;
 use crate::plan_file::document::{self, DocumentPart, Misfit};
@@ -32,7 +31,7 @@ pub struct Experiment {
     /// The locks. At least one.
     pub locks: Vec<Contender>,
     /// The pictures.
-    pub pictures: Vec<Kind>,
+    pub pictures: Vec<PictureKind>,
     path: PathBuf,
     text: String,
 }
@@ -55,6 +54,45 @@ pub enum Expected {
     Rate,
     /// The property holds in all runs.
     Holds,
+}
+
+/// What a picture shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PictureKind {
+    /// The share over the first axis, with its bounds. Each lock is a line for each setting of the other axes.
+    Curve,
+    /// The share over two axes, a panel for each lock.
+    HeatMap,
+    /// The share of runs that have not broken yet, over time.
+    Survival,
+    /// The share over the number of requests for each hold.
+    Cost,
+    /// The share of each cell, one below the other.
+    Forest,
+}
+
+impl PictureKind {
+    /// Returns the name of the kind, as in the file of a study.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            PictureKind::Curve => "curve",
+            PictureKind::HeatMap => "heat-map",
+            PictureKind::Survival => "survival",
+            PictureKind::Cost => "cost",
+            PictureKind::Forest => "forest",
+        }
+    }
+
+    /// Returns the picture of a study whose file names none.
+    fn usual(axes: &[Axis]) -> Self {
+        match axes.len() {
+            0 => PictureKind::Forest,
+            1 => PictureKind::Curve,
+            _ => PictureKind::HeatMap,
+        }
+    }
 }
 
 /// An error of a study.
@@ -102,7 +140,7 @@ struct Header {
     #[serde(default)]
     expect: Expected,
     #[serde(default)]
-    pictures: Option<Vec<Kind>>,
+    pictures: Option<Vec<PictureKind>>,
 }
 
 #[derive(Deserialize)]
@@ -159,7 +197,9 @@ impl Experiment {
             name,
             expect: expect.unwrap_or(header.expect),
         });
-        let mut study = Experiment {
+        let usual = || vec![PictureKind::usual(&space.axes)];
+        let pictures = header.pictures.unwrap_or_else(usual);
+        let study = Experiment {
             title: header.title,
             property: header.property.unwrap_or(Property::Exclusion),
             runs: header.runs.unwrap_or(RUNS).max(1),
@@ -167,11 +207,10 @@ impl Experiment {
             axes: space.axes,
             points: space.points,
             locks: locks.collect(),
-            pictures: Vec::new(),
+            pictures,
             path: path.to_owned(),
             text: text.to_owned(),
         };
-        study.pictures = header.pictures.unwrap_or_else(|| Kind::usual(&study));
         study.cells()?;
         Ok(study)
     }

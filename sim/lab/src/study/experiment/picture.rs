@@ -7,27 +7,9 @@ mod frame;
 mod heat;
 mod survival;
 
-use serde::Deserialize;
-
 use super::axis::Scale;
-use super::file::Experiment;
+use super::file::{Experiment, PictureKind as Kind};
 use super::outcome::Outcome;
-
-/// What a picture shows.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// The share over the first axis, with its bounds. Each lock is a line for each setting of the other axes.
-    Curve,
-    /// The share over two axes, a panel for each lock.
-    HeatMap,
-    /// The share of runs that have not broken yet, over time.
-    Survival,
-    /// The share over the number of requests for each hold.
-    Cost,
-    /// The share of each cell, one below the other.
-    Forest,
-}
 
 /// The error when a picture cannot be drawn.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -37,45 +19,22 @@ pub struct PictureError {
     why: String,
 }
 
-impl Kind {
-    /// Returns the pictures of a study whose file names none.
-    pub(super) fn usual(study: &Experiment) -> Vec<Kind> {
-        match study.axes.len() {
-            0 => vec![Kind::Forest],
-            1 => vec![Kind::Curve],
-            _ => vec![Kind::HeatMap],
-        }
-    }
-
-    /// Returns the name of the kind, as in the file of a study.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Curve => "curve",
-            Kind::HeatMap => "heat-map",
-            Kind::Survival => "survival",
-            Kind::Cost => "cost",
-            Kind::Forest => "forest",
-        }
-    }
-
-    /// Draws the picture.
-    ///
-    /// # Errors
-    /// Returns [`PictureError`] if the study does not have what the picture shows.
-    pub fn draw(self, study: &Experiment, outcomes: &[Outcome]) -> Result<String, PictureError> {
-        let drawn = match self {
-            Kind::Curve => curve::draw(study, outcomes),
-            Kind::HeatMap => heat::draw(study, outcomes),
-            Kind::Survival => survival::draw(study, outcomes),
-            Kind::Cost => cost::draw(study, outcomes),
-            Kind::Forest => forest::draw(study, outcomes),
-        };
-        drawn.map_err(|why| PictureError {
-            kind: self.name(),
-            why,
-        })
-    }
+/// Draws a picture of a study.
+///
+/// # Errors
+/// Returns [`PictureError`] if the study does not have what the picture shows.
+pub fn draw(kind: Kind, study: &Experiment, outcomes: &[Outcome]) -> Result<String, PictureError> {
+    let drawn = match kind {
+        Kind::Curve => curve::draw(study, outcomes),
+        Kind::HeatMap => heat::draw(study, outcomes),
+        Kind::Survival => survival::draw(study, outcomes),
+        Kind::Cost => cost::draw(study, outcomes),
+        Kind::Forest => forest::draw(study, outcomes),
+    };
+    drawn.map_err(|why| PictureError {
+        kind: kind.name(),
+        why,
+    })
 }
 
 /// Where the settings of an axis are in a picture, and what is written there.

@@ -9,8 +9,11 @@ use crate::study::experiment::file::Experiment;
 use crate::study::experiment::outcome::Outcome;
 use crate::study::experiment::print::name;
 
+/// How many panels are beside each other, at most.
+const ACROSS: usize = 2;
+
 /// The width and the height of a panel in pixels.
-const PANEL: (u32, u32) = (440, 420);
+const PANEL: (u32, u32) = (440, 360);
 
 pub(super) fn draw(study: &Experiment, outcomes: &[Outcome]) -> Result<String, String> {
     let both = Ruler::of(study, 0).zip(Ruler::of(study, 1));
@@ -18,13 +21,15 @@ pub(super) fn draw(study: &Experiment, outcomes: &[Outcome]) -> Result<String, S
     if 2 < study.axes.len() {
         return Err("a heat map has two axes, and this study has more".to_owned());
     }
-    let panels = u32::try_from(study.locks.len()).unwrap_or(1);
+    let columns = study.locks.len().min(ACROSS);
+    let rows = study.locks.len().div_ceil(ACROSS);
+    let [wide, high] = [columns, rows].map(|panels| u32::try_from(panels).unwrap_or(1));
     let largest = outcomes.iter().map(|outcome| outcome.bounds(study).share);
     let largest = largest.fold(0.0, f64::max).max(1e-9);
     let is_grid = study.points.len() == x.places.len() * y.places.len();
-    on_paper((panels * PANEL.0, PANEL.1 + 30), |area| {
+    on_paper((wide * PANEL.0, high * PANEL.1 + 30), |area| {
         let area = area.titled(&study.title, (FONT, 16)).map_err(text)?;
-        let panels = area.split_evenly((1, study.locks.len()));
+        let panels = area.split_evenly((rows, columns));
         for (lock, panel) in panels.iter().enumerate() {
             let own = outcomes.iter().filter(|outcome| outcome.lock == lock);
             let shown: Vec<(f64, f64, f64)> = own
