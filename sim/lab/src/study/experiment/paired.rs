@@ -1,6 +1,6 @@
 //! Two locks on the same seeds.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use statrs::function::beta::beta_reg;
@@ -19,9 +19,10 @@ pub struct Paired {
     pub other: usize,
     /// The number of seeds that both were run with.
     pub seeds: u64,
-    /// How many broke the first lock only.
+    /// How many broke the first lock only. For all points together: how many broke it at more points than the second. Each seed counts
+    /// once there, because the runs of one seed at several points are not independent.
     pub only_one: u64,
-    /// How many broke the second lock only.
+    /// How many broke the second lock only, or at more points than the first.
     pub only_other: u64,
     /// The probability of a difference as large or larger if both locks break equally often: the exact test of McNemar.
     pub p: f64,
@@ -40,24 +41,34 @@ pub fn compare(study: &Experiment, outcomes: &[Outcome]) -> Vec<Paired> {
             };
             let points = (0..study.points.len()).filter_map(|point| {
                 let (first, second) = of(point, one).zip(of(point, other))?;
-                Some(at_point(point, first, second))
+                Some((point, first, second))
             });
-            let points: Vec<Paired> = points.collect();
-            let sum = |of: fn(&Paired) -> u64| points.iter().map(of).sum();
-            let whole = Paired::new(
-                None,
-                (one, other),
-                sum(|pair| pair.seeds),
-                (sum(|pair| pair.only_one), sum(|pair| pair.only_other)),
-            );
-            let has_sum = 1 < points.len();
-            points.into_iter().chain(has_sum.then_some(whole))
+            let mut leads = BTreeMap::new();
+            let mut pairs = Vec::new();
+            for (point, first, second) in points {
+                pairs.push(at_point(point, first, second, &mut leads));
+            }
+            if 1 < pairs.len() {
+                let seeds = pairs.iter().map(|pair| pair.seeds).max();
+                let count = |is: fn(&i64) -> bool| leads.values().filter(|lead| is(lead)).count();
+                let discordant = (count(|lead| 0 < *lead), count(|lead| *lead < 0));
+                let discordant = (discordant.0 as u64, discordant.1 as u64);
+                let seeds = seeds.unwrap_or(0);
+                pairs.push(Paired::new(None, (one, other), seeds, discordant));
+            }
+            pairs
         })
         .collect()
 }
 
-/// Compares two locks at a point, on the seeds that both were run with.
-fn at_point(point: usize, one: &Outcome, other: &Outcome) -> Paired {
+/// Compares two locks at a point, on the seeds that both were run with. `leads` counts for each seed at how many points more it broke
+/// the first lock than the second.
+fn at_point(
+    point: usize,
+    one: &Outcome,
+    other: &Outcome,
+    leads: &mut BTreeMap<u64, i64>,
+) -> Paired {
     let last = one.last_seed().min(other.last_seed());
     let broken = |outcome: &Outcome| {
         let seeds = outcome.broken.iter().map(|(seed, _)| *seed);
@@ -69,6 +80,12 @@ fn at_point(point: usize, one: &Outcome, other: &Outcome) -> Paired {
     let seeds = one.tally.runs.min(other.tally.runs);
     let only = |these: &BTreeSet<u64>, those| these.difference(those).count() as u64;
     let discordant = (only(&first, &second), only(&second, &first));
+    for seed in first.difference(&second) {
+        *leads.entry(*seed).or_insert(0) += 1;
+    }
+    for seed in second.difference(&first) {
+        *leads.entry(*seed).or_insert(0) -= 1;
+    }
     Paired::new(Some(point), (one.lock, other.lock), seeds, discordant)
 }
 

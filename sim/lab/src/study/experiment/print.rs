@@ -20,8 +20,7 @@ pub fn markdown(study: &Experiment, outcomes: &[Outcome], pairs: &[Paired]) -> S
         let mut cells = words(study, outcome);
         cells.push(outcome.tally.runs.to_string());
         cells.push(outcome.broken.len().to_string());
-        let [share, least, most] =
-            [bounds.share, bounds.least, bounds.most].map(|share| percent(share));
+        let [share, least, most] = [bounds.share, bounds.least, bounds.most].map(percent);
         cells.push(format!("{share} ({least} to {most})"));
         let cost = outcome.requests_per_hold();
         cells.push(cost.map_or("no hold".to_owned(), |cost| format!("{cost:.1}")));
@@ -87,7 +86,7 @@ pub fn csv(study: &Experiment, outcomes: &[Outcome]) -> String {
     text
 }
 
-/// Returns the comparisons of locks as CSV. A line without settings is the sum over all points.
+/// Returns the comparisons of locks as CSV. A line without settings is of all points together.
 #[must_use]
 pub fn pairs_csv(study: &Experiment, pairs: &[Paired]) -> String {
     let mut text = String::new();
