@@ -19,6 +19,8 @@ mod selection;
 mod serve;
 mod shrink;
 mod stopwatch;
+mod study;
+mod why;
 
 use std::io::{ErrorKind, Write as _};
 use std::num::NonZeroUsize;
@@ -84,6 +86,11 @@ enum Command {
         after_help = "Examples:\n  quorlock-sim report failures/redlock-seed-42.json -o page.html\n  quorlock-sim report plan.toml --seed 7 --svg -o figure.svg"
     )]
     Report(report::Report),
+    /// Explain a violation: which faults and messages led to it, and without which of them the property would have held.
+    #[command(
+        after_help = "Examples:\n  quorlock-sim why failures/redlock-seed-42.json\n  quorlock-sim why Q5 --case published"
+    )]
+    Why(why::WhyRun),
     /// Add up the results of shards, which any command wrote with --results.
     #[command(after_help = "Example:\n  quorlock-sim merge shard-0 shard-1 --out whole")]
     Merge(merge::Merge),
@@ -97,6 +104,11 @@ enum Command {
         after_help = "Example:\n  quorlock-sim rate sim/lab/deployments/one-server.toml --relative-error 0.1 --for 10m\n\nA deployment:\n  horizon = \"1y\"\n  [plan]\n  lock = \"single\"\n  nodes = { count = 1, persistence = \"memory\" }\n  [[process]]\n  kind = \"crash-node\"\n  each = \"node\"\n  rate = \"1/30d\"\n  restart_after = \"5s\""
     )]
     Rate(rate::Rate),
+    /// Vary or draw the numbers of a plan, and measure how often each lock breaks, with bounds, tables and pictures.
+    #[command(
+        after_help = "Examples:\n  quorlock-sim study sim/lab/studies/drift.toml --out drift\n  quorlock-sim study drift.toml --commit $(git rev-parse HEAD) --results night --for 8h\n\nA study:\n  title = \"Double holds against the drift of a node's clock\"\n  runs = 1000\n  [plan]\n  lock = \"single\"\n  faults = [{ kind = \"node-rate\", at = \"0s\", node = 0, rate_ppm = 0 }]\n  [grid]\n  plan.faults.0.rate_ppm = { from = 0, to = 40000, points = 9, as = \"drift\" }\n  [[lock]]\n  name = \"published\"\n  plan = { variant = \"published\" }\n  [[lock]]\n  name = \"ours\""
+    )]
+    Study(study::Study),
     /// Run a plan on real servers, with real processes, sockets and signals, and the same history and checkers.
     #[cfg(unix)]
     #[command(after_long_help = chaos::HELP, after_help = chaos::HELP)]
@@ -249,6 +261,8 @@ enum CliError {
     #[error(transparent)]
     Scenario(#[from] crate::study::scenario::ScenarioError),
     #[error(transparent)]
+    Study(#[from] crate::study::experiment::StudyError),
+    #[error(transparent)]
     Plan(#[from] quorlock_sim_plan::PlanError),
     #[error(transparent)]
     PlanFile(#[from] crate::plan_file::PlanFileError),
@@ -285,8 +299,10 @@ pub fn main() -> ExitCode {
         Command::Shrink(shrink) => shrink.run(),
         Command::Report(report) => report.run(),
         Command::Merge(merge) => merge.run(),
+        Command::Why(why) => why.run(),
         Command::Matrix(matrix) => matrix.run(),
         Command::Rate(rate) => rate.run(),
+        Command::Study(study) => study.run(),
         #[cfg(unix)]
         Command::Chaos(chaos) => chaos.run(),
         #[cfg(unix)]

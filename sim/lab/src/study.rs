@@ -1,6 +1,7 @@
 //! Many runs: drawing plans, comparing verdicts with expectations, counting outcomes, and shrinking failures.
 
 pub mod campaign;
+pub mod experiment;
 pub mod export;
 pub mod failure;
 pub mod interval;
@@ -18,3 +19,4 @@ pub mod scenario;
 pub mod shrink;
 pub mod source;
 pub(crate) mod time_limit;
+pub mod why;

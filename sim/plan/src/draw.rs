@@ -40,6 +40,10 @@ pub enum Purpose {
     Stores = 15,
     /// The faults that strike at random times.
     Strikes = 16,
+    /// The numbers of a plan that a study draws.
+    Parameters = 17,
+    /// The points of a study that fill a space.
+    Points = 18,
 }
 
 /// A stream of random numbers that is the same on every platform.

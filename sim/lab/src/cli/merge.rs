@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::scenarios::Table;
-use super::{CliError, Form, explore, matrix};
+use super::{CliError, Form, explore, matrix, rate, study};
 use crate::study::campaign::Summary;
+use crate::study::experiment::{Experiment, Finished};
 use crate::study::law::{Law, NamedCase};
 use crate::study::matrix::Matrix;
+use crate::study::rate::{Deployment, Found};
 use crate::study::results::{Stored, Tallies, each_row, merge, together};
 use crate::study::runs::Extent;
 use crate::study::scenario::{Depth, Judging};
@@ -63,16 +65,27 @@ fn tell(first: &Stored, shards: &[Stored], form: Form) -> Result<u8, CliError> {
             let table = Matrix::of(&locks, &classes, runs).table(Tallies::read(shards)?);
             matrix::tell(&table, Extent::Complete, form)
         }
+        Law::Study {
+            name, study, runs, ..
+        } => {
+            let mut study = Experiment::parse(format!("{name}.toml").as_ref(), &study)?;
+            study.runs = runs;
+            study::tell(&study, &Finished::read(&study, shards)?, form)
+        }
         Law::Scenarios { depth, cases } => {
             let most = cells.iter().map(|cell| cell.seeds.end);
             let cases: Vec<_> = cases.into_iter().zip(most).collect();
             scenarios(shards, depth, &cases, form)
         }
-        // What it runs next depends on what it has found, so its seeds are not split.
-        Law::Rate { .. } => Err(CliError::Other(format!(
-            "{}: these are results of `rate`, which has no shards",
-            first.folder.display()
-        ))),
+        Law::Rate {
+            deployment, split, ..
+        } => {
+            let path = "the deployment of the results".as_ref();
+            let deployment = Deployment::parse(path, &deployment)?;
+            let found = Found::read(&deployment, shards)?;
+            let enough = split.map_or(rate::ENOUGH, |split| split.relative_error);
+            rate::tell_found(&deployment, &found, enough, form)
+        }
     }
 }
 

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 
-use super::recorded::Recorded;
+use super::recorded::Sharded;
 use super::{CliError, Form, say, say_json};
-use crate::study::law::Law;
+use crate::study::law::{Law, Split};
 use crate::study::rate::{Count, Deployment, Estimate, Found, Part, Search};
+use crate::study::results::Shard;
 use crate::study::runs::{Extent, Session};
 
 /// Estimate how often the lock of a deployment breaks, with bounds: the expected number of violations in a horizon, from short
@@ -21,20 +22,26 @@ pub(super) struct Rate {
     /// A deployment in TOML: `horizon`, `[plan]`, and a `[[process]]` for each way in which faults strike.
     file: PathBuf,
     /// End when half of the distance of the bounds is at most this part of the rate.
-    #[arg(long, default_value_t = 0.3, value_parser = relative_error)]
+    #[arg(long, default_value_t = ENOUGH, value_parser = relative_error)]
     relative_error: f64,
     /// End before more runs than this.
     #[arg(long, default_value_t = 100_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     runs: u64,
     /// Count violations in this many long runs instead, in which faults strike by the law, to check the estimate. It needs
     /// rates at which violations are not rare.
-    #[arg(long, value_name = "RUNS", conflicts_with = "relative_error")]
+    #[arg(long, value_name = "RUNS", conflicts_with_all = ["relative_error", "shard"])]
     count: Option<u64>,
+    /// Run the seeds that the hash of a commit chooses, instead of those from 0, which development uses.
+    #[arg(long, value_name = "HASH", value_parser = super::study::first_seed, default_value = "0")]
+    commit: u64,
     #[command(flatten)]
-    recorded: Recorded,
+    sharded: Sharded,
     #[command(flatten)]
     form: Form,
 }
+
+/// The relative error that is enough by default.
+pub(super) const ENOUGH: f64 = 0.3;
 
 /// The output with `--json`.
 #[derive(Serialize)]
@@ -54,18 +61,32 @@ impl Rate {
         let text = std::fs::read_to_string(&self.file);
         let text =
             text.map_err(|error| CliError::Other(format!("{}: {error}", self.file.display())))?;
-        let law = Law::Rate { deployment: text };
+        let shard = self.sharded.shard();
+        let split = Split {
+            runs: self.runs,
+            relative_error: self.relative_error,
+        };
+        let law = Law::Rate {
+            deployment: text,
+            first_seed: self.commit,
+            split: (shard != Shard::WHOLE).then_some(split),
+        };
         if let Some(runs) = self.count {
             return self.count(&deployment, &law, runs);
         }
         let search = Search {
             deployment: &deployment,
-            jobs: self.recorded.jobs(),
+            jobs: self.sharded.recorded().jobs(),
             relative_error: self.relative_error,
-            within: self.recorded.within(),
+            within: self.sharded.recorded().within(),
             most_runs: self.runs,
+            first_seed: self.commit,
+            shard,
         };
-        let target = self.recorded.target(|flags| search.manifest(&law, flags));
+        let target = self
+            .sharded
+            .recorded()
+            .target(|flags| search.manifest(&law, flags));
         let mut session = Session::open(target)?;
         match search.run(&mut session)? {
             Found::Estimate(estimate) => {
@@ -75,17 +96,19 @@ impl Rate {
                 } else {
                     Extent::Partial
                 })?;
-                self.tell(&deployment, &estimate, is_complete)?;
+                tell(&deployment, &estimate, is_complete, self.form)?;
                 Ok(if is_complete { 0 } else { 4 })
             }
             Found::BreaksAlone(seed) => {
                 session.end(Extent::Partial)?;
-                super::complain(&format!(
-                    "{}: the plan breaks {} without any fault, with seed {seed}: its rate has no bound",
-                    self.file.display(),
-                    deployment.property
+                Ok(tell_alone(&deployment, seed))
+            }
+            Found::Shard(extent) => {
+                session.end(extent)?;
+                say(&format!(
+                    "shard {shard} has ended: `quorlock-sim merge` adds up all of them"
                 ));
-                Ok(2)
+                Ok(if extent == Extent::Complete { 0 } else { 4 })
             }
         }
     }
@@ -94,9 +117,12 @@ impl Rate {
         let count = Count {
             deployment,
             runs,
-            jobs: self.recorded.jobs(),
+            jobs: self.sharded.recorded().jobs(),
         };
-        let target = self.recorded.target(|flags| count.manifest(law, flags));
+        let target = self
+            .sharded
+            .recorded()
+            .target(|flags| count.manifest(law, flags));
         let mut session = Session::open(target)?;
         let counted = count.run(&mut session)?;
         session.end(Extent::Complete)?;
@@ -116,41 +142,67 @@ impl Rate {
         }
         Ok(0)
     }
+}
 
-    fn tell(
-        &self,
-        deployment: &Deployment,
-        estimate: &Estimate,
-        is_complete: bool,
-    ) -> Result<(), CliError> {
-        if self.form.json {
-            return say_json(&RatePrinted {
-                command: "rate",
-                is_complete,
-                horizon: horizon(deployment),
-                property: deployment.property.to_string(),
-                estimate,
-            });
+/// Prints what the results of shards, or of a whole search, show. Returns the exit code.
+pub(super) fn tell_found(
+    deployment: &Deployment,
+    found: &Found,
+    relative_error: f64,
+    form: Form,
+) -> Result<u8, CliError> {
+    match found {
+        Found::Estimate(estimate) => {
+            let is_complete = estimate.is_within(relative_error);
+            tell(deployment, estimate, is_complete, form)?;
+            Ok(if is_complete { 0 } else { 4 })
         }
-        say(&format!(
-            "{} is violated {} times in {} (95 %: {} to {})",
-            deployment.property,
-            digits(estimate.rate),
-            horizon(deployment),
-            digits(estimate.lower),
-            digits(estimate.upper)
-        ));
-        let error = match estimate.relative_error {
-            Some(error) => format!("{:.0} %", 100.0 * error),
-            None => "unknown, because no violation was found".to_owned(),
-        };
-        say(&format!("relative error {error}, {} runs", estimate.runs));
-        print_strata(&estimate.strata);
-        if !is_complete {
-            say("the time or the runs were over before the bounds were as narrow as asked for");
-        }
-        Ok(())
+        Found::BreaksAlone(seed) => Ok(tell_alone(deployment, *seed)),
+        Found::Shard(_) => Ok(0),
     }
+}
+
+fn tell_alone(deployment: &Deployment, seed: u64) -> u8 {
+    super::complain(&format!(
+        "the plan breaks {} without any fault, with seed {seed}: its rate has no bound",
+        deployment.property
+    ));
+    2
+}
+
+fn tell(
+    deployment: &Deployment,
+    estimate: &Estimate,
+    is_complete: bool,
+    form: Form,
+) -> Result<(), CliError> {
+    if form.json {
+        return say_json(&RatePrinted {
+            command: "rate",
+            is_complete,
+            horizon: horizon(deployment),
+            property: deployment.property.to_string(),
+            estimate,
+        });
+    }
+    say(&format!(
+        "{} is violated {} times in {} (95 %: {} to {})",
+        deployment.property,
+        digits(estimate.rate),
+        horizon(deployment),
+        digits(estimate.lower),
+        digits(estimate.upper)
+    ));
+    let error = match estimate.relative_error {
+        Some(error) => format!("{:.0} %", 100.0 * error),
+        None => "unknown, because no violation was found".to_owned(),
+    };
+    say(&format!("relative error {error}, {} runs", estimate.runs));
+    print_strata(&estimate.strata);
+    if !is_complete {
+        say("the time or the runs were over before the bounds were as narrow as asked for");
+    }
+    Ok(())
 }
 
 /// Prints the strata, those with the largest upper bounds first.

@@ -68,6 +68,16 @@ impl Recorded {
 }
 
 impl Sharded {
+    /// Returns the options of every command that runs many runs.
+    pub(super) fn recorded(&self) -> &Recorded {
+        &self.recorded
+    }
+
+    /// Returns the part of the seeds that is run.
+    pub(super) fn shard(&self) -> Shard {
+        self.shard
+    }
+
     /// Returns whether results are continued.
     pub(super) fn is_resumed(&self) -> bool {
         self.recorded.resume

@@ -257,6 +257,37 @@ fn change_list<'a>(items: &mut Items<'a>, mut changes: DocumentPart<'a>) -> Resu
     Ok(())
 }
 
+/// Returns the value at a path such as `plan.faults.pause.lasts`, in which an element of a list has its name or number. Tables and the
+/// value itself are added if they are not there.
+pub(crate) fn at_mut<'t, 'a>(
+    table: &'t mut DocumentPart<'a>,
+    path: &str,
+) -> Result<&'t mut DeValue<'a>, Misfit> {
+    let (step, rest) = match path.split_once('.') {
+        Some((step, rest)) => (step, Some(rest)),
+        None => (path, None),
+    };
+    let key = || Spanned::new(0..0, step.to_owned().into());
+    let empty = || Spanned::new(0..0, DeValue::Table(DocumentPart::new()));
+    let value = table.entry(key()).or_insert_with(empty).get_mut();
+    let Some(rest) = rest else { return Ok(value) };
+    match value {
+        DeValue::Table(inner) => at_mut(inner, rest),
+        DeValue::Array(items) => {
+            let (which, rest) = rest.split_once('.').unwrap_or((rest, ""));
+            let list: Items<'_> = items.iter().cloned().collect();
+            let index = find(&list, which, 0..0)?;
+            let item = items.get_mut(index).map(Spanned::get_mut);
+            match (item, rest) {
+                (Some(item), "") => Ok(item),
+                (Some(DeValue::Table(inner)), rest) => at_mut(inner, rest),
+                _ => Err(Misfit::new(0..0, format!("{path}: this is no table"))),
+            }
+        }
+        _ => Err(Misfit::new(0..0, format!("{path}: this is no table"))),
+    }
+}
+
 fn list_of<'a>(value: Option<Spanned<DeValue<'a>>>, name: &str) -> Result<Items<'a>, Misfit> {
     let Some(value) = value else {
         return Ok(Vec::new());

@@ -36,7 +36,42 @@ pub enum Law {
     Rate {
         /// The file of the deployment.
         deployment: String,
+        /// The first seed of each stratum.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        first_seed: u64,
+        /// When the search ends, if its runs are split over machines. Otherwise it may be continued to a narrower bound.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        split: Option<Split>,
     },
+    /// The plans of `study`.
+    Study {
+        /// The name of the file, without its ending.
+        name: String,
+        /// The file of the study.
+        study: String,
+        /// The largest number of runs of a cell.
+        runs: u64,
+        /// The first seed of each cell.
+        first_seed: u64,
+    },
+}
+
+/// When a search ends whose runs are split over machines.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Split {
+    /// It has about this many runs in total.
+    pub runs: u64,
+    /// The relative error that is enough.
+    pub relative_error: f64,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(seed: &u64) -> bool {
+    *seed == 0
 }
 
 /// A case with what the tables say of its scenario.

@@ -50,11 +50,14 @@ mod length;
 mod process;
 mod sample;
 mod search;
+pub mod split;
 mod strata;
 
+pub(in crate::study) use count::strike_by_law;
 pub use count::{Count, Counted};
 pub use deployment::Deployment;
 pub use estimate::{Estimate, Part};
+pub(in crate::study) use length::unit;
 pub use length::{Length, NotALength};
 pub use process::{Each, Process};
 pub use search::{Found, Search};

@@ -38,6 +38,8 @@ fn found(deployment: &Deployment, relative_error: f64, most_runs: u64) -> Found 
         relative_error,
         within: None,
         most_runs,
+        first_seed: 0,
+        shard: quorlock_sim_lab::study::results::Shard::WHOLE,
     };
     let found = search.run(&mut Session::default());
     found.expect("nothing is written")
@@ -46,7 +48,7 @@ fn found(deployment: &Deployment, relative_error: f64, most_runs: u64) -> Found 
 fn estimate(deployment: &Deployment, relative_error: f64, most_runs: u64) -> Estimate {
     match found(deployment, relative_error, most_runs) {
         Found::Estimate(estimate) => estimate,
-        Found::BreaksAlone(seed) => panic!("seed {seed}"),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -273,4 +275,61 @@ fn the_deployments_of_this_repository_are_valid() {
         .map(|file| file.unwrap().path());
     let read = files.map(|file| Deployment::read(&file).unwrap_or_else(|error| panic!("{error}")));
     assert!(3 <= read.count());
+}
+
+/// The shards of a search find what they would find on any number of machines, and their sum has bounds as one search has.
+#[test]
+fn shards_of_a_search_merge_to_an_estimate() {
+    let folder = folder("rate-shards");
+    let file = folder.join("one.toml");
+    let text = format!(
+        "horizon = \"1h\"\nlargest = 2\nwindow = \"1s\"\n[plan]\n{ONE}\n{WORK}{}",
+        restarts("1/h")
+    );
+    std::fs::write(&file, text).unwrap();
+    let path = |name: &str| folder.join(name).to_str().expect("a path").to_owned();
+    let shard = |of: u32, index: u32| {
+        let (shard, results) = (format!("{index}/{of}"), path(&format!("{of}-{index}")));
+        let arguments = [
+            "rate",
+            &path("one.toml"),
+            "--runs",
+            "1700",
+            "--relative-error",
+            "0.05",
+            "--shard",
+            &shard,
+            "--results",
+            &results,
+        ];
+        let output = sim(&arguments);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        results
+    };
+    let merged = [2, 3].map(|of| {
+        let folders: Vec<String> = (0..of).map(|index| shard(of, index)).collect();
+        let mut arguments = vec!["merge", "--json"];
+        arguments.extend(folders.iter().map(String::as_str));
+        let output = sim(&arguments);
+        assert_eq!(
+            output.status.code(),
+            Some(4),
+            "5 % need more runs: {}",
+            stderr(&output)
+        );
+        output.stdout
+    });
+    assert_eq!(merged[0], merged[1]);
+    let printed: serde_json::Value = serde_json::from_slice(&merged[0]).unwrap();
+    let number = |key: &str| printed[key].as_f64().unwrap();
+    assert!(
+        1_000.0 < number("runs") && number("runs") <= 1_700.0,
+        "{printed}"
+    );
+    let whole = estimate(&Deployment::read(&file).unwrap(), 0.05, 1_700);
+    assert!(
+        number("lower") <= whole.upper && whole.lower <= number("upper"),
+        "{printed}, {whole:?}"
+    );
+    assert!(0.0 < number("lower"));
 }

@@ -130,22 +130,33 @@ impl Count<'_> {
         let deployment = self.deployment;
         let mut plan = quiet(deployment, seed);
         let ends = deployment.window.plus(self.exposed());
-        for (index, strike) in strata.strikes.iter().enumerate() {
-            // Streams behind those of the strata.
-            let stream = u64::MAX - index as u64;
-            let mut draw = Draw::new(seed, Purpose::Strikes, stream);
-            let mut at = deployment.window;
-            loop {
-                let gap = -libm::log1p(-unit(&mut draw)) / strike.per_second;
-                at = at.plus(SimTime::nanos((gap * 1e9) as u64));
-                if ends <= at {
-                    break;
-                }
-                put(deployment, &mut plan, *strike, at, &mut draw);
-            }
-        }
-        plan.faults.sort_by_key(|fault| fault.begins());
+        strike_by_law(deployment, strata, &mut plan, deployment.window, ends);
         plan.duration = ends.plus(deployment.window).plus(deployment.longest);
         plan
     }
+}
+
+/// Adds strikes of all kinds to a plan, which arrive at exponential times.
+pub(in crate::study) fn strike_by_law(
+    deployment: &Deployment,
+    strata: &Strata,
+    plan: &mut Plan,
+    from: SimTime,
+    ends: SimTime,
+) {
+    for (index, strike) in strata.strikes.iter().enumerate() {
+        // Streams behind those of the strata.
+        let stream = u64::MAX - index as u64;
+        let mut draw = Draw::new(plan.seed, Purpose::Strikes, stream);
+        let mut at = from;
+        loop {
+            let gap = -libm::log1p(-unit(&mut draw)) / strike.per_second;
+            at = at.plus(SimTime::nanos((gap * 1e9) as u64));
+            if ends <= at {
+                break;
+            }
+            put(deployment, plan, *strike, at, &mut draw);
+        }
+    }
+    plan.faults.sort_by_key(|fault| fault.begins());
 }

@@ -98,8 +98,18 @@ impl Deployment {
     /// # Errors
     /// Returns the same errors as [`Deployment::read`].
     pub fn parse(path: &Path, text: &str) -> Result<Self, PlanFileError> {
+        let table = document::parse(text);
+        let table = table.map_err(|error| Reading { path, text }.wrong(error))?;
+        Deployment::of(path, text, table)
+    }
+
+    /// Reads a deployment from a table of a file.
+    pub(in crate::study) fn of(
+        path: &Path,
+        text: &str,
+        mut table: DocumentPart<'_>,
+    ) -> Result<Self, PlanFileError> {
         let reading = Reading { path, text };
-        let mut table = document::parse(text).map_err(|error| reading.wrong(error))?;
         let plan = table.remove("plan").map(Spanned::into_inner);
         let processes = table.remove("process").map(Spanned::into_inner);
         let plan = reading.plan(plan)?;

@@ -101,13 +101,16 @@ impl Length {
             Length::Uniform(least, most) => {
                 SimTime::nanos(draw.between(least.as_nanos(), most.min(cut).as_nanos()))
             }
-            Length::Exponential(_) | Length::Pareto(..) => {
-                // Inversion: `u` is uniform in (beyond the cut, 1], and is the share beyond the length.
-                let beyond = self.share_beyond(cut);
-                let u = 1.0 - unit(draw) * (1.0 - beyond);
-                self.with_share_beyond(u).min(cut)
-            }
+            Length::Exponential(_) | Length::Pareto(..) => self.quantile(unit(draw), cut),
         }
+    }
+
+    /// Returns the length that a share of the lengths of at most `cut` does not exceed.
+    pub(in crate::study) fn quantile(self, share: f64, cut: SimTime) -> SimTime {
+        // Inversion: what remains is the share of all lengths that are longer, from 1 down to that beyond the cut.
+        let beyond = self.share_beyond(cut);
+        self.with_share_beyond(1.0 - share * (1.0 - beyond))
+            .min(cut)
     }
 
     /// Returns the length that a share of all lengths exceeds.
@@ -124,7 +127,7 @@ impl Length {
 
 /// Draws a number in `0.0..1.0`. Functions of such numbers are those of the crate `libm`, so that a seed has the same plan on
 /// every machine.
-pub(super) fn unit(draw: &mut Draw) -> f64 {
+pub(in crate::study) fn unit(draw: &mut Draw) -> f64 {
     (draw.bits() >> 11) as f64 / (1u64 << 53) as f64
 }
 

@@ -1,12 +1,13 @@
 //! Runs clusters where the bounds are widest, until they are narrow enough or the time is over.
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use super::deployment::Deployment;
 use super::estimate::{Counts, Estimate, FIRST};
 use super::sample::{cluster, quiet};
 use super::strata::Strata;
-use crate::study::results::{CellSeeds, Manifest, Row};
+use crate::study::results::{CellSeeds, Manifest, Row, Shard};
 use crate::study::runs::{Cell, Extent, Runs, RunsError, Session};
 
 /// What is estimated, and when it is good enough.
@@ -22,6 +23,10 @@ pub struct Search<'a> {
     pub within: Option<Duration>,
     /// The search ends before it has more runs than this.
     pub most_runs: u64,
+    /// The first seed of each stratum.
+    pub first_seed: u64,
+    /// The part of the runs that is run. The runs of a shard do not depend on what the others find: see [`super::split`].
+    pub shard: Shard,
 }
 
 /// How a search ended.
@@ -31,10 +36,12 @@ pub enum Found {
     Estimate(Estimate),
     /// The plan breaks the property without any fault, with this seed. Then the rate has no bound.
     BreaksAlone(u64),
+    /// This shard has run its part, or the time was over first. The shards together have an estimate.
+    Shard(Extent),
 }
 
 /// The name of the cell without strikes.
-const QUIET: &str = "no fault";
+pub(super) const QUIET: &str = "no fault";
 
 /// The number of runs without strikes.
 const QUIET_RUNS: u64 = 64;
@@ -42,9 +49,9 @@ const QUIET_RUNS: u64 = 64;
 /// The seeds of each cell in the manifest. How many of them are run follows from the rows.
 const SEEDS: u64 = 1 << 40;
 
-struct Stage<'a> {
-    search: &'a Search<'a>,
-    strata: &'a Strata,
+pub(super) struct Stage<'a> {
+    pub(super) search: &'a Search<'a>,
+    pub(super) strata: &'a Strata,
     deadline: Option<Instant>,
 }
 
@@ -59,9 +66,10 @@ impl Search<'_> {
         let names = strata.all.iter().map(|stratum| stratum.name.as_str());
         let cells = std::iter::once(QUIET).chain(names).map(|name| CellSeeds {
             cell: name.to_owned(),
-            seeds: 0..SEEDS,
+            seeds: self.first_seed..self.first_seed + SEEDS,
         });
         manifest.cells = cells.collect();
+        manifest.shard = self.shard;
         manifest
     }
 
@@ -73,29 +81,27 @@ impl Search<'_> {
     pub fn run(&self, session: &mut Session) -> Result<Found, RunsError> {
         let strata = Strata::of(self.deployment);
         let stage = self.stage(&strata);
+        if self.shard != Shard::WHOLE {
+            return stage.run_shard(session);
+        }
         if let Some(seed) = stage.run_quiet(session)? {
             return Ok(Found::BreaksAlone(seed));
         }
-        let mut counts = vec![Counts::default(); strata.all.len()];
-        let all: Vec<usize> = (0..strata.all.len()).collect();
-        let mut extent = match FIRST * all.len() as u64 {
-            runs if runs <= self.most_runs => stage.look(session, &mut counts, &all)?,
-            _ => Extent::Partial,
-        };
-        loop {
-            let estimate = Estimate::of(&strata, &counts);
-            let next = widest(&estimate, &counts);
-            let runs = next
-                .and_then(|next| counts.get(next))
-                .map_or(0, |counts| counts.next());
-            let is_over = extent == Extent::Partial
-                || self.most_runs < estimate.runs + runs
-                || estimate.is_within(self.relative_error);
-            let Some(next) = next.filter(|_| !is_over) else {
-                return Ok(Found::Estimate(estimate));
-            };
-            extent = stage.look(session, &mut counts, &[next])?;
-        }
+        let (counts, _) = stage.search(session, self.most_runs)?;
+        Ok(Found::Estimate(Estimate::of(&strata, &counts)))
+    }
+
+    /// Returns the stratum that is run next, or `None` if the bounds are narrow enough or it would be too many runs.
+    pub(super) fn next(
+        &self,
+        estimate: &Estimate,
+        counts: &[Counts],
+        most_runs: u64,
+    ) -> Option<usize> {
+        let next = widest(estimate, counts)?;
+        let runs = counts.get(next).map_or(0, |counts| counts.next());
+        let is_over = most_runs < estimate.runs + runs || estimate.is_within(self.relative_error);
+        (!is_over).then_some(next)
     }
 
     #[expect(clippy::disallowed_methods, reason = "it measures the real machine")]
@@ -121,14 +127,40 @@ fn widest(estimate: &Estimate, counts: &[Counts]) -> Option<usize> {
 }
 
 impl Stage<'_> {
+    /// Runs strata until the bounds are narrow enough, or there would be too many runs.
+    pub(super) fn search(
+        &self,
+        session: &mut Session,
+        most_runs: u64,
+    ) -> Result<(Vec<Counts>, Extent), RunsError> {
+        let all: Vec<usize> = (0..self.strata.all.len()).collect();
+        let mut counts = vec![Counts::default(); all.len()];
+        let mut extent = match FIRST * all.len() as u64 {
+            runs if runs <= most_runs => self.look(session, &mut counts, &all)?,
+            _ => return Ok((counts, Extent::Complete)),
+        };
+        while extent == Extent::Complete {
+            let estimate = Estimate::of(self.strata, &counts);
+            let Some(next) = self.search.next(&estimate, &counts, most_runs) else {
+                break;
+            };
+            extent = self.look(session, &mut counts, &[next])?;
+        }
+        Ok((counts, extent))
+    }
+
     /// Runs plans without strikes. Returns the first seed that broke the property.
-    fn run_quiet(&self, session: &mut Session) -> Result<Option<u64>, RunsError> {
+    pub(super) fn run_quiet(&self, session: &mut Session) -> Result<Option<u64>, RunsError> {
         let mut broken = None;
         let mut take = |_, row: Row| {
             let is_broken = row.violated.contains_key(&self.search.deployment.property);
             broken = broken.or(is_broken.then_some(row.seed));
         };
-        self.run(session, vec![self.quiet(0..QUIET_RUNS)], &mut take)?;
+        self.run(
+            session,
+            Runs::all(vec![self.quiet(0..QUIET_RUNS)], 1),
+            &mut take,
+        )?;
         Ok(broken)
     }
 
@@ -150,7 +182,7 @@ impl Stage<'_> {
                 .take(1)
                 .for_each(|sum| *sum += u64::from(is_broken));
         };
-        let extent = self.run(session, cells.collect(), &mut take)?;
+        let extent = self.run(session, Runs::all(cells.collect(), 1), &mut take)?;
         if extent == Extent::Partial {
             return Ok(extent);
         }
@@ -165,10 +197,10 @@ impl Stage<'_> {
     }
 
     #[expect(clippy::disallowed_methods, reason = "it measures the real machine")]
-    fn run(
+    pub(super) fn run(
         &self,
         session: &mut Session,
-        cells: Vec<Cell<'_>>,
+        runs: Runs<'_>,
         take: &mut (dyn FnMut(usize, Row) + Send),
     ) -> Result<Extent, RunsError> {
         let now = Instant::now();
@@ -176,29 +208,40 @@ impl Stage<'_> {
             within: self
                 .deadline
                 .map(|deadline| deadline.saturating_duration_since(now)),
-            ..Runs::all(cells, self.search.jobs)
+            jobs: self.search.jobs,
+            ..runs
         };
         session.run(&runs, take)
     }
 
     fn cell(&self, index: usize, counts: Counts) -> Cell<'_> {
+        self.cell_of(index, counts.runs..counts.next())
+    }
+
+    /// Returns the cell of a stratum with the seeds that have these numbers.
+    pub(super) fn cell_of(&self, index: usize, numbers: Range<u64>) -> Cell<'_> {
         let stratum = self.strata.all.get(index);
         Cell {
             name: stratum.map_or_else(String::new, |stratum| stratum.name.clone()),
-            seeds: counts.runs..counts.next(),
+            seeds: self.seeds(numbers),
             plan: Box::new(move |seed| cluster(self.search.deployment, self.strata, index, seed)),
             measure: None,
             is_last: None,
         }
     }
 
-    fn quiet(&self, seeds: std::ops::Range<u64>) -> Cell<'_> {
+    fn quiet(&self, numbers: Range<u64>) -> Cell<'_> {
         Cell {
             name: QUIET.to_owned(),
-            seeds,
+            seeds: self.seeds(numbers),
             plan: Box::new(|seed| quiet(self.search.deployment, seed)),
             measure: None,
             is_last: None,
         }
+    }
+
+    fn seeds(&self, numbers: Range<u64>) -> Range<u64> {
+        let first = self.search.first_seed;
+        first + numbers.start..first + numbers.end
     }
 }

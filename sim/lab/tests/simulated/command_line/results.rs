@@ -73,9 +73,15 @@ fn rows_and_manifests_have_the_form_of_their_schemas() {
         jsonschema::draft202012::new(&schema).expect("a schema")
     };
     let (row, whole) = (schema("row.schema.json"), schema("manifest.schema.json"));
+    let study = concat!(env!("CARGO_MANIFEST_DIR"), "/studies/own-algorithm.toml");
+    let out = folder.join("pictures");
     let deployment = concat!(env!("CARGO_MANIFEST_DIR"), "/deployments/one-server.toml");
-    let commands: [(&str, &[&str]); 4] = [
+    let commands: [(&str, &[&str]); 5] = [
         ("explore", &EXPLORE),
+        (
+            "study",
+            &["study", study, "--runs", "3", "--out", text(&out)],
+        ),
         (
             "rate",
             &[
@@ -134,7 +140,13 @@ fn rows_and_manifests_have_the_form_of_their_schemas() {
 #[test]
 fn shards_merge_to_the_rows_and_the_output_of_the_whole() {
     let folder = folder("merged");
-    let commands: [(&str, &[&str]); 3] = [
+    let study = concat!(env!("CARGO_MANIFEST_DIR"), "/studies/own-algorithm.toml");
+    let out = folder.join("pictures");
+    let commands: [(&str, &[&str]); 4] = [
+        (
+            "study",
+            &["study", study, "--runs", "7", "--out", text(&out)],
+        ),
         ("explore", &EXPLORE),
         (
             "matrix",

@@ -1,0 +1,268 @@
+//! Why a run broke a property: what led to the violation, and without what it would not have happened.
+//!
+//! The *slice* is what can have led to the violation: from the instant at which the first of the involved holds was asked for, every
+//! message that reached an involved client in time, every message that reached its sender in time before that, and so on, with the
+//! faults of the places that it passes. Whatever is outside of it cannot have had an influence since then.
+//!
+//! What is *necessary* is found by trying: the plan is run again without one fault of the slice, or with one message of it lost, and
+//! everything else as before. If the property is not broken until then, and for as long afterwards as the slice is long, the fault or the
+//! message was necessary. Later faults of the plan may break the property again. The rest of such a run may differ, because a client that
+//! misses an answer does something else; so each of them is a run in which the property held for so long, and not a proof that nothing
+//! else would have broken it. What is outside of the slice is not tried: it changes when everything behind it happens, and so hides the
+//! violation without having led to it.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use serde::Serialize;
+
+use crate::simulation::{run, run_recorded};
+use quorlock_sim_check::Violation;
+use quorlock_sim_check::run::{Run, Verdict};
+use quorlock_sim_plan::fault::{ClientTarget, Direction, Fault, FaultKind, LinkFault, Trigger};
+use quorlock_sim_plan::time::SimTime;
+use quorlock_sim_plan::{Plan, check};
+use quorlock_sim_world::history::recording::{Message, MessageSort, ProcessPlace, Recording};
+
+/// Why a run broke a property.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Why {
+    /// What was violated.
+    pub violation: Violation,
+    /// When the first of the involved holds was asked for.
+    pub since: SimTime,
+    /// The faults of the plan, repeated ones one by one, that began before the violation.
+    pub faults: Vec<Cause>,
+    /// The messages that were sent before the violation, in their order.
+    pub messages: Vec<Cause>,
+}
+
+/// A fault or a message, and what it had to do with the violation.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Cause {
+    /// When it began, or was sent.
+    pub at: SimTime,
+    /// What it was, in words.
+    pub text: String,
+    /// Whether it can have led to the violation.
+    pub is_in_slice: bool,
+    /// Whether the property would have held without it; `None` if that was not tried.
+    pub is_necessary: Option<bool>,
+}
+
+/// The error for a run that broke nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "no property is broken, so there is nothing to explain: give a seed that breaks one (--seed)"
+)]
+pub struct NothingBroken;
+
+/// Explains the first violation of a plan, which must be valid and in the fast lane. At most `most` messages of the slice are tried,
+/// the last ones.
+///
+/// # Errors
+/// Returns [`NothingBroken`] if the run breaks no property.
+pub fn explain(plan: &Rc<Plan>, most: usize) -> Result<Why, NothingBroken> {
+    let (ran, recording) = run_recorded(plan);
+    let Verdict::Violated(violation) = ran.verdict.clone() else {
+        return Err(NothingBroken);
+    };
+    let at = violation.at.as_nanos();
+    let since = asked(&ran, &violation).min(at);
+    let trial = Trial {
+        plan: Plan::clone(&ran.plan),
+        violation: &violation,
+        until: SimTime::nanos(at + (at - since)),
+    };
+    let slice = Slice::of(&recording, &violation, since);
+    let faults = 0..ran.plan.faults.len();
+    let faults = faults.filter_map(|index| {
+        let fault = ran
+            .happened(index)
+            .filter(|fault| fault.begins() <= violation.at)?;
+        let is_in_slice = slice.has_fault(&fault);
+        Some(Cause {
+            at: fault.begins(),
+            text: fault.to_string(),
+            is_in_slice,
+            is_necessary: is_in_slice.then(|| trial.holds_without(index)),
+        })
+    });
+    let faults = faults.collect();
+    let sent = recording
+        .messages
+        .iter()
+        .filter(|message| message.sent <= at);
+    let sent: Vec<&Message> = sent.collect();
+    let in_slice = sent.iter().filter(|message| slice.has(message)).count();
+    let mut untried = in_slice.saturating_sub(most);
+    let messages = sent.into_iter().map(|message| {
+        let is_in_slice = slice.has(message);
+        let is_tried = is_in_slice && untried == 0;
+        untried -= usize::from(is_in_slice && 0 < untried);
+        Cause {
+            at: SimTime::nanos(message.sent),
+            text: words(message),
+            is_in_slice,
+            is_necessary: is_tried.then(|| trial.holds_if_lost(message)).flatten(),
+        }
+    });
+    Ok(Why {
+        since: SimTime::nanos(since),
+        faults,
+        messages: messages.collect(),
+        violation: violation.clone(),
+    })
+}
+
+/// Returns when the first of the involved holds was asked for: the last ones that the involved processes won before the violation.
+fn asked(ran: &Run, violation: &Violation) -> u64 {
+    let at = violation.at.as_nanos();
+    let of_process = |process| {
+        let won = ran.history.grants.iter();
+        let won = won.filter(|grant| grant.process == process && grant.won <= at);
+        won.max_by_key(|grant| grant.won).map(|grant| grant.invoked)
+    };
+    let asked = violation
+        .processes
+        .iter()
+        .filter_map(|process| of_process(*process));
+    asked.min().unwrap_or(0)
+}
+
+/// Until when each place can have had an influence on the violation.
+struct Slice {
+    since: u64,
+    until: BTreeMap<ProcessPlace, u64>,
+}
+
+impl Slice {
+    fn of(recording: &Recording, violation: &Violation, since: u64) -> Self {
+        let at = violation.at.as_nanos();
+        let clients = violation.processes.iter().map(|process| process.client);
+        let mut until: BTreeMap<ProcessPlace, u64> = clients
+            .map(|client| (ProcessPlace::Client(client), at))
+            .collect();
+        if until.is_empty() {
+            let all = recording.messages.iter().flat_map(|message| {
+                [
+                    ProcessPlace::Client(message.client),
+                    ProcessPlace::Node(message.node),
+                ]
+            });
+            until = all.map(|place| (place, at)).collect();
+        }
+        let mut arrived: Vec<(u64, &Message)> = recording
+            .messages
+            .iter()
+            .filter_map(|message| Some((message.arrives?, message)))
+            .collect();
+        arrived.sort_by_key(|(arrives, _)| std::cmp::Reverse(*arrives));
+        for (arrives, message) in arrived {
+            let (from, to) = ends(message);
+            if until.get(&to).is_some_and(|until| arrives <= *until) && since <= arrives {
+                let known = until.entry(from).or_insert(0);
+                *known = (*known).max(message.sent);
+            }
+        }
+        Slice { since, until }
+    }
+
+    fn has(&self, message: &Message) -> bool {
+        let (_, to) = ends(message);
+        let until = self.until.get(&to).copied();
+        let is_in_time =
+            |arrives| until.is_some_and(|until| self.since <= arrives && arrives <= until);
+        message.arrives.is_some_and(is_in_time)
+    }
+
+    /// Returns whether a fault strikes a place of the slice before its end, and is not over when the slice begins. A fault that
+    /// happens once, or lasts until the end of the run, is not over.
+    fn has_fault(&self, fault: &Fault) -> bool {
+        let begins = fault.begins().as_nanos();
+        let ends = begins.saturating_add(fault.lasts.as_nanos());
+        let is_over = fault.lasts != SimTime::ZERO && ends < self.since;
+        let strikes =
+            |place: ProcessPlace| self.until.get(&place).is_some_and(|until| begins <= *until);
+        let of = |all: &[u16], place: fn(u16) -> ProcessPlace| {
+            all.iter().any(|one| strikes(place(*one)))
+        };
+        !is_over
+            && match &fault.what {
+                FaultKind::Client {
+                    client: ClientTarget::Client(client),
+                    ..
+                } => strikes(ProcessPlace::Client(*client)),
+                FaultKind::Client { .. } => true,
+                FaultKind::Node { node, .. } => strikes(ProcessPlace::Node(*node)),
+                FaultKind::Nodes { nodes, .. } => of(nodes, ProcessPlace::Node),
+                FaultKind::Link { clients, nodes, .. } => {
+                    of(clients, ProcessPlace::Client) && of(nodes, ProcessPlace::Node)
+                }
+            }
+    }
+}
+
+/// Returns from where to where a message goes.
+fn ends(message: &Message) -> (ProcessPlace, ProcessPlace) {
+    let places = (
+        ProcessPlace::Client(message.client),
+        ProcessPlace::Node(message.node),
+    );
+    match message.sort {
+        MessageSort::Request => places,
+        MessageSort::Yes | MessageSort::No | MessageSort::Wake => (places.1, places.0),
+    }
+}
+
+fn words(message: &Message) -> String {
+    let (client, node) = (message.client, message.node);
+    match message.sort {
+        MessageSort::Request => format!("client {client} to node {node}: {}", message.text),
+        _ => format!("node {node} to client {client}: {}", message.text),
+    }
+}
+
+/// The plan with its violation, to be run again with a difference.
+struct Trial<'a> {
+    plan: Plan,
+    violation: &'a Violation,
+    /// Until when the property must hold.
+    until: SimTime,
+}
+
+impl Trial<'_> {
+    fn holds(&self, plan: Plan) -> bool {
+        let violated = run(&Rc::new(plan)).violated;
+        let at = violated.get(&self.violation.property);
+        at.is_none_or(|at| self.until < *at)
+    }
+
+    /// Returns whether the property holds without a fault.
+    fn holds_without(&self, index: usize) -> bool {
+        let mut plan = self.plan.clone();
+        plan.faults.remove(index);
+        self.holds(plan)
+    }
+
+    /// Returns whether the property holds if a message is lost; `None` if no plan can say that.
+    fn holds_if_lost(&self, message: &Message) -> Option<bool> {
+        let mut plan = self.plan.clone();
+        plan.faults.push(Fault {
+            when: Trigger::At(SimTime::nanos(message.sent.saturating_sub(1))),
+            // Longer than the instant of the message: a message that is sent when a fault ends is not lost.
+            lasts: SimTime::nanos(2),
+            what: FaultKind::Link {
+                clients: vec![message.client],
+                nodes: vec![message.node],
+                direction: match message.sort {
+                    MessageSort::Request => Direction::ToNode,
+                    _ => Direction::ToClient,
+                },
+                fault: LinkFault::Cut,
+            },
+        });
+        check(&plan).ok()?;
+        Some(self.holds(plan))
+    }
+}
