@@ -51,16 +51,21 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
         true => RAISED.as_nanos() + draw.between(0, 4 * lease),
         false => draw.between(lease, 4 * lease),
     };
+    // A client with longer leases that does not reach every node must not raise anything.
+    let never_reached = draw.chance(250_000).then_some(2);
+    if let Some(node) = never_reached {
+        cut(
+            plan,
+            longer(plan).collect(),
+            vec![node],
+            SimTime::ZERO,
+            plan.duration,
+        );
+    }
     while at < ends {
-        strike(plan, at, draw);
+        strike(plan, at, never_reached, draw);
         // Of one longer lease and the watch of a node, at most one strike: losing a majority is another case.
         at += draw.between(3 * longest, 8 * longest);
-    }
-    // A client with longer leases that does not reach every node must not raise anything.
-    if draw.chance(250_000) {
-        for client in longer(plan) {
-            cut(plan, vec![client], vec![2], SimTime::ZERO, plan.duration);
-        }
     }
 }
 
@@ -70,24 +75,36 @@ fn longer(plan: &Plan) -> std::ops::Range<u16> {
 }
 
 /// Restarts one node without its data. For one short lease or a little more, the clients with longer leases do not reach
-/// it, and one of the others reaches nothing else.
-fn strike(plan: &mut Plan, at: u64, draw: &mut Draw) {
+/// it, and one of the others does not reach the node on which they keep their claim, or reaches the restarted one alone.
+fn strike(plan: &mut Plan, at: u64, never_reached: Option<u16>, draw: &mut Draw) {
     let lease = plan.workload.lease.as_nanos();
-    let node = draw.between(0, 2) as u16;
+    let free = never_reached.unwrap_or(draw.between(0, 2) as u16);
+    let restarted = (free + draw.between(1, 2) as u16) % 3;
+    let kept = 3 - free - restarted;
     let began = SimTime::nanos(at);
     let down = SimTime::micros(draw.between(50, 5_000));
-    let crash = Fault::of_node(began, node, NodeFault::Crash);
+    let crash = Fault::of_node(began, restarted, NodeFault::Crash);
     plan.faults.push(crash.lasting(down));
-    let unaware = draw.between(0, u64::from(longer(plan).start) - 1) as u16;
+    let long_clients: Vec<u16> = longer(plan).collect();
     let lasts = SimTime::nanos(draw.between(lease, 2 * lease)).plus(down);
     if draw.chance(800_000) {
-        cut(plan, longer(plan).collect(), vec![node], began, lasts);
+        cut(plan, long_clients.clone(), vec![restarted], began, lasts);
     }
+    if never_reached.is_none() && draw.chance(500_000) {
+        // So long that their claims on this node have ended.
+        let before = SimTime::nanos((4 * lease).min(at));
+        let lasts = before.plus(lasts).plus(lasts);
+        cut(plan, long_clients, vec![free], began.minus(before), lasts);
+    }
+    let unaware = draw.between(0, u64::from(longer(plan).start) - 1) as u16;
+    let before = SimTime::nanos(draw.between(0, lease).min(at));
+    let from = began.minus(before);
     if draw.chance(800_000) {
-        let others = (0..3).filter(|other| *other != node).collect();
-        let before = SimTime::nanos(draw.between(0, lease).min(at));
         let lasts = lasts.plus(before);
-        cut(plan, vec![unaware], others, began.minus(before), lasts);
+        match draw.chance(500_000) {
+            true => cut(plan, vec![unaware], vec![kept, free], from, lasts),
+            false => cut(plan, vec![unaware], vec![kept], from, lasts.plus(lasts)),
+        }
     }
     if draw.chance(500_000) {
         let crash = Fault::of_client(began, unaware, ClientFault::Crash);
