@@ -1,7 +1,7 @@
 //! A search whose runs are split over machines.
 //!
 //! What a search runs next depends on what it has found, and shards do not know what the others find. So each shard first runs the same
-//! small *pilot*, a search of [`PILOT`] looks a stratum, and continues it on paper: each further look is assumed to break as often as the
+//! small *pilot*, a search of `PILOT` looks a stratum, and continues it on paper: each further look is assumed to break as often as the
 //! runs of the pilot did. This says up to which look each stratum is run, and all shards come to the same numbers. The shards split
 //! these runs. Every stratum ends at one of the looks at which its bounds hold (see [`super`]), so the bounds of the sum are as valid
 //! as those of a search on one machine; the forecast only decides where runs are spent.
