@@ -9,8 +9,8 @@ use toml::de::DeValue;
 use super::axis::{Axis, Setting};
 use super::cell::CellPlans;
 use super::points::{Filling, Space};
-use crate::plan_file::Misreading;
 use crate::plan_file::document::{self, DocumentPart, Misfit};
+use crate::plan_file::{Misreading, PlanFileError};
 use quorlock_sim_plan::property::Property;
 
 /// A study: a plan whose numbers are varied or drawn.
@@ -98,22 +98,9 @@ impl PictureKind {
 /// An error of a study.
 #[derive(Debug, thiserror::Error)]
 pub enum StudyError {
-    /// The file cannot be read.
-    #[error("{path}: {error}")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The error of the operating system.
-        error: std::io::Error,
-    },
-    /// The file has no study.
-    #[error("{path}:{}: {error}", error.at)]
-    Syntax {
-        /// The file.
-        path: PathBuf,
-        /// The place in the file, and the reason.
-        error: Misreading,
-    },
+    /// The file cannot be read, or has no study.
+    #[error(transparent)]
+    File(#[from] PlanFileError),
     /// The plans of a cell cannot be run.
     #[error("{path}: {cell}: {why}")]
     Cell {
@@ -163,7 +150,7 @@ impl Experiment {
     /// # Errors
     /// Returns [`StudyError`] with the file and the place in it.
     pub fn read(path: &Path) -> Result<Self, StudyError> {
-        let text = std::fs::read_to_string(path).map_err(|error| StudyError::Io {
+        let text = std::fs::read_to_string(path).map_err(|error| PlanFileError::Io {
             path: path.to_owned(),
             error,
         })?;
@@ -175,7 +162,7 @@ impl Experiment {
     /// # Errors
     /// Returns the same errors as [`Experiment::read`].
     pub fn parse(path: &Path, text: &str) -> Result<Self, StudyError> {
-        let syntax = |error| StudyError::Syntax {
+        let syntax = |error| PlanFileError::Syntax {
             path: path.to_owned(),
             error,
         };
@@ -242,7 +229,7 @@ impl Experiment {
 
     /// Reads the cells: each lock at each point.
     pub(super) fn cells(&self) -> Result<Vec<CellPlans<'_>>, StudyError> {
-        let syntax = |error| StudyError::Syntax {
+        let syntax = |error| PlanFileError::Syntax {
             path: self.path.clone(),
             error,
         };

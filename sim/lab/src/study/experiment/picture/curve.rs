@@ -2,7 +2,7 @@
 
 use plotters::prelude::*;
 
-use super::frame::{Axes, chart, colour, legend, on_paper, text, top};
+use super::frame::{Axes, chart, colour, curve, legend, on_paper, text, top};
 use super::{Ruler, lines, place, short};
 use crate::study::experiment::file::Experiment;
 use crate::study::experiment::outcome::Outcome;
@@ -25,7 +25,6 @@ pub(super) fn draw(study: &Experiment, outcomes: &[Outcome]) -> Result<String, S
     on_paper((760, 440), |area| {
         let mut chart = chart(area, &axes)?;
         for (index, (name, line)) in lines(study, outcomes, 1).into_iter().enumerate() {
-            let colour = colour(index);
             let at = |outcome: &&Outcome| {
                 let x = place(study, &ruler, 0, outcome)?;
                 Some((x, outcome.bounds(study)))
@@ -37,22 +36,12 @@ pub(super) fn draw(study: &Experiment, outcomes: &[Outcome]) -> Result<String, S
                 .iter()
                 .rev()
                 .map(|(x, share)| (*x, 100.0 * share.least));
-            let band: Vec<(f64, f64)> = upper.chain(lower).collect();
-            let band = Polygon::new(band, colour.mix(0.18));
-            chart.draw_series([band]).map_err(text)?;
+            let bounds = (upper.collect(), lower.collect());
             let middle: Vec<_> = points.iter().map(|(x, b)| (*x, 100.0 * b.share)).collect();
-            let dots = middle
-                .iter()
-                .map(|point| Circle::new(*point, 3, colour.filled()));
+            curve(&mut chart, (index, name), bounds, middle.clone())?;
+            let dot = |point| Circle::new(point, 3, colour(index).filled());
+            let dots = middle.into_iter().map(dot);
             chart.draw_series(dots).map_err(text)?;
-            let line = LineSeries::new(middle.clone(), colour.stroke_width(2));
-            chart
-                .draw_series(line)
-                .map_err(text)?
-                .label(name)
-                .legend(move |(x, y)| {
-                    PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2))
-                });
         }
         legend(&mut chart, SeriesLabelPosition::UpperLeft)
     })

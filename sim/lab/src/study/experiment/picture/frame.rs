@@ -85,6 +85,24 @@ pub(super) fn chart<'a, 'b>(area: &'a Area<'b>, axes: &Axes<'_>) -> Result<Chart
     Ok(chart)
 }
 
+/// Draws a line with its bounds and its name: `upper` from the left to the right, `lower` back from the right.
+pub(super) fn curve<'a, 'b: 'a>(
+    chart: &mut Chart<'a, 'b>,
+    (index, name): (usize, String),
+    (mut upper, lower): (Vec<(f64, f64)>, Vec<(f64, f64)>),
+    line: Vec<(f64, f64)>,
+) -> Result<(), String> {
+    let colour = colour(index);
+    upper.extend(lower);
+    let band = Polygon::new(upper, colour.mix(0.18));
+    chart.draw_series([band]).map_err(text)?;
+    let line = LineSeries::new(line, colour.stroke_width(2));
+    let line = chart.draw_series(line).map_err(text)?;
+    line.label(name)
+        .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2)));
+    Ok(())
+}
+
 /// Writes which line is which.
 pub(super) fn legend<'a, 'b: 'a>(
     chart: &mut Chart<'a, 'b>,

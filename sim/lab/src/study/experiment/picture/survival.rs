@@ -2,7 +2,7 @@
 
 use plotters::prelude::*;
 
-use super::frame::{Axes, chart, colour, legend, on_paper, text};
+use super::frame::{Axes, chart, curve, legend, on_paper};
 use super::{lines, short};
 use crate::study::experiment::file::Experiment;
 use crate::study::experiment::outcome::Outcome;
@@ -44,20 +44,11 @@ pub(super) fn draw(study: &Experiment, outcomes: &[Outcome]) -> Result<String, S
     on_paper((760, 440), |area| {
         let mut chart = chart(area, &axes)?;
         for (index, (name, steps)) in all.into_iter().enumerate() {
-            let colour = colour(index);
             let upper = stairs(&steps, |step| step.3);
             let mut lower = stairs(&steps, |step| step.2);
             lower.reverse();
-            let band = Polygon::new([upper, lower].concat(), colour.mix(0.18));
-            chart.draw_series([band]).map_err(text)?;
-            let line = LineSeries::new(stairs(&steps, |step| step.1), colour.stroke_width(2));
-            chart
-                .draw_series(line)
-                .map_err(text)?
-                .label(name)
-                .legend(move |(x, y)| {
-                    PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2))
-                });
+            let line = stairs(&steps, |step| step.1);
+            curve(&mut chart, (index, name), (upper, lower), line)?;
         }
         legend(&mut chart, SeriesLabelPosition::LowerLeft)
     })
