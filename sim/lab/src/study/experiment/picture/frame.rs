@@ -10,6 +10,9 @@ pub(super) type Chart<'a, 'b> =
 /// The part of a picture that a chart fills.
 pub(super) type Area<'b> = DrawingArea<SVGBackend<'b>, plotters::coord::Shift>;
 
+/// Points of a line.
+type Points = Vec<(f64, f64)>;
+
 /// The axes of a picture.
 pub(super) struct Axes<'a> {
     pub(super) caption: &'a str,
@@ -89,8 +92,8 @@ pub(super) fn chart<'a, 'b>(area: &'a Area<'b>, axes: &Axes<'_>) -> Result<Chart
 pub(super) fn curve<'a, 'b: 'a>(
     chart: &mut Chart<'a, 'b>,
     (index, name): (usize, String),
-    (mut upper, lower): (Vec<(f64, f64)>, Vec<(f64, f64)>),
-    line: Vec<(f64, f64)>,
+    (mut upper, lower): (Points, Points),
+    line: Points,
 ) -> Result<(), String> {
     let colour = colour(index);
     upper.extend(lower);
