@@ -44,7 +44,6 @@ use rustix::process::Signal;
 
 use self::guarded::Guarded;
 use self::held::{End, GroupThen, Work};
-use self::holder::with_holders;
 use self::holding::HoldThen;
 use self::notify::Notify;
 use self::signals::{ENDING, Signals};
@@ -168,7 +167,7 @@ impl Run {
                 let ended = self.work(&guard, &timing, &mut signals, voice).await;
                 self.let_go(guard, ended, &timing, voice).await
             }
-            Ok(Err(failure)) => Err(with_holders(&locks, self.names(), failure).await),
+            Ok(Err(failure)) => Err(failure),
             Err(signal) => Ok(Code::of_signal(signal.as_raw())),
         };
         // Grants of a lost round, and releases that slower servers have not received so far, are handled in the
@@ -207,7 +206,11 @@ impl Run {
             Err(_) => {}
         }
         if self.no_wait {
-            return Err(Failure::new(Code::CONTENDED, wanted.refusal(&self.name)));
+            let holders = holder::of(locks, self.names()).await;
+            return Err(Failure::new(
+                Code::CONTENDED,
+                wanted.refusal(&self.name) + &holders,
+            ));
         }
         let name = self.name.to_string();
         self.guarded

@@ -282,6 +282,10 @@ impl LocksBuilder {
     /// the client is connected. It is the name of the client's connections, `quorlock:<label>:<uuid>` in `CLIENT LIST` of a Redis
     /// server; nothing is stored. The user needs `+client|setname`, and to see it `+client|list`; without these rights there is no
     /// label. It has 1 to 100 printable ASCII characters, without spaces.
+    ///
+    /// A client with a label also names those that others have: [`AcquireError::Contended`](crate::AcquireError::Contended) tells which
+    /// clients hold the lock. It asks for them once at the end of a wait, at most once in a second, and for at most a tenth of the wait
+    /// or 100 ms, whichever is longer; the server makes a list of its connections.
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = Some(label.into());
         self

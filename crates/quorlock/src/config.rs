@@ -29,6 +29,8 @@ pub(crate) struct Config {
     pub(crate) member_timeout: Option<Duration>,
     /// The random part of the client's identity, if it is drawn already.
     pub(crate) identity: Option<u128>,
+    /// Whether an error names the clients that hold the lock.
+    pub(crate) names_holders: bool,
     /// Whether the loss of a claim is noticed at once.
     pub(crate) watches_claims: bool,
     #[cfg(feature = "metrics")]

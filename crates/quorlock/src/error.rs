@@ -99,7 +99,8 @@ fn list(reports: &[NodeReport]) -> String {
 pub enum AcquireError {
     /// Others held the lock throughout the wait.
     #[error(
-        "{names}: {holder}{}; {}",
+        "{names}: {holder}{}{}; {}",
+        in_parentheses(.clients),
         for_people(", tried for ", *.tried),
         advice(*.holder)
     )]
@@ -110,6 +111,9 @@ pub enum AcquireError {
         tried: Duration,
         /// Whether other clients or this client held it.
         holder: Holder,
+        /// The label and the address of each client that held it, of those that are known. Empty unless this client has a
+        /// [label](crate::LocksBuilder::label) too, waited, and may look.
+        clients: Vec<String>,
     },
     /// Too few nodes answered, or too few of those that answered are trusted.
     #[error("{names}: {}{}: {}", too_few(*.of), for_people(" in ", *.tried), list(.nodes))]
@@ -317,6 +321,14 @@ pub enum ConfirmError {
     /// The lease is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
+}
+
+/// Names those who hold the lock, if any are known.
+fn in_parentheses(clients: &[String]) -> String {
+    match clients {
+        [] => String::new(),
+        clients => format!(" ({})", clients.join(", ")),
+    }
 }
 
 /// Who holds the lock that was requested, as far as the client knows.

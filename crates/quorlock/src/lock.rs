@@ -12,6 +12,7 @@ use crate::error::{AcquireError, ConfigError, LeaseSource};
 use crate::guard::Guard;
 use crate::operation::acquire::Acquiring;
 use crate::operation::attempt::{LockRequest, Waits};
+use crate::operation::holders::add_holders;
 use crate::operation::queue::{Queues, Sharing};
 use crate::owner::identity::Identity;
 use crate::shared::client::Client;
@@ -280,8 +281,14 @@ impl Lock {
     /// this one, find it held until the future is polled or dropped, the client is closed, or the lease ends.
     pub async fn acquire(&self) -> Result<Guard, AcquireError> {
         let waits = self.waits();
-        self.enter(waits, |under| self.acquire_anew(under, waits))
-            .await
+        let won = self.enter(waits, |under| self.acquire_anew(under, waits));
+        match won.await {
+            Err(error) => {
+                let layouts = self.layout.as_ref().map_or(&[][..], std::slice::from_ref);
+                Err(Box::pin(add_holders(&self.client, layouts, waits, error)).await)
+            }
+            guard => guard,
+        }
     }
 
     /// Enters the hold of the owner, or acquires a new one through `anew`.

@@ -7,6 +7,7 @@
 //! | `attempt` | rounds of requests until the lock is won or given up |
 //! | `inquiry` | a request to the members of a hold, and the tally of their answers |
 //! | `confirm`, `release` | the two uses of an inquiry |
+//! | `holders` | who holds a lock, for the error of a wait |
 //! | `hand_over` | a hold ends here and continues in another client |
 
 pub(crate) mod acquire;
@@ -17,5 +18,6 @@ pub(crate) mod confirm;
 pub(crate) mod release;
 
 pub(crate) mod hand_over;
+pub(crate) mod holders;
 
 pub(crate) mod inquiry;

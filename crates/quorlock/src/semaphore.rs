@@ -19,6 +19,7 @@ use crate::guard::Guard;
 use crate::lock::Lock;
 use crate::mutex::Mutex;
 use crate::operation::attempt::Waits;
+use crate::operation::holders::add_holders;
 use crate::shared::layout::Layout;
 
 /// A number of permits under one name, each of which can have one holder. See
@@ -141,8 +142,14 @@ impl Semaphore {
     /// That of [`Lock::acquire`], for every permit.
     pub async fn acquire(&self) -> Result<Guard, AcquireError> {
         let waits = self.lock.waits();
-        let guard = self.lock.enter(waits, |_| self.any(waits)).await;
-        guard.map_err(|error| self.permits.names.tell(error))
+        match self.lock.enter(waits, |_| self.any(waits)).await {
+            Err(error) => {
+                let error = self.permits.names.tell(error);
+                let layouts = self.permits.layouts.as_deref().unwrap_or_default();
+                Err(Box::pin(add_holders(self.lock.client(), layouts, waits, error)).await)
+            }
+            guard => guard,
+        }
     }
 
     /// Tries to acquire a permit. Returns `None` if all of them are held: each one was refused, or was held when the nodes

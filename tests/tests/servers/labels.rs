@@ -1,7 +1,9 @@
 //! Tests that operators see which client holds a name.
 
+use std::time::Duration;
+
 use quorlock::operate::Inspection;
-use quorlock::{ConfigError, Locks};
+use quorlock::{AcquireError, ConfigError, Locks};
 use quorlock_testbed::server::{Server, programs};
 use quorlock_testbed::server_tests;
 use quorlock_tests::clients::{locks_on, settings};
@@ -9,6 +11,8 @@ use quorlock_tests::clients::{locks_on, settings};
 server_tests![
     the_label_of_the_holder_is_shown_while_it_is_connected,
     the_label_is_shown_on_a_majority_and_for_a_writer,
+    the_error_of_a_wait_names_the_holder,
+    CHANNELS: the_error_of_a_client_that_may_not_look_is_as_without_labels,
     CHANNELS: a_user_who_may_name_or_list_no_connections_locks_without_a_label,
     a_label_that_no_connection_can_have_is_refused,
 ];
@@ -70,6 +74,78 @@ async fn the_label_is_shown_on_a_majority_and_for_a_writer() {
     let labels = labels.filter(|client| client.starts_with("worker at "));
     assert!(2 <= labels.count(), "{seen}");
     guard.release().await.unwrap();
+}
+
+/// Of one who waits and has a label too, for a lock, several names, permits, on one server and on a majority.
+async fn the_error_of_a_wait_names_the_holder() {
+    let servers: Vec<Server> = (0..3).map(|_| Server::start()).collect();
+    let addresses = || servers.iter().map(Server::address);
+    let brief = Duration::from_millis(50);
+    for one in [true, false] {
+        let client = async |label: &str| {
+            let builder = settings().trust_fresh_nodes().label(label);
+            match one {
+                true => builder.connect(servers[0].address()).await.unwrap(),
+                false => builder.quorum(addresses()).await.unwrap(),
+            }
+        };
+        let holder = client("web-1").await;
+        for name in ["a", "b"] {
+            holder.lock(name).acquire().await.unwrap().leak();
+        }
+        holder.semaphore("s", 1).acquire().await.unwrap().leak();
+        // Each waits once: a client looks once in a second.
+        let lock = client("w").await.lock("a").wait(brief).acquire().await;
+        let both = client("w").await.all(["a", "b"]).wait(brief);
+        let permits = client("w").await.semaphore("s", 1).wait(brief);
+        let once = client("w").await.lock("a").wait(Duration::ZERO);
+        for refused in [
+            lock,
+            both.acquire().await,
+            permits.acquire().await,
+            once.acquire().await,
+        ] {
+            let error = refused.unwrap_err();
+            let AcquireError::Contended { clients, .. } = &error else {
+                panic!("{error}");
+            };
+            let [client] = &clients[..] else {
+                panic!("{error}");
+            };
+            assert!(client.starts_with("web-1 at 127.0.0.1:"), "{error}");
+            let text = format!(": held by others ({client})");
+            assert!(error.to_string().contains(&text), "{error}");
+        }
+        let unlabelled = settings().trust_fresh_nodes();
+        let unlabelled = match one {
+            true => unlabelled.connect(servers[0].address()).await.unwrap(),
+            false => unlabelled.quorum(addresses()).await.unwrap(),
+        };
+        let refused = unlabelled.lock("a").wait(brief).acquire().await;
+        let text = refused.unwrap_err().to_string();
+        assert!(text.contains("held by others, tried for "), "{text}");
+        for server in &servers {
+            server.command::<()>(&["FLUSHALL"]);
+        }
+    }
+}
+
+async fn the_error_of_a_client_that_may_not_look_is_as_without_labels() {
+    let server = Server::start();
+    labelled(&server, "web")
+        .await
+        .lock("a")
+        .acquire()
+        .await
+        .unwrap()
+        .leak();
+    for right in ["-client|list", "-hgetall"] {
+        server.command::<()>(&["ACL", "SETUSER", "default", right]);
+        let lock = labelled(&server, "w").await.lock("a");
+        let refused = lock.wait(Duration::from_millis(50)).acquire().await;
+        let text = refused.unwrap_err().to_string();
+        assert!(text.contains("a: held by others, tried for "), "{text}");
+    }
 }
 
 async fn a_user_who_may_name_or_list_no_connections_locks_without_a_label() {

@@ -2,8 +2,6 @@
 
 use quorlock::Locks;
 
-use crate::failure::{Code, Failure};
-
 /// The longest name of a host in a label.
 const MOST: usize = 64;
 
@@ -19,35 +17,18 @@ pub(crate) fn label() -> String {
     format!("{host}:{}", std::process::id())
 }
 
-/// Adds to a failure because of others which clients hold these names, as far as the servers and the user's rights tell it.
-pub(crate) async fn with_holders(
-    locks: &Locks,
-    names: impl Iterator<Item = &String>,
-    failure: Failure,
-) -> Failure {
-    if failure.code != Code::CONTENDED {
-        return failure;
-    }
+/// Returns which clients hold these names, in parentheses, as far as the servers and the user's rights tell it.
+pub(crate) async fn of(locks: &Locks, names: impl Iterator<Item = &String>) -> String {
     let mut holders: Vec<String> = Vec::new();
     for name in names {
         let Ok(inspection) = locks.inspect(name).await else {
             continue;
         };
-        let nodes = inspection.nodes.into_iter();
-        let clients = nodes.filter_map(|node| node.found.ok()?.client);
-        for client in clients {
-            // Each server sees another port of the same client.
-            let label = client.split(" at ").next().unwrap_or_default();
-            if !holders.iter().any(|holder| holder.starts_with(label)) {
-                holders.push(client);
-            }
-        }
+        let client = inspection.client().map(str::to_owned);
+        holders.extend(client.filter(|client| !holders.contains(client)));
     }
     match holders.is_empty() {
-        true => failure,
-        false => Failure::new(
-            failure.code,
-            format!("{} ({})", failure.text, holders.join(", ")),
-        ),
+        true => String::new(),
+        false => format!(" ({})", holders.join(", ")),
     }
 }

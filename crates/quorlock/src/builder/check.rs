@@ -32,6 +32,7 @@ impl LocksBuilder {
             namespace: self.whole_namespace().into(),
             key_prefix: self.key_prefix.clone(),
             member_timeout: self.member_timeout,
+            names_holders: self.label.is_some(),
             watches_claims: self.watches_claims,
             identity: self.identity,
             #[cfg(feature = "metrics")]

@@ -131,6 +131,7 @@ fn contended(client: &Client, layout: &Layout, waits: Waits) -> AcquireError {
         names: layout.title(),
         tried: now.since(waits.since.unwrap_or(now)),
         holder: Holder::ThisClient,
+        clients: Vec::new(),
     }
 }
 

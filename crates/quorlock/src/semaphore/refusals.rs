@@ -61,6 +61,7 @@ impl Refusals {
             names: names.title(),
             tried,
             holder,
+            clients: Vec::new(),
         };
         match (self.holder, self.permanent) {
             (Some(holder), _) => contended(holder),

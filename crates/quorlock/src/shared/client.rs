@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 use std::task::Waker;
+use std::time::Duration;
 
 use quorlock_core::owner::{ClientId, OwnerId};
 use quorlock_core::time::Time;
 
 use crate::config::Config;
+use crate::mutex::Mutex;
 use crate::runtime::Runtime;
 use crate::shared::keeper::Keeper;
 use crate::shared::party::{Guest, Party};
@@ -24,8 +26,13 @@ pub(crate) struct Client {
     pub(crate) waiters: Arc<dyn Waiters>,
     id: ClientId,
     next_number: AtomicU64,
+    /// When this client may look again for those who hold a lock.
+    looks_from: Mutex<Time>,
     pub(crate) party: Arc<Party>,
 }
+
+/// The shortest time between two looks of a client for those who hold a lock.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
 /// Draws the random part of a client's identity.
 pub(crate) fn draw_identity(runtime: &dyn Runtime) -> u128 {
@@ -49,6 +56,7 @@ impl Client {
             waiters,
             id: ClientId::from_random(bits),
             next_number: AtomicU64::new(1),
+            looks_from: Mutex::new(Time::ZERO),
             party,
             runtime,
         }
@@ -65,6 +73,20 @@ impl Client {
 
     pub(crate) fn now(&self) -> Time {
         self.runtime.now()
+    }
+
+    /// Whether an error may name the clients that hold the lock: at most once in a second.
+    pub(crate) fn may_look_for_holders(&self) -> bool {
+        if !self.config.names_holders {
+            return false;
+        }
+        let mut from = self.looks_from.lock();
+        let now = self.now();
+        let may_look = *from <= now;
+        if may_look {
+            *from = now + BETWEEN_LOOKS;
+        }
+        may_look
     }
 
     pub(crate) fn is_closed(&self) -> bool {

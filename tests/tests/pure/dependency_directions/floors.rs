@@ -173,7 +173,11 @@ const PRODUCT: Floors = &[
     &["operation.rs", "shared.rs"],
     // Operations, one future each.
     &["operation/acquire.rs"],
-    &["operation/queue.rs", "operation/queue/"],
+    &[
+        "operation/queue.rs",
+        "operation/queue/",
+        "operation/holders.rs",
+    ],
     &[
         "operation/attempt.rs",
         "operation/attempt/",

@@ -67,6 +67,7 @@ impl Losses {
                 names,
                 tried,
                 holder: holder(),
+                clients: Vec::new(),
             },
             GiveUp::NoQuorum => AcquireError::NoQuorum {
                 names,
