@@ -106,7 +106,8 @@ async fn a_wait_ends_with_75_and_with_the_lock_if_it_comes_free() {
     let holder = HeldElsewhere::new(&server, "a");
     let (code, _, said) = end_of(&mut run(&server, &["-w", "200ms", "a"], "echo inside"));
     assert_eq!(code, 75);
-    assert!(said.contains("held by others, tried for"), "{said}");
+    assert!(said.contains("a: held by others ("), "{said}");
+    assert!(said.contains("tried for"), "{said}");
     let waits = [&["-w", "1m", "a"][..], &["a"]].map(|words| {
         let mut waits = run(&server, words, "echo inside");
         waits.stdout(Stdio::piped()).spawn().unwrap()
