@@ -61,8 +61,10 @@ fn tell(first: &Stored, shards: &[Stored], form: Form) -> Result<u8, CliError> {
             locks,
             classes,
             runs,
+            first_seed,
         } => {
-            let table = Matrix::of(&locks, &classes, runs).table(Tallies::read(shards)?);
+            let matrix = Matrix::of(&locks, &classes, runs, first_seed);
+            let table = matrix.table(Tallies::read(shards)?);
             matrix::tell(&table, Extent::Complete, form)
         }
         Law::Study {

@@ -24,6 +24,9 @@ pub enum Law {
         classes: Vec<String>,
         /// The number of runs of a cell, except for locks in the lane over sockets.
         runs: u64,
+        /// The first seed of each cell.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        first_seed: u64,
     },
     /// The plans of `scenarios`.
     Scenarios {
