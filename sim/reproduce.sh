@@ -18,7 +18,7 @@ esac
 program=$(realpath "$1")
 case ${2-} in
   --quick) studies=(--runs 16) rates=2000 groups=128 matrix=10 counting=() ;;
-  --full) studies=() rates=140000 groups=2100 matrix=10000 counting=(--full) ;;
+  --full) studies=() rates=140000 groups=512 matrix=10000 counting=(--full) ;;
   *) usage >&2; exit 64 ;;
 esac
 mkdir -p "${3:-reproduced}"
