@@ -11,10 +11,13 @@ def rates(path: str) -> dict:
 
 measured, book = map(rates, sys.argv[1:])
 apart = 0
-for name, known in book.items():
-    found = measured.get(name)
-    if found is None or found["upper"] < known["lower"] or known["upper"] < found["lower"]:
+for name, found in measured.items():
+    known = book.get(name)
+    if known is None:
         apart += 1
-        print(f"{', '.join(name)}: {found and (found['lower'], found['upper'])}, in the book {known['lower'], known['upper']}")
-print(f"{len(book)} rates of the book, {apart} do not agree")
-sys.exit(apart > 0)
+        print(f"{', '.join(name)}: not in the book")
+    elif found["upper"] < known["lower"] or known["upper"] < found["lower"]:
+        apart += 1
+        print(f"{', '.join(name)}: {found['lower']:.3g} to {found['upper']:.3g}, in the book {known['lower']:.3g} to {known['upper']:.3g}")
+print(f"{len(measured)} rates, {apart} do not agree with the book")
+sys.exit(apart > 0 or not measured)
