@@ -121,7 +121,6 @@ fn matrix(name: &'static str) -> Results {
     figures.insert("tables".to_owned(), table.markdown());
     figures.insert("runs".to_owned(), table.runs.to_string());
     figures.insert("summary".to_owned(), short_table(&table));
-    figures.insert("seeds".to_owned(), commit.clone());
     let runs = table.runs;
     let command =
         format!("quorlock-sim matrix --runs {runs} --commit {commit} --examples --out matrix");
