@@ -44,7 +44,7 @@ mod documentation {
     }
 
     pages! {
-        book in "": architecture, breaks, campaigns, command, deployments, exhaustive, faq, fencing, glossary, introduction, leader, matrix,
+        book in "": architecture, breaks, campaigns, command, deployments, exhaustive, faq, fencing, glossary, introduction, leader, machines, matrix,
             migration, operating, performance, plans, predicted, protocol, rate, records, redis, redisson, runbooks, safety, scenarios, scripts, simulator,
             stores, studies, testing, threads;
         tutorial in "tutorial/": fencing, first-lock, majority, service, tests;

@@ -1,4 +1,7 @@
-"""A cluster of Slurm with this machine as its only node: its daemons, on free ports of the loopback interface, ended by their ids."""
+"""A cluster of Slurm with this machine as its only node: its daemons, on free ports of the loopback interface, ended by their ids.
+
+``python3 slurm.py COMMAND`` runs a command beside such a cluster.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Callable, Optional
@@ -110,3 +115,21 @@ def _until(condition: Callable[[], bool], what: str, folder: Path) -> None:
         logs = "".join(path.read_text(errors="replace")[-2000:] for path in folder.glob("*.[lo][ou][gt]"))
         assert time.monotonic() < end, f"{what} does not start: {logs}"
         time.sleep(0.1)
+
+
+def main(command: list[str]) -> int:
+    """Runs a command with a cluster that ends with it."""
+    if lacks := missing():
+        print(lacks, file=sys.stderr)
+        return 69
+    with tempfile.TemporaryDirectory(prefix="slurm-") as folder:
+        cluster = Slurm(Path(folder))
+        try:
+            cluster.start()
+            return subprocess.run(command, env={**os.environ, "SLURM_CONF": str(cluster.configuration)}, check=False).returncode
+        finally:
+            cluster.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -6,6 +6,7 @@ pub mod export;
 pub mod failure;
 pub mod interval;
 pub mod law;
+mod lock_changes;
 pub mod matrix;
 pub mod measure;
 pub(crate) mod pool;

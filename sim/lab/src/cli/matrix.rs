@@ -23,6 +23,10 @@ pub(super) struct MatrixRun {
     /// Run only this class of fault; may be given several times.
     #[arg(long, value_parser = PossibleValuesParser::new(CLASSES.iter().map(|class| class.id)))]
     class: Vec<String>,
+    /// Run the seeds that the hash of a commit chooses, instead of those from 0, which development uses. Results that are published as
+    /// evidence have such seeds.
+    #[arg(long, value_name = "HASH", value_parser = super::study::first_seed, default_value = "0")]
+    commit: u64,
     #[command(flatten)]
     sharded: Sharded,
     /// Write matrix.md and matrix.csv to this folder.
@@ -55,6 +59,7 @@ an earlier one is left out. To run a failure again, save its plan as a file and 
 impl MatrixRun {
     pub(super) fn run(self) -> Result<u8, CliError> {
         let mut matrix = Matrix::new(self.runs);
+        matrix.first_seed = self.commit;
         let is_asked =
             |asked: &[String], id: &str| asked.is_empty() || asked.iter().any(|a| a == id);
         if !self.lock.is_empty() {

@@ -1,6 +1,6 @@
 //! The command `merge`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -24,7 +24,7 @@ pub(super) struct Merge {
     /// The folders of results, one per shard.
     #[arg(required = true, value_name = "DIR")]
     folders: Vec<PathBuf>,
-    /// Write the rows of all shards to this folder, as results.
+    /// Write the rows of all shards to this folder, as results. Those of a study also get their tables and pictures there.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -38,16 +38,16 @@ impl Merge {
         let Some(first) = shards.first() else {
             return Ok(0);
         };
-        let code = tell(first, &shards, self.form)?;
-        if let Some(folder) = &self.out {
+        let out = self.out.as_deref();
+        if let Some(folder) = out {
             merge(&shards, folder)?;
         }
-        Ok(code)
+        tell(first, &shards, out, self.form)
     }
 }
 
-/// Prints the results as the command does that wrote them. Returns its exit code.
-fn tell(first: &Stored, shards: &[Stored], form: Form) -> Result<u8, CliError> {
+/// Prints the results as the command does that wrote them, and writes the tables and pictures of a study. Returns its exit code.
+fn tell(first: &Stored, shards: &[Stored], out: Option<&Path>, form: Form) -> Result<u8, CliError> {
     let cells = &first.manifest.cells;
     match Law::of(first)? {
         Law::Explore { .. } => {
@@ -61,8 +61,10 @@ fn tell(first: &Stored, shards: &[Stored], form: Form) -> Result<u8, CliError> {
             locks,
             classes,
             runs,
+            first_seed,
         } => {
-            let table = Matrix::of(&locks, &classes, runs).table(Tallies::read(shards)?);
+            let matrix = Matrix::of(&locks, &classes, runs, first_seed);
+            let table = matrix.table(Tallies::read(shards)?);
             matrix::tell(&table, Extent::Complete, form)
         }
         Law::Study {
@@ -70,7 +72,11 @@ fn tell(first: &Stored, shards: &[Stored], form: Form) -> Result<u8, CliError> {
         } => {
             let mut study = Experiment::parse(format!("{name}.toml").as_ref(), &study)?;
             study.runs = runs;
-            study::tell(&study, &Finished::read(&study, shards)?, form)
+            let finished = Finished::read(&study, shards)?;
+            if let Some(folder) = out {
+                study::write(&study, &finished.outcomes, folder)?;
+            }
+            study::tell(&study, &finished, form)
         }
         Law::Scenarios { depth, cases } => {
             let most = cells.iter().map(|cell| cell.seeds.end);
@@ -78,10 +84,13 @@ fn tell(first: &Stored, shards: &[Stored], form: Form) -> Result<u8, CliError> {
             scenarios(shards, depth, &cases, form)
         }
         Law::Rate {
-            deployment, split, ..
+            deployment,
+            lock,
+            split,
+            ..
         } => {
             let path = "the deployment of the results".as_ref();
-            let deployment = Deployment::parse(path, &deployment)?;
+            let deployment = Deployment::of_lock(path, &deployment, lock.as_deref())?;
             let found = Found::read(&deployment, shards)?;
             let enough = split.map_or(rate::ENOUGH, |split| split.relative_error);
             rate::tell_found(&deployment, &found, enough, form)

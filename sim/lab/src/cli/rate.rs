@@ -21,6 +21,9 @@ use crate::study::runs::{Extent, Session};
 pub(super) struct Rate {
     /// A deployment in TOML: `horizon`, `[plan]`, and a `[[process]]` for each way in which faults strike.
     file: PathBuf,
+    /// The name of a lock of the file, if it has several.
+    #[arg(long, value_name = "NAME")]
+    lock: Option<String>,
     /// End when half of the distance of the bounds is at most this part of the rate.
     #[arg(long, default_value_t = ENOUGH, value_parser = relative_error)]
     relative_error: f64,
@@ -57,10 +60,10 @@ struct RatePrinted<'a> {
 
 impl Rate {
     pub(super) fn run(self) -> Result<u8, CliError> {
-        let deployment = Deployment::read(&self.file)?;
         let text = std::fs::read_to_string(&self.file);
         let text =
             text.map_err(|error| CliError::Other(format!("{}: {error}", self.file.display())))?;
+        let deployment = Deployment::of_lock(&self.file, &text, self.lock.as_deref())?;
         let shard = self.sharded.shard();
         let split = Split {
             runs: self.runs,
@@ -68,6 +71,7 @@ impl Rate {
         };
         let law = Law::Rate {
             deployment: text,
+            lock: self.lock.clone(),
             first_seed: self.commit,
             split: (shard != Shard::WHOLE).then_some(split),
         };

@@ -13,6 +13,7 @@ use crate::study::experiment::{
     pairs_csv,
 };
 use crate::study::law::Law;
+use crate::study::results::Shard;
 use crate::study::runs::{Extent, Session};
 
 /// Vary or draw the numbers of a plan, and measure how often each lock breaks a property, with bounds, tables and pictures.
@@ -23,7 +24,7 @@ use crate::study::runs::{Extent, Session};
 pub(super) struct Study {
     /// A study in TOML: `title`, `[plan]`, what is varied in `[grid]`, and a `[[lock]]` for each lock.
     file: PathBuf,
-    /// Write tables as CSV and pictures as SVG to this folder.
+    /// Write tables as CSV and pictures as SVG to this folder. A shard writes none: `quorlock-sim merge --out DIR` does.
     #[arg(long, default_value = "study")]
     out: PathBuf,
     /// Run the seeds that the hash of a commit chooses, instead of those from 0, which development uses. Results that are published as
@@ -87,7 +88,10 @@ impl Study {
         let finished = sitting.run(&mut session)?;
         session.end(finished.extent)?;
         let code = tell(&study, &finished, self.form)?;
-        write(&study, &finished.outcomes, &self.out)?;
+        // The tables of a shard would be taken for those of the whole.
+        if self.sharded.shard() == Shard::WHOLE {
+            write(&study, &finished.outcomes, &self.out)?;
+        }
         Ok(code)
     }
 }

@@ -24,6 +24,9 @@ pub enum Law {
         classes: Vec<String>,
         /// The number of runs of a cell, except for locks in the lane over sockets.
         runs: u64,
+        /// The first seed of each cell.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        first_seed: u64,
     },
     /// The plans of `scenarios`.
     Scenarios {
@@ -36,6 +39,9 @@ pub enum Law {
     Rate {
         /// The file of the deployment.
         deployment: String,
+        /// The name of the lock, if the file has several.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lock: Option<String>,
         /// The first seed of each stratum.
         #[serde(default, skip_serializing_if = "is_zero")]
         first_seed: u64,

@@ -34,8 +34,10 @@ pub struct Matrix {
     pub contenders: Vec<Candidate>,
     /// The classes of fault.
     pub classes: Vec<Class>,
-    /// The number of seeds for each pair of lock and class, from 0. A lock in the lane over sockets gets a tenth of it.
+    /// The number of seeds for each pair of lock and class. A lock in the lane over sockets gets a tenth of it.
     pub runs: u64,
+    /// The first seed of each pair.
+    pub first_seed: u64,
 }
 
 /// The results of a matrix.
@@ -137,6 +139,7 @@ impl MatrixTable {
             locks,
             classes,
             runs,
+            first_seed,
         } = Law::of(&stored)?
         else {
             return Err(ResultsError::Foreign {
@@ -144,7 +147,7 @@ impl MatrixTable {
                 reason: "they are not of the command `matrix`".to_owned(),
             });
         };
-        let matrix = Matrix::of(&locks, &classes, runs);
+        let matrix = Matrix::of(&locks, &classes, runs, first_seed);
         Ok(matrix.table(Tallies::read(&[stored])?))
     }
 
@@ -171,12 +174,13 @@ impl Matrix {
             contenders: CONTENDERS.to_vec(),
             classes: CLASSES.to_vec(),
             runs,
+            first_seed: 0,
         }
     }
 
     /// Returns the matrix of a law.
     #[must_use]
-    pub fn of(locks: &[String], classes: &[String], runs: u64) -> Self {
+    pub fn of(locks: &[String], classes: &[String], runs: u64, first_seed: u64) -> Self {
         let is_asked = |id: &str, asked: &[String]| asked.iter().any(|name| name == id);
         let contenders = CONTENDERS.iter().chain(ON_STORES);
         let contenders = contenders.filter(|lock| is_asked(lock.id, locks));
@@ -185,6 +189,7 @@ impl Matrix {
             contenders: contenders.copied().collect(),
             classes: of_law.copied().collect(),
             runs,
+            first_seed,
         }
     }
 
@@ -197,6 +202,7 @@ impl Matrix {
             locks: locks.collect(),
             classes: classes.collect(),
             runs: self.runs,
+            first_seed: self.first_seed,
         }
     }
 
@@ -205,7 +211,7 @@ impl Matrix {
     pub fn cells(&self) -> Vec<runs::Cell<'_>> {
         let cells = self.pairs().map(|(lock, class)| runs::Cell {
             name: name(lock.id, class.id),
-            seeds: 0..lock.runs_of(self.runs),
+            seeds: self.first_seed..self.first_seed + lock.runs_of(self.runs),
             plan: Box::new(|seed| lock.plan(class, seed)),
             measure: None,
             is_last: None,

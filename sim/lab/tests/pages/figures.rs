@@ -15,7 +15,9 @@ mod long;
 mod pages;
 mod peers;
 mod quick;
+mod rates;
 mod results;
+mod studies;
 
 use results::Results;
 

@@ -2,6 +2,7 @@
 
 mod asking;
 mod exploring;
+mod machines;
 mod results;
 mod showing;
 

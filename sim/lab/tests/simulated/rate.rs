@@ -266,15 +266,48 @@ fn errors_of_a_file_have_their_place() {
     }
 }
 
-/// Every file in the folder of deployments can be read.
+/// Every file in the folder of deployments can be read, for each of its locks.
 #[test]
 fn the_deployments_of_this_repository_are_valid() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("deployments");
-    let files = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|file| file.unwrap().path());
-    let read = files.map(|file| Deployment::read(&file).unwrap_or_else(|error| panic!("{error}")));
-    assert!(3 <= read.count());
+    let files = std::fs::read_dir(folder).unwrap();
+    let files = files.map(|file| file.unwrap().path());
+    let mut read = 0;
+    for file in files.filter(|file| file.extension().is_some_and(|kind| kind == "toml")) {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let names = text.lines().filter_map(|line| line.strip_prefix("name = "));
+        let mut locks: Vec<Option<&str>> = names.map(|name| Some(name.trim_matches('"'))).collect();
+        if locks.is_empty() {
+            locks.push(None);
+        }
+        for lock in locks {
+            Deployment::of_lock(&file, &text, lock).unwrap_or_else(|error| panic!("{error}"));
+            read += 1;
+        }
+    }
+    assert_eq!(read, 4 + 3 * 6);
+}
+
+#[test]
+fn one_of_several_locks_is_chosen_and_changes_the_file() {
+    let text = format!(
+        "horizon = \"1h\"\n[plan]\n{WORK}{}[[lock]]\nname = \"one\"\nplan = {{ lock = \"single\", nodes = {{ count = 1 }} }}\n\
+         [[lock]]\nname = \"three\"\nwindow = \"9s\"\nplan = {{ nodes = {{ count = 3 }} }}\n",
+        restarts("1/h")
+    );
+    let of = |lock: Option<&str>| Deployment::of_lock(Path::new("x.toml"), &text, lock);
+    let counts = ["one", "three"].map(|lock| of(Some(lock)).unwrap().plan.nodes.count);
+    assert_eq!(counts, [1, 3]);
+    let window = of(Some("three")).unwrap().window;
+    assert_eq!(window, quorlock_sim_plan::time::SimTime::secs(9));
+    for lock in [None, Some("five")] {
+        let error = of(lock).unwrap_err().to_string();
+        let names = "choose one of its locks with --lock: \"one\", \"three\"";
+        assert!(error.contains(names), "{error}");
+    }
+    let without = text.split("[[lock]]").next().unwrap();
+    let error = Deployment::of_lock(Path::new("x.toml"), without, Some("one")).unwrap_err();
+    assert!(error.to_string().contains("leave out --lock"), "{error}");
 }
 
 /// The shards of a search find what they would find on any number of machines, and their sum has bounds as one search has.

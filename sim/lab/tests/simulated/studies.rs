@@ -217,3 +217,34 @@ fn the_command_writes_tables_and_pictures_and_a_zero_is_a_result() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("it is expected to hold, but broke with seed"));
 }
+
+#[test]
+fn merged_shards_have_the_tables_and_pictures_of_one_command() {
+    let folder = folder("study-shards");
+    let file = folder.join("small.toml");
+    let pictures = "runs = 40\npictures = [\"forest\", \"survival\"]";
+    std::fs::write(&file, SMALL.replace("runs = 100", pictures)).unwrap();
+    let path = |name: &str| folder.join(name).to_str().expect("a path").to_owned();
+    let study = path("small.toml");
+    sim(&["study", &study, "--out", &path("alone")]);
+    for shard in ["0", "1", "2"] {
+        let (part, rows) = (format!("{shard}/3"), path(&format!("shard-{shard}")));
+        let arguments = ["study", &study, "--shard", &part, "--results", &rows];
+        sim(&[&arguments[..], &["--out", &path("shards")]].concat());
+    }
+    assert!(!folder.join("shards").exists(), "a shard writes no table");
+    let shards = ["shard-2", "shard-0", "shard-1"].map(path);
+    let [first, second, third] = &shards;
+    let merged = sim(&["merge", first, second, third, "--out", &path("whole")]);
+    assert_eq!(merged.status.code(), Some(0), "{}", stderr(&merged));
+    for name in [
+        "small.csv",
+        "small-pairs.csv",
+        "small-forest.svg",
+        "small-survival.svg",
+    ] {
+        let [alone, whole] = ["alone", "whole"]
+            .map(|place| std::fs::read_to_string(folder.join(place).join(name)).expect("a file"));
+        assert!(alone == whole, "{name}:\n{alone}\n{whole}");
+    }
+}

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use toml::Spanned;
 use toml::de::DeValue;
 
 use super::axis::{Axis, Setting};
@@ -11,6 +10,7 @@ use super::cell::CellPlans;
 use super::points::{Filling, Space};
 use crate::plan_file::document::{self, DocumentPart, Misfit};
 use crate::plan_file::{Misreading, PlanFileError};
+use crate::study::lock_changes::{items, with_changes};
 use quorlock_sim_plan::property::Property;
 
 /// A study: a plan whose numbers are varied or drawn.
@@ -290,23 +290,6 @@ fn space(table: &mut DocumentPart<'_>) -> Result<Space, Misfit> {
     }))
 }
 
-/// Returns the tables of a list.
-fn items<'a>(list: Option<Spanned<DeValue<'a>>>) -> Result<Vec<DocumentPart<'a>>, Misfit> {
-    let Some(list) = list else {
-        return Ok(Vec::new());
-    };
-    let span = list.span();
-    let wrong = || Misfit::new(span.clone(), "write [[lock]] for each lock");
-    let DeValue::Array(items) = list.into_inner() else {
-        return Err(wrong());
-    };
-    let tables = items.into_iter().map(|item| match item.into_inner() {
-        DeValue::Table(table) => Ok(table),
-        _ => Err(wrong()),
-    });
-    tables.collect()
-}
-
 /// Reads the name of a lock, and what is expected of it.
 fn lock(text: &str, mut part: DocumentPart<'_>) -> Result<(String, Option<Expected>), Misreading> {
     for key in ["plan", "process"] {
@@ -314,16 +297,4 @@ fn lock(text: &str, mut part: DocumentPart<'_>) -> Result<(String, Option<Expect
     }
     let header: LockHeader = document::read(text, part)?;
     Ok((header.name, header.expect))
-}
-
-/// Changes the plan and the processes of the study to those of a lock.
-fn with_changes<'a>(
-    mut document: DocumentPart<'a>,
-    mut part: DocumentPart<'a>,
-) -> Result<DocumentPart<'a>, Misfit> {
-    for key in ["name", "expect"] {
-        part.remove(key);
-    }
-    document::merge(&mut document, part)?;
-    Ok(document)
 }

@@ -36,7 +36,8 @@ impl Matrix {
         for class in &self.classes {
             let broken = table.cell(OURS.id, class.id).and_then(first_seed);
             let Some(first) = broken else { continue };
-            let failures = (first..self.runs).filter(|seed| breaks(&OURS.plan(class, *seed)));
+            let failures = (first..self.first_seed + self.runs)
+                .filter(|seed| breaks(&OURS.plan(class, *seed)));
             let shrunk = failures.take(TRIED).filter_map(|seed| {
                 let shrunk = shrink_to(&OURS.plan(class, seed), MAJORITY, runs, &mut |_, _| {})?;
                 let class = *class;

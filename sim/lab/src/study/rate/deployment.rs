@@ -10,6 +10,7 @@ use super::length::Length;
 use super::process::{Each, Process, rate};
 use crate::plan_file::document::{self, DocumentPart, Misfit};
 use crate::plan_file::{self, Misreading, PlanFileError};
+use crate::study::lock_changes::{items, with_changes};
 use quorlock_sim_plan::Plan;
 use quorlock_sim_plan::fault::Fault;
 use quorlock_sim_plan::property::Property;
@@ -98,8 +99,21 @@ impl Deployment {
     /// # Errors
     /// Returns the same errors as [`Deployment::read`].
     pub fn parse(path: &Path, text: &str) -> Result<Self, PlanFileError> {
-        let table = document::parse(text);
-        let table = table.map_err(|error| Reading { path, text }.wrong(error))?;
+        Deployment::of_lock(path, text, None)
+    }
+
+    /// Reads a deployment from the text of a file with several locks, each a `[[lock]]` with a `name` and what is different for it.
+    /// Without a name, the file has at most one.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`Deployment::read`], also for a name that the file lacks.
+    pub fn of_lock(path: &Path, text: &str, lock: Option<&str>) -> Result<Self, PlanFileError> {
+        let reading = Reading { path, text };
+        let mut table = document::parse(text).map_err(|error| reading.wrong(error))?;
+        let parts = items(table.remove("lock")).map_err(|misfit| reading.misfit(misfit))?;
+        if let Some(part) = chosen(parts, lock).map_err(|misfit| reading.misfit(misfit))? {
+            table = with_changes(table, part).map_err(|misfit| reading.misfit(misfit))?;
+        }
         Deployment::of(path, text, table)
     }
 
@@ -149,6 +163,35 @@ impl Deployment {
             fault
         });
         faults.collect()
+    }
+}
+
+/// Returns what is different for a lock. `None` is the only one.
+fn chosen<'a>(
+    parts: Vec<DocumentPart<'a>>,
+    lock: Option<&str>,
+) -> Result<Option<DocumentPart<'a>>, Misfit> {
+    let mut named = Vec::new();
+    for part in parts {
+        let name = part.get("name").map(Spanned::get_ref);
+        let Some(DeValue::String(name)) = name else {
+            return Err(Misfit::new(0..0, "each [[lock]] has a `name`"));
+        };
+        named.push((name.to_string(), part));
+    }
+    let is_chosen = |name: &str| lock.is_none_or(|lock| lock == name);
+    let names: Vec<String> = named.iter().map(|(name, _)| format!("{name:?}")).collect();
+    let mut found = named.into_iter().filter(|(name, _)| is_chosen(name));
+    match (found.next(), found.next(), lock) {
+        (Some((_, part)), None, _) => Ok(Some(part)),
+        (None, _, None) => Ok(None),
+        (None, _, Some(_)) if names.is_empty() => {
+            Err(Misfit::new(0..0, "it has no [[lock]]: leave out --lock"))
+        }
+        _ => {
+            let why = format!("choose one of its locks with --lock: {}", names.join(", "));
+            Err(Misfit::new(0..0, why))
+        }
     }
 }
 

@@ -1,10 +1,11 @@
 //! Commands that take minutes. Each one runs only when it is requested.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use quorlock_sim_lab::study::matrix::MatrixTable;
+use quorlock_sim_lab::study::results::Stored;
 use serde_json::Value;
 
 use crate::figures::locks;
@@ -65,17 +66,15 @@ pub(crate) fn printed(program: &str, arguments: &[&str], variables: &[(&str, &st
     text
 }
 
-/// Returns the number of runs in each cell of the matrix. 1000 runs take about eight minutes on two cores, half of
-/// them for one of the four locks in the lane over sockets.
-fn runs() -> String {
-    std::env::var("QUORLOCK_MATRIX_RUNS").unwrap_or_else(|_| "1000".to_owned())
-}
-
-fn matrix(name: &'static str) -> Results {
-    let runs = runs();
+/// Runs the matrix on seeds of a commit, and returns the folder of what it wrote. 1000 runs a cell take about eight minutes on
+/// two cores, half of them for one of the four locks in the lane over sockets.
+fn run_matrix() -> PathBuf {
+    let runs = std::env::var("QUORLOCK_MATRIX_RUNS");
+    let runs = runs.unwrap_or_else(|_| "1000".to_owned());
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("matrix");
     let _ = std::fs::remove_dir_all(&out);
     let folder = out.to_str().expect("a path");
+    let commit = printed("git", &["rev-parse", "HEAD"], &[]);
     let measured = [
         "run",
         "-q",
@@ -87,10 +86,27 @@ fn matrix(name: &'static str) -> Results {
     ];
     let results = out.join("results");
     let rows = results.to_str().expect("a path");
-    let arguments = ["matrix", "--runs", &runs, "--examples", "--out", folder];
-    let arguments = [&arguments[..], &["--results", rows]].concat();
-    printed("cargo", &[&measured[..], &arguments].concat(), &[]);
+    let arguments = ["matrix", "--runs", &runs, "--commit", commit.trim()];
+    let written = ["--examples", "--out", folder, "--results", rows];
+    printed(
+        "cargo",
+        &[&measured[..], &arguments, &written].concat(),
+        &[],
+    );
+    out
+}
+
+/// Takes the matrix from the folder that QUORLOCK_MATRIX names, which `quorlock-sim matrix --examples --out FOLDER --results
+/// FOLDER/results` has written, or runs it.
+fn matrix(name: &'static str) -> Results {
+    let out = std::env::var_os("QUORLOCK_MATRIX").map_or_else(run_matrix, PathBuf::from);
+    let results = out.join("results");
     let table = MatrixTable::read(&results).expect("a table");
+    let stored = Stored::read(&results).expect("results");
+    let first = stored.manifest.cells.first().map(|cell| cell.seeds.start);
+    // The inverse of what `--commit` does.
+    let first = first.and_then(|seed| seed.checked_sub(100_000_000));
+    let commit = format!("{:010x}", first.expect("seeds of a commit"));
     // The command also wrote the page of what still breaks, and the pictures of that page.
     let pages = root().join("docs/src");
     std::fs::copy(out.join("breaks.md"), pages.join("breaks.md")).expect("the page");
@@ -105,7 +121,9 @@ fn matrix(name: &'static str) -> Results {
     figures.insert("tables".to_owned(), table.markdown());
     figures.insert("runs".to_owned(), table.runs.to_string());
     figures.insert("summary".to_owned(), short_table(&table));
-    let command = format!("quorlock-sim matrix --runs {runs} --examples --out matrix");
+    let runs = table.runs;
+    let command =
+        format!("quorlock-sim matrix --runs {runs} --commit {commit} --examples --out matrix");
     figures.insert("block".to_owned(), format!("```sh\n{command}\n```"));
     Results {
         name,

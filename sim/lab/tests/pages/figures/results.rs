@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::{Map, Value, json};
 
-use crate::figures::peers;
+use crate::figures::{peers, rates, studies};
 
 /// Figures by key, as they appear on a page.
 pub(crate) type Figures = BTreeMap<String, String>;
@@ -90,9 +90,8 @@ impl Results {
 }
 
 /// Returns all figures in `.json` files, each as `file.key`. Also returns `file.command`, `file.version` and
-/// `file.commit`. The figures of `peers.jsonl` are tables of its rows.
-///
-/// The `.csv` tables next to them are only for readers.
+/// `file.commit`. The figures of `peers.jsonl` and `rates.jsonl` are tables of their rows, and those of the studies are of their
+/// tables in CSV.
 pub(crate) fn all() -> Figures {
     let mut all = Figures::new();
     for file in std::fs::read_dir(folder()).expect("docs/results") {
@@ -116,9 +115,16 @@ pub(crate) fn all() -> Figures {
             all.insert(format!("{name}.{key}"), text.to_owned());
         }
     }
-    let rows = std::fs::read_to_string(folder().join("peers.jsonl")).expect("rows");
-    for (key, table) in peers::figures(&rows) {
-        all.insert(format!("peers.{key}"), table);
+    let rows = |name: &str| std::fs::read_to_string(folder().join(name)).expect("rows");
+    for (name, figures) in [
+        ("peers", peers::figures(&rows("peers.jsonl"))),
+        ("rates", rates::figures(&rows("rates.jsonl"))),
+        ("studies", studies::figures(&folder().join("studies"))),
+    ] {
+        let named = figures
+            .into_iter()
+            .map(|(key, figure)| (format!("{name}.{key}"), figure));
+        all.extend(named);
     }
     all
 }

@@ -103,6 +103,8 @@ fn rows_and_manifests_have_the_form_of_their_schemas() {
                 "published",
                 "--class",
                 "steps",
+                "--commit",
+                "0123456789",
             ],
         ),
         ("scenarios", &["scenarios", "F1"]),
