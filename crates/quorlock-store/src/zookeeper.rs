@@ -41,14 +41,14 @@ const PAGE: usize = 1000;
 /// each name that was ever locked keeps its token counter. Waiters are told of each change by a watch.
 ///
 /// A znode has a version, which is a counter, and begins anew where a znode is deleted and made again, or an old copy of the data
-/// returns. So a record has a child beside its data whose name is the number of the last write. A write deletes that child, makes its own, and
-/// sets the data, all in one transaction, which fails if the child is not there.
+/// returns. So a record has a child beside its data whose name is the number of the last write. A write deletes that child, makes its
+/// own, and sets the data, all in one transaction, which fails if the child is not there.
 ///
-/// The process is a number in the znode `/quorlock.id`, which the first client draws. Delete that znode after data were restored from a
-/// copy: otherwise a majority does not notice that claims are missing.
+/// The process is a number in the znode `/quorlock.id`, which the first client draws. Delete that znode after data were restored from
+/// a copy: otherwise a majority does not notice that claims are missing.
 ///
-/// One session carries all calls. A connection is made when it is needed, on the tokio runtime in whose context the store is used. A member
-/// that is silent for 3 s is left for another one.
+/// One session carries all calls. A connection is made when it is needed, on the tokio runtime in whose context the store is used. A
+/// member that is silent for 3 s is left for another one.
 #[derive(Clone)]
 pub struct ZookeeperStore {
     shared: Arc<Shared>,
@@ -57,7 +57,7 @@ pub struct ZookeeperStore {
 struct Shared {
     address: String,
     folder: Folder,
-    link: Link,
+    link: Arc<Link>,
 }
 
 impl ZookeeperStore {
@@ -82,7 +82,7 @@ impl ZookeeperStore {
         let shared = Shared {
             address: place.shown,
             folder,
-            link: Link::new(Arc::new(dial)),
+            link: Arc::new(Link::new(Arc::new(dial))),
         };
         Ok(ZookeeperStore {
             shared: Arc::new(shared),
@@ -155,7 +155,7 @@ impl Store for ZookeeperStore {
 
     fn watch(&self, key: &Key, watcher: Arc<dyn Watcher>) -> Option<Subscription> {
         let path = self.shared.folder.path(key);
-        Some(listen::watch(self.shared.clone(), path, watcher))
+        Some(listen::watch(self.shared.link.clone(), path, watcher))
     }
 
     fn keys(&self, after: Option<&Key>) -> KeysCall {

@@ -8,11 +8,12 @@ use crate::database::Phase;
 const UNREACHABLE: &str = "check that a majority of the members runs and reaches each other, and that their addresses are right; \
     a member answers no client without a majority, or once it has as many as its maxClientCnxns";
 
-const RIGHTS: &str = "the znodes belong to another user or password of the scheme digest, or to one where the address has none: see `getAcl` of zkCli. \
-    For a new prefix, the user needs `create` on its parent, and the first client of an ensemble needs it on /, for the znode /quorlock.id";
+const RIGHTS: &str = "the znodes belong to another user or password of the scheme digest, or to one where the address has none: see \
+    `getAcl` of zkCli. For a new prefix, the user needs `create` on its parent, and the first client of an ensemble needs it on /, for \
+    the znode /quorlock.id";
 
-const STRANGE: &str = "the znode is not of this library, or was changed by hand: look at it with `get` and `ls` of zkCli, and remove it with `deleteall` while \
-    no client relies on it";
+const STRANGE: &str = "the znode is not of this library, or was changed by hand: look at it with `get` and `ls` of zkCli, and remove \
+    it with `deleteall` while no client relies on it";
 
 /// Why a call has failed.
 pub(super) enum Failure {

@@ -8,8 +8,8 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use zookeeper_client::{Client, Error, EventType, OneshotWatcher};
 
-use super::Shared;
 use super::error::Failure;
+use super::session::Link;
 use super::znode::Found;
 use crate::store::Watcher;
 
@@ -29,14 +29,14 @@ impl Drop for Watching {
 }
 
 /// Reports the changes of a record until the subscription is dropped.
-pub(super) fn watch(shared: Arc<Shared>, path: String, watcher: Arc<dyn Watcher>) -> Subscription {
+pub(super) fn watch(link: Arc<Link>, path: String, watcher: Arc<dyn Watcher>) -> Subscription {
     #[expect(clippy::disallowed_methods, reason = "a watch needs a task of tokio")]
     let task = tokio::spawn(async move {
         let mut pause = PAUSE;
         loop {
             let mut is_live = false;
             // Without its session, nothing is known of what would have been reported: the watch begins anew.
-            let _ = follow(&shared, &path, &*watcher, &mut is_live).await;
+            let _ = follow(&link, &path, &*watcher, &mut is_live).await;
             pause = match is_live {
                 true => PAUSE,
                 false => (pause * 2).min(LONGEST_PAUSE),
@@ -54,12 +54,12 @@ pub(super) fn watch(shared: Arc<Shared>, path: String, watcher: Arc<dyn Watcher>
 /// Reports changes until the session ends. A watch is for one change: the next one is set by the read of what has changed, so no change
 /// falls between.
 async fn follow(
-    shared: &Shared,
+    link: &Link,
     path: &str,
     watcher: &dyn Watcher,
     is_live: &mut bool,
 ) -> Result<(), Failure> {
-    let Ok(session) = shared.link.session().await else {
+    let Ok(session) = link.session().await else {
         return Ok(());
     };
     loop {

@@ -78,6 +78,8 @@ impl Dial {
         let client = connector.connect(&self.members).await?;
         let options = CreateMode::Persistent.with_acls(self.folder.acls());
         client.mkdir(&self.folder.path, &options).await?;
+        // The server takes any user, and refuses the znodes of another one.
+        client.get_data(&self.folder.path).await?;
         Ok(Session {
             stamp: Stamp {
                 now: None,

@@ -64,7 +64,7 @@ pub(crate) async fn a_connection_that_has_ended_is_replaced(mut server: Zookeepe
 /// The server is away for longer than it keeps a session.
 pub(crate) async fn a_session_that_has_expired_is_replaced(mut server: Zookeeper) {
     let locks = patient(store(&server).await);
-    let guard = locks.lock("a").lease(120 * SECOND).acquire().await.unwrap();
+    let guard = locks.lock("a").lease(60 * SECOND).acquire().await.unwrap();
     let waiting = tokio::spawn({
         let locks = patient(bare(&server));
         async move { locks.lock("a").acquire().await.unwrap() }
