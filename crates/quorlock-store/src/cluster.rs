@@ -80,7 +80,7 @@ fn login_of(login: &str) -> Result<Login, &'static str> {
     let Some((user, password)) = login.split_once(':') else {
         return Err("names a user without a password");
     };
-    let decoded = |text: &str| {
+    let decoded = |text: &str| -> Result<String, &'static str> {
         let decoded = percent_decode_str(text).decode_utf8();
         let decoded = decoded.map_err(|_| "has a user or a password that is not UTF-8")?;
         Ok(decoded.into_owned())
