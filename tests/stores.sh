@@ -12,11 +12,13 @@ command -v etcd >/dev/null || missing+=(etcd-server)
 # `etcdctl`, for the test of a snapshot that is restored, and what the driver of etcd is compiled with.
 command -v etcdctl >/dev/null || missing+=(etcd-client)
 command -v protoc >/dev/null || missing+=(protobuf-compiler libprotobuf-dev)
+[[ -e /usr/share/java/zookeeper.jar ]] || missing+=(zookeeper)
+command -v java >/dev/null || missing+=(default-jre-headless)
 if ((${#missing[@]})); then
   apt-get update -qq
   apt-get install -y -qq --no-install-recommends "${missing[@]}"
 fi
-export QUORLOCK_REQUIRE_POSTGRES=1 QUORLOCK_REQUIRE_MYSQL=1 QUORLOCK_REQUIRE_ETCD=1
+export QUORLOCK_REQUIRE_POSTGRES=1 QUORLOCK_REQUIRE_MYSQL=1 QUORLOCK_REQUIRE_ETCD=1 QUORLOCK_REQUIRE_ZOOKEEPER=1
 cargo test --package quorlock-store --all-features "$@"
 cargo test --package quorlock-cli --all-features --test command table "$@"
 cargo test --package quorlock-cli --all-features --test command etcd "$@"

@@ -12,6 +12,7 @@
 //! | a PostgreSQL server | [`postgres`] |
 //! | a MariaDB server | [`mysql`] |
 //! | an etcd cluster | [`etcd`] |
+//! | a ZooKeeper ensemble | [`zookeeper`] |
 //! | a Sentinel group of Redis servers | [`sentinels`] |
 //! | a Redis Cluster of such servers | [`cluster`] |
 //! | a network that delays, loses and cuts | [`proxy`] |
@@ -38,3 +39,4 @@ pub mod server;
 #[cfg(feature = "harness")]
 pub mod trials;
 pub mod wait;
+pub mod zookeeper;

@@ -21,7 +21,7 @@ pub(crate) struct Reach {
     /// Sentinel group: redis+sentinel://[user@]host[:port][,host[:port]..]/name[/db]; or of a Redis Cluster:
     /// redis+cluster://[user@]host[:port][,host[:port]..]; of a table in PostgreSQL: postgres://user@host[:port]/database; of
     /// one in MySQL or MariaDB: mysql://user@host[:port]/database; of a file of SQLite: sqlite:/path (`quorlock init` makes
-    /// the table); of keys in etcd: etcd://[user@]host[:port][,host[:port]..][/prefix]. With several addresses, a lock is held on a majority of them (RedLock): separate them by commas, or repeat
+    /// the table); of keys in etcd: etcd://[user@]host[:port][,host[:port]..][/prefix]; of znodes in ZooKeeper, the same with zk://. With several addresses, a lock is held on a majority of them (RedLock): separate them by commas, or repeat
     /// --nodes. A comma separates two addresses only if the second begins with its scheme (`redis://`, `sqlite:`). Special
     /// characters of a user or a password are percent-encoded (%23 for #). Default: QUORLOCK_NODES, or the file of --config.
     #[arg(long, value_name = "URL")]
@@ -121,7 +121,7 @@ impl Reach {
         let mut nodes = nodes;
         if !tls.is_empty() && nodes.iter().any(|node| is_store_with_login(node)) {
             return Err(Failure::config(
-                "the files for TLS are for rediss:// alone: a connection to postgres://, mysql:// or etcd:// is not encrypted here, so use a tunnel",
+                "the files for TLS are for rediss:// alone: a connection to postgres://, mysql://, etcd:// or zk:// is not encrypted here, so use a tunnel",
             ));
         }
         if let Some(path) = &password_file {
@@ -166,11 +166,17 @@ impl Reach {
 }
 
 fn is_store_with_login(address: &str) -> bool {
-    let schemes = ["etcd://", "mysql://", "postgres://", "postgresql://"];
+    let schemes = [
+        "etcd://",
+        "mysql://",
+        "postgres://",
+        "postgresql://",
+        "zk://",
+    ];
     schemes.iter().any(|scheme| address.starts_with(scheme))
 }
 
-/// Returns the address of a database or of etcd with this password, unless it has one or names no user.
+/// Returns the address of a database, of etcd or of ZooKeeper with this password, unless it has one or names no user.
 fn with_password(address: &str, password: &str) -> String {
     let (scheme, rest) = address.split_once("://").unwrap_or_default();
     match rest.split_once('@') {

@@ -20,6 +20,20 @@ assert (shares["`SET NX`, `DEL`"] > 0).all()
 assert not runs["published"].holds and runs["Quorlock"].holds
 assert len(rows) == cells["runs"].sum() and results.is_complete
 assert len(broken) == cells["violations"].sum()
+# Every picture of the book, and each that does not depend on RUNS is the book's, byte for byte.
+drawn = {f"diagrams/{name}.svg": picture for name, picture in diagrams.items()}
+drawn |= {f"breaks/{name}.svg": picture for name, picture in breaks.items()}
+drawn["scenarios/q5-published.svg"] = readme
+for path, picture in drawn.items():
+    assert picture == (BOOK / path).read_text(), path
+studied = {f"studies/{name}-{kind}.svg": picture for name, study in studies.items() for kind, picture in study.pictures.items()}
+assert all(picture.startswith("<svg") for picture in studied.values())
+pages = [CHECKOUT / "README.md", *BOOK.rglob("*.md")]
+linked = {(page.parent / link).resolve() for page in pages for link in re.findall(r"!\\[[^]]*\\]\\(([^)]+\\.svg)\\)", page.read_text())}
+made = {(BOOK / path).resolve() for path in [*drawn, *studied]}
+assert linked - made == {(BOOK / "choose.svg").resolve()}, linked - made
+assert len(made & linked) == len(linked) - 1 == 19
+assert sum(cell["broken"] for cell in studies["restarts"].cells if cell["lock"] == "Quorlock") == 0
 if RUNS == 1000:
     # The first table of the page, whose commit is older: a run may end otherwise since then, but not many.
     lines = (CHECKOUT / "docs/src/matrix.md").read_text().replace("*", "").splitlines()
@@ -38,5 +52,6 @@ def test_the_notebook_shows_what_the_book_says(tmp_path: Path) -> None:
     os.environ["QUORLOCK_CHECKOUT"] = str(Path(__file__).parents[3])
     client = NotebookClient(notebook, timeout=1800, resources={"metadata": {"path": str(tmp_path)}})
     client.execute()
-    figures = [out for cell in notebook.cells for out in cell.get("outputs", []) if "image/png" in out.get("data", {})]
-    assert len(figures) == 4
+    kinds = [kind for cell in notebook.cells for out in cell.get("outputs", []) for kind in out.get("data", {})]
+    # Those of matplotlib, and the pictures of the book.
+    assert (kinds.count("image/png"), kinds.count("image/svg+xml")) == (5, 19)

@@ -150,3 +150,48 @@ def test_a_table_of_a_database(postgres: str) -> None:
     assert quorlock.Locks.init(postgres)
     assert "CREATE TABLE" in (quorlock.schema(postgres) or "").upper()
     excludes(postgres, {})
+
+
+@pytest.fixture(scope="module")
+def mariadb() -> Iterator[str]:
+    """The address of a database of a server of its own."""
+    program = Path("/usr/sbin/mariadbd")
+    if not program.exists():
+        pytest.skip("MariaDB is not installed: tests/stores.sh installs it")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    folder = Path(tempfile.mkdtemp())
+    users = folder / "users"
+    # A statement a line: no more is read of one.
+    statements = ["CREATE DATABASE locks;", "CREATE USER locks@'127.0.0.1' IDENTIFIED BY 'right';", "GRANT ALL ON locks.* TO locks@'127.0.0.1';"]
+    users.write_text("\n".join([*statements, ""]))
+    common = ["--no-defaults", f"--datadir={folder}/data", f"--tmpdir={folder}", "--innodb-log-file-size=4M"]
+    common += ["--user=root"] if os.geteuid() == 0 else []
+    install = ["mariadb-install-db", *common, "--auth-root-authentication-method=normal", "--skip-test-db"]
+    subprocess.run(install, check=True, capture_output=True)
+    settings = [f"--port={port}", "--bind-address=127.0.0.1", "--skip-name-resolve", f"--socket={folder}/socket", f"--init-file={users}"]
+    process = subprocess.Popen([str(program), *common, *settings], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        until(lambda: _connects(port), at_most=60)
+        yield f"mysql://locks:right@127.0.0.1:{port}/locks"
+    finally:
+        process.kill()
+        process.wait()
+        shutil.rmtree(folder)
+
+
+def _connects(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_a_table_of_mariadb(mariadb: str) -> None:
+    with pytest.raises(quorlock.ConnectError, match="init"):
+        quorlock.Locks.connect(mariadb)
+    assert quorlock.Locks.init(mariadb)
+    assert "CREATE TABLE" in (quorlock.schema(mariadb) or "").upper()
+    excludes(mariadb, {})
+    with pytest.raises(quorlock.ConnectError) as caught:
+        quorlock.Locks.connect(mariadb.replace("right", "wrong"))
+    assert "wrong" not in str(caught.value)

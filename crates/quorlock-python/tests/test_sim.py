@@ -153,3 +153,88 @@ def test_plots_show_what_the_tables_say() -> None:
     assert sim.plot.overlaps([row for row in sim.run("Q5").history if row["operation"] == "use"]) == []
     labels = [label.get_text() for label in sim.plot.shares({"published": (372, 1000), "ours": (0, 1000)}).get_yticklabels()]
     assert labels == ["published", "ours"]
+
+
+STUDY = """
+title = "A clock that runs fast"
+runs = 4
+[plan]
+lock = "single"
+nodes = { count = 1 }
+clients = 3
+duration = "1s"
+network = { min = "10us", max = "100us" }
+workload = { lease = "100ms", hold_min = "200ms", hold_max = "200ms", think_min = "1ms", backoff_cap = "1ms", poll_cap = "1ms", checks = 2000 }
+[[plan.faults]]
+id = "drift"
+kind = "node-rate"
+at = "0s"
+node = 0
+rate_ppm = 0
+[grid]
+plan.faults.drift.rate_ppm = { values = [0, 60000], as = "drift" }
+plan.workload.think_max = ["5ms", "0.05s"]
+[[lock]]
+name = "published"
+plan = { variant = "published" }
+[[lock]]
+name = "ours"
+"""
+
+
+def test_a_study_has_cells_pairs_and_pictures(tmp_path: Path) -> None:
+    file = tmp_path / "clock.toml"
+    file.write_text(STUDY)
+    study = sim.study(file, out=tmp_path / "out", results=tmp_path / "results")
+    assert (study.title, study.is_complete, study.axes) == ("A clock that runs fast", True, ["drift", "think_max"])
+    assert [(cell["drift"], cell["think_max"], cell["lock"]) for cell in study.cells] == [
+        (drift, think, lock) for drift in (0, 60000) for think in (0.005, 0.05) for lock in ("published", "ours")
+    ]
+    for cell in study.cells:
+        assert cell["share"] == cell["broken"] / cell["runs"]
+        assert cell["least"] <= cell["share"] <= cell["most"]
+    # The clock of one server decides, whatever the lock.
+    broken = {drift: sum(cell["broken"] for cell in study.cells if cell["drift"] == drift) for drift in (0, 60000)}
+    assert broken[0] == 0 < broken[60000]
+    assert study.cells.to_pandas()["runs"].sum() == len(sim.read_results(tmp_path / "results").rows) == 32
+    assert study.pairs.to_polars()["point"].to_list() == [0, 1, 2, 3, None]
+    assert {(pair["one"], pair["other"]) for pair in study.pairs} == {("published", "ours")}
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.svg")) == [f"clock-{kind}.svg" for kind in study.pictures]
+    assert study.pictures and all(picture.startswith("<svg") for picture in study.pictures.values())
+    axes = sim.plot.curves(study)
+    assert [line.get_label() for line in axes.lines][:2] == ["published, think_max 0.005", "ours, think_max 0.005"]
+    with pytest.raises(ValueError, match="no axis 'hold_max'"):
+        sim.plot.curves(study, axis="hold_max")
+    with ThreadPoolExecutor(2) as threads:
+        parts = sim.study(file, executor=threads, shards=2, jobs=1)
+        assert (parts.cells, parts.pairs, parts.pictures) == (study.cells, study.pairs, study.pictures)
+        with pytest.raises(ValueError, match="within"):
+            sim.study(file, executor=threads, within="1s")
+    assert sim.study(file, commit="0123456789", runs=2).cells[0]["runs"] == 2
+    with pytest.raises(sim.SimulatorError, match="no-such-study"):
+        sim.study(tmp_path / "no-such-study.toml")
+
+
+def test_a_violation_is_explained(tmp_path: Path) -> None:
+    case = sim.run("Q5", case="published")
+    why = sim.why("Q5", case="published", messages=5)
+    violated = case.verdict["violated"]
+    assert (why.property, why.at, why.story) == (violated["property"], sim.seconds(violated["at"]), violated["story"])
+    # Later faults cannot have led to it.
+    assert why.since < why.at and len(why.faults) == sum(sim.seconds(fault["at"]) <= why.at for fault in case.plan["faults"])
+    assert sum(row["is_necessary"] is not None for row in why.messages) == 5
+    assert all(row["is_in_slice"] for row in why.necessary)
+    assert [row["text"] for row in why.necessary if row["cause"] == "fault"] == [row["text"] for row in why.faults if row["is_necessary"]]
+    assert why.messages.to_polars().shape == why.messages.to_pandas().shape == (len(why.messages), 4)
+    # Without the faults that it calls necessary, one at a time, the property holds: the program has run that.
+    assert any(row["is_necessary"] for row in why.faults)
+    with pytest.raises(sim.SimulatorError, match="nothing to explain"):
+        sim.why("Q5")
+
+
+def test_a_run_is_drawn() -> None:
+    picture = sim.report("Q5", case="published")
+    assert picture.startswith("<svg") and picture == picture._repr_svg_()
+    assert sim.report("Q5") != picture
+    with pytest.raises(sim.SimulatorError, match="no-such-plan"):
+        sim.report("no-such-plan.toml")

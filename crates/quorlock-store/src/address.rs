@@ -14,6 +14,9 @@ pub(crate) const POSTGRES: &str = "postgres://user:password@host[:port]/database
 /// The form of an address of keys in etcd.
 pub(crate) const ETCD: &str = "etcd://[user:password@]host[:port][,host[:port]..][/prefix]";
 
+/// The form of an address of znodes in ZooKeeper.
+pub(crate) const ZOOKEEPER: &str = "zk://[user:password@]host[:port][,host[:port]..][/prefix]";
+
 /// Why the address of a store cannot be used. The error contains no password.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AddressError {
@@ -31,7 +34,7 @@ impl AddressError {
         AddressError {
             scheme: None,
             problem: format!(
-                "has no scheme of a store: write {SQLITE}, {POSTGRES}, {MYSQL} or {ETCD}"
+                "has no scheme of a store: write {SQLITE}, {POSTGRES}, {MYSQL}, {ETCD} or {ZOOKEEPER}"
             ),
             form: None,
         }

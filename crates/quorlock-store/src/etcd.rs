@@ -3,7 +3,6 @@
 mod error;
 mod listen;
 mod meaning;
-mod place;
 mod session;
 
 use std::fmt;
@@ -18,13 +17,20 @@ use futures_util::future::FutureExt;
 use quorlock_core::transport::{Cause, Execution, Subscription, TransportError};
 
 use self::listen::Listening;
-use self::place::Login;
 use self::session::{Dial, Link};
-use crate::address::AddressError;
+use crate::address::{AddressError, ETCD};
+use crate::cluster::{self, Kind, Login};
 use crate::database::{Phase, process_of};
 use crate::store::{
     Draft, Key, KeysCall, ReadCall, Snapshot, Stamp, Store, Stored, Version, Watcher, WriteCall,
     Written,
+};
+
+/// How an address is written.
+const KIND: Kind = Kind {
+    scheme: "etcd://",
+    form: ETCD,
+    port: 2379,
 };
 
 /// The number of keys of one list.
@@ -74,7 +80,8 @@ impl EtcdStore {
     /// # Errors
     /// If the address is not valid.
     pub fn with_options(address: &str, options: ConnectOptions) -> Result<Self, AddressError> {
-        let (place, login) = place::parse(address)?;
+        let (place, login) = cluster::parse(address, KIND)?;
+        let prefix = [&*place.folder, b"/"].concat();
         let options = session::fit(options);
         let options = match login {
             Some(Login { user, password }) => options.with_user(user, password),
@@ -83,12 +90,12 @@ impl EtcdStore {
         let link = Arc::new(Link::new(Arc::new(Dial {
             members: place.members,
             options,
-            first_read: [&*place.prefix, Key::MARKER].concat(),
+            first_read: [&*prefix, Key::MARKER].concat(),
         })));
         let shared = Shared {
             address: place.shown,
-            listening: Arc::new(Listening::new(link.clone(), place.prefix.clone())),
-            prefix: place.prefix,
+            listening: Arc::new(Listening::new(link.clone(), prefix.clone())),
+            prefix,
             link,
         };
         Ok(EtcdStore {

@@ -46,13 +46,27 @@ mod open;
 mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+#[cfg(feature = "zookeeper")]
+mod zookeeper;
 
 // What databases have in common.
+#[cfg(any(feature = "etcd", feature = "zookeeper"))]
+mod cluster;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod columns;
-#[cfg(any(feature = "etcd", feature = "mysql", feature = "postgres"))]
+#[cfg(any(
+    feature = "etcd",
+    feature = "mysql",
+    feature = "postgres",
+    feature = "zookeeper"
+))]
 mod database;
-#[cfg(any(feature = "etcd", feature = "mysql", feature = "postgres"))]
+#[cfg(any(
+    feature = "etcd",
+    feature = "mysql",
+    feature = "postgres",
+    feature = "zookeeper"
+))]
 mod links;
 
 // What a store is and how it is named, and what the transport needs beside it.
@@ -83,3 +97,5 @@ pub use store::{
     VersionCall, Watcher, WriteCall, Written,
 };
 pub use transport::StoreTransport;
+#[cfg(feature = "zookeeper")]
+pub use zookeeper::ZookeeperStore;

@@ -11,6 +11,8 @@ use crate::address::MYSQL;
 use crate::address::POSTGRES;
 #[cfg(not(feature = "sqlite"))]
 use crate::address::SQLITE;
+#[cfg(not(feature = "zookeeper"))]
+use crate::address::ZOOKEEPER;
 #[cfg(feature = "etcd")]
 use crate::etcd::EtcdStore;
 #[cfg(feature = "mysql")]
@@ -20,9 +22,12 @@ use crate::postgres::PostgresStore;
 #[cfg(feature = "sqlite")]
 use crate::sqlite::SqliteStore;
 use crate::store::Store;
+#[cfg(feature = "zookeeper")]
+use crate::zookeeper::ZookeeperStore;
 
 /// Returns the store at an address: `sqlite:/path/of/the/file`, or `postgres://user:password@host[:port]/database`, or the
-/// same with `mysql://`, or `etcd://[user:password@]host[:port][,host[:port]..][/prefix]`. Nothing is read or sent yet.
+/// same with `mysql://`, or `etcd://[user:password@]host[:port][,host[:port]..][/prefix]`, or the same with `zk://`. Nothing is read or
+/// sent yet.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -66,6 +71,10 @@ pub fn open(address: &str) -> Result<Arc<dyn Store>, AddressError> {
         "postgres" | "postgresql" => Ok(Arc::new(PostgresStore::new(address)?)),
         #[cfg(not(feature = "postgres"))]
         "postgres" | "postgresql" => Err(off(POSTGRES, "postgres")),
+        #[cfg(feature = "zookeeper")]
+        "zk" => Ok(Arc::new(ZookeeperStore::new(address)?)),
+        #[cfg(not(feature = "zookeeper"))]
+        "zk" => Err(off(ZOOKEEPER, "zookeeper")),
         _ => Err(AddressError::of_scheme()),
     }
 }
@@ -74,7 +83,8 @@ pub fn open(address: &str) -> Result<Arc<dyn Store>, AddressError> {
     feature = "etcd",
     feature = "mysql",
     feature = "postgres",
-    feature = "sqlite"
+    feature = "sqlite",
+    feature = "zookeeper"
 )))]
 fn off(form: &'static str, feature: &str) -> AddressError {
     AddressError::new(

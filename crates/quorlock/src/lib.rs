@@ -58,6 +58,7 @@
 //! | `redis-credentials` | logins from a provider of the `redis` crate |
 //! | `postgres`, `mysql`, `sqlite` | locks in a table of PostgreSQL, of MySQL or MariaDB, or in a file of SQLite |
 //! | `etcd` | locks in keys of etcd; compiled with `protoc`, which must be installed |
+//! | `zookeeper` | locks in znodes of ZooKeeper |
 //! | `metrics` | counters and histograms |
 
 // The public face: how locks are made, acquired and held.

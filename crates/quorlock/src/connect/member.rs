@@ -13,12 +13,13 @@ use crate::builder::LocksBuilder;
 use crate::error::{ConnectError, NodeProblem};
 
 /// The schemes of stores, with the cargo features that they need.
-const STORES: [(&str, &str, bool); 5] = [
+const STORES: [(&str, &str, bool); 6] = [
     ("etcd", "etcd", cfg!(feature = "etcd")),
     ("mysql", "mysql", cfg!(feature = "mysql")),
     ("postgres", "postgres", cfg!(feature = "postgres")),
     ("postgresql", "postgres", cfg!(feature = "postgres")),
     ("sqlite", "sqlite", cfg!(feature = "sqlite")),
+    ("zk", "zookeeper", cfg!(feature = "zookeeper")),
 ];
 
 /// A node at an address.

@@ -4,12 +4,14 @@
 
     from quorlock import sim
 
-    study = sim.explore(range(1000), variant="published", faults="all")
-    study.violated                       # {'exclusion': 31, ..}
-    study.failures.to_polars()           # one row for each failure: seed, property, time, story
+    found = sim.explore(range(1000), variant="published", faults="all")
+    found.violated                       # {'exclusion': 31, ..}
+    found.failures.to_polars()           # one row for each failure: seed, property, time, story
     run = sim.run(seed=14, variant="published")
     run.history.to_pandas()
     sim.plot.timeline(run)               # who held the lock when, drawn by matplotlib
+    sim.why("Q5", case="published").necessary        # the faults and messages without which it would have held
+    sim.study("drift.toml").cells.to_pandas()        # how often each lock breaks where, with bounds, and .pictures
     sim.rate("deployment.toml").rate     # how often the lock breaks in a year, with bounds
     sim.read_results("results").rows     # one row for each run of a command with --results
 
@@ -19,26 +21,35 @@ needed for their frames alone, matplotlib for plots, and zstandard for results (
 """
 
 from ._explore import Exploration, explore, seconds
+from ._picture import Picture, report
 from ._program import Options, SimulatorError, command
 from ._rate import Rate, rate
 from ._results import Results, read_results
 from ._run import Run, run
+from ._study import Study, study
 from ._table import Table
+from ._why import Why, why
 from . import plot
 
 __all__ = [
     "Exploration",
     "Options",
+    "Picture",
     "Rate",
     "Results",
     "Run",
     "SimulatorError",
+    "Study",
     "Table",
+    "Why",
     "command",
     "explore",
     "plot",
     "rate",
     "read_results",
+    "report",
     "run",
     "seconds",
+    "study",
+    "why",
 ]

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R", covariant=True)
 
-UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+PART = re.compile(rf"([\d.]+)({'|'.join(UNITS)})")
+SPAN = re.compile(rf"({PART.pattern})+")
 
 
 class Result(Protocol[R]):
@@ -114,4 +116,4 @@ def _failure(failure: dict[str, Any]) -> dict[str, Any]:
 
 def seconds(text: str) -> float:
     """A span as the program writes it: ``1.151759966s``, ``96us``."""
-    return sum(float(number) * UNITS[unit] for number, unit in re.findall(r"([\d.]+)(ns|us|ms|s|m|h)", text))
+    return sum(float(number) * UNITS[unit] for number, unit in PART.findall(text))

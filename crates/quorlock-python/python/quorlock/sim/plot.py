@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Mapping, Optional
 from ._explore import seconds
 from ._rate import Rate
 from ._run import Run
+from ._study import Study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,6 +78,34 @@ def rates(estimates: Mapping[str, Rate], *, axes: Optional[Axes] = None) -> Axes
     _intervals(axes, list(estimates), [(one.rate, one.lower, one.upper) for one in estimates.values()])
     horizons = sorted({one.horizon for one in estimates.values()})
     axes.set_xlabel(f"violations in {' or '.join(horizons)} (95 %)")
+    return axes
+
+
+def curves(study: Study, *, axis: Optional[str] = None, axes: Optional[Axes] = None) -> Axes:
+    """In what share of its runs each lock of a study broke over an axis with numbers, in percent, with its bounds of 95 %.
+
+    ``axis`` is by default the first one of the study. Each value of the other axes has lines of its own.
+
+    Raises `ValueError` if the study has no such axis.
+    """
+    names = study.axes
+    axis = axis or next(iter(names), None)
+    if axis not in names:
+        raise ValueError(f"there is no axis {axis!r}: the axes of this study are {names}")
+    axes = axes or _axes()
+    lines: dict[str, list[dict[str, Any]]] = {}
+    for cell in study.cells:
+        others = [f"{name} {cell[name]}" for name in names if name != axis]
+        lines.setdefault(", ".join([str(cell["lock"]), *others]), []).append(cell)
+    for label, cells in lines.items():
+        places = [cell[axis] for cell in cells]
+        (line,) = axes.plot(places, [100 * cell["share"] for cell in cells], marker="o", markersize=3, label=label)
+        least, most = ([100 * cell[bound] for cell in cells] for bound in ("least", "most"))
+        axes.fill_between(places, least, most, color=line.get_color(), alpha=0.15)
+    axes.set_xlabel(axis)
+    axes.set_ylabel("% of the runs (95 %)")
+    axes.set_title(study.title)
+    axes.legend()
     return axes
 
 
