@@ -45,7 +45,7 @@ mod documentation {
 
     pages! {
         book in "": architecture, breaks, campaigns, command, deployments, exhaustive, faq, fencing, glossary, introduction, leader, machines, matrix,
-            migration, operating, performance, plans, predicted, protocol, rate, records, redis, redisson, runbooks, safety, scenarios, scripts, simulator,
+            migration, operating, own-algorithm, performance, plans, predicted, protocol, rate, records, redis, redisson, runbooks, safety, scenarios, scripts, simulator,
             stores, studies, testing, threads;
         tutorial in "tutorial/": fencing, first-lock, majority, service, tests;
         how_to in "how-to/": axum, blocking, cluster, connect, cron, doctor, fair-read-write, force-release, hand-over, install, kubernetes, lost, python, reentry,

@@ -6,6 +6,8 @@ mod chaos;
 mod explore;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzed;
+mod gallery;
+mod help;
 mod manual;
 mod matrix;
 mod merge;
@@ -29,11 +31,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
+use crate::algorithm::{self, LockAlgorithm};
 use quorlock_sim_plan::generator::{Deployment, FaultChoice, PlanGenerator};
 use quorlock_sim_plan::time::SimTime;
-use quorlock_sim_plan::variant::Variant;
+use quorlock_sim_plan::variant::{AlgorithmNodes, Variant};
 use quorlock_sim_plan::{Lane, LockKind, Plan, WorkloadKind};
 
 /// Run Quorlock's production locks against failing nodes, networks, clocks and processes.
@@ -86,9 +89,14 @@ enum Command {
         after_help = "Examples:\n  quorlock-sim report failures/redlock-seed-42.json -o page.html\n  quorlock-sim report plan.toml --seed 7 --svg -o figure.svg"
     )]
     Report(report::Report),
+    /// Write a page for the browser of every case of the scenarios, and an index of them.
+    #[command(
+        after_help = "Examples:\n  quorlock-sim gallery pages\n  quorlock-sim gallery pages Q --seeds 100\n  quorlock-sim gallery pages my/scenario.toml"
+    )]
+    Gallery(gallery::Gallery),
     /// Explain a violation: which faults and messages led to it, and without which of them the property would have held.
     #[command(
-        after_help = "Examples:\n  quorlock-sim why failures/redlock-seed-42.json\n  quorlock-sim why Q5 --case published"
+        after_help = "Examples:\n  quorlock-sim why failures/redlock-seed-42.json\n  quorlock-sim why Q5 --case published -o why.html"
     )]
     Why(why::WhyRun),
     /// Add up the results of shards, which any command wrote with --results.
@@ -131,7 +139,7 @@ enum Command {
 /// The options from which plans are drawn.
 #[derive(Clone, Debug, Args)]
 struct Drawn {
-    /// The kind of lock.
+    /// The kind of lock. A registered algorithm prescribes it.
     #[arg(long, value_enum, default_value_t = LockArg::Redlock)]
     lock: LockArg,
     /// The kind of nodes: servers; or, only in the lane turmoil, sentinels (each node is a Sentinel group with
@@ -195,17 +203,32 @@ impl LaneArg {
 }
 
 impl Drawn {
+    /// Returns the nodes that a registered algorithm prescribes.
+    fn nodes_of_algorithm(&self) -> Option<AlgorithmNodes> {
+        self.variant.algorithm().map(|algorithm| algorithm.nodes())
+    }
+
+    fn is_of_stores(&self) -> bool {
+        self.nodes_of_algorithm()
+            .is_some_and(AlgorithmNodes::is_store)
+    }
+
     fn generator(&self, lane: InLane) -> PlanGenerator {
         PlanGenerator {
             faults: self.faults.clone(),
             lane: lane.lane.map(LaneArg::of_plan).unwrap_or_default(),
             deployment: match self.deployment {
+                _ if self.is_of_stores() => Deployment::Stores,
                 DeploymentArg::Servers => Deployment::Servers,
                 DeploymentArg::Sentinels => Deployment::Groups,
                 DeploymentArg::Cluster => Deployment::Clusters,
                 DeploymentArg::Stores => Deployment::Stores,
             },
             lock: match self.lock {
+                _ if self.nodes_of_algorithm() == Some(AlgorithmNodes::Majority) => {
+                    LockKind::Redlock
+                }
+                _ if self.nodes_of_algorithm().is_some() => LockKind::Single,
                 LockArg::Single => LockKind::Single,
                 LockArg::Multi => LockKind::Multi,
                 LockArg::Redlock => LockKind::Redlock,
@@ -281,7 +304,21 @@ enum CliError {
 /// Runs the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    main_with(&[])
+}
+
+/// Runs the command line of this process with [algorithms](crate::algorithm) of your own: plans name them as `variant`, and the
+/// matrix has a column for each.
+#[must_use]
+pub fn main_with(algorithms: &[&'static dyn LockAlgorithm]) -> ExitCode {
+    for algorithm in algorithms {
+        if let Err(error) = algorithm::register(*algorithm) {
+            complain(&error.to_string());
+            return ExitCode::from(1);
+        }
+    }
+    let parsed = help::command().try_get_matches();
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => {
             // A request for help is not an error and goes to stdout.
@@ -298,6 +335,7 @@ pub fn main() -> ExitCode {
         Command::Serve(serve) => serve.run(),
         Command::Shrink(shrink) => shrink.run(),
         Command::Report(report) => report.run(),
+        Command::Gallery(gallery) => gallery.run(),
         Command::Merge(merge) => merge.run(),
         Command::Why(why) => why.run(),
         Command::Matrix(matrix) => matrix.run(),

@@ -18,6 +18,7 @@ mod round;
 mod waiting;
 mod watchdog;
 
-pub(crate) use client::ModelClient;
+pub use client::LockClient;
 pub use guard::ModelGuard;
 pub use lock::ModelLock;
+pub(crate) use member::Member;

@@ -4,6 +4,7 @@ pub mod campaign;
 pub mod experiment;
 pub mod export;
 pub mod failure;
+pub mod gallery;
 pub mod interval;
 pub mod law;
 mod lock_changes;

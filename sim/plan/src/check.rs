@@ -1,5 +1,6 @@
 //! Checks that a plan can be run.
 
+mod algorithm;
 mod faults;
 
 use crate::time::SimTime;
@@ -132,6 +133,9 @@ fn check_work(plan: &Plan) -> Result<(), PlanError> {
             "the simulator's own lock has neither queues nor readers nor owners: this work needs variant = \"product\", \
              or one that is wrong about them"
         }
+        (kind, _) if plan.variant.algorithm().is_some() && !algorithm::is_plain(kind) => {
+            "an algorithm only acquires one name and releases it: use mutual-exclusion, long-work, try-storm, or a kind of writes or updates"
+        }
         _ => return Ok(()),
     };
     Err(wrong("workload.kind", why))
@@ -187,6 +191,9 @@ fn check_kinds(plan: &Plan) -> Result<(), PlanError> {
         return Err(wrong("nodes.wait", why));
     }
     let variant = plan.variant;
+    if let Some(algorithm) = variant.algorithm() {
+        return algorithm::check(plan, algorithm);
+    }
     let mut flaws = variant.flaws().iter();
     let why = match has_stores {
         true if !variant.has_product_clients() || !flaws.all(|flaw| flaw.is_of_stores()) => {

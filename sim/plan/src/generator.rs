@@ -356,6 +356,11 @@ impl PlanGenerator {
         // A lock that acquires one name from each node has no owner that could re-enter it.
         let drawn = match (drawn, self.lock) {
             (WorkloadKind::Reentrant, LockKind::Multi) => WorkloadKind::MutualExclusion,
+            (WorkloadKind::Reentrant | WorkloadKind::Overlapping, _)
+                if self.variant.algorithm().is_some() =>
+            {
+                WorkloadKind::FencedWrites
+            }
             _ => drawn,
         };
         let workload = &mut plan.workload;

@@ -4,31 +4,35 @@
 //! Each variant has a name and a list of [`Flaw`]s. The clients and nodes with these flaws are in
 //! the crate `quorlock-sim-lab` (`model`).
 
+mod algorithm;
 mod flaw;
 
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
+pub use algorithm::{Algorithm, AlgorithmNodes, LEASE_RECORD, RegisterError};
 pub use flaw::Flaw;
 
 /// Defines the variants, each with its name in a plan and its flaws.
 macro_rules! variants {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, [$($flaw:ident),*];)+) => {
         /// The implementation of the lock: the product's, or one of the simulator's own, which may have flaws.
-        #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
         pub enum Variant {
             /// The lock of the crate `quorlock`.
             #[default]
-            #[serde(rename = "product")]
             Product,
-            $($(#[doc = $doc])+ #[serde(rename = $name)] $variant,)+
+            $($(#[doc = $doc])+ $variant,)+
+            /// A lock algorithm that the program has registered.
+            Algorithm(Algorithm),
         }
 
         impl Variant {
-            /// All variants.
+            /// All variants but the registered algorithms.
             pub const ALL: &[Variant] = &[Variant::Product, $(Variant::$variant),+];
+
+            /// The names of all variants that need no registration.
+            const NAMES: &[&str] = &["product", $($name,)+ LEASE_RECORD.name()];
 
             /// Returns the name of the variant in a plan.
             #[must_use]
@@ -36,6 +40,7 @@ macro_rules! variants {
                 match self {
                     Variant::Product => "product",
                     $(Variant::$variant => $name,)+
+                    Variant::Algorithm(algorithm) => algorithm.name(),
                 }
             }
 
@@ -43,7 +48,7 @@ macro_rules! variants {
             #[must_use]
             pub const fn flaws(self) -> &'static [Flaw] {
                 match self {
-                    Variant::Product => &[],
+                    Variant::Product | Variant::Algorithm(_) => &[],
                     $(Variant::$variant => &[$(Flaw::$flaw),*],)+
                 }
             }
@@ -184,6 +189,15 @@ impl Variant {
             || (!flaws.is_empty() && flaws.iter().all(|flaw| flaw.is_of_modes()))
     }
 
+    /// Returns the algorithm, if the variant is a registered one.
+    #[must_use]
+    pub const fn algorithm(self) -> Option<Algorithm> {
+        match self {
+            Variant::Algorithm(algorithm) => Some(algorithm),
+            _ => None,
+        }
+    }
+
     /// Returns whether the variant has a flaw.
     pub fn has(self, flaw: Flaw) -> bool {
         self.flaws().contains(&flaw)
@@ -198,14 +212,9 @@ impl fmt::Display for Variant {
 
 /// The error for a text that names no variant.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{word:?} is not a variant of the lock: use one of {}", names())]
+#[error("{word:?} is not a variant of the lock: use one of {}", algorithm::names().join(", "))]
 pub struct UnknownVariant {
     word: String,
-}
-
-fn names() -> String {
-    let names: Vec<&str> = Variant::ALL.iter().map(|variant| variant.name()).collect();
-    names.join(", ")
 }
 
 impl FromStr for Variant {
@@ -214,9 +223,13 @@ impl FromStr for Variant {
     fn from_str(text: &str) -> Result<Self, UnknownVariant> {
         let mut all = Variant::ALL.iter();
         let found = all.find(|variant| variant.name() == text);
-        found.copied().ok_or_else(|| UnknownVariant {
-            word: text.to_owned(),
-        })
+        let registered = || Algorithm::named(text).map(Variant::Algorithm);
+        found
+            .copied()
+            .or_else(registered)
+            .ok_or_else(|| UnknownVariant {
+                word: text.to_owned(),
+            })
     }
 }
 

@@ -4,10 +4,10 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
-use clap::{Args, Command, CommandFactory as _};
+use clap::{Args, Command};
 use clap_complete::Shell;
 
-use super::{Cli, CliError};
+use super::{CliError, help};
 
 /// Print a completion script for a shell.
 #[derive(Clone, Debug, Args)]
@@ -45,7 +45,7 @@ impl Man {
 
 /// Returns the command without its hidden subcommands, which a completion script would otherwise offer.
 fn shown() -> Command {
-    let full = Cli::command();
+    let full = help::command();
     let parts = full.get_subcommands().filter(|part| !part.is_hide_set());
     Command::new("quorlock-sim")
         .version(env!("CARGO_PKG_VERSION"))

@@ -12,7 +12,7 @@ use crate::study::law::{Law, NamedCase};
 use crate::study::results::Row;
 use crate::study::runs::Cell;
 use crate::study::scenario::{self, Depth, Judging, Scenario};
-pub(super) use table::Table;
+pub(super) use table::{Table, exit_code, expected, severity, verdict};
 
 /// Run the simulator's scenarios or your own, and compare the results with what they expect.
 #[derive(Debug, Args)]
@@ -40,7 +40,7 @@ pub(super) struct Scenarios {
 
 impl Scenarios {
     pub(super) fn run(self) -> Result<u8, CliError> {
-        let mut scenarios = self.chosen()?;
+        let mut scenarios = chosen(self.filter.as_deref())?;
         for case in scenarios.iter_mut().flat_map(|s| &mut s.cases) {
             self.lane.put(&mut case.plan);
         }
@@ -77,38 +77,6 @@ impl Scenarios {
         }
     }
 
-    fn chosen(&self) -> Result<Vec<Scenario>, CliError> {
-        let Some(filter) = &self.filter else {
-            return Ok(scenario::built_in()?);
-        };
-        let path = Path::new(filter);
-        if path.is_dir() {
-            return of_folder(path);
-        }
-        if path.exists() || filter.contains(['/', '\\']) {
-            return Ok(vec![scenario::read(path)?]);
-        }
-        let wanted = filter.to_lowercase();
-        let mut scenarios = scenario::built_in()?;
-        // An exact id selects only that scenario, not every id that begins with it. A prefix of ids selects only
-        // those, not also every title that contains the text.
-        let ids: Vec<String> = scenarios.iter().map(|s| s.id.to_lowercase()).collect();
-        let is_id = ids.contains(&wanted);
-        let begins_ids = ids.iter().any(|id| id.starts_with(&wanted));
-        scenarios.retain(|scenario| {
-            let id = scenario.id.to_lowercase();
-            match (is_id, begins_ids) {
-                (true, _) => id == wanted,
-                (false, true) => id.starts_with(&wanted),
-                (false, false) => scenario.title.to_lowercase().contains(&wanted),
-            }
-        });
-        if scenarios.is_empty() {
-            return Err(scenario::ScenarioError::Unknown(filter.clone()).into());
-        }
-        Ok(scenarios)
-    }
-
     fn name(&self, scenarios: &[Scenario]) -> Result<u8, CliError> {
         if self.form.json {
             let names: Vec<(&str, &str)> = scenarios
@@ -125,8 +93,41 @@ impl Scenarios {
     }
 }
 
+/// Returns the scenarios of the catalog that a filter selects, or those of a file or folder.
+pub(super) fn chosen(filter: Option<&str>) -> Result<Vec<Scenario>, CliError> {
+    let Some(filter) = filter else {
+        return Ok(scenario::built_in()?);
+    };
+    let path = Path::new(filter);
+    if path.is_dir() {
+        return of_folder(path);
+    }
+    if path.exists() || filter.contains(['/', '\\']) {
+        return Ok(vec![scenario::read(path)?]);
+    }
+    let wanted = filter.to_lowercase();
+    let mut scenarios = scenario::built_in()?;
+    // An exact id selects only that scenario, not every id that begins with it. A prefix of ids selects only
+    // those, not also every title that contains the text.
+    let ids: Vec<String> = scenarios.iter().map(|s| s.id.to_lowercase()).collect();
+    let is_id = ids.contains(&wanted);
+    let begins_ids = ids.iter().any(|id| id.starts_with(&wanted));
+    scenarios.retain(|scenario| {
+        let id = scenario.id.to_lowercase();
+        match (is_id, begins_ids) {
+            (true, _) => id == wanted,
+            (false, true) => id.starts_with(&wanted),
+            (false, false) => scenario.title.to_lowercase().contains(&wanted),
+        }
+    });
+    if scenarios.is_empty() {
+        return Err(scenario::ScenarioError::Unknown(filter.to_owned()).into());
+    }
+    Ok(scenarios)
+}
+
 /// Returns all cases, each with what the table says of its scenario.
-fn named(scenarios: Vec<Scenario>) -> Vec<NamedCase> {
+pub(super) fn named(scenarios: Vec<Scenario>) -> Vec<NamedCase> {
     let cases = scenarios.into_iter().flat_map(|scenario| {
         let (id, title) = (scenario.id, scenario.title);
         scenario.cases.into_iter().map(move |case| NamedCase {

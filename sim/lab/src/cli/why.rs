@@ -1,12 +1,16 @@
 //! The command `why`.
 
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use clap::Args;
 
 use super::selection::Chosen;
-use super::{CliError, Form, say, say_json};
-use crate::study::why::{Cause, Why, explain};
+use super::{CliError, Form, say, say_json, write_file};
+use crate::plan_file;
+use crate::simulation::run_recorded;
+use crate::study::why::{Cause, Explained, Why, explain};
+use quorlock_sim::report::{page, page_of_causes};
 use quorlock_sim_plan::Lane;
 
 /// Explain a violation: which faults and messages led to it, and without which of them the property would have held.
@@ -19,6 +23,10 @@ pub(super) struct WhyRun {
     /// Try to lose at most this many messages, the last ones before the violation. Each is a run.
     #[arg(long, default_value_t = 1_000)]
     messages: usize,
+    /// Write a page for the browser that ends with the violation and greys what cannot have led to it; and beside it, under the same
+    /// name with -passes, the page of the nearest run that passes.
+    #[arg(short, long, value_name = "PAGE")]
+    out: Option<PathBuf>,
     #[command(flatten)]
     form: Form,
 }
@@ -34,12 +42,44 @@ impl WhyRun {
             return Err(CliError::Other(why));
         }
         let explained = explain(&Rc::new(source.plan().clone()), self.messages);
-        let why = explained.map_err(|error| CliError::Other(error.to_string()))?;
+        let explained = explained.map_err(|error| {
+            let path = self.chosen.path().display();
+            CliError::Other(format!("{path}: {error}"))
+        })?;
+        if let Some(out) = &self.out {
+            self.write_pages(out, &explained)?;
+        }
         match self.form.json {
-            true => say_json(&why)?,
-            false => tell(&why),
+            true => say_json(&explained.why)?,
+            false => tell(&explained.why),
         }
         Ok(0)
+    }
+
+    fn write_pages(&self, out: &Path, explained: &Explained) -> Result<(), CliError> {
+        let title = self.chosen.name();
+        let mut beside = None;
+        if let Some(plan) = &explained.twin {
+            let stem = out.file_stem().unwrap_or_default().to_string_lossy();
+            let name = format!("{stem}-passes.html");
+            let (run, recording) = run_recorded(&Rc::new(plan.clone()));
+            let title = format!(
+                "{title}; {}",
+                explained.why.twin.as_deref().unwrap_or_default()
+            );
+            let text = page(&run, &recording, &title, &plan_file::write(plan)?);
+            write_file(&out.with_file_name(&name), &text)?;
+            beside = Some(name);
+        }
+        let Explained {
+            why,
+            run,
+            recording,
+            ..
+        } = explained;
+        let plan = plan_file::write(&run.plan)?;
+        let text = page_of_causes(run, recording, &title, &plan, &why.slice(beside));
+        write_file(out, &text)
     }
 }
 
@@ -74,5 +114,8 @@ fn tell(why: &Why) {
                 cause.text
             ));
         }
+    }
+    if let Some(twin) = &why.twin {
+        say(&format!("the nearest run that passes: {twin}"));
     }
 }

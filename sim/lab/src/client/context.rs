@@ -16,8 +16,9 @@ use quorlock_sim_world::world::with;
 pub use record::{Fencing, HeldLock};
 pub use section::SectionHandle;
 
+use crate::algorithm::{self, OwnLock};
 use crate::client::subject::{Hold, Subject};
-use crate::model::{ModelClient, ModelLock};
+use crate::model::{LockClient, ModelLock};
 
 /// One client process: what the test kit gives it, the lock under test, and the records for the checkers.
 ///
@@ -26,7 +27,7 @@ use crate::model::{ModelClient, ModelLock};
 pub struct Context {
     kit: quorlock_sim::context::Context,
     /// The client that is used instead of the product's, if the plan selects a variant.
-    variant: Option<Rc<ModelClient>>,
+    variant: Option<Rc<LockClient>>,
 }
 
 impl Deref for Context {
@@ -40,7 +41,7 @@ impl Deref for Context {
 impl Context {
     pub(crate) fn new(kit: quorlock_sim::context::Context) -> Self {
         let plan = with(|world| Rc::clone(&world.plan));
-        let variant = ModelClient::new(kit.who(), &plan, kit.transports());
+        let variant = LockClient::new(kit.who(), &plan, kit.transports());
         Context { kit, variant }
     }
 
@@ -50,7 +51,10 @@ impl Context {
     /// Panics like [`Context::lock`](quorlock_sim::context::Context::lock).
     pub fn subject(&self, names: &[String]) -> Subject {
         match &self.variant {
-            Some(client) => Subject::Variant(ModelLock::new(client, names)),
+            Some(client) => match client.plan().variant.algorithm() {
+                Some(own) => Subject::Own(OwnLock::new(algorithm::named(own), client, names)),
+                None => Subject::Variant(ModelLock::new(client, names)),
+            },
             None => Subject::Product(self.lock(names)),
         }
     }

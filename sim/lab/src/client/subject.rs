@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use quorlock::{AcquireError, ConfirmError, OwnerId, ReleaseError, Token};
 
+use crate::algorithm;
 pub use crate::client::hold::Hold;
 use crate::model;
 use quorlock_sim_world::history::Access;
@@ -18,6 +19,8 @@ pub enum Subject {
     ReadWrite(quorlock::Lock, Access),
     /// A lock of a variant of the simulator.
     Variant(model::ModelLock),
+    /// A lock of a registered algorithm.
+    Own(algorithm::OwnLock),
 }
 
 impl From<quorlock::Lock> for Subject {
@@ -34,6 +37,7 @@ impl Subject {
             Subject::Product(lock) => Subject::Product(lock.lease(lease)),
             Subject::ReadWrite(lock, access) => Subject::ReadWrite(lock.lease(lease), access),
             Subject::Variant(lock) => Subject::Variant(lock.lease(lease)),
+            Subject::Own(lock) => Subject::Own(lock.lease(lease)),
         }
     }
 
@@ -43,6 +47,7 @@ impl Subject {
         match self {
             Subject::Product(lock) => Subject::Product(lock.wait(at_most)),
             Subject::ReadWrite(lock, access) => Subject::ReadWrite(lock.wait(at_most), access),
+            Subject::Own(lock) => Subject::Own(lock.wait(at_most)),
             variant @ Subject::Variant(_) => variant,
         }
     }
@@ -61,6 +66,7 @@ impl Subject {
                 lock.acquire().await.map(SubjectGuard::Product)
             }
             Subject::Variant(lock) => lock.acquire().await.map(SubjectGuard::Variant),
+            Subject::Own(lock) => lock.acquire().await.map(SubjectGuard::Own),
         }
     }
 
@@ -70,6 +76,7 @@ impl Subject {
                 Ok(lock.try_acquire().await?.map(SubjectGuard::Product))
             }
             Subject::Variant(lock) => Ok(lock.try_acquire().await?.map(SubjectGuard::Variant)),
+            Subject::Own(lock) => Ok(lock.try_acquire().await?.map(SubjectGuard::Own)),
         }
     }
 }
@@ -105,6 +112,8 @@ pub enum SubjectGuard {
     Product(quorlock::Guard),
     /// A guard of a variant of the simulator.
     Variant(model::ModelGuard),
+    /// A guard of a registered algorithm.
+    Own(algorithm::AlgorithmGuard),
 }
 
 impl Hold for SubjectGuard {
@@ -112,6 +121,7 @@ impl Hold for SubjectGuard {
         match self {
             SubjectGuard::Product(guard) => guard.id(),
             SubjectGuard::Variant(guard) => guard.id(),
+            SubjectGuard::Own(guard) => guard.id(),
         }
     }
 
@@ -119,6 +129,7 @@ impl Hold for SubjectGuard {
         match self {
             SubjectGuard::Product(guard) => guard.is_held(),
             SubjectGuard::Variant(guard) => guard.is_held(),
+            SubjectGuard::Own(guard) => guard.is_held(),
         }
     }
 
@@ -126,6 +137,7 @@ impl Hold for SubjectGuard {
         match self {
             SubjectGuard::Product(guard) => Hold::validity(guard),
             SubjectGuard::Variant(guard) => Hold::validity(guard),
+            SubjectGuard::Own(guard) => Hold::validity(guard),
         }
     }
 
@@ -133,6 +145,7 @@ impl Hold for SubjectGuard {
         match self {
             SubjectGuard::Product(guard) => guard.each_name(f),
             SubjectGuard::Variant(guard) => guard.each_name(f),
+            SubjectGuard::Own(guard) => guard.each_name(f),
         }
     }
 
@@ -140,6 +153,7 @@ impl Hold for SubjectGuard {
         match self {
             SubjectGuard::Product(guard) => guard.token_of(name),
             SubjectGuard::Variant(guard) => guard.token_of(name),
+            SubjectGuard::Own(guard) => guard.token_of(name),
         }
     }
 }
@@ -158,6 +172,7 @@ impl SubjectGuard {
         match self {
             SubjectGuard::Product(guard) => guard.hold_count(),
             SubjectGuard::Variant(guard) => guard.hold_count(),
+            SubjectGuard::Own(_) => 1,
         }
     }
 
@@ -165,6 +180,7 @@ impl SubjectGuard {
         match self {
             SubjectGuard::Product(guard) => guard.reenter().await.map(SubjectGuard::Product),
             SubjectGuard::Variant(guard) => guard.reenter().await.map(SubjectGuard::Variant),
+            SubjectGuard::Own(_) => unreachable!("BUG: the plan was checked"),
         }
     }
 
@@ -172,6 +188,7 @@ impl SubjectGuard {
         match self {
             SubjectGuard::Product(guard) => guard.extend(lease).await,
             SubjectGuard::Variant(guard) => guard.extend(lease).await,
+            SubjectGuard::Own(_) => unreachable!("BUG: the plan was checked"),
         }
     }
 
@@ -179,6 +196,7 @@ impl SubjectGuard {
         match self {
             SubjectGuard::Product(guard) => guard.release().await,
             SubjectGuard::Variant(guard) => guard.release().await,
+            SubjectGuard::Own(guard) => guard.release().await,
         }
     }
 
@@ -190,6 +208,7 @@ impl SubjectGuard {
                 done.ok().map(|done| done.output)
             }
             SubjectGuard::Variant(guard) => guard.while_held(work).await,
+            SubjectGuard::Own(guard) => guard.while_held(work).await,
         }
     }
 }

@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::fmt;
 use std::future::{Future, poll_fn};
-use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -47,27 +46,10 @@ impl ModelGuard {
 
     /// Runs work while the lock is held, then releases it. Returns `None` if the lock was lost before the work ended.
     pub(crate) async fn while_held<F: Future>(self, work: F) -> Option<F::Output> {
-        let output = {
-            let mut work = pin!(work);
-            let mut timer = self.hold.client.runtime().timer();
-            poll_fn(|cx| {
-                if !self.hold.is_held() {
-                    return Poll::Ready(None);
-                }
-                if let Poll::Ready(output) = work.as_mut().poll(cx) {
-                    // The poll may have taken longer than the lease. Then the output was produced without the lock.
-                    return Poll::Ready(self.hold.is_held().then_some(output));
-                }
-                let left = self.hold.valid_until().since(self.hold.client.clock());
-                if !left.is_zero() {
-                    // This is the current deadline. After a renewal, the timer fires once too early, which is
-                    // harmless.
-                    let _ = timer.poll_until(cx, self.hold.client.now() + left);
-                }
-                Poll::Pending
-            })
-            .await
-        }?;
+        let hold = &self.hold;
+        let left = || hold.valid_until().since(hold.client.clock());
+        let client = &hold.client;
+        let output = client.run_while(|| hold.is_held(), left, work).await?;
         let _ = self.release().await;
         Some(output)
     }

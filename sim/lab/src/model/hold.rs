@@ -8,14 +8,14 @@ use quorlock::{OwnerId, Token};
 use quorlock_core::fencing::Fence;
 use quorlock_core::lease::Lease;
 
-use super::client::ModelClient;
+use super::client::LockClient;
 use super::layout::Layout;
 use super::requests::ConcurrentRequests;
 use quorlock_sim_plan::variant::Flaw;
 
 /// A hold, which is shared by its guards.
 pub(super) struct ModelHold {
-    pub(super) client: Rc<ModelClient>,
+    pub(super) client: Rc<LockClient>,
     pub(super) layout: Rc<Layout>,
     /// The identity of the hold in the history.
     pub(super) id: OwnerId,
@@ -36,7 +36,7 @@ struct ModelHoldState {
 
 impl ModelHold {
     pub(super) fn new(
-        client: &Rc<ModelClient>,
+        client: &Rc<LockClient>,
         layout: &Rc<Layout>,
         owner: OwnerId,
         lease: Lease,

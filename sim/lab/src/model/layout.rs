@@ -2,7 +2,7 @@
 
 use quorlock::Name;
 
-use super::client::ModelClient;
+use super::client::LockClient;
 use super::member::Member;
 use quorlock_sim_plan::LockKind;
 use quorlock_sim_plan::variant::Flaw;
@@ -20,7 +20,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    pub(super) fn new(client: &ModelClient, names: &[String]) -> Self {
+    pub(super) fn new(client: &LockClient, names: &[String]) -> Self {
         let mut layout = Layout {
             names: Vec::new(),
             members: Vec::new(),
@@ -48,11 +48,7 @@ impl Layout {
         let member = self.members.get(member)?;
         Some(Layout {
             names: vec![member.name.clone()],
-            members: vec![Member {
-                group: 0,
-                name: member.name.clone(),
-                node: member.node.clone(),
-            }],
+            members: vec![Member::new(member.name.clone(), member.node.clone())],
             needed: vec![1],
         })
     }
@@ -95,7 +91,7 @@ impl Layout {
 }
 
 /// Returns the nodes that are members for a name.
-fn seats(client: &ModelClient, name: NameId) -> Vec<u16> {
+fn seats(client: &LockClient, name: NameId) -> Vec<u16> {
     let nodes = client.plan.nodes.count;
     let known = if client.has(Flaw::MixedMembership) && client.who.client.get() % 2 == 1 {
         nodes.min(3)
@@ -109,7 +105,7 @@ fn seats(client: &ModelClient, name: NameId) -> Vec<u16> {
     }
 }
 
-fn needed(client: &ModelClient, of: usize) -> usize {
+fn needed(client: &LockClient, of: usize) -> usize {
     if client.has(Flaw::HalfIsEnough) {
         (of / 2).max(1)
     } else {

@@ -10,7 +10,7 @@ use quorlock::{AcquireError, RetryPolicy, Token};
 use quorlock_core::backoff::Backoff;
 use quorlock_core::lease::Lease;
 
-use super::client::ModelClient;
+use super::client::LockClient;
 use super::guard::ModelGuard;
 use super::hold::ModelHold;
 use super::layout::Layout;
@@ -28,7 +28,7 @@ const LONGEST: Duration = Duration::from_secs(3600);
 /// A lock of a variant.
 #[derive(Clone)]
 pub struct ModelLock {
-    client: Rc<ModelClient>,
+    client: Rc<LockClient>,
     layout: Rc<Layout>,
     /// The lease, or `None` if the watchdog renews the plan's lease.
     lease: Option<Duration>,
@@ -44,7 +44,7 @@ enum ModelPatience {
 }
 
 impl ModelLock {
-    pub(crate) fn new(client: &Rc<ModelClient>, names: &[String]) -> Self {
+    pub(crate) fn new(client: &Rc<LockClient>, names: &[String]) -> Self {
         ModelLock {
             client: Rc::clone(client),
             layout: Rc::new(Layout::new(client, names)),

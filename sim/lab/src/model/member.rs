@@ -11,17 +11,26 @@ use quorlock_core::message::{Mode, Retention};
 pub(super) const RETENTION: Retention = Retention::Millis(1 << 40);
 
 /// A member of a lock: one name on one node.
-#[derive(Debug)]
-pub(super) struct Member {
+#[derive(Clone, Debug)]
+pub(crate) struct Member {
     /// The index of the name of this member.
     pub(super) group: usize,
-    pub(super) name: Name,
-    pub(super) node: Arc<dyn Transport>,
+    pub(crate) name: Name,
+    pub(crate) node: Arc<dyn Transport>,
 }
 
 impl Member {
+    /// Names the only name of a lock on a node.
+    pub(crate) fn new(name: Name, node: Arc<dyn Transport>) -> Self {
+        Member {
+            group: 0,
+            name,
+            node,
+        }
+    }
+
     /// Creates a request that renews a claim and its token.
-    pub(super) fn renew(&self, owner: OwnerId, count: u32, lease: Lease, token: Token) -> Request {
+    pub(crate) fn renew(&self, owner: OwnerId, count: u32, lease: Lease, token: Token) -> Request {
         Request::Renew(Renew {
             mode: Mode::Plain,
             claims: vec![Claim {

@@ -5,14 +5,14 @@ use std::rc::Rc;
 use quorlock::{OwnerId, Token};
 use quorlock_core::lease::Lease;
 
-use super::client::ModelClient;
+use super::client::LockClient;
 use super::hold::ModelHold;
 use super::layout::Layout;
 use super::watchdog;
 
 /// Claims of a lock that no client releases. Each member becomes a separate lock with its own watchdog.
 pub(super) struct Orphans<'a> {
-    pub(super) client: &'a Rc<ModelClient>,
+    pub(super) client: &'a Rc<LockClient>,
     pub(super) layout: &'a Layout,
     pub(super) owner: OwnerId,
     pub(super) lease: Lease,

@@ -7,14 +7,14 @@ use quorlock::runtime::Time;
 use quorlock::transport::{Inspect, ReleaseReply, Reply, Request};
 use quorlock_core::message::{Found, Mode};
 
-use super::client::ModelClient;
+use super::client::LockClient;
 use super::layout::Layout;
 use super::requests::{ConcurrentRequests, MemberReply};
 use quorlock_sim_plan::variant::Flaw;
 
 /// A release. It states to members that the owner's count is now `left`.
 pub(super) struct Release {
-    pub(super) client: Rc<ModelClient>,
+    pub(super) client: Rc<LockClient>,
     pub(super) layout: Rc<Layout>,
     pub(super) owner: OwnerId,
     pub(super) left: u32,

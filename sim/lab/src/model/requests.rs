@@ -6,12 +6,12 @@ use std::task::Poll;
 use quorlock::runtime::{Runtime, Time};
 use quorlock::transport::{Call, Reply, Request, Transport, TransportError};
 
-use super::ModelClient;
+use super::LockClient;
 use super::member::Member;
 
 /// Requests in flight whose answers are awaited together.
 pub(super) struct ConcurrentRequests<'a> {
-    client: &'a ModelClient,
+    client: &'a LockClient,
     calls: Vec<PendingMember>,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct MemberReply {
 }
 
 impl<'a> ConcurrentRequests<'a> {
-    pub(super) fn new(client: &'a ModelClient) -> Self {
+    pub(super) fn new(client: &'a LockClient) -> Self {
         ConcurrentRequests {
             client,
             calls: Vec::new(),

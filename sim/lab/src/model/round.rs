@@ -14,7 +14,7 @@ use quorlock_core::fencing::Fence;
 use quorlock_core::lease::Lease;
 use quorlock_core::message::Ttl;
 
-use super::client::ModelClient;
+use super::client::LockClient;
 use super::hold::ModelHold;
 use super::layout::Layout;
 use super::orphans::Orphans;
@@ -32,7 +32,7 @@ const SLACK_MILLIS: u64 = 15_000;
 ///
 /// Dropping a round before it is won releases the claims that it may have made.
 pub(super) struct Round {
-    pub(super) client: Rc<ModelClient>,
+    pub(super) client: Rc<LockClient>,
     pub(super) layout: Rc<Layout>,
     pub(super) owner: OwnerId,
     pub(super) lease: Lease,
@@ -71,7 +71,7 @@ pub(super) enum RoundOutcome {
 }
 
 impl Round {
-    pub(super) fn new(client: &Rc<ModelClient>, layout: &Rc<Layout>, lease: Lease) -> Self {
+    pub(super) fn new(client: &Rc<LockClient>, layout: &Rc<Layout>, lease: Lease) -> Self {
         Round {
             client: Rc::clone(client),
             layout: Rc::clone(layout),

@@ -8,7 +8,7 @@ use std::task::{Poll, Waker};
 use quorlock::runtime::{Runtime, Time};
 use quorlock::transport::{Channel, Listener, Subscription, Transport, Wake};
 
-use super::client::ModelClient;
+use super::client::LockClient;
 use super::layout::Layout;
 
 /// A waiter that is subscribed to all members.
@@ -77,7 +77,7 @@ impl ModelWaiter {
     /// Waits until the waiter has received `min` or more, or until a time.
     pub(super) async fn hear(
         &self,
-        client: &ModelClient,
+        client: &LockClient,
         min: WakeUpKind,
         until: Time,
     ) -> WakeUpKind {

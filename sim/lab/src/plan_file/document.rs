@@ -142,32 +142,45 @@ fn below(value: &Spanned<DeValue<'_>>, byte: usize) -> Option<String> {
     }
 }
 
-/// Returns the position of the field at a path such as `faults[3].client`. If the path does not exist, this is the
-/// position of its last part that does.
+/// Returns the position of the field at a path such as `faults[3].client` or `faults.3.client`. If the path does not exist, this is
+/// the position of its last part that does.
 pub(crate) fn locate(text: &str, table: &DocumentPart<'_>, place: &str) -> Option<Position> {
-    let mut table = table;
+    let path = place.replace('[', ".").replace(']', "");
     let mut found = None;
-    for step in place.split('.') {
-        let (name, index) = match step.split_once('[') {
-            Some((name, index)) => (name, index.trim_end_matches(']').parse::<usize>().ok()),
-            None => (step, None),
+    let mut inside = Inside::Table(table);
+    for step in path.split('.') {
+        let value = match inside {
+            Inside::Table(table) => {
+                let Some((key, value)) = table.get_key_value(step) else {
+                    break;
+                };
+                // A key that a study has added is nowhere in the file.
+                if !key.span().is_empty() {
+                    found = Some(key.span().start);
+                }
+                value
+            }
+            Inside::List(items) => {
+                let Some(item) = step.parse().ok().and_then(|index: usize| items.get(index)) else {
+                    break;
+                };
+                found = Some(item.span().start);
+                item
+            }
         };
-        let Some((key, value)) = table.get_key_value(name) else {
-            break;
+        inside = match value.get_ref() {
+            DeValue::Table(table) => Inside::Table(table),
+            DeValue::Array(items) => Inside::List(items),
+            _ => break,
         };
-        found = Some(key.span().start);
-        let mut value = value;
-        if let (Some(index), Some(items)) = (index, value.get_ref().as_array()) {
-            let Some(item) = items.get(index) else { break };
-            found = Some(item.span().start);
-            value = item;
-        }
-        match value.get_ref().as_table() {
-            Some(inner) => table = inner,
-            None => break,
-        }
     }
     found.map(|byte| Position::of(text, byte))
+}
+
+/// Where the next step of a path is looked up.
+enum Inside<'t, 'a> {
+    Table(&'t DocumentPart<'a>),
+    List(&'t DeArray<'a>),
 }
 
 /// Overwrites the values of a table with those of another one, recursively. A table that stands for a list changes the

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 pub use class::Class;
 pub use classes::CLASSES;
-pub use contender::{CONTENDERS, Candidate, ON_STORES};
+pub use contender::{CONTENDERS, Candidate, ON_STORES, contenders, known};
 pub use examples::Example;
 #[cfg(unix)]
 pub(crate) use {classes::STORMS_ONLY, contender::STORM_LOCKS, storm::Storm, work::StormWork};
@@ -167,11 +167,11 @@ impl MatrixTable {
 }
 
 impl Matrix {
-    /// Creates the complete matrix: all locks but those on stores, and all classes.
+    /// Creates the complete matrix: all locks but those of this crate on stores, and all classes.
     #[must_use]
     pub fn new(runs: u64) -> Self {
         Matrix {
-            contenders: CONTENDERS.to_vec(),
+            contenders: contenders(),
             classes: CLASSES.to_vec(),
             runs,
             first_seed: 0,
@@ -182,11 +182,11 @@ impl Matrix {
     #[must_use]
     pub fn of(locks: &[String], classes: &[String], runs: u64, first_seed: u64) -> Self {
         let is_asked = |id: &str, asked: &[String]| asked.iter().any(|name| name == id);
-        let contenders = CONTENDERS.iter().chain(ON_STORES);
-        let contenders = contenders.filter(|lock| is_asked(lock.id, locks));
+        let mut contenders = known();
+        contenders.retain(|lock| is_asked(lock.id, locks));
         let of_law = CLASSES.iter().filter(|class| is_asked(class.id, classes));
         Matrix {
-            contenders: contenders.copied().collect(),
+            contenders,
             classes: of_law.copied().collect(),
             runs,
             first_seed,
@@ -253,11 +253,9 @@ mod tests {
         let all = Matrix::new(runs);
         let is_asked = |id: &str, ids: &[&str]| ids.contains(&id);
         let matrix = Matrix {
-            contenders: CONTENDERS
-                .iter()
-                .chain(ON_STORES)
+            contenders: known()
+                .into_iter()
                 .filter(|c| is_asked(c.id, locks))
-                .copied()
                 .collect(),
             classes: CLASSES
                 .iter()
@@ -322,7 +320,7 @@ mod tests {
     /// A lock that no client ever acquires breaks no property, and proves nothing.
     #[test]
     fn every_lock_is_held_where_nothing_goes_wrong() {
-        let all = CONTENDERS.iter().chain(ON_STORES);
+        let all = known().into_iter();
         let ids: Vec<&str> = all.map(|contender| contender.id).collect();
         for cell in some(&ids, &["quiet"], 6, 2).cells {
             assert_eq!(cell.tally.vacuous, 0, "{}", cell.lock);
@@ -343,7 +341,7 @@ mod tests {
 
     #[test]
     fn every_plan_can_be_run() {
-        for contender in CONTENDERS.iter().chain(ON_STORES) {
+        for contender in known() {
             for class in CLASSES {
                 for seed in 0..12 {
                     let plan = contender.plan(class, seed);

@@ -17,6 +17,7 @@ use std::rc::Rc;
 use serde::Serialize;
 
 use crate::simulation::{run, run_recorded};
+use quorlock_sim::report::{self, Necessary, Twin};
 use quorlock_sim_check::Violation;
 use quorlock_sim_check::run::{Run, Verdict};
 use quorlock_sim_plan::fault::{ClientTarget, Direction, Fault, FaultKind, LinkFault, Trigger};
@@ -35,6 +36,9 @@ pub struct Why {
     pub faults: Vec<Cause>,
     /// The messages that were sent before the violation, in their order.
     pub messages: Vec<Cause>,
+    /// How the nearest run differs in which the property holds: the last message that was necessary is lost, or else the last
+    /// fault that was necessary is left out; `None` if nothing alone was necessary.
+    pub twin: Option<String>,
 }
 
 /// A fault or a message, and what it had to do with the violation.
@@ -48,6 +52,22 @@ pub struct Cause {
     pub is_in_slice: bool,
     /// Whether the property would have held without it; `None` if that was not tried.
     pub is_necessary: Option<bool>,
+    /// Its index among the faults of the plan, or the messages of the run.
+    #[serde(skip)]
+    index: usize,
+}
+
+/// A violation that is explained, with what its page shows.
+#[derive(Debug)]
+pub struct Explained {
+    /// The explanation.
+    pub why: Why,
+    /// The run.
+    pub run: Run,
+    /// What an observer saw of the run.
+    pub recording: Recording,
+    /// The plan of the nearest run in which the property holds.
+    pub twin: Option<Plan>,
 }
 
 /// The error for a run that broke nothing.
@@ -62,7 +82,7 @@ pub struct NothingBroken;
 ///
 /// # Errors
 /// Returns [`NothingBroken`] if the run breaks no property.
-pub fn explain(plan: &Rc<Plan>, most: usize) -> Result<Why, NothingBroken> {
+pub fn explain(plan: &Rc<Plan>, most: usize) -> Result<Explained, NothingBroken> {
     let (ran, recording) = run_recorded(plan);
     let Verdict::Violated(violation) = ran.verdict.clone() else {
         return Err(NothingBroken);
@@ -85,18 +105,17 @@ pub fn explain(plan: &Rc<Plan>, most: usize) -> Result<Why, NothingBroken> {
             at: fault.begins(),
             text: fault.to_string(),
             is_in_slice,
-            is_necessary: is_in_slice.then(|| trial.holds_without(index)),
+            is_necessary: is_in_slice.then(|| trial.holds(trial.without(index))),
+            index,
         })
     });
-    let faults = faults.collect();
-    let sent = recording
-        .messages
-        .iter()
-        .filter(|message| message.sent <= at);
-    let sent: Vec<&Message> = sent.collect();
-    let in_slice = sent.iter().filter(|message| slice.has(message)).count();
+    let faults: Vec<Cause> = faults.collect();
+    let sent = recording.messages.iter().enumerate();
+    let sent: Vec<(usize, &Message)> = sent.filter(|(_, message)| message.sent <= at).collect();
+    let in_slice = sent.iter().filter(|(_, message)| slice.has(message));
+    let in_slice = in_slice.count();
     let mut untried = in_slice.saturating_sub(most);
-    let messages = sent.into_iter().map(|message| {
+    let messages = sent.into_iter().map(|(index, message)| {
         let is_in_slice = slice.has(message);
         let is_tried = is_in_slice && untried == 0;
         untried -= usize::from(is_in_slice && 0 < untried);
@@ -104,15 +123,56 @@ pub fn explain(plan: &Rc<Plan>, most: usize) -> Result<Why, NothingBroken> {
             at: SimTime::nanos(message.sent),
             text: words(message),
             is_in_slice,
-            is_necessary: is_tried.then(|| trial.holds_if_lost(message)).flatten(),
+            is_necessary: is_tried
+                .then(|| Some(trial.holds(trial.if_lost(message)?)))
+                .flatten(),
+            index,
         }
     });
-    Ok(Why {
+    let messages: Vec<Cause> = messages.collect();
+    let (text, twin) = trial.nearest(&faults, &messages, &recording).unzip();
+    let why = Why {
         since: SimTime::nanos(since),
         faults,
-        messages: messages.collect(),
+        messages,
+        twin: text,
         violation: violation.clone(),
+    };
+    Ok(Explained {
+        why,
+        run: ran,
+        recording,
+        twin,
     })
+}
+
+impl Why {
+    /// Returns what the page of the violation shows of it. `page` is the address of the page of the nearest run that passes.
+    #[must_use]
+    pub fn slice(&self, page: Option<String>) -> report::Slice {
+        let inside = |causes: &[Cause]| {
+            let inside = causes.iter().filter(|cause| cause.is_in_slice);
+            inside.map(|cause| cause.index).collect()
+        };
+        let all = self.faults.iter().chain(&self.messages);
+        let necessary = all.filter(|cause| cause.is_necessary == Some(true));
+        let mut necessary: Vec<Necessary> = necessary
+            .map(|cause| Necessary {
+                at: cause.at.as_nanos(),
+                text: cause.text.clone(),
+            })
+            .collect();
+        necessary.sort_by_key(|cause| cause.at);
+        let twin = page.zip(self.twin.clone());
+        report::Slice {
+            since: self.since.as_nanos(),
+            until: self.violation.at.as_nanos(),
+            messages: inside(&self.messages),
+            faults: inside(&self.faults),
+            necessary,
+            twin: twin.map(|(page, text)| Twin { page, text }),
+        }
+    }
 }
 
 /// Returns when the first of the involved holds was asked for: the last ones that the involved processes won before the violation.
@@ -238,15 +298,38 @@ impl Trial<'_> {
         at.is_none_or(|at| self.until < *at)
     }
 
-    /// Returns whether the property holds without a fault.
-    fn holds_without(&self, index: usize) -> bool {
-        let mut plan = self.plan.clone();
-        plan.faults.remove(index);
-        self.holds(plan)
+    /// Returns the nearest run in which the property holds, and how it differs: one without the last necessary message, or else
+    /// without the last necessary fault.
+    fn nearest(
+        &self,
+        faults: &[Cause],
+        messages: &[Cause],
+        recording: &Recording,
+    ) -> Option<(String, Plan)> {
+        let last = |causes: &[Cause]| {
+            let necessary = causes
+                .iter()
+                .filter(|cause| cause.is_necessary == Some(true));
+            necessary.max_by_key(|cause| cause.at).cloned()
+        };
+        if let Some(lost) = last(messages) {
+            let plan = self.if_lost(recording.messages.get(lost.index)?)?;
+            return Some((format!("at {}, this is lost: {}", lost.at, lost.text), plan));
+        }
+        let dropped = last(faults)?;
+        let text = format!("without the fault at {}: {}", dropped.at, dropped.text);
+        Some((text, self.without(dropped.index)))
     }
 
-    /// Returns whether the property holds if a message is lost; `None` if no plan can say that.
-    fn holds_if_lost(&self, message: &Message) -> Option<bool> {
+    /// Returns the plan without a fault.
+    fn without(&self, index: usize) -> Plan {
+        let mut plan = self.plan.clone();
+        plan.faults.remove(index);
+        plan
+    }
+
+    /// Returns the plan in which a message is lost; `None` if no plan can say that.
+    fn if_lost(&self, message: &Message) -> Option<Plan> {
         let mut plan = self.plan.clone();
         plan.faults.push(Fault {
             when: Trigger::At(SimTime::nanos(message.sent.saturating_sub(1))),
@@ -263,6 +346,6 @@ impl Trial<'_> {
             },
         });
         check(&plan).ok()?;
-        Some(self.holds(plan))
+        Some(plan)
     }
 }

@@ -3,4 +3,5 @@
 mod breaks_page;
 mod diagrams;
 mod figures;
+mod own_algorithm;
 mod plan_docs;

@@ -5,6 +5,7 @@
     reason = "each choice between two events is biased: the order is fixed"
 )]
 
+mod algorithms;
 mod backups;
 mod checked_in;
 mod clocks;

@@ -8,7 +8,7 @@ use quorlock_sim_lab::study::why::{Why, explain};
 use quorlock_sim_plan::Plan;
 use quorlock_sim_plan::property::Property;
 
-use crate::command_line::{sim, stderr};
+use crate::command_line::{folder, sim, stderr};
 
 /// Returns the plan of a case, with the first seed that breaks it.
 fn broken(id: &str, case: &str) -> Plan {
@@ -23,7 +23,8 @@ fn broken(id: &str, case: &str) -> Plan {
 }
 
 fn why(id: &str, case: &str) -> Why {
-    explain(&Rc::new(broken(id, case)), 60).expect("it breaks")
+    let explained = explain(&Rc::new(broken(id, case)), 60);
+    explained.expect("it breaks").why
 }
 
 /// One of two nodes of a bare quorum restarts without its data. This restart, and no other fault, is necessary.
@@ -67,7 +68,8 @@ fn the_restart_that_forgets_a_claim_is_necessary() {
 #[test]
 fn a_plan_without_what_was_necessary_holds_for_longer() {
     let plan = broken("Q5", "published");
-    let why = explain(&Rc::new(plan.clone()), 0).expect("it breaks");
+    let explained = explain(&Rc::new(plan.clone()), 0);
+    let why = explained.expect("it breaks").why;
     let mut without = Plan::clone(&run(&Rc::new(plan)).plan);
     let before = without.faults.len();
     let mut causes = why.faults.iter();
@@ -101,4 +103,70 @@ fn the_command_names_what_was_necessary() {
         "{}",
         stderr(&output)
     );
+}
+
+#[test]
+fn the_nearest_run_that_passes_passes() {
+    let explained = explain(&Rc::new(broken("Q5", "published")), 60).expect("it breaks");
+    let twin = explained.twin.expect("something alone was necessary");
+    let at = run(&Rc::new(twin))
+        .violated
+        .get(&Property::Exclusion)
+        .copied();
+    let violated = explained.why.violation.at;
+    assert!(at.is_none_or(|at| violated < at), "{at:?}");
+}
+
+#[test]
+fn the_page_greys_what_cannot_have_led_to_the_violation_and_ends_with_it() {
+    let out = folder("why").join("page.html");
+    let path = out.to_str().unwrap();
+    let output = sim(&[
+        "why",
+        "Q5",
+        "--case",
+        "published",
+        "--messages",
+        "20",
+        "-o",
+        path,
+        "--json",
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let why: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let page = std::fs::read_to_string(&out).unwrap();
+    let messages = why["messages"].as_array().unwrap();
+    let outside = messages
+        .iter()
+        .filter(|message| message["is_in_slice"] == false);
+    // Those after the violation are outside, too.
+    assert!(outside.count() <= page.matches(" outside\"").count());
+    let inside = messages
+        .iter()
+        .filter(|message| message["is_in_slice"] == true);
+    let arrows = page.split("<line class=\"message ").skip(1);
+    let black = arrows.filter(|arrow| !arrow.split('"').next().unwrap().contains("outside"));
+    assert_eq!(black.count(), inside.count());
+    let end: u64 = page
+        .split("const RUN = { end: ")
+        .nth(1)
+        .unwrap()
+        .split(',')
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap();
+    let violated = page
+        .split("violated: ")
+        .nth(1)
+        .unwrap()
+        .split(',')
+        .next()
+        .unwrap();
+    let violated: u64 = violated.parse().unwrap();
+    assert!(
+        violated < end && end < violated + 100_000_000,
+        "{violated} {end}"
+    );
+    assert!(page.contains("page-passes.html") && out.with_file_name("page-passes.html").exists());
 }

@@ -7,6 +7,7 @@ use super::preset::Preset;
 use crate::draw::{Draw, Purpose};
 use crate::fault::Kind;
 use crate::time::SimTime;
+use crate::variant::{Algorithm, AlgorithmNodes};
 use crate::{LockKind, NodeKind, Persistence, Plan, WorkloadKind};
 
 /// Turns nodes of a plan into stores. Returns whether faults are drawn in addition to those that it places.
@@ -14,9 +15,13 @@ pub(super) fn add(plan: &mut Plan, faults: &FaultChoice) -> Preset {
     let mut draw = Draw::new(plan.seed, Purpose::Stores, 0);
     let draw = &mut draw;
     let nodes = &mut plan.nodes;
-    let kinds = match plan.lock {
-        LockKind::Redlock => &[NodeKind::Database, NodeKind::Consensus, NodeKind::Server][..],
-        LockKind::Single | LockKind::Multi => &[NodeKind::Database, NodeKind::Consensus],
+    let kinds = match plan.variant.algorithm().map(Algorithm::nodes) {
+        Some(AlgorithmNodes::Database) => &[NodeKind::Database][..],
+        Some(_) => &[NodeKind::Consensus],
+        None => match plan.lock {
+            LockKind::Redlock => &[NodeKind::Database, NodeKind::Consensus, NodeKind::Server][..],
+            LockKind::Single | LockKind::Multi => &[NodeKind::Database, NodeKind::Consensus],
+        },
     };
     let drawn = |_| kinds.get(draw.index(kinds.len())).copied();
     nodes.kinds = (0..nodes.count).filter_map(drawn).collect();

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use super::picture::Picture;
 use super::scene::{AXIS, Owner, Row, RowContent, Scene, Swimlane, initial};
+use super::slice::Slice;
 use super::{bars, marks, notes, own};
 use quorlock_sim_check::run::{Run, Verdict};
 use quorlock_sim_check::story;
@@ -54,7 +55,12 @@ impl Heights {
 }
 
 impl Scene {
-    pub(super) fn of(run: &Run, recording: &Recording, picture: Option<&Picture>) -> Self {
+    pub(super) fn of(
+        run: &Run,
+        recording: &Recording,
+        picture: Option<&Picture>,
+        slice: Option<&Slice>,
+    ) -> Self {
         let end = recording
             .messages
             .iter()
@@ -68,13 +74,19 @@ impl Scene {
             width,
             gutter,
             picture: picture.cloned(),
+            slice: slice.cloned(),
             summary: picture.map_or_else(|| story::summary(run), Picture::in_words),
             ..Scene::default()
         };
-        scene.view = match picture {
-            Some(picture) => (picture.from.as_nanos(), picture.until.as_nanos()),
-            None => scene.view(run, recording),
+        scene.view = match (picture, slice) {
+            (Some(picture), _) => (picture.from.as_nanos(), picture.until.as_nanos()),
+            (None, Some(slice)) => slice.view(),
+            (None, None) => scene.view(run, recording),
         };
+        if slice.is_some() {
+            // What happened after the violation is not shown.
+            scene.end = scene.end.min(scene.view.1);
+        }
         scene.lanes(run, recording);
         bars::draw(&mut scene, run, recording);
         own::draw(&mut scene, run, recording);

@@ -320,7 +320,8 @@ impl Canvas<'_> {
 }
 
 /// Escapes a text for HTML and SVG.
-pub(super) fn escaped(text: &str) -> String {
+#[must_use]
+pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")

@@ -94,6 +94,9 @@ fn faults(scene: &mut Scene, run: &Run, recording: &Recording) {
         };
         let title = format!("fault at {}: {fault}; {effect}", moment(from));
         let class = if *effects == 0 { "fault idle" } else { "fault" };
+        let slice = scene.slice.as_ref();
+        let outside = slice.map_or("", |slice| slice.of_fault(index));
+        let class = format!("{class}{outside}");
         let shape = Shape::Bar {
             from,
             until,
@@ -106,7 +109,7 @@ fn faults(scene: &mut Scene, run: &Run, recording: &Recording) {
 }
 
 fn messages(scene: &mut Scene, recording: &Recording) {
-    for message in &recording.messages {
+    for (index, message) in recording.messages.iter().enumerate() {
         let client = scene.lane(Owner::Place(ProcessPlace::Client(message.client)));
         let node = scene.lane(Owner::Place(ProcessPlace::Node(message.node)));
         let Some((client, node)) = client.zip(node) else {
@@ -140,7 +143,9 @@ fn messages(scene: &mut Scene, recording: &Recording) {
             bottom,
             is_lost: message.arrives.is_none(),
         };
-        scene.push(shape, format!("message {class}"), title);
+        let slice = scene.slice.as_ref();
+        let outside = slice.map_or("", |slice| slice.of_message(index));
+        scene.push(shape, format!("message {class}{outside}"), title);
     }
 }
 

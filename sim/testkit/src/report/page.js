@@ -45,7 +45,9 @@ function place(part) {
     part.node.setAttribute("points", points);
     return;
   }
-  const isSeen = part.until >= a && part.from <= b && (!part.isMessage || byId("messages").checked);
+  const name = byId("name").value.trim();
+  const isNamed = !part.isMessage || !name || part.text.includes(name);
+  const isSeen = isNamed && part.until >= a && part.from <= b && (!part.isMessage || byId("messages").checked);
   if (!isSeen) return show(part, false);
   const left = near(part.from), right = near(part.until);
   if (part.isLabel) {
@@ -105,10 +107,10 @@ function draw() {
   shown.setAttribute("x", a / RUN.end * 240);
   shown.setAttribute("width", Math.max(.8, (b - a) / RUN.end * 240));
   byId("caption").textContent = `Shown from ${time(a)} to ${time(b)}.`;
-  const isFollowing = byId("follow").checked;
+  const isFollowing = byId("follow").checked, name = byId("name").value.trim();
   let count = 0;
   for (const line of lines) {
-    const isSeen = !isFollowing || (line.at >= a && line.at <= b);
+    const isSeen = (!isFollowing || (line.at >= a && line.at <= b)) && (!name || line.node.textContent.includes(name));
     line.node.hidden = !isSeen;
     count += isSeen ? 1 : 0;
   }
@@ -224,13 +226,17 @@ byId("bad")?.addEventListener("click", () => {
 });
 byId("messages").addEventListener("change", redraw);
 byId("follow").addEventListener("change", redraw);
-byId("story").addEventListener("click", (event) => {
+byId("name").addEventListener("input", redraw);
+byId("slice")?.addEventListener("change", (event) => figure.classList.toggle("plain", !event.target.checked));
+const toLine = (event) => {
   const node = event.target.closest("li");
   if (!node) return;
-  document.querySelectorAll("#story .near").forEach((other) => other.classList.remove("near"));
+  document.querySelectorAll("#story .near, #causes .near").forEach((other) => other.classList.remove("near"));
   node.classList.add("near");
   const at = +node.dataset.t, half = Math.min(b - a, RUN.end / 4) / 2;
   look(at - half, at + half);
-});
+};
+byId("story").addEventListener("click", toLine);
+byId("causes")?.addEventListener("click", toLine);
 addEventListener("resize", redraw);
 draw();

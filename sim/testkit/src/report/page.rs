@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::bars::moment;
 use super::figure::{self, Use, caption, escaped};
 use super::scene::{AXIS, EDGE, Scene};
+use super::slice::Slice;
 use quorlock_sim_check::run::{Run, Verdict};
 use quorlock_sim_check::story::{self, StoryKind, StoryLine};
 use quorlock_sim_plan::Plan;
@@ -42,8 +43,9 @@ pub(super) fn write(
     recording: &Recording,
     (title, seed): (&str, u64),
     repeat: &str,
+    slice: Option<&Slice>,
 ) -> String {
-    let scene = Scene::of(run, recording, None);
+    let scene = Scene::of(run, recording, None, slice);
     let mut out = String::new();
     put!(
         out,
@@ -65,8 +67,11 @@ pub(super) fn write(
         figure::write(&scene, Use::Page),
         caption(&scene)
     );
-    story(&mut out, run, recording);
+    story(&mut out, run, recording, slice.map(|_| scene.end));
     out.push_str("</main>\n");
+    if let Some(slice) = slice {
+        causes(&mut out, slice);
+    }
     details(&mut out, run, repeat);
     let ((from, until), gutter) = (scene.view, scene.gutter);
     let violated = scene
@@ -201,6 +206,7 @@ fn toolbar(out: &mut String, scene: &Scene) {
     }
     out.push_str(
         "<label><input id=\"messages\" type=\"checkbox\" checked> messages</label>\
+         <label>with <input id=\"name\" type=\"search\" size=\"12\" placeholder=\"a name\"></label>\
          <span class=\"hint\">wheel: zoom, drag: move</span></div>\n",
     );
 }
@@ -238,8 +244,9 @@ fn overview(out: &mut String, scene: &Scene, recording: &Recording) {
     out.push_str("<rect id=\"window\" y=\"0\" height=\"30\"/></svg>\n");
 }
 
-fn story(out: &mut String, run: &Run, recording: &Recording) {
-    let lines = story::lines(run, Some(recording));
+fn story(out: &mut String, run: &Run, recording: &Recording, end: Option<u64>) {
+    let mut lines = story::lines(run, Some(recording));
+    lines.retain(|line| end.is_none_or(|end| line.at <= end));
     put!(
         out,
         "<section id=\"story\" aria-label=\"The story\"><h2>The story</h2>\
@@ -270,6 +277,37 @@ fn story_line(out: &mut String, line: &StoryLine) {
         line.at,
         moment(line.at),
         escaped(&line.text)
+    );
+}
+
+/// Lists without what the property would have held, and links the run that passes.
+fn causes(out: &mut String, slice: &Slice) {
+    out.push_str(
+        "<section id=\"causes\"><h2>Without one of these, it would have held</h2>\n<ol>\n",
+    );
+    for necessary in &slice.necessary {
+        put!(
+            out,
+            "<li data-t=\"{}\"><time>{}</time> {}</li>\n",
+            necessary.at,
+            moment(necessary.at),
+            escaped(&necessary.text)
+        );
+    }
+    out.push_str("</ol>\n");
+    if slice.necessary.is_empty() {
+        out.push_str("<p>No single fault or message was necessary.</p>\n");
+    }
+    if let Some(twin) = &slice.twin {
+        put!(
+            out,
+            "<p>The nearest run that passes: <a href=\"{}\">{}</a>.</p>\n",
+            escaped(&twin.page),
+            escaped(&twin.text)
+        );
+    }
+    out.push_str(
+        "<p><label><input id=\"slice\" type=\"checkbox\" checked> grey what cannot have led to the violation</label></p>\n</section>\n",
     );
 }
 

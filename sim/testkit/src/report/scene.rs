@@ -1,6 +1,7 @@
 //! The layout of the picture: lanes from top to bottom, with what happened in them from left to right.
 
 use super::picture::Picture;
+use super::slice::Slice;
 use quorlock_sim_world::history::NameId;
 use quorlock_sim_world::history::recording::{ClockId, ProcessPlace};
 
@@ -21,6 +22,8 @@ pub(super) struct Scene {
     pub(super) violated: Option<u64>,
     /// What is shown on a page of text, if the picture is for one.
     pub(super) picture: Option<Picture>,
+    /// What can have led to the violation, if the picture shows that.
+    pub(super) slice: Option<Slice>,
     /// A sentence that describes the picture.
     pub(super) summary: String,
 }

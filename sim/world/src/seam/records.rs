@@ -45,6 +45,12 @@ pub(super) fn transport(who: ProcessId, seat: Seat) -> impl Transport {
     }
 }
 
+/// Returns the driver of a store from a process to a seat, for locks that use records without the product's transport.
+#[must_use]
+pub fn store(who: ProcessId, seat: Seat) -> Arc<dyn Store> {
+    Arc::new(SimStore::new(who, seat))
+}
+
 /// Reads the record of a user in a database. Resolves to nothing if there is none.
 ///
 /// # Errors

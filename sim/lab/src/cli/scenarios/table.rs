@@ -6,7 +6,7 @@ use super::super::{CliError, Form, Printed, PrintedCell, say, say_json};
 use crate::study::interval::Interval;
 use crate::study::law::NamedCase;
 use crate::study::runs::Extent;
-use crate::study::scenario::{CaseVerdict, Depth, Expect, Judged};
+use crate::study::scenario::{Case, CaseVerdict, Depth, Expect, Judged};
 
 /// The table of cases with their verdicts.
 pub(in crate::cli) struct Table {
@@ -44,7 +44,7 @@ impl Table {
 
     /// Prints the table. Returns the exit code.
     pub(in crate::cli) fn tell(self, extent: Extent, form: Form) -> Result<u8, CliError> {
-        let codes = self.rows.iter().map(exit_code);
+        let codes = self.rows.iter().map(|row| exit_code(&row.judged.verdict));
         let code = codes.max_by_key(|code| severity(*code)).unwrap_or(4);
         if form.json {
             let cells = self.rows.into_iter().map(|row| PrintedCell {
@@ -100,7 +100,10 @@ impl Table {
                 say(&format!("    lost {share} of {all} acknowledged"));
             }
         }
-        let wrong = rows.iter().filter(|row| exit_code(row) != 0).count();
+        let wrong = rows
+            .iter()
+            .filter(|row| exit_code(&row.judged.verdict) != 0);
+        let wrong = wrong.count();
         let is_left_out =
             |row: &&ScenarioRow| matches!(row.judged.verdict, CaseVerdict::NotInLane(_));
         let left_out = rows.iter().filter(is_left_out).count();
@@ -130,17 +133,23 @@ impl ScenarioRow {
             id: named.id.clone(),
             case: named.case.name.clone(),
             title: named.title.clone(),
-            expected: match &named.case.expect {
-                Expect::Holds => "holds".to_owned(),
-                Expect::Breaks(property, _) => format!("breaks {property}"),
-            },
+            expected: expected(&named.case),
             rate: property.map(|property| judged.rate(property)),
             judged,
         }
     }
 }
 
-fn verdict(verdict: &CaseVerdict) -> String {
+/// Returns what a case expects, in words.
+pub(in crate::cli) fn expected(case: &Case) -> String {
+    match &case.expect {
+        Expect::Holds => "holds".to_owned(),
+        Expect::Breaks(property, _) => format!("breaks {property}"),
+    }
+}
+
+/// Returns whether a result is as expected, in words.
+pub(in crate::cli) fn verdict(verdict: &CaseVerdict) -> String {
     match verdict {
         CaseVerdict::AsExpected => "as expected".to_owned(),
         CaseVerdict::Broken(property) => format!("BROKEN: {property}"),
@@ -156,8 +165,8 @@ fn verdict(verdict: &CaseVerdict) -> String {
 
 /// Returns the exit code of a case, with the same meanings as for a single run. If a known break is not found, nothing
 /// was shown. This is no failure if the command line allowed fewer seeds than the case needs.
-fn exit_code(row: &ScenarioRow) -> u8 {
-    match &row.judged.verdict {
+pub(in crate::cli) fn exit_code(verdict: &CaseVerdict) -> u8 {
+    match verdict {
         CaseVerdict::AsExpected | CaseVerdict::NotInLane(_) | CaseVerdict::TooFewSeeds { .. } => 0,
         CaseVerdict::Broken(property) if property.is_liveness() => 3,
         CaseVerdict::Broken(_) => 2,
@@ -166,7 +175,7 @@ fn exit_code(row: &ScenarioRow) -> u8 {
 }
 
 /// Orders exit codes: a broken property is worse than a break that was not shown.
-fn severity(code: u8) -> u8 {
+pub(in crate::cli) fn severity(code: u8) -> u8 {
     match code {
         2 => 3,
         3 => 2,

@@ -25,6 +25,20 @@ pub(super) struct CellPlans<'t> {
     law: Option<Deployment>,
 }
 
+/// Why the plans of a cell cannot be run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct CellMisfit {
+    /// The path of the wrong field in the file, such as `plan.faults.0.at`, if the error is about a field.
+    pub(super) field: Option<String>,
+    pub(super) why: String,
+}
+
+impl From<String> for CellMisfit {
+    fn from(why: String) -> Self {
+        CellMisfit { field: None, why }
+    }
+}
+
 /// The largest number of numbers that are drawn. All corners of what they can be are checked.
 const MOST_DRAWN: usize = 8;
 
@@ -35,7 +49,7 @@ impl<'t> CellPlans<'t> {
         mut document: DocumentPart<'t>,
         axes: &[Axis],
         settings: &'t [Setting],
-    ) -> Result<Self, String> {
+    ) -> Result<Self, CellMisfit> {
         for (axis, setting) in axes.iter().zip(settings) {
             for path in &axis.paths {
                 put(&mut document, path, &setting.toml)?;
@@ -59,12 +73,11 @@ impl<'t> CellPlans<'t> {
 
     /// Checks the plans. What a plan must be is a comparison of sums of its numbers, so it holds everywhere if it holds at the
     /// corners of what is drawn.
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), CellMisfit> {
         let many = self.drawn.len();
         if MOST_DRAWN < many {
-            return Err(format!(
-                "{many} numbers are drawn, and {MOST_DRAWN} is the most"
-            ));
+            let why = format!("{many} numbers are drawn, and {MOST_DRAWN} is the most");
+            return Err(why.into());
         }
         for corner in 0..1u32 << many {
             let numbers = self.drawn.iter().enumerate().map(|(index, drawn)| {
@@ -72,7 +85,13 @@ impl<'t> CellPlans<'t> {
                 drawn.at(if is_high { 1.0 - f64::EPSILON } else { 0.0 })
             });
             let plan = self.with(&numbers.collect::<Vec<String>>())?;
-            quorlock_sim_plan::check(&plan).map_err(|error| error.to_string())?;
+            quorlock_sim_plan::check(&plan).map_err(|error| CellMisfit {
+                field: error.field().map(|field| {
+                    let path = field.replace('[', ".").replace(']', "");
+                    format!("plan.{path}")
+                }),
+                why: error.to_string(),
+            })?;
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use super::axis::{Axis, Setting};
 use super::cell::CellPlans;
 use super::points::{Filling, Space};
 use crate::plan_file::document::{self, DocumentPart, Misfit};
-use crate::plan_file::{Misreading, PlanFileError};
+use crate::plan_file::{Misreading, PlanFileError, Position, place};
 use crate::study::lock_changes::{items, with_changes};
 use quorlock_sim_plan::property::Property;
 
@@ -102,10 +102,12 @@ pub enum StudyError {
     #[error(transparent)]
     File(#[from] PlanFileError),
     /// The plans of a cell cannot be run.
-    #[error("{path}: {cell}: {why}")]
+    #[error("{}: {cell}: {why}", place(path, *at))]
     Cell {
         /// The file.
         path: PathBuf,
+        /// The place in the file, if it sets the wrong field.
+        at: Option<Position>,
         /// The cell.
         cell: String,
         /// The reason.
@@ -252,21 +254,45 @@ impl Experiment {
         for (point, settings) in self.points.iter().enumerate() {
             for (lock, base) in bases.iter().enumerate() {
                 let read = CellPlans::read((point, lock), base.clone(), &self.axes, settings);
-                cells.push(read.map_err(|why| StudyError::Cell {
-                    path: self.path.clone(),
-                    cell: self.cell_name(point, lock),
-                    why,
+                cells.push(read.map_err(|misfit| {
+                    StudyError::Cell {
+                        path: self.path.clone(),
+                        at: misfit
+                            .field
+                            .and_then(|field| self.locate(&field, base, &table)),
+                        cell: self.cell_name(point, lock),
+                        why: misfit.why,
+                    }
                 })?);
             }
         }
         Ok(cells)
     }
+
+    /// Returns where the file sets a field: where it is varied, or else in the plan of a lock. `rest` has the tables of what is varied.
+    fn locate(
+        &self,
+        field: &str,
+        plan: &DocumentPart<'_>,
+        rest: &DocumentPart<'_>,
+    ) -> Option<Position> {
+        let is_varied = |axis: &Axis| axis.paths.iter().any(|path| path == field);
+        if !self.axes.iter().any(is_varied) {
+            return document::locate(&self.text, plan, field);
+        }
+        let mut spaces = SPACES.iter().filter(|space| rest.contains_key(**space));
+        let space = spaces.next()?;
+        document::locate(&self.text, rest, &format!("{space}.{field}"))
+    }
 }
+
+/// The tables of what is varied. A study has one of them.
+const SPACES: [&str; 3] = ["grid", "sobol", "latin-hypercube"];
 
 /// Takes what is varied. Without it, there is one point.
 fn space(table: &mut DocumentPart<'_>) -> Result<Space, Misfit> {
     let mut found: Option<Space> = None;
-    for key in ["grid", "sobol", "latin-hypercube"] {
+    for key in SPACES {
         let Some(value) = table.remove(key) else {
             continue;
         };

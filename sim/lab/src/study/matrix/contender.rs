@@ -1,8 +1,10 @@
 //! The locks that the matrix compares.
 
 use super::class::{Assumes, Class};
+use crate::algorithm::{self, AlgorithmNodes, LockAlgorithm};
 use quorlock_sim_plan::fault::Kind;
 use quorlock_sim_plan::generator::{Deployment, FaultChoice, PlanGenerator};
+use quorlock_sim_plan::property::Property;
 use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_plan::variant::Variant;
 use quorlock_sim_plan::{
@@ -24,6 +26,8 @@ pub struct Candidate {
     deployment: Deployment,
     /// The kinds of the nodes, if they are stores.
     kinds: &'static [NodeKind],
+    /// The algorithm, if it is a registered one.
+    algorithm: Option<&'static dyn LockAlgorithm>,
 }
 
 /// Whether a restarted node is watched before its vote counts.
@@ -58,6 +62,7 @@ const OURS_SINGLE: Candidate = Candidate {
     replicas: ReplicaWait::NotAwaited,
     deployment: Deployment::Servers,
     kinds: &[],
+    algorithm: None,
 };
 
 /// The product's lock on a majority.
@@ -194,6 +199,22 @@ pub(crate) const STORM_LOCKS: &[Candidate] = &[Candidate {
     variant: Variant::WriterBesideReaders,
     ..OURS_SINGLE
 }];
+
+/// Returns the locks that a matrix has: those of this crate and published ones, and every registered algorithm.
+#[must_use]
+pub fn contenders() -> Vec<Candidate> {
+    let registered = algorithm::registered().into_iter();
+    let own = registered.filter_map(Candidate::own);
+    CONTENDERS.iter().copied().chain(own).collect()
+}
+
+/// Returns all locks that a matrix can have.
+#[must_use]
+pub fn known() -> Vec<Candidate> {
+    let mut all = contenders();
+    all.extend_from_slice(ON_STORES);
+    all
+}
 
 impl Candidate {
     /// Returns the plan of a seed. The clients and the work are the same for all locks. The faults are the same for
@@ -342,6 +363,32 @@ impl Candidate {
         self.lock == LockKind::Redlock && self.trust == Trust::On && is_claimed
     }
 
+    /// Returns the lock of a registered algorithm.
+    fn own(algorithm: &'static dyn LockAlgorithm) -> Option<Self> {
+        let variant = algorithm.name().parse().ok()?;
+        let own = Candidate {
+            id: algorithm.name(),
+            title: algorithm.title(),
+            variant,
+            algorithm: Some(algorithm),
+            ..OURS_SINGLE
+        };
+        let stores = |kinds| Candidate {
+            deployment: Deployment::Stores,
+            kinds,
+            ..own
+        };
+        Some(match algorithm.nodes() {
+            AlgorithmNodes::Server => own,
+            AlgorithmNodes::Majority => Candidate {
+                lock: LockKind::Redlock,
+                ..own
+            },
+            AlgorithmNodes::Database => stores(&[NodeKind::Database]),
+            AlgorithmNodes::Consensus => stores(&[NodeKind::Consensus]),
+        })
+    }
+
     fn is_ours(&self) -> bool {
         self.variant == Variant::Product
     }
@@ -350,6 +397,9 @@ impl Candidate {
     /// lock.
     #[must_use]
     pub fn keeps_exclusion(&self, class: &Class) -> bool {
+        if let Some(own) = self.algorithm {
+            return own.claims(Property::Exclusion, class.id);
+        }
         self.is_ours()
             && (!self.may_fail_over(class) || self.outlives_failovers(class))
             && match self.needs(class) {
@@ -364,6 +414,9 @@ impl Candidate {
     /// Returns whether the lock claims under a class of fault that its tokens are unique and grow.
     #[must_use]
     pub fn keeps_order(&self, class: &Class) -> bool {
+        if let Some(own) = self.algorithm {
+            return own.claims(Property::Fencing, class.id);
+        }
         self.is_ours()
             && (!self.may_fail_over(class) || self.outlives_failovers(class))
             && match self.needs(class) {

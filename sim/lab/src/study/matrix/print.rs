@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{BreakRate, CLASSES, CONTENDERS, Cell, MatrixTable, ON_STORES};
+use super::{BreakRate, CLASSES, Cell, MatrixTable, known};
 
 impl MatrixTable {
     /// Returns the matrix as Markdown: the tables of exclusion and fencing, and what the names mean.
@@ -17,8 +17,7 @@ impl MatrixTable {
                 .iter()
                 .any(|cell| cell.lock == id || cell.class == id)
         };
-        let all = CONTENDERS.iter().chain(ON_STORES);
-        for contender in all.filter(|lock| is_there(lock.id)) {
+        for contender in known().iter().filter(|lock| is_there(lock.id)) {
             let _ = writeln!(text, "| {} | {} |", contender.id, contender.title);
         }
         text.push_str("\n### Classes of fault\n\n| class | |\n|---|---|\n");

@@ -123,3 +123,51 @@ fn a_number_that_makes_no_sense_is_refused_with_one_that_does() {
         );
     }
 }
+
+#[test]
+fn the_help_of_every_command_has_an_example_and_the_exit_codes() {
+    let all = String::from_utf8(sim(&["--help"]).stdout).unwrap();
+    let (_, commands) = all.split_once("Commands:\n").unwrap();
+    let commands = commands.lines().take_while(|line| !line.is_empty());
+    let names: Vec<&str> = commands
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert!(names.contains(&"gallery") && 15 <= names.len(), "{names:?}");
+    for name in names.into_iter().filter(|name| *name != "help") {
+        for flag in ["--help", "-h"] {
+            let help = String::from_utf8(sim(&[name, flag]).stdout).unwrap();
+            assert!(help.contains("Example"), "{name}: no example");
+            assert!(
+                help.to_lowercase().contains("exit code"),
+                "{name}: no exit codes"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_wrong_field_of_a_study_is_named_with_its_place_also_if_it_is_varied() {
+    let folder = folder("study-places");
+    let file = folder.join("study.toml");
+    let path = file.to_str().unwrap();
+    let header = "title = \"x\"\nruns = 10\n";
+    for (text, place) in [
+        (
+            "[plan]\nlock = \"single\"\n[grid]\nplan.workload.lease = [\"1ms\", \"100ms\"]\n",
+            "study.toml:6:15: lease = 1ms, the lock: workload.lease: 1ms is too short",
+        ),
+        (
+            "[plan]\nlock = \"single\"\nclients = 99\n",
+            "study.toml:5:1: the lock: clients: 99",
+        ),
+        (
+            "[plan]\nlock = \"single\"\n[[lock]]\nname = \"a\"\nplan = { clients = 0 }\n",
+            "study.toml:7:10: a: clients: 0",
+        ),
+    ] {
+        std::fs::write(&file, format!("{header}{text}")).unwrap();
+        let refused = sim(&["study", path, "--out", folder.join("out").to_str().unwrap()]);
+        assert_eq!(refused.status.code(), Some(1));
+        assert!(stderr(&refused).contains(place), "{}", stderr(&refused));
+    }
+}

@@ -215,3 +215,42 @@ fn completions_and_man_pages_are_printed_without_what_is_hidden() {
     let unwritable = sim(&["man", "--out", "/dev/null/man"]);
     assert_eq!(unwritable.status.code(), Some(1));
 }
+
+#[test]
+fn the_gallery_has_a_page_of_every_case_and_its_index_links_to_each() {
+    let folder = folder("gallery");
+    let path = folder.to_str().unwrap();
+    let shown = sim(&["gallery", path, "S9", "--seeds", "30", "--json"]);
+    assert_eq!(shown.status.code(), Some(0), "{}", stderr(&shown));
+    let output: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+    let index = std::fs::read_to_string(folder.join("index.html")).unwrap();
+    let links: BTreeSet<&str> = index
+        .split("href=\"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+        .collect();
+    assert_eq!(output["pages"], links.len());
+    assert!(2 <= links.len(), "{links:?}");
+    let files = std::fs::read_dir(&folder).unwrap();
+    let mut files: BTreeSet<String> = files
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert!(files.remove("index.html"));
+    assert_eq!(files, links.iter().map(|link| (*link).to_owned()).collect());
+    for link in links {
+        let page = std::fs::read_to_string(folder.join(link)).unwrap();
+        assert!(
+            page.contains("const RUN") && page.contains("<p class=\"title\">S9: "),
+            "{link}"
+        );
+    }
+    // Cases over sockets have no page, but a row.
+    let sockets = sim(&["gallery", path, "R12", "--seeds", "1", "--json"]);
+    let output: serde_json::Value = serde_json::from_slice(&sockets.stdout).unwrap();
+    assert_eq!(output["pages"], 0);
+    assert!(
+        std::fs::read_to_string(folder.join("index.html"))
+            .unwrap()
+            .contains("no page: sockets")
+    );
+}
