@@ -5,7 +5,8 @@
 # It needs Python 3.11 or later, the wheel that crates/quorlock-python/test.sh has built last, and the program quorlock-sim: QUORLOCK_SIM, by
 # default that of a debug build. The first time, pip installs Dask, submitit and Jupyter's kernel. The test of Slurm starts a cluster of
 # its own on this machine as root (Debian: apt-get install slurm-wlm munge); without one it says so. QUORLOCK_NOTEBOOK_RUNS is the number of
-# runs of the notebook's cells: with 1000 its figures must be those of the book, which takes two minutes with a debug build.
+# runs of the notebook's cells: with 1000 its shares must be those of the book. The 60 that it has otherwise take four minutes of processor time
+# with a debug build, most of them for the studies.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 

@@ -53,5 +53,5 @@ def test_the_notebook_shows_what_the_book_says(tmp_path: Path) -> None:
     client = NotebookClient(notebook, timeout=1800, resources={"metadata": {"path": str(tmp_path)}})
     client.execute()
     kinds = [kind for cell in notebook.cells for out in cell.get("outputs", []) for kind in out.get("data", {})]
-    # Those of matplotlib, and the pictures of the book.
-    assert (kinds.count("image/png"), kinds.count("image/svg+xml")) == (5, 19)
+    # Those of matplotlib, and the pictures of the book. A study may have one that the book does not show.
+    assert kinds.count("image/png") == 5 and 19 <= kinds.count("image/svg+xml")
