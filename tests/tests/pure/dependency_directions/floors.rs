@@ -410,6 +410,7 @@ const LAB: Floors = &[
     // One run: what clients do, and the locks with flaws.
     &["simulation.rs"],
     &["client.rs", "client/"],
+    &["algorithm.rs", "algorithm/"],
     &["model.rs", "model/"],
     // What the product's guards and those of the model have in common.
     &["client/hold.rs"],
