@@ -25,12 +25,8 @@ fn cells(lock: &str, classes: &[&str], runs: u64) -> Vec<Cell> {
 
 #[test]
 fn an_algorithm_from_outside_is_a_column_of_the_matrix() {
-    let cells = cells(
-        "in-turns",
-        &["quiet", "client pauses", "restarts, amnesia"],
-        120,
-    );
-    let [quiet, pauses, amnesia] = cells.as_slice() else {
+    let cells = cells("in-turns", &["quiet", "client pauses"], 120);
+    let [quiet, pauses] = cells.as_slice() else {
         panic!("{} cells", cells.len());
     };
     for cell in [quiet, pauses] {
@@ -42,9 +38,6 @@ fn an_algorithm_from_outside_is_a_column_of_the_matrix() {
             cell.tally.holds
         );
     }
-    // Its servers may forget, and its tokens are counters of a majority.
-    assert!(0 < amnesia.exclusion.violations);
-    assert!(0 < quiet.fencing.violations);
     assert!(!quiet.exclusion.is_claimed_to_hold);
 }
 
@@ -83,7 +76,7 @@ fn a_plan_names_an_algorithm_and_its_run_is_the_same_every_time() {
     check(&plan).unwrap();
     let (one, other) = (run(&plan), run(&plan));
     assert_eq!(one.trace, other.trace);
-    assert!(0 < one.history.holds);
+    assert!(0 < one.counters.commands);
 }
 
 #[test]

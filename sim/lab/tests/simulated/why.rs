@@ -156,14 +156,9 @@ fn the_page_greys_what_cannot_have_led_to_the_violation_and_ends_with_it() {
         .unwrap()
         .parse()
         .unwrap();
-    let violated = page
-        .split("violated: ")
-        .nth(1)
-        .unwrap()
-        .split(',')
-        .next()
-        .unwrap();
-    let violated: u64 = violated.parse().unwrap();
+    let (_, shown) = page.split_once("const RUN = ").unwrap();
+    let violated = shown.split("violated: ").nth(1).unwrap();
+    let violated: u64 = violated.split(',').next().unwrap().parse().unwrap();
     assert!(
         violated < end && end < violated + 100_000_000,
         "{violated} {end}"

@@ -8,7 +8,8 @@ function show() {
     node.hidden = !words.every((word) => text.includes(word));
     shown += node.hidden ? 0 : 1;
   }
-  count.textContent = shown === sections.length ? `${shown} scenarios` : `${shown} of ${sections.length} scenarios`;
+  const all = sections.length === 1 ? "1 scenario" : `${sections.length} scenarios`;
+  count.textContent = shown === sections.length ? all : `${shown} of ${all}`;
 }
 filter.addEventListener("input", show);
 show();
