@@ -10,7 +10,7 @@
 # It needs bash, python3, zstd and git. ARTIFACT.md has each claim with its command, its minutes and its tolerance.
 set -euo pipefail
 
-usage() { sed -n '2,12s/^# \{0,1\}//p' "$0"; }
+usage() { sed -n '2,10s/^# \{0,1\}//p' "$0"; }
 case ${1-} in
   -h | --help) usage; exit ;;
   '') usage >&2; exit 64 ;;
