@@ -3,14 +3,14 @@
 #
 # PROGRAM is a built quorlock-sim. Studies, rates, the matrix, and `rate` against plain counting: rows, tables and pictures go to DIR
 # (default: reproduced). The seeds follow from the hash of the commit that COMMIT names, or from that of HEAD, so that they are none on
-# which this code was developed. --quick has few runs of everything, for about five minutes on two cores; --full has those of the book,
-# for hours. What was interrupted is continued. Then each rate is compared with that of the book: their bounds must meet.
+# which this code was developed. --quick has few runs of everything, for about five minutes on two idle cores; --full has those of the book
+# or more, for hours. What was interrupted is continued. Then each rate is compared with that of the book: their bounds must meet.
 #
 # Exits with 1 if a lock broke that is expected to hold, a rate does not agree, or something could not be run.
 # It needs bash, python3, zstd and git. ARTIFACT.md has each claim with its command, its minutes and its tolerance.
 set -euo pipefail
 
-usage() { sed -n '2,12s/^# \{0,1\}//p' "$0"; }
+usage() { sed -n '2,10s/^# \{0,1\}//p' "$0"; }
 case ${1-} in
   -h | --help) usage; exit ;;
   '') usage >&2; exit 64 ;;
