@@ -1,3 +1,4 @@
+//! The code of the page "Your own algorithm in the matrix".
 #![cfg_attr(rustfmt, rustfmt_skip)]
 use std::{cell::Cell, process::ExitCode, rc::Rc, time::Duration};
 
