@@ -154,8 +154,12 @@ async fn what_is_wrong_with_a_file_is_said() {
         78,
         "?mode, which means nothing here",
     );
-    for unknown in ["mongodb://u:s3cret@h", "zk://h"] {
-        fails(at(unknown).args(["init"]), 78, "postgres:// or sqlite:");
+    for unknown in ["mongodb://u:s3cret@h", "s3://h"] {
+        fails(
+            at(unknown).args(["init"]),
+            78,
+            "of a store etcd://, mysql://, postgres://, sqlite:",
+        );
     }
     fails(
         at(&address).args(["init", "--print", "redis://h"]),

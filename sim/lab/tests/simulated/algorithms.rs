@@ -14,7 +14,7 @@ mod own_algorithm;
 
 /// Runs an algorithm under classes of fault.
 fn cells(lock: &str, classes: &[&str], runs: u64) -> Vec<Cell> {
-    register(&InTurns).unwrap();
+    assert_eq!(register(&InTurns), Ok(()));
     let mut matrix = Matrix::new(runs);
     matrix.contenders.retain(|contender| contender.id == lock);
     matrix.classes.retain(|class| classes.contains(&class.id));

@@ -134,7 +134,7 @@ fn a_study_is_written_and_read_with_its_errors() {
         ),
         (
             "title = \"x\"\n[plan]\nclients = { draw = \"uniform(0, 3)\" }",
-            "small.toml: the lock: clients: 0 is not between 1 and 60",
+            "small.toml:3:1: the lock: clients: 0 is not between 1 and 60",
         ),
         (
             "title = \"x\"\n[plan]\nduration = { draw = \"exponential(1s)\" }",
@@ -143,7 +143,7 @@ fn a_study_is_written_and_read_with_its_errors() {
         ),
         (
             "title = \"x\"\n[grid]\nplan.clients = [2, 99]",
-            "small.toml: clients = 99, the lock: clients: 99 is not between 1 and 60",
+            "small.toml:3:1: clients = 99, the lock: clients: 99 is not between 1 and 60",
         ),
     ];
     for (text, told) in errors {
