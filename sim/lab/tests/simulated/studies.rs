@@ -143,7 +143,7 @@ fn a_study_is_written_and_read_with_its_errors() {
         ),
         (
             "title = \"x\"\n[grid]\nplan.clients = [2, 99]",
-            "small.toml:3:1: clients = 99, the lock: clients: 99 is not between 1 and 60",
+            "small.toml:3:6: clients = 99, the lock: clients: 99 is not between 1 and 60",
         ),
     ];
     for (text, told) in errors {
