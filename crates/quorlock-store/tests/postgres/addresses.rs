@@ -86,7 +86,7 @@ pub(crate) async fn what_is_wrong_with_an_address_is_said(server: Postgres) {
     for (address, words) in [
         (
             "mongodb://u:s3cret@h/db".to_owned(),
-            "postgres:// or sqlite:",
+            "postgres://, sqlite:",
         ),
         ("postgres".to_owned(), "scheme"),
         (
