@@ -89,12 +89,13 @@ impl Bench {
     }
 
     /// Waits until one of the user's connections carries requests, and returns its id. The server takes a wake-up connection
-    /// for another one until it listens.
+    /// for another one until it listens, or tracks what this client holds.
     pub(super) async fn connection(&self) -> String {
         let mut ids = Vec::new();
         until("one connection carries requests", || {
             let list: String = self.server.command(&["CLIENT", "LIST", "TYPE", "normal"]);
-            let lines = list.lines().filter(|line| line.contains(" user=jobs "));
+            let users = |line: &&str| line.contains(" user=jobs ") && !line.contains(" flags=t ");
+            let lines = list.lines().filter(users);
             ids = lines
                 .filter_map(|line| line.split(' ').next().map(String::from))
                 .collect();
