@@ -93,7 +93,9 @@ async fn a_shorter_setting_locks_at_once_and_has_its_own_bound() {
     assert!(is_bounded, "{error}");
     assert!(held.is_held());
     assert_eq!(figures(&nodes), same(NEW, &nodes));
-    // A node that forgets is watched for as long as the old clients' leases may last, also by the new ones.
+    // A node that forgets is watched for as long as the old clients' leases may last, also by the new ones. The old client must be gone:
+    // it takes nodes without a marker for new ones.
+    held.leak();
     drop(old);
     nodes[0].kill();
     nodes[0].restart();
