@@ -12,6 +12,7 @@ use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_world::engine::{self, Ended};
 use quorlock_sim_world::history::History;
 use quorlock_sim_world::history::recording::Recording;
+use quorlock_sim_world::world::branch::Branch;
 use quorlock_sim_world::world::medium::Medium;
 use quorlock_sim_world::world::task::Program;
 use quorlock_sim_world::world::{Counters, with};
@@ -82,6 +83,15 @@ pub fn recorded(run: impl FnOnce() -> Run) -> (Run, Recording) {
     let mut recording = recording.map(|recording| *recording).unwrap_or_default();
     recording.name_acquired(&mut run.history);
     (run, recording)
+}
+
+/// Calls `run`, and draws anew what happens by chance in that run from an instant on, in nanoseconds of true time: latencies, losses, and
+/// the random numbers of clients and of their work. Faults begin when the plan says.
+pub fn branched(at: u64, seed: u64, run: impl FnOnce() -> Run) -> Run {
+    with(|world| world.branch = Some(Branch::new(at, seed)));
+    let run = run();
+    with(|world| world.branch = None);
+    run
 }
 
 /// Runs a plan, which must be valid, and judges its history. `program` receives the plan with each repeated fault replaced

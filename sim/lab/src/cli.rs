@@ -327,6 +327,10 @@ pub fn main_with(algorithms: &[&'static dyn LockAlgorithm]) -> ExitCode {
             return ExitCode::from(code);
         }
     };
+    #[cfg(unix)]
+    if !matches!(cli.command, Command::ChaosClient(_)) {
+        crate::study::progress::tell_on_signal();
+    }
     let code = match cli.command {
         Command::Explore(explore) => explore.run(),
         Command::Run(run) => run.run(),

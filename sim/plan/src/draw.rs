@@ -44,6 +44,8 @@ pub enum Purpose {
     Parameters = 17,
     /// The points of a study that fill a space.
     Points = 18,
+    /// The branches of a run, which draw anew what follows an instant.
+    Branches = 19,
 }
 
 /// A stream of random numbers that is the same on every platform.
@@ -65,9 +67,12 @@ impl Draw {
 
     /// Returns a number in `min..=max`.
     pub fn between(&mut self, min: u64, max: u64) -> u64 {
-        let span = max.saturating_sub(min).saturating_add(1);
-        let high = (u128::from(self.bits()) * u128::from(span)) >> 64;
-        min + u64::try_from(high).unwrap_or(0)
+        scaled(self.bits(), min, max)
+    }
+
+    /// Goes on as another stream, which follows from this one and from a seed.
+    pub fn branch_off(&mut self, seed: u64) {
+        self.0 = Xoshiro256PlusPlus::seed_from_u64(branched(self.bits(), seed));
     }
 
     /// Returns a number in `min..=max`, which may be negative.
@@ -86,6 +91,20 @@ impl Draw {
     pub fn chance(&mut self, of_million: u32) -> bool {
         self.between(0, 999_999) < u64::from(of_million)
     }
+}
+
+/// Returns a number in `min..=max` that follows from random bits.
+#[must_use]
+pub fn scaled(bits: u64, min: u64, max: u64) -> u64 {
+    let span = max.saturating_sub(min).saturating_add(1);
+    let high = (u128::from(bits) * u128::from(span)) >> 64;
+    min + u64::try_from(high).unwrap_or(0)
+}
+
+/// Returns other random bits, which follow from these and from a seed.
+#[must_use]
+pub const fn branched(bits: u64, seed: u64) -> u64 {
+    mix(bits ^ mix(seed))
 }
 
 /// Returns the seed of the `index`-th stream for a purpose.

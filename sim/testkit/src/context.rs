@@ -12,7 +12,7 @@ use quorlock::runtime::{Runtime, Time, Timer};
 use quorlock::transport::Transport;
 use quorlock::{Candidate, Lock, Locks, LocksBuilder, RetryPolicy};
 
-use quorlock_sim_plan::draw::{Draw, Purpose};
+use quorlock_sim_plan::draw::{Draw, Purpose, scaled};
 use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_plan::{LockKind, Plan};
 use quorlock_sim_world::engine::clients;
@@ -197,7 +197,8 @@ impl Context {
     /// Draws a number in `min..=max` from the seed.
     #[must_use]
     pub fn random(&self, min: u64, max: u64) -> u64 {
-        self.draw.borrow_mut().between(min, max)
+        let bits = self.draw.borrow_mut().bits();
+        scaled(with(|world| world.drawn(bits)), min, max)
     }
 
     /// Draws a duration in `min..=max` from the seed.

@@ -4,7 +4,9 @@
 //! nothing from elsewhere and shows the same picture without scripts.
 
 mod bars;
+mod chance;
 mod compose;
+mod expiry;
 mod figure;
 mod marks;
 mod notes;
@@ -16,7 +18,7 @@ mod slice;
 
 pub use figure::escaped;
 pub use picture::{Note, NotePlace, Picture};
-pub use slice::{Necessary, Slice, Twin};
+pub use slice::{Chance, Necessary, Slice, Twin};
 
 use quorlock_sim_check::run::Run;
 use quorlock_sim_world::history::recording::Recording;

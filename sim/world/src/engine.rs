@@ -148,6 +148,7 @@ fn next(world: &mut World) -> Next {
             return Next::End;
         };
         world.advance(event.at);
+        world.branch_off();
         if world.dead_claims.is_due(event.at) {
             dead_claims::look(world);
         }

@@ -35,6 +35,7 @@ pub mod timer;
 pub mod trigger;
 pub(crate) mod witnesses;
 
+pub mod branch;
 pub mod by_id;
 pub mod clock;
 pub mod id;
@@ -49,6 +50,7 @@ use quorlock::transport::AcquireReply;
 
 use crate::history::recording::Recording;
 use crate::history::{History, NameId, Process};
+use crate::world::branch::Branch;
 use crate::world::by_id::ById;
 use crate::world::call::{Call, Replied};
 use crate::world::callback::Job;
@@ -139,6 +141,8 @@ pub struct World {
     pub servers: Box<dyn Servers>,
     /// The recording for a report. Nothing else reads it.
     pub recording: Option<Box<Recording>>,
+    /// Where the run branches off from the run of its plan, if it does.
+    pub branch: Option<Branch>,
 }
 
 /// Counts of what happened in a run.
@@ -208,6 +212,21 @@ impl World {
     pub(crate) fn advance(&mut self, now: u64) {
         self.now = now;
         self.livelock.advance(now);
+    }
+
+    /// Draws anew what happens by chance from now on, if the run branches off here.
+    #[inline]
+    pub(crate) fn branch_off(&mut self) {
+        let now = self.now;
+        if let Some(seed) = self.branch.as_mut().and_then(|branch| branch.take(now)) {
+            self.links.branch_off(seed);
+            self.store.branch_off(seed);
+        }
+    }
+
+    /// Returns the random bits that a client gets for those of its stream. Behind a branch they are others.
+    pub fn drawn(&self, bits: u64) -> u64 {
+        self.branch.map_or(bits, |branch| branch.drawn(bits))
     }
 
     /// Returns a hash of everything that happened so far. Two runs have the same hash only if the same happened in

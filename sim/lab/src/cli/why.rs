@@ -6,10 +6,11 @@ use std::rc::Rc;
 use clap::Args;
 
 use super::selection::Chosen;
-use super::{CliError, Form, say, say_json, write_file};
+use super::{CliError, Form, Threads, say, say_json, write_file};
 use crate::plan_file;
 use crate::simulation::run_recorded;
-use crate::study::why::{Cause, Explained, Why, explain};
+use crate::study::progress::{self, Counting};
+use crate::study::why::{Cause, Decided, Explained, Why, explain};
 use quorlock_sim::report::{page, page_of_causes};
 use quorlock_sim_plan::Lane;
 
@@ -23,10 +24,15 @@ pub(super) struct WhyRun {
     /// Try to lose at most this many messages, the last ones before the violation. Each is a run.
     #[arg(long, default_value_t = 1_000)]
     messages: usize,
+    /// At each instant of the curve, run what follows this many times, drawn anew. 0 draws no curve.
+    #[arg(long, value_name = "RUNS", default_value_t = 200, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
+    curve: u64,
     /// Write a page for the browser that ends with the violation and greys what cannot have led to it; and beside it, under the same
     /// name with -passes, the page of the nearest run that passes.
     #[arg(short, long, value_name = "PAGE")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    threads: Threads,
     #[command(flatten)]
     form: Form,
 }
@@ -42,10 +48,18 @@ impl WhyRun {
             return Err(CliError::Other(why));
         }
         let explained = explain(&Rc::new(source.plan().clone()), self.messages);
-        let explained = explained.map_err(|error| {
+        let mut explained = explained.map_err(|error| {
             let path = self.chosen.path().display();
             CliError::Other(format!("{path}: {error}"))
         })?;
+        if 0 < self.curve {
+            let bar = progress::bar(0, Counting::Runs);
+            explained.draw_curve(self.curve, self.threads.count(), |ended, all| {
+                bar.set_length(all);
+                bar.set_position(ended);
+            });
+            bar.finish_and_clear();
+        }
         if let Some(out) = &self.out {
             self.write_pages(out, &explained)?;
         }
@@ -115,7 +129,23 @@ fn tell(why: &Why) {
             ));
         }
     }
+    tell_curve(why);
     if let Some(twin) = &why.twin {
         say(&format!("the nearest run that passes: {twin}"));
+    }
+}
+
+fn tell_curve(why: &Why) {
+    if let Some(first) = why.curve.first() {
+        say(&format!("how likely it was: {first}"));
+    }
+    if let Some(Decided { from, until }) = why.decided() {
+        say(&format!(
+            "most was decided from {} to {}: {:.1} % before, {:.1} % behind",
+            from.at,
+            until.at,
+            100.0 * from.share(),
+            100.0 * until.share()
+        ));
     }
 }

@@ -50,6 +50,12 @@ impl Misfit {
         Misfit { span, why }
     }
 
+    /// Creates the error for something that a text lacks, and that can be added at its end.
+    pub(crate) fn missing(text: &str, why: impl Into<String>) -> Self {
+        let end = text.trim_end().len();
+        Misfit::new(end..end, why)
+    }
+
     /// Converts the error to one with a position in this text.
     pub(crate) fn in_text(self, text: &str) -> Misreading {
         Misreading {
@@ -101,6 +107,29 @@ pub(crate) fn parse(text: &str) -> Result<DocumentPart<'_>, Misreading> {
     let parsed = DeTable::parse(text);
     let parsed = parsed.map_err(|error| Misreading::of(text, &error))?;
     Ok(parsed.into_inner())
+}
+
+/// Reads a value from the keys of a document that stand above its tables. A missing one is reported at the first table, above which it can
+/// be added.
+pub(crate) fn read_header<T: DeserializeOwned>(
+    text: &str,
+    keys: DocumentPart<'_>,
+) -> Result<T, Misreading> {
+    read(text, keys).map_err(|wrong| match wrong.why.contains("missing field") {
+        true => Misreading {
+            at: Position::of(text, above_tables(text)),
+            why: format!("{}: add it above all tables", wrong.why),
+        },
+        false => wrong,
+    })
+}
+
+/// Returns where the first table of a text begins, behind its bracket, or the end of the text if it has none.
+fn above_tables(text: &str) -> usize {
+    let tables = parse(text).unwrap_or_default();
+    let headers = tables.keys().map(|key| key.span().start);
+    let headers = headers.filter(|at| text.get(..*at).is_some_and(|before| before.ends_with('[')));
+    headers.min().unwrap_or(text.trim_end().len())
 }
 
 /// Reads a value from a table of a document.

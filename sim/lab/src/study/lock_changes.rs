@@ -5,7 +5,7 @@ use toml::de::DeValue;
 
 use crate::plan_file::document::{self, DocumentPart, Misfit};
 
-/// Returns the tables of a list of `[[lock]]`.
+/// Returns the tables of a list of `[[lock]]`, each of which has a name.
 pub(super) fn items<'a>(
     list: Option<Spanned<DeValue<'a>>>,
 ) -> Result<Vec<DocumentPart<'a>>, Misfit> {
@@ -17,9 +17,16 @@ pub(super) fn items<'a>(
     let DeValue::Array(items) = list.into_inner() else {
         return Err(wrong());
     };
-    let tables = items.into_iter().map(|item| match item.into_inner() {
-        DeValue::Table(table) => Ok(table),
-        _ => Err(wrong()),
+    let tables = items.into_iter().map(|item| {
+        let span = item.span();
+        let DeValue::Table(table) = item.into_inner() else {
+            return Err(wrong());
+        };
+        let name = table.get("name").map(Spanned::get_ref);
+        match matches!(name, Some(DeValue::String(_))) {
+            true => Ok(table),
+            false => Err(Misfit::new(span, "a [[lock]] has a text as its `name`")),
+        }
     });
     tables.collect()
 }

@@ -10,20 +10,27 @@
 //! misses an answer does something else; so each of them is a run in which the property held for so long, and not a proof that nothing
 //! else would have broken it. What is outside of the slice is not tried: it changes when everything behind it happens, and so hides the
 //! violation without having led to it.
+//!
+//! The *curve* tells when it was decided: see [`Explained::draw_curve`].
 
-use std::collections::BTreeMap;
+mod curve;
+mod slice;
+
 use std::rc::Rc;
 
 use serde::Serialize;
 
 use crate::simulation::{run, run_recorded};
-use quorlock_sim::report::{self, Necessary, Twin};
+use quorlock_sim::report::{self, Chance, Necessary, Twin};
 use quorlock_sim_check::Violation;
 use quorlock_sim_check::run::{Run, Verdict};
-use quorlock_sim_plan::fault::{ClientTarget, Direction, Fault, FaultKind, LinkFault, Trigger};
+use quorlock_sim_plan::fault::{Direction, Fault, FaultKind, LinkFault, Trigger};
 use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_plan::{Plan, check};
-use quorlock_sim_world::history::recording::{Message, MessageSort, ProcessPlace, Recording};
+use quorlock_sim_world::history::recording::{Message, MessageSort, Recording};
+
+pub use curve::{Decided, Likelihood};
+use slice::Slice;
 
 /// Why a run broke a property.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -39,6 +46,8 @@ pub struct Why {
     /// How the nearest run differs in which the property holds: the last message that was necessary is lost, or else the last
     /// fault that was necessary is left out; `None` if nothing alone was necessary.
     pub twin: Option<String>,
+    /// How likely the violation was at instants of the run, in their order; empty until [`Explained::draw_curve`].
+    pub curve: Vec<Likelihood>,
 }
 
 /// A fault or a message, and what it had to do with the violation.
@@ -92,7 +101,7 @@ pub fn explain(plan: &Rc<Plan>, most: usize) -> Result<Explained, NothingBroken>
     let trial = Trial {
         plan: Plan::clone(&ran.plan),
         violation: &violation,
-        until: SimTime::nanos(at + (at - since)),
+        until: must_hold_until(since, at),
     };
     let slice = Slice::of(&recording, &violation, since);
     let faults = 0..ran.plan.faults.len();
@@ -136,6 +145,7 @@ pub fn explain(plan: &Rc<Plan>, most: usize) -> Result<Explained, NothingBroken>
         faults,
         messages,
         twin: text,
+        curve: Vec::new(),
         violation: violation.clone(),
     };
     Ok(Explained {
@@ -147,6 +157,20 @@ pub fn explain(plan: &Rc<Plan>, most: usize) -> Result<Explained, NothingBroken>
 }
 
 impl Why {
+    /// Returns the faults, and then the messages.
+    fn causes(&self) -> impl Iterator<Item = &Cause> {
+        self.faults.iter().chain(&self.messages)
+    }
+
+    fn chances(&self) -> Vec<Chance> {
+        let points = self.curve.iter().map(|point| Chance {
+            at: point.at.as_nanos(),
+            share: point.share(),
+            text: point.to_string(),
+        });
+        points.collect()
+    }
+
     /// Returns what the page of the violation shows of it. `page` is the address of the page of the nearest run that passes.
     #[must_use]
     pub fn slice(&self, page: Option<String>) -> report::Slice {
@@ -154,8 +178,9 @@ impl Why {
             let inside = causes.iter().filter(|cause| cause.is_in_slice);
             inside.map(|cause| cause.index).collect()
         };
-        let all = self.faults.iter().chain(&self.messages);
-        let necessary = all.filter(|cause| cause.is_necessary == Some(true));
+        let necessary = self
+            .causes()
+            .filter(|cause| cause.is_necessary == Some(true));
         let mut necessary: Vec<Necessary> = necessary
             .map(|cause| Necessary {
                 at: cause.at.as_nanos(),
@@ -170,6 +195,7 @@ impl Why {
             messages: inside(&self.messages),
             faults: inside(&self.faults),
             necessary,
+            curve: self.chances(),
             twin: twin.map(|(page, text)| Twin { page, text }),
         }
     }
@@ -190,97 +216,17 @@ fn asked(ran: &Run, violation: &Violation) -> u64 {
     asked.min().unwrap_or(0)
 }
 
-/// Until when each place can have had an influence on the violation.
-struct Slice {
-    since: u64,
-    until: BTreeMap<ProcessPlace, u64>,
-}
-
-impl Slice {
-    fn of(recording: &Recording, violation: &Violation, since: u64) -> Self {
-        let at = violation.at.as_nanos();
-        let clients = violation.processes.iter().map(|process| process.client);
-        let mut until: BTreeMap<ProcessPlace, u64> = clients
-            .map(|client| (ProcessPlace::Client(client), at))
-            .collect();
-        if until.is_empty() {
-            let all = recording.messages.iter().flat_map(|message| {
-                [
-                    ProcessPlace::Client(message.client),
-                    ProcessPlace::Node(message.node),
-                ]
-            });
-            until = all.map(|place| (place, at)).collect();
-        }
-        let mut arrived: Vec<(u64, &Message)> = recording
-            .messages
-            .iter()
-            .filter_map(|message| Some((message.arrives?, message)))
-            .collect();
-        arrived.sort_by_key(|(arrives, _)| std::cmp::Reverse(*arrives));
-        for (arrives, message) in arrived {
-            let (from, to) = ends(message);
-            if until.get(&to).is_some_and(|until| arrives <= *until) && since <= arrives {
-                let known = until.entry(from).or_insert(0);
-                *known = (*known).max(message.sent);
-            }
-        }
-        Slice { since, until }
-    }
-
-    fn has(&self, message: &Message) -> bool {
-        let (_, to) = ends(message);
-        let until = self.until.get(&to).copied();
-        let is_in_time =
-            |arrives| until.is_some_and(|until| self.since <= arrives && arrives <= until);
-        message.arrives.is_some_and(is_in_time)
-    }
-
-    /// Returns whether a fault strikes a place of the slice before its end, and is not over when the slice begins. A fault that
-    /// happens once, or lasts until the end of the run, is not over.
-    fn has_fault(&self, fault: &Fault) -> bool {
-        let begins = fault.begins().as_nanos();
-        let ends = begins.saturating_add(fault.lasts.as_nanos());
-        let is_over = fault.lasts != SimTime::ZERO && ends < self.since;
-        let strikes =
-            |place: ProcessPlace| self.until.get(&place).is_some_and(|until| begins <= *until);
-        let of = |all: &[u16], place: fn(u16) -> ProcessPlace| {
-            all.iter().any(|one| strikes(place(*one)))
-        };
-        !is_over
-            && match &fault.what {
-                FaultKind::Client {
-                    client: ClientTarget::Client(client),
-                    ..
-                } => strikes(ProcessPlace::Client(*client)),
-                FaultKind::Client { .. } => true,
-                FaultKind::Node { node, .. } => strikes(ProcessPlace::Node(*node)),
-                FaultKind::Nodes { nodes, .. } => of(nodes, ProcessPlace::Node),
-                FaultKind::Link { clients, nodes, .. } => {
-                    of(clients, ProcessPlace::Client) && of(nodes, ProcessPlace::Node)
-                }
-            }
-    }
-}
-
-/// Returns from where to where a message goes.
-fn ends(message: &Message) -> (ProcessPlace, ProcessPlace) {
-    let places = (
-        ProcessPlace::Client(message.client),
-        ProcessPlace::Node(message.node),
-    );
-    match message.sort {
-        MessageSort::Request => places,
-        MessageSort::Yes | MessageSort::No | MessageSort::Wake => (places.1, places.0),
-    }
-}
-
 fn words(message: &Message) -> String {
     let (client, node) = (message.client, message.node);
     match message.sort {
         MessageSort::Request => format!("client {client} to node {node}: {}", message.text),
         _ => format!("node {node} to client {client}: {}", message.text),
     }
+}
+
+/// Returns until when a property must hold in a run that counts as one that passes: for as long behind the violation as the slice is long.
+fn must_hold_until(since: u64, violated: u64) -> SimTime {
+    SimTime::nanos(violated + violated.saturating_sub(since))
 }
 
 /// The plan with its violation, to be run again with a difference.

@@ -253,7 +253,28 @@ fn errors_of_a_file_have_their_place() {
             ),
             "6:8: each: this fault does not strike a node",
         ),
-        (head.to_owned(), "at least one [[process]]"),
+        // What a file lacks is reported where it can be added, never at its first character.
+        (head.to_owned(), "3:12: there is no [[process]]"),
+        (
+            "horizon = \"1y\"\n[[process]]\nkind = \"flush\"\n".to_owned(),
+            "3:15: there is no table [plan]",
+        ),
+        (
+            "[plan]\n[[process]]\nkind = \"flush\"\neach = \"node\"\nrate = \"1/h\"\n".to_owned(),
+            "1:2: missing field `horizon`: add it above all tables",
+        ),
+        (
+            format!("{head}[process]\nkind = \"flush\"\n"),
+            "4:1: write [[process]]",
+        ),
+        (
+            format!("{head}[[lock]]\nplan = {{ clients = 3 }}\n"),
+            "4:1: a [[lock]] has a text as its `name`",
+        ),
+        (
+            format!("{head}[[lock]]\nname = \"a\"\n[[lock]]\nname = \"b\"\n"),
+            "5:8: choose one of its locks with --lock: \"a\", \"b\"",
+        ),
     ];
     for (text, expected) in cases {
         let error = Deployment::parse(Path::new("x.toml"), &text)

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use super::picture::Picture;
 use super::scene::{AXIS, Owner, Row, RowContent, Scene, Swimlane, initial};
 use super::slice::Slice;
-use super::{bars, marks, notes, own};
+use super::{bars, chance, expiry, marks, notes, own};
 use quorlock_sim_check::run::{Run, Verdict};
 use quorlock_sim_check::story;
 use quorlock_sim_world::history::recording::{ClockId, ProcessPlace, Recording};
@@ -17,6 +17,8 @@ use quorlock_sim_world::history::{NameId, Process};
 const FEW_ROWS: usize = 10;
 /// The height of the row of a clock, in pixels.
 const CLOCK_ROW: f64 = 22.0;
+/// The height of the curve, in pixels.
+const CHANCE_ROW: f64 = 56.0;
 /// The height of a row of faults, in pixels.
 const FAULT_ROW: f64 = 17.0;
 /// The height of a row of marks of a user's own clients, in pixels.
@@ -91,6 +93,8 @@ impl Scene {
         bars::draw(&mut scene, run, recording);
         own::draw(&mut scene, run, recording);
         marks::draw(&mut scene, run, recording);
+        expiry::draw(&mut scene, run, recording);
+        chance::draw(&mut scene);
         notes::draw(&mut scene);
         scene
     }
@@ -98,6 +102,14 @@ impl Scene {
     fn lanes(&mut self, run: &Run, recording: &Recording) {
         let all: BTreeSet<NameId> = recording.claims.iter().map(|claim| claim.name).collect();
         let heights = Heights::of(run, all.len());
+        if self
+            .slice
+            .as_ref()
+            .is_some_and(|slice| !slice.curve.is_empty())
+        {
+            let row = (RowContent::Chance, String::new(), CHANCE_ROW);
+            self.add(Owner::Chance, "how likely", vec![row]);
+        }
         let stacked = marks::stack(run, recording, self.view)
             .into_iter()
             .flatten()

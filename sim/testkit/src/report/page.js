@@ -231,12 +231,12 @@ byId("slice")?.addEventListener("change", (event) => figure.classList.toggle("pl
 const toLine = (event) => {
   const node = event.target.closest("li");
   if (!node) return;
-  document.querySelectorAll("#story .near, #causes .near").forEach((other) => other.classList.remove("near"));
+  document.querySelectorAll("#story .near, .events .near").forEach((other) => other.classList.remove("near"));
   node.classList.add("near");
   const at = +node.dataset.t, half = Math.min(b - a, RUN.end / 4) / 2;
   look(at - half, at + half);
 };
 byId("story").addEventListener("click", toLine);
-byId("causes")?.addEventListener("click", toLine);
+document.querySelectorAll(".events").forEach((list) => list.addEventListener("click", toLine));
 addEventListener("resize", redraw);
 draw();

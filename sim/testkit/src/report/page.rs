@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::bars::moment;
+use super::expiry::{self, Change};
 use super::figure::{self, Use, caption, escaped};
 use super::scene::{AXIS, EDGE, Scene};
 use super::slice::Slice;
@@ -71,6 +72,7 @@ pub(super) fn write(
     out.push_str("</main>\n");
     if let Some(slice) = slice {
         causes(&mut out, slice);
+        claims(&mut out, &expiry::changes(run, recording, slice));
     }
     details(&mut out, run, repeat);
     let ((from, until), gutter) = (scene.view, scene.gutter);
@@ -283,20 +285,23 @@ fn story_line(out: &mut String, line: &StoryLine) {
 /// Lists without what the property would have held, and links the run that passes.
 fn causes(out: &mut String, slice: &Slice) {
     out.push_str(
-        "<section id=\"causes\"><h2>Without one of these, it would have held</h2>\n<ol>\n",
+        "<section id=\"causes\" class=\"events\"><h2>Without one of these, it would have held</h2>\n<ol>\n",
     );
     for necessary in &slice.necessary {
-        put!(
-            out,
-            "<li data-t=\"{}\"><time>{}</time> {}</li>\n",
-            necessary.at,
-            moment(necessary.at),
-            escaped(&necessary.text)
-        );
+        event(out, necessary.at, &necessary.text);
     }
     out.push_str("</ol>\n");
     if slice.necessary.is_empty() {
         out.push_str("<p>No single fault or message was necessary.</p>\n");
+    }
+    if let Some((first, last)) = slice.curve.first().zip(slice.curve.last()) {
+        put!(
+            out,
+            "<p>How likely it was is drawn above the clients, from 0 to 100 %: at each point, everything before it is as in this run, and what follows \
+             by chance is drawn anew. At first, {}; at the end, {}.</p>\n",
+            escaped(&first.text),
+            escaped(&last.text)
+        );
     }
     if let Some(twin) = &slice.twin {
         put!(
@@ -308,6 +313,30 @@ fn causes(out: &mut String, slice: &Slice) {
     }
     out.push_str(
         "<p><label><input id=\"slice\" type=\"checkbox\" checked> grey what cannot have led to the violation</label></p>\n</section>\n",
+    );
+}
+
+/// Lists when each claim would expire, and what changed that.
+fn claims(out: &mut String, changes: &[Change]) {
+    out.push_str(
+        "<section id=\"claims\" class=\"events\"><h2>When each claim would expire, and what changed that</h2>\n<ol>\n",
+    );
+    for change in changes {
+        event(out, change.at, &change.text);
+    }
+    out.push_str("</ol>\n");
+    if changes.is_empty() {
+        out.push_str("<p>No claim changed.</p>\n");
+    }
+    out.push_str("</section>\n");
+}
+
+fn event(out: &mut String, at: u64, text: &str) {
+    put!(
+        out,
+        "<li data-t=\"{at}\"><time>{}</time> {}</li>\n",
+        moment(at),
+        escaped(text)
     );
 }
 

@@ -40,6 +40,8 @@ pub(super) struct Swimlane {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Owner {
+    /// How likely the violation was.
+    Chance,
     Faults,
     Store,
     /// One of a user's own resources, by its index in the history.
@@ -60,6 +62,7 @@ pub(super) struct Row {
 pub(super) enum RowContent {
     Name(NameId),
     Clock(ClockId),
+    Chance,
     /// A row for faults that overlap in time, or for texts that would overlap.
     Nth(usize),
     /// A row for notes that would overlap otherwise.

@@ -1,7 +1,7 @@
 //! What of a run can have led to its violation.
 
 /// The part of a run that can have led to its violation, and the run that passes with the smallest change.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Slice {
     /// When the part begins, in nanoseconds of true time.
     pub since: u64,
@@ -13,8 +13,21 @@ pub struct Slice {
     pub faults: Vec<usize>,
     /// Without each of these alone, the property would have held.
     pub necessary: Vec<Necessary>,
+    /// How likely the violation was, in the order of time; empty if that was not tried.
+    pub curve: Vec<Chance>,
     /// The page of the run that passes, and how it differs, in words.
     pub twin: Option<Twin>,
+}
+
+/// How likely the violation was at an instant.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Chance {
+    /// The instant, in nanoseconds of true time.
+    pub at: u64,
+    /// The share of runs that are violated although only what follows the instant differs.
+    pub share: f64,
+    /// The same in words.
+    pub text: String,
 }
 
 /// A fault or a message without which the property would have held.

@@ -48,6 +48,8 @@ pub(super) fn begin(world: &mut World, plan: &Rc<Plan>, medium: &dyn Medium) {
     world.history.demands_progress = world.history.progress_due <= stop.as_nanos();
     world.push(stop.as_nanos(), Event::Stop);
     world.servers = medium.servers(plan, world.nodes.len());
+    // A branch at the first instant differs in everything that the clients draw when they start.
+    world.branch_off();
     clusters::begin(world);
     nodes::confirm(world);
 }

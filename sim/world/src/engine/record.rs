@@ -7,7 +7,9 @@ use quorlock_core::message::Ttl;
 
 use crate::engine::nodes::replicas;
 use crate::history::NameId;
-use crate::history::recording::{Claim, ClockId, FIRST_ACQUIRED, ProcessPlace, Recording, Status};
+use crate::history::recording::{
+    Claim, ClockId, Expiry, FIRST_ACQUIRED, ProcessPlace, Recording, Status,
+};
 use crate::world::World;
 use crate::world::clock::right_wall_clock;
 use crate::world::id::{Id, NodeId};
@@ -92,7 +94,7 @@ fn claims(
             claim.is_some_and(|claim| claim.identity == identity)
         });
         if let Some(claim) = known.and_then(|index| recording.claims.get_mut(index)) {
-            claim.expires = expires;
+            claim.expire(now, expires);
             continue;
         }
         open.push(recording.claims.len());
@@ -104,7 +106,10 @@ fn claims(
             from: now,
             until: u64::MAX,
             identity,
-            expires,
+            expiries: vec![Expiry {
+                since: now,
+                expires,
+            }],
         });
     }
 }

@@ -71,8 +71,33 @@ pub struct Claim {
     pub until: u64,
     /// The identity of the round that made the claim.
     pub identity: Option<OwnerId>,
-    /// When the claim would expire if the node's clock kept its current rate.
-    pub(crate) expires: u64,
+    /// When the claim would expire, each time that it changed. The first is that of the beginning.
+    pub expiries: Vec<Expiry>,
+}
+
+/// When a claim would expire from an instant on, if the node's clock kept its rate of that instant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Expiry {
+    /// Since when, in nanoseconds of true time.
+    pub since: u64,
+    /// When the claim would expire, in nanoseconds of true time, or `u64::MAX` if never.
+    pub expires: u64,
+}
+
+impl Claim {
+    /// Returns when the claim would have expired at the end of its period.
+    #[must_use]
+    pub fn expires(&self) -> u64 {
+        self.expiries.last().map_or(u64::MAX, |last| last.expires)
+    }
+
+    /// Records that the claim would expire at this time from now on. Differences by the rounding of times are none.
+    pub(crate) fn expire(&mut self, since: u64, expires: u64) {
+        match self.expiries.last_mut() {
+            Some(last) if last.expires.abs_diff(expires) < FINE => last.expires = expires,
+            _ => self.expiries.push(Expiry { since, expires }),
+        }
+    }
 }
 
 /// A period in which a process did not run.
@@ -97,7 +122,7 @@ pub enum Status {
     Replica,
 }
 
-/// The smallest step of a clock, in nanoseconds, that is recorded by itself.
+/// The smallest step of a clock, or of the expiry of a claim, in nanoseconds, that is recorded by itself.
 const FINE: u64 = 200_000;
 
 /// The id of the first acquired name that the history does not know. Plans have fewer names.
@@ -139,7 +164,7 @@ impl Recording {
             };
             let stands = standing.iter().any(|(who, _)| *who == claim.identity);
             if !stands {
-                claim.until = claim.expires.min(at);
+                claim.until = claim.expires().min(at);
             }
             stands
         });

@@ -76,7 +76,8 @@ impl Runtime for SimRuntime {
         using(self.who, |world| {
             clients::seam(world, self.who);
             let client = world.clients.get_mut(self.who.client);
-            client.map_or(0, ClientState::random_bits)
+            let bits = client.map_or(0, ClientState::random_bits);
+            world.drawn(bits)
         })
     }
 }

@@ -59,6 +59,11 @@ impl Link {
         }
     }
 
+    pub(super) fn branch_off(&mut self, seed: u64) {
+        self.to_node.branch_off(seed);
+        self.to_client.branch_off(seed);
+    }
+
     /// Sends a message from the client.
     #[inline]
     pub fn send_to_node(&mut self, departs: u64, faults: &mut ActiveFaults) -> Passage {

@@ -30,6 +30,11 @@ impl Links {
         }
     }
 
+    /// Draws the passage of all later messages anew.
+    pub(super) fn branch_off(&mut self, seed: u64) {
+        self.links.iter_mut().for_each(|link| link.branch_off(seed));
+    }
+
     /// Returns a link, if there is one.
     #[inline]
     pub fn get_mut(&mut self, client: ClientId, node: NodeId) -> Option<&mut Link> {

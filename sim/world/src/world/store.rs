@@ -22,6 +22,13 @@ impl Store {
         }
     }
 
+    /// Draws all later latencies anew.
+    pub(super) fn branch_off(&mut self, seed: u64) {
+        if let Some(draw) = &mut self.latency {
+            draw.branch_off(seed);
+        }
+    }
+
     /// Draws the latency of a message to or from the store.
     pub(crate) fn latency(&mut self, min: u64, max: u64) -> u64 {
         let draw = self.latency.as_mut();

@@ -166,7 +166,10 @@ pub(super) fn distribution(table: &DocumentPart<'_>) -> Result<Distribution, Mis
             _ => return Err(refuse("beside `draw` there is only `at_most`")),
         }
     }
-    let (text, span) = draw.ok_or_else(|| Misfit::new(0..0, "`draw` is missing"))?;
+    let (text, span) = draw.ok_or_else(|| {
+        let first = table.keys().next().map(|key| key.span());
+        Misfit::new(first.unwrap_or_default(), "`draw` is missing")
+    })?;
     Distribution::read(text, at_most).map_err(|error| Misfit::new(span, error.to_string()))
 }
 

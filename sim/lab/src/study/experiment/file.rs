@@ -178,7 +178,7 @@ impl Experiment {
         for key in ["plan", "process"] {
             table.remove(key);
         }
-        let header: Header = document::read(text, table).map_err(syntax)?;
+        let header: Header = document::read_header(text, table).map_err(syntax)?;
         if locks.is_empty() {
             locks.push((ONLY.to_owned(), None));
         }
@@ -301,9 +301,9 @@ fn space(table: &mut DocumentPart<'_>) -> Result<Space, Misfit> {
             return Err(Misfit::new(span, format!("{key}: write a table")));
         };
         let read = match key {
-            "grid" => Space::grid(&axes)?,
-            "sobol" => Space::filled(&axes, Filling::Sobol)?,
-            _ => Space::filled(&axes, Filling::LatinHypercube)?,
+            "grid" => Space::grid(&axes, &span)?,
+            "sobol" => Space::filled(&axes, &span, Filling::Sobol)?,
+            _ => Space::filled(&axes, &span, Filling::LatinHypercube)?,
         };
         if found.replace(read).is_some() {
             let why = "a study has one of grid, sobol and latin-hypercube";

@@ -1,5 +1,7 @@
 //! The points of a study: all combinations of settings, or points that fill the space of some distributions.
 
+use std::ops::Range;
+
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -31,8 +33,8 @@ pub(super) enum Filling {
 const MOST: usize = 10_000;
 
 impl Space {
-    /// Reads the table `grid`: every combination of the settings is a point.
-    pub(super) fn grid(table: &DocumentPart<'_>) -> Result<Self, Misfit> {
+    /// Reads the table `grid`, which stands at `span`: every combination of the settings is a point.
+    pub(super) fn grid(table: &DocumentPart<'_>, span: &Range<usize>) -> Result<Self, Misfit> {
         let mut axes = Vec::new();
         for leaf in leaves(table) {
             let (settings, scale) = settings(leaf.value)?;
@@ -49,21 +51,26 @@ impl Space {
         match points.len() {
             ..=MOST => Ok(Space { axes, points }),
             _ => Err(Misfit::new(
-                0..0,
+                span.clone(),
                 format!("grid: at most {MOST} combinations"),
             )),
         }
     }
 
-    /// Reads the table of points that fill a space: their number, and a distribution for each axis.
-    pub(super) fn filled(table: &DocumentPart<'_>, filling: Filling) -> Result<Self, Misfit> {
+    /// Reads the table of points that fill a space, which stands at `span`: their number, and a distribution for each axis.
+    pub(super) fn filled(
+        table: &DocumentPart<'_>,
+        span: &Range<usize>,
+        filling: Filling,
+    ) -> Result<Self, Misfit> {
         let mut table = table.clone();
         let number = table.remove("points").and_then(|points| {
             let number = points.get_ref().as_integer()?.as_str().parse().ok()?;
             (1..=MOST).contains(&number).then_some(number)
         });
         let number = number.ok_or_else(|| {
-            Misfit::new(0..0, format!("write points = 1 to {MOST} into this table"))
+            let why = format!("write points = 1 to {MOST} into this table");
+            Misfit::new(span.clone(), why)
         })?;
         let mut axes = Vec::new();
         for (index, leaf) in leaves(&table).into_iter().enumerate() {
@@ -272,7 +279,7 @@ mod tests {
     fn a_grid_has_every_combination_in_the_order_of_the_file() {
         let text = "plan.workload.lease = [\"300ms\", \"1s\"]\n\
                     \"plan.clients\" = { from = 2, to = 4, points = 2, as = \"rivals\" }\n";
-        let space = Space::grid(&parse(text).unwrap()).unwrap();
+        let space = Space::grid(&parse(text).unwrap(), &(0..0)).unwrap();
         assert_eq!(texts(&space), ["300ms 2", "300ms 4", "1s 2", "1s 4"]);
         let names: Vec<&str> = space.axes.iter().map(|axis| axis.name.as_str()).collect();
         assert_eq!(names, ["lease", "rivals"]);
@@ -282,7 +289,10 @@ mod tests {
             "a = []",
             "a = { from = 1, to = \"1s\", points = 3 }",
         ] {
-            assert!(Space::grid(&parse(wrong).unwrap()).is_err(), "{wrong}");
+            assert!(
+                Space::grid(&parse(wrong).unwrap(), &(0..0)).is_err(),
+                "{wrong}"
+            );
         }
     }
 
@@ -290,7 +300,7 @@ mod tests {
     fn points_that_fill_a_space_have_one_in_each_strip() {
         let text = "points = 16\nplan.a = \"uniform(0, 15)\"\nplan.b = \"uniform(0, 15)\"\n";
         for filling in [Filling::Sobol, Filling::LatinHypercube] {
-            let space = Space::filled(&parse(text).unwrap(), filling).unwrap();
+            let space = Space::filled(&parse(text).unwrap(), &(0..0), filling).unwrap();
             for axis in &space.axes {
                 let mut numbers: Vec<f64> = axis.settings.iter().filter_map(|s| s.number).collect();
                 numbers.sort_by(f64::total_cmp);

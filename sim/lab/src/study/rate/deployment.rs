@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use toml::Spanned;
-use toml::de::DeValue;
+use toml::de::{DeArray, DeValue};
 
 use super::length::Length;
 use super::process::{Each, Process, rate};
@@ -111,7 +111,7 @@ impl Deployment {
         let reading = Reading { path, text };
         let mut table = document::parse(text).map_err(|error| reading.wrong(error))?;
         let parts = items(table.remove("lock")).map_err(|misfit| reading.misfit(misfit))?;
-        if let Some(part) = chosen(parts, lock).map_err(|misfit| reading.misfit(misfit))? {
+        if let Some(part) = chosen(text, parts, lock).map_err(|misfit| reading.misfit(misfit))? {
             table = with_changes(table, part).map_err(|misfit| reading.misfit(misfit))?;
         }
         Deployment::of(path, text, table)
@@ -125,15 +125,13 @@ impl Deployment {
     ) -> Result<Self, PlanFileError> {
         let reading = Reading { path, text };
         let plan = table.remove("plan").map(Spanned::into_inner);
-        let processes = table.remove("process").map(Spanned::into_inner);
+        let processes = table.remove("process");
         let plan = reading.plan(plan)?;
-        let Some(DeValue::Array(parts)) = processes else {
-            let why = "a deployment has at least one [[process]]";
-            return Err(reading.misfit(Misfit::new(0..0, why)));
-        };
+        let parts = reading.processes(processes)?;
         let parts = parts.into_iter().map(|part| reading.process(part, &plan));
         let processes = parts.collect::<Result<Vec<Process>, _>>()?;
-        let header: Header = document::read(text, table).map_err(|error| reading.wrong(error))?;
+        let header: Header =
+            document::read_header(text, table).map_err(|error| reading.wrong(error))?;
         let longest = header.longest.unwrap_or_else(|| longest(&plan, &processes));
         let window = header
             .window
@@ -168,17 +166,17 @@ impl Deployment {
 
 /// Returns what is different for a lock. `None` is the only one.
 fn chosen<'a>(
+    text: &str,
     parts: Vec<DocumentPart<'a>>,
     lock: Option<&str>,
 ) -> Result<Option<DocumentPart<'a>>, Misfit> {
-    let mut named = Vec::new();
-    for part in parts {
-        let name = part.get("name").map(Spanned::get_ref);
-        let Some(DeValue::String(name)) = name else {
-            return Err(Misfit::new(0..0, "each [[lock]] has a `name`"));
-        };
-        named.push((name.to_string(), part));
-    }
+    let name = |part: &DocumentPart<'a>| {
+        let name = part.get("name").and_then(|name| name.get_ref().as_str());
+        name.unwrap_or_default().to_owned()
+    };
+    let first = parts.first().and_then(|part| part.get("name"));
+    let first = first.map(Spanned::span).unwrap_or_default();
+    let named: Vec<_> = parts.into_iter().map(|part| (name(&part), part)).collect();
     let is_chosen = |name: &str| lock.is_none_or(|lock| lock == name);
     let names: Vec<String> = named.iter().map(|(name, _)| format!("{name:?}")).collect();
     let mut found = named.into_iter().filter(|(name, _)| is_chosen(name));
@@ -186,11 +184,12 @@ fn chosen<'a>(
         (Some((_, part)), None, _) => Ok(Some(part)),
         (None, _, None) => Ok(None),
         (None, _, Some(_)) if names.is_empty() => {
-            Err(Misfit::new(0..0, "it has no [[lock]]: leave out --lock"))
+            let why = "there is no [[lock]]: leave out --lock";
+            Err(Misfit::missing(text, why))
         }
         _ => {
             let why = format!("choose one of its locks with --lock: {}", names.join(", "));
-            Err(Misfit::new(0..0, why))
+            Err(Misfit::new(first, why))
         }
     }
 }
@@ -234,10 +233,23 @@ impl<'a> Reading<'a> {
     /// Reads and checks the plan.
     fn plan(self, part: Option<DeValue<'a>>) -> Result<Plan, PlanFileError> {
         let Some(DeValue::Table(part)) = part else {
-            let why = "a deployment has a table [plan], which may be empty";
-            return Err(self.misfit(Misfit::new(0..0, why)));
+            let why = "there is no table [plan], which may be empty: add it below";
+            return Err(self.misfit(Misfit::missing(self.text, why)));
         };
         plan_file::checked(self.path, self.text, part)
+    }
+
+    /// Returns the tables of the processes. There is at least one.
+    fn processes(self, list: Option<Spanned<DeValue<'a>>>) -> Result<DeArray<'a>, PlanFileError> {
+        let Some(list) = list else {
+            let why = "there is no [[process]], so no fault ever strikes: add at least one below, with kind, each and rate";
+            return Err(self.misfit(Misfit::missing(self.text, why)));
+        };
+        let span = list.span();
+        match list.into_inner() {
+            DeValue::Array(parts) if !parts.is_empty() => Ok(parts),
+            _ => Err(self.misfit(Misfit::new(span, "write [[process]] for each process"))),
+        }
     }
 
     fn process(self, part: Spanned<DeValue<'a>>, plan: &Plan) -> Result<Process, PlanFileError> {

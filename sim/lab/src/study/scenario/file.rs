@@ -144,7 +144,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Scenario, ScenarioError> {
         header.extend(plan.remove_entry(key));
     }
     let header: ScenarioHeader =
-        document::read(text, header).map_err(|error| reading.wrong("", error))?;
+        document::read_header(text, header).map_err(|error| reading.wrong("", error))?;
     let mut read: Vec<Case> = Vec::new();
     for part in cases.into_iter().flat_map(items) {
         let span = part.span();
@@ -160,7 +160,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Scenario, ScenarioError> {
     }
     if read.is_empty() {
         let why = "a scenario has at least one case: add [[case]] with expect = \"holds\"";
-        return Err(reading.misfit("", Misfit::new(0..0, why)));
+        return Err(reading.misfit("", Misfit::missing(text, why)));
     }
     Ok(Scenario {
         cases: read,

@@ -251,3 +251,51 @@ fn a_command_that_is_killed_is_continued_to_the_same_rows() {
     assert!(!some.is_empty());
     assert!(some.iter().all(|line| whole.contains(line)));
 }
+
+/// The signal USR1 does not end a command, and gets one line of JSON on standard error.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_signal_gets_the_progress_as_json() {
+    use std::io::{BufRead as _, BufReader};
+
+    let folder = folder("signal");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quorlock-sim"));
+    let command = command
+        .args(["explore", "--lock", "single", "--seeds", "0..100000000"])
+        .args(["--jobs", "1", "--keep-going", "--json"])
+        .args([
+            "--out",
+            text(&folder),
+            "--results",
+            text(&folder.join("rows")),
+        ])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let mut running = command.spawn().expect("it starts");
+    // The manifest is written behind the beginning, when the signal is expected.
+    while !folder.join("rows/manifest.json").exists() {
+        assert!(running.try_wait().expect("a process").is_none(), "it ended");
+        std::thread::yield_now();
+    }
+    let pid = running.id().to_string();
+    let mut lines = BufReader::new(running.stderr.take().expect("a pipe")).lines();
+    let report = loop {
+        let sent = Command::new("kill").args(["-USR1", &pid]).status();
+        assert!(sent.expect("kill").success());
+        let line = lines.next().expect("it goes on").expect("text");
+        let report: Value = serde_json::from_str(&line).expect("JSON");
+        // Before the first run there is no progress yet.
+        if report["done"].as_u64() > Some(0) {
+            break report;
+        }
+        assert!(report["progress"].is_null() || report["progress"] == "runs");
+    };
+    assert_eq!(report["progress"], "runs");
+    assert_eq!(report["of"], 100_000_000);
+    for key in ["per_second", "seconds", "seconds_left"] {
+        assert!(report[key].is_number(), "{report}");
+    }
+    assert!(running.try_wait().expect("a process").is_none(), "it ended");
+    running.kill().expect("it runs");
+    running.wait().expect("it ends");
+}

@@ -81,6 +81,12 @@ impl LinkDirection {
         }
     }
 
+    /// Draws the passage of all later messages anew.
+    pub(super) fn branch_off(&mut self, seed: u64) {
+        self.latency.branch_off(seed);
+        self.dice.branch_off(seed);
+    }
+
     pub(crate) fn set_trouble(&mut self, trouble: Option<Impairment>) {
         let swallowed = self.trouble.take().and_then(|before| before.swallowed);
         self.trouble = trouble.map(Box::new);
