@@ -2,7 +2,7 @@
 //!
 //! The *slice* is what can have led to the violation: from the instant at which the first of the involved holds was asked for, every
 //! message that reached an involved client in time, every message that reached its sender in time before that, and so on, with the
-//! faults of the places that it passes. Whatever is outside of it cannot have had an influence since then.
+//! faults of the places that it passes, and of those from which a place waited for a message. Whatever is outside of it cannot have had an influence since then.
 //!
 //! What is *necessary* is found by trying: the plan is run again without one fault of the slice, or with one message of it lost, and
 //! everything else as before. If the property is not broken until then, and for as long afterwards as the slice is long, the fault or the
@@ -103,7 +103,7 @@ pub fn explain(plan: &Rc<Plan>, most: usize) -> Result<Explained, NothingBroken>
         violation: &violation,
         until: must_hold_until(since, at),
     };
-    let slice = Slice::of(&recording, &violation, since);
+    let slice = Slice::of(&ran, &recording, &violation, since);
     let faults = 0..ran.plan.faults.len();
     let faults = faults.filter_map(|index| {
         let fault = ran

@@ -90,7 +90,16 @@ fn a_plan_without_what_was_necessary_holds_for_longer() {
 
 #[test]
 fn the_command_names_what_was_necessary() {
-    let output = sim(&["why", "Q5", "--case", "published", "--messages", "20"]);
+    let output = sim(&[
+        "why",
+        "Q5",
+        "--case",
+        "published",
+        "--messages",
+        "20",
+        "--curve",
+        "0",
+    ]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let printed = String::from_utf8(output.stdout).expect("text");
     assert!(
@@ -129,6 +138,8 @@ fn the_page_greys_what_cannot_have_led_to_the_violation_and_ends_with_it() {
         "published",
         "--messages",
         "20",
+        "--curve",
+        "0",
         "-o",
         path,
         "--json",
@@ -171,7 +182,7 @@ fn the_page_greys_what_cannot_have_led_to_the_violation_and_ends_with_it() {
 /// the faults of the slice holds as well.
 #[test]
 fn the_slice_has_the_faults_that_were_injected() {
-    let mut checked = Vec::new();
+    let (mut checked, mut wrong, mut narrow) = (Vec::new(), Vec::new(), 0);
     for scenario in built_in().unwrap() {
         for case in &scenario.cases {
             let Expect::Breaks(property, _) = &case.expect else {
@@ -208,21 +219,23 @@ fn the_slice_has_the_faults_that_were_injected() {
                 };
                 let outside =
                     faults.filter(|(index, _)| !slice.contains(index) && is_before(*index));
-                let outside = outside.map(|(_, fault)| fault.clone()).collect();
+                let outside: Vec<_> = outside.map(|(_, fault)| fault.clone()).collect();
+                narrow += u64::from(!outside.is_empty());
                 let name = format!(
                     "{}, {}, seed {}",
                     scenario.id, case.name, explained.run.plan.seed
                 );
-                assert!(
-                    !slice.is_empty() && holds(outside),
-                    "{name}: {:?}",
-                    why.faults
-                );
+                if slice.is_empty() || !holds(outside) {
+                    wrong.push(format!("{name}: {:?}", why.faults));
+                }
                 checked.push(name);
             }
         }
     }
-    assert!(40 <= checked.len(), "{checked:?}");
+    assert!(wrong.is_empty(), "{} wrong: {wrong:#?}", wrong.len());
+    let many = checked.len();
+    assert!(90 <= many, "{many}: {checked:?}");
+    assert!(10 <= narrow, "of {many}, {narrow} slices leave a fault out");
 }
 
 /// A branch has the past of its run, and another future. One that begins behind the end is the same run.
