@@ -352,3 +352,25 @@ fn the_page_tells_when_claims_would_expire_and_what_changed_that() {
     );
     assert!(page.contains("class=\"chance\"") && page.contains("class=\"due "));
 }
+
+/// A node with a planted flaw lets any client release a claim. The request at which it does is in the slice.
+#[test]
+fn the_slice_has_the_step_at_which_a_planted_flaw_acts() {
+    let explained = explain(&Rc::new(broken("S13", "plain-delete")), 0).expect("it breaks");
+    let slice = explained.why.slice(None).messages;
+    let is_of_another = |client, at| {
+        let mut ended = explained.recording.claims.iter();
+        let ended = ended.find(|claim| claim.until == at && claim.owner.is_some());
+        ended.is_some_and(|claim| claim.owner.map(|owner| owner.client) != Some(client))
+    };
+    let messages = explained.recording.messages.iter().enumerate();
+    let mut acted = messages.filter(|(_, message)| {
+        let at = message.arrives.unwrap_or(u64::MAX);
+        let is_release = message.text.starts_with("release");
+        at <= explained.why.violation.at.as_nanos()
+            && is_release
+            && is_of_another(message.client, at)
+    });
+    let (index, message) = acted.next().expect("the flaw acts");
+    assert!(slice.contains(&index), "{message:?}");
+}
