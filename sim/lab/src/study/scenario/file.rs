@@ -352,7 +352,7 @@ mod tests {
         are_said(&[
             (
                 "",
-                "1:1: a scenario has at least one case: add [[case]] with expect = \"holds\"",
+                "5:10: a scenario has at least one case: add [[case]] with expect = \"holds\"",
             ),
             (
                 "[[case]]\nname = \"x\"\n",
