@@ -224,6 +224,12 @@ impl Renewal {
         self.until <= self.terms.valid_until()
     }
 
+    /// Returns whether a request of [`Renewal::next_ask`] is under way.
+    #[must_use]
+    pub fn is_asking(&self) -> bool {
+        self.members.iter().any(|kept| kept.is_asked)
+    }
+
     /// Handles the end of a request of [`Renewal::next_ask`]. Its answer is passed to one of the other methods.
     pub fn handle_end(&mut self, member: MemberId) {
         if let Some(kept) = member.get_mut(&mut self.members) {

@@ -25,6 +25,7 @@ pub use self::lost_signal::LostSignal;
 pub use self::validity_watch::ValidityWatch;
 pub use self::while_held::Finished;
 use crate::error::ReleaseError;
+use crate::operation::pass::{Passed, pass, pass_reserved};
 use crate::operation::release::Releasing;
 use crate::shared::client::Client;
 use crate::shared::hold::Hold;
@@ -355,15 +356,35 @@ impl Guard {
         if self.stay() {
             return Ok(());
         }
-        self.is_dropped_by = DroppedBy::Us;
-        let (client, hold) = (self.client.clone(), self.hold.clone());
-        let result = match Releasing::begin(client, hold) {
-            Ok(Some(releasing)) => releasing.await,
-            Ok(None) => Ok(()),
-            Err(error) => Err(error),
+        let result = match pass(&self.client, &self.hold).await {
+            Passed::On => {
+                self.is_dropped_by = DroppedBy::Us;
+                Ok(())
+            }
+            Passed::Not(hold) => self.end(hold).await,
         };
         self.span.released(&result);
         result
+    }
+
+    /// Releases the lock, and passes it to no other caller of this process.
+    pub(crate) async fn release_at_nodes(mut self) -> Result<(), ReleaseError> {
+        if self.stay() {
+            return Ok(());
+        }
+        let hold = self.hold.clone();
+        let result = self.end(hold).await;
+        self.span.released(&result);
+        result
+    }
+
+    async fn end(&mut self, hold: Arc<Hold>) -> Result<(), ReleaseError> {
+        self.is_dropped_by = DroppedBy::Us;
+        match Releasing::begin(self.client.clone(), hold) {
+            Ok(Some(releasing)) => releasing.await,
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Consumes the guard without releasing the lock, which is no longer renewed and ends with its lease.
@@ -400,8 +421,12 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         if self.is_dropped_by == DroppedBy::User && !self.stay() {
-            let (count, status) = self.hold.leave(self.client.now());
-            self.client.keeper.dropped(&self.hold, count, status);
+            let Passed::Not(hold) = pass_reserved(&self.client, &self.hold) else {
+                self.span.ended("dropped");
+                return;
+            };
+            let (count, status) = hold.leave(self.client.now());
+            self.client.keeper.dropped(&hold, count, status);
             self.span.ended(match status {
                 Status::Lost(_) => "lost",
                 Status::Held | Status::Releasing => "dropped",

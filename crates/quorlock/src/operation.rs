@@ -8,6 +8,7 @@
 //! | `inquiry` | a request to the members of a hold, and the tally of their answers |
 //! | `confirm`, `release` | the two uses of an inquiry |
 //! | `holders` | who holds a lock, for the error of a wait |
+//! | `pass` | a hold continues with another caller of this client |
 //! | `hand_over` | a hold ends here and continues in another client |
 
 pub(crate) mod acquire;
@@ -19,5 +20,6 @@ pub(crate) mod release;
 
 pub(crate) mod hand_over;
 pub(crate) mod holders;
+pub(crate) mod pass;
 
 pub(crate) mod inquiry;

@@ -11,6 +11,7 @@ use quorlock_core::time::Time;
 
 use crate::error::AcquireError;
 use crate::operation::attempt::{Attempt, LockRequest, Waits};
+use crate::operation::pass;
 use crate::operation::queue::{Company, Key, Queue, QueueStep, Queues, Sharing, Waiter};
 use crate::runtime::Timer;
 use crate::shared::client::Client;
@@ -130,6 +131,9 @@ impl Acquiring {
                 self.queues
                     .leave(&place.queue, &place.waiter, place.attempt),
             );
+            if let Some(hold) = place.waiter.take_given() {
+                pass::decline(&self.client, &hold);
+            }
         }
     }
 
@@ -146,7 +150,9 @@ impl Acquiring {
             AcquiringState::Queued(place) => match place.queue.turn(&place.waiter, cx) {
                 QueueStep::Lead(attempt, company) => self.lead(cx, attempt, company),
                 QueueStep::Follow(failing_since) => self.follow(cx, failing_since),
-                QueueStep::Rejoin => {
+                QueueStep::Take(hold) if pass::take(&self.client, &hold) => Step::End(Ok(hold)),
+                // It came too late for what it was given.
+                QueueStep::Rejoin | QueueStep::Take(_) => {
                     self.leave();
                     self.begin();
                     Step::Again

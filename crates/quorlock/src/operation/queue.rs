@@ -14,6 +14,7 @@ use self::line::{Line, WaiterStatus};
 use crate::error::AcquireError;
 use crate::mutex::Mutex;
 use crate::operation::attempt::Attempt;
+use crate::shared::hold::Hold;
 use crate::shared::keeper::Keeper;
 use crate::shared::waiters::{DueTurn, FirstInLine, Relief, Waiters};
 
@@ -91,6 +92,8 @@ pub(crate) enum QueueStep {
     Follow(Option<Time>),
     /// The waiter tries alone: no other waiter is in the way any more.
     Enter,
+    /// The waiter takes this hold, which another caller has passed on.
+    Take(Arc<Hold>),
     /// The waiter joins again at the end of the queue, because it was passed over.
     Rejoin,
     /// The waiter fails with the first waiter's error, which applies to all.
@@ -111,6 +114,7 @@ impl Queue {
         match waiter.register(cx) {
             WaiterStatus::InLine => {}
             WaiterStatus::LetIn => return QueueStep::Enter,
+            WaiterStatus::Given(hold) => return QueueStep::Take(hold),
             WaiterStatus::PassedOver => return QueueStep::Rejoin,
             WaiterStatus::Failed(error) => return QueueStep::Fail(error),
         }
@@ -181,6 +185,34 @@ impl Queue {
         if is_news {
             self.keeper.watch_queue(self.clone());
         }
+    }
+}
+
+impl Queue {
+    /// Gives a hold to the first waiter, which leaves the line. Returns whether there was one.
+    fn give(self: &Arc<Self>, hold: &Arc<Hold>) -> bool {
+        let mut state = self.state.lock();
+        let Some(first) = state.line.first.take() else {
+            return false;
+        };
+        first.set_aside(WaiterStatus::Given(hold.clone()));
+        state.line.first = state.line.rest.pop_front();
+        let has_next = state.line.first.is_some();
+        state.is_first_due = false;
+        // No waiter is left that could take over what the attempt was granted. Drop it without the mutex, as when a waiter is
+        // relieved.
+        let left = match (&state.attempt, has_next) {
+            (Shelf::Here(_), false) => std::mem::take(&mut state.attempt),
+            _ => Shelf::Empty,
+        };
+        drop(state);
+        drop(left);
+        first.wake();
+        if has_next {
+            // The attempt may wake the task of the waiter that has left.
+            self.wake_first();
+        }
+        true
     }
 }
 
@@ -348,6 +380,19 @@ impl Queues {
     }
 }
 
+impl Queues {
+    /// The queue of those who share the lock and the lease of a hold.
+    fn of(&self, hold: &Hold) -> Option<Arc<Queue>> {
+        let queues = self.0.lock();
+        if queues.is_empty() {
+            return None;
+        }
+        let (lease, is_watched) = hold.leased();
+        let key = (hold.layout.key.clone(), lease, is_watched, Sharing::All);
+        queues.get(&key).cloned()
+    }
+}
+
 impl Waiters for Queues {
     fn close(&self) {
         let queues: Vec<_> = self.0.lock().values().cloned().collect();
@@ -368,6 +413,15 @@ impl Waiters for Queues {
             drop(attempt);
             waiters.iter().for_each(|waiter| waiter.wake());
         }
+    }
+
+    fn awaits(&self, hold: &Hold) -> bool {
+        self.of(hold)
+            .is_some_and(|queue| queue.state.lock().line.first.is_some())
+    }
+
+    fn give(&self, hold: &Arc<Hold>) -> bool {
+        self.of(hold).is_some_and(|queue| queue.give(hold))
     }
 
     fn in_the_way(&self, layout: &Arc<str>) {

@@ -189,6 +189,14 @@ impl ContendedLocks {
         });
     }
 
+    /// Returns how many other clients were listening at the last release, as far as it is remembered.
+    pub(crate) fn told(&self, key: &str) -> u32 {
+        if !self.is_used.load(Ordering::Acquire) {
+            return 0;
+        }
+        self.all.lock().get(key).map_or(0, |rest| rest.shown.told)
+    }
+
     /// Records that a try collided with those of others.
     pub(crate) fn collided(&self, now: Time, key: &Arc<str>) {
         self.change(now, key, |rest| rest.has_collided = true);

@@ -1,6 +1,7 @@
 //! One hold: the state that its guards, its renewals and its release share.
 
 mod claims;
+mod cohort;
 mod ending;
 mod hand_over;
 mod pending;
@@ -24,6 +25,7 @@ use quorlock_core::time::Time;
 use quorlock_core::transport::Execution;
 
 pub(crate) use self::claims::{ClaimState, Claims};
+use self::cohort::Cohort;
 pub(crate) use self::hand_over::Continued;
 pub(crate) use self::pending::{Asked, PendingAcquire};
 pub(crate) use self::statement::Statement;
@@ -46,7 +48,8 @@ pub(crate) struct Hold {
     /// The owner's read holds beside this write hold.
     readers: OnceLock<Readers>,
     pub(crate) tokens: Box<[Token]>,
-    /// When the round that won the hold began.
+    cohort: Cohort,
+    /// When the round that won the hold began, or when the hold before passed on.
     began: Time,
     tell_end: TellEnd,
     state: Mutex<HoldState>,
@@ -63,6 +66,8 @@ struct HoldState {
     claims: Claims,
     watch: ClaimWatch,
     late: Vec<PendingAcquire>,
+    /// Whether others have taken over the answers that were missing.
+    has_late_elsewhere: bool,
     /// Members whose last re-acquisition continued the hold that was adopted.
     continued: Vec<MemberId>,
     /// The write hold beside which this one reads. `None` when this hold is over and no longer renewed.
@@ -135,6 +140,7 @@ impl Hold {
             claims,
             watch,
             late,
+            has_late_elsewhere: false,
             continued: Vec::new(),
             beside: under,
             waiting: Watchers::default(),
@@ -147,6 +153,7 @@ impl Hold {
             continued,
             readers: OnceLock::new(),
             tokens,
+            cohort: Cohort::new(),
             began,
             tell_end,
             state: Mutex::new(state),
@@ -235,6 +242,12 @@ impl Hold {
 
     pub(crate) fn lease(&self) -> Lease {
         self.state.lock().renewal.lease()
+    }
+
+    /// The lease that requests state, and whether a watchdog renews it.
+    pub(crate) fn leased(&self) -> (Lease, bool) {
+        let state = self.state.lock();
+        (state.renewal.lease(), state.renewal.is_watched())
     }
 
     pub(crate) fn count(&self) -> u32 {
@@ -397,7 +410,9 @@ impl Hold {
 
     /// Removes and returns the acquires of the won round whose answers have not been read.
     pub(crate) fn take_late(&self) -> Vec<PendingAcquire> {
-        std::mem::take(&mut self.state.lock().late)
+        let mut state = self.state.lock();
+        state.has_late_elsewhere |= !state.late.is_empty();
+        std::mem::take(&mut state.late)
     }
 
     pub(crate) fn gone_from(&self, member: MemberId) {

@@ -219,6 +219,17 @@ impl Keeper {
         });
     }
 
+    /// Ends the [`stay`](Keeper::stay) of a hold. Returns whether it was still there: the place in the inbox is the caller's then.
+    pub(crate) fn end_stay(&self, hold: &Arc<Hold>) -> bool {
+        let mut ended = None;
+        self.with(|inner| {
+            ended = inner.end_stay(hold);
+            false
+            // Drop it without the mutex: it may be the last reference.
+        });
+        ended.is_some()
+    }
+
     /// Asks a member about a claim that may be gone.
     fn doubt(&self, hold: Arc<Hold>, member: MemberId) {
         let mut dropped = None;

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::shared::hold::Hold;
+
 /// All waiters for locks of one client.
 pub(crate) trait Waiters: fmt::Debug + Send + Sync {
     /// Wakes every waiter, so that it sees that the client was closed, and ends the attempts that no waiter is
@@ -13,6 +15,12 @@ pub(crate) trait Waiters: fmt::Debug + Send + Sync {
     /// name in a mode that excludes it. The cause may be a first waiter that was granted it and is not polled, so its queue
     /// is watched from now on.
     fn in_the_way(&self, layout: &Arc<str>);
+
+    /// Returns whether a waiter is in line for the lock of this hold, and for the same lease.
+    fn awaits(&self, hold: &Hold) -> bool;
+
+    /// Gives a hold to the first waiter in line for its lock, and wakes it. Returns whether there was one.
+    fn give(&self, hold: &Arc<Hold>) -> bool;
 
     /// Returns whether waiters of the client wait for another lock than the one with this key.
     fn wait_for_others(&self, layout: &str) -> bool;

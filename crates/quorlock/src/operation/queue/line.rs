@@ -6,6 +6,7 @@ use std::task::{Context, Waker};
 
 use crate::error::AcquireError;
 use crate::mutex::Mutex;
+use crate::shared::hold::Hold;
 
 /// The waiters in order; the first one polls the attempt. A waiter is usually alone, and then needs no allocation.
 #[derive(Debug, Default)]
@@ -31,6 +32,8 @@ pub(super) enum WaiterStatus {
     InLine,
     /// The waiter shares the lock with the first waiter, which has won it.
     LetIn,
+    /// The waiter has this hold, if it is there in time.
+    Given(Arc<Hold>),
     /// The waiter was the first, was woken and was not polled in time.
     PassedOver,
     /// The waiter fails with the first waiter's error, which applies to all.
@@ -72,6 +75,14 @@ impl Waiter {
             none => *none = Some(cx.waker().clone()),
         }
         std::mem::take(&mut waiting.standing)
+    }
+
+    /// Takes the hold that was given to a waiter which leaves.
+    pub(crate) fn take_given(&self) -> Option<Arc<Hold>> {
+        match std::mem::take(&mut self.0.lock().standing) {
+            WaiterStatus::Given(hold) => Some(hold),
+            _ => None,
+        }
     }
 
     pub(super) fn dismiss(&self, standing: WaiterStatus) {

@@ -15,7 +15,7 @@ pub(crate) enum ClaimState {
 }
 
 /// The claim state of each member.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Claims(Vec<ClaimState>);
 
 impl Claims {

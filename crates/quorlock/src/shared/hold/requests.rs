@@ -26,12 +26,12 @@ pub(crate) fn claim(hold: &Hold, member: MemberId, stated: Statement) -> Claim {
         owner: hold.owner,
         count: stated.count,
         lease: stated.lease,
-        token: hold.token(place.group),
+        token: hold.carried(place.group),
         keep: place.keep(stated.number),
     }
 }
 
-/// A re-acquire with the hold's token, for one member that does not count. It must be sent immediately.
+/// A re-acquire that carries the hold's token, for one member that does not count. It must be sent immediately.
 pub(crate) fn reacquire(hold: &Hold, member: MemberId, stated: Statement) -> (Request, Sent) {
     let place = hold.layout.place(member);
     let question = place.node.ask(None);
@@ -49,7 +49,7 @@ pub(crate) fn reacquire(hold: &Hold, member: MemberId, stated: Statement) -> (Re
         owner: hold.owner,
         count: stated.count,
         lease: stated.lease,
-        fence: Fence::Carry(hold.token(place.group)),
+        fence: Fence::Carry(hold.carried(place.group)),
         retention: place.node.party.retention,
         keep: place.keep(stated.number),
         replaces: None,

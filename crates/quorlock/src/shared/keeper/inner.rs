@@ -68,6 +68,13 @@ impl Inner {
         self.staying.insert((until, self.stays), hold);
     }
 
+    /// Removes and returns a hold that stays locked, if it still does.
+    pub(super) fn end_stay(&mut self, hold: &Arc<Hold>) -> Option<Arc<Hold>> {
+        let mut staying = self.staying.iter();
+        let (&place, _) = staying.find(|(_, other)| Arc::ptr_eq(other, hold))?;
+        self.staying.remove(&place)
+    }
+
     /// Removes and returns a hold that has stayed locked until its time.
     pub(super) fn take_stayed(&mut self, now: Time) -> Option<Arc<Hold>> {
         let first = self.staying.first_entry()?;

@@ -91,7 +91,7 @@ impl KeeperTask {
         if let Some(closing) = closing {
             let staying = self.keeper.inner.lock().staying();
             for hold in closing {
-                if staying.contains(&hold.owner.number) {
+                if staying.contains(&hold.owner.number) && !hold.is_untaken() {
                     // Its claims end with its lease.
                     hold.leak();
                 }
