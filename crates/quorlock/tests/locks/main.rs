@@ -30,6 +30,7 @@ mod metrics;
 mod operators;
 mod owner_at_once;
 mod owner_lost;
+mod passing;
 mod policies;
 mod races;
 mod read_write;
