@@ -24,6 +24,7 @@ mod servers {
     pub(crate) mod natives;
     pub(crate) mod networks;
     pub(crate) mod one_refusal;
+    pub(crate) mod passing;
     pub(crate) mod protocol;
     pub(crate) mod proxies;
     pub(crate) mod quick_start;
@@ -80,6 +81,7 @@ fn main() {
         servers::natives::trials(),
         servers::networks::trials(),
         servers::one_refusal::trials(),
+        servers::passing::trials(),
         servers::protocol::trials(),
         servers::proxies::trials(),
         servers::quick_start::trials(),

@@ -62,9 +62,13 @@ impl Context {
     pub(super) fn weigh_release(&self, left: &LastGuard) {
         let plan = self.plan();
         let comes_again = |fault: &Fault| matches!(fault.kind(), Kind::Duplicate | Kind::Reorder);
-        // A duplicated request may claim the name again. So may another task of the same owner.
-        let is_claimed_anew = plan.workload.kind == WorkloadKind::CompetingTasks
-            || plan.faults.iter().any(comes_again);
+        // A duplicated request may claim the name again. So may another task of the same owner. Where several tasks of a client wait,
+        // the lock passes on to them with the same claim.
+        let has_others = matches!(
+            plan.workload.kind,
+            WorkloadKind::CompetingTasks | WorkloadKind::Together
+        );
+        let is_claimed_anew = has_others || plan.faults.iter().any(comes_again);
         // A node that restarts with old data may have the claim again. So may a promoted replica.
         let has_past = |fault: &Fault| {
             matches!(
