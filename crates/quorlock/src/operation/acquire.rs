@@ -199,7 +199,7 @@ impl Acquiring {
         };
         let Poll::Ready(result) = polled else {
             if let Some(attempt) = place.attempt.take() {
-                place.queue.put_back(attempt);
+                place.queue.put_back(attempt, &place.waiter);
             }
             return Step::Wait;
         };

@@ -140,10 +140,16 @@ impl Queue {
     }
 
     /// Puts back the attempt after a poll that did not end it.
-    pub(crate) fn put_back(&self, attempt: Box<Attempt>) {
+    pub(crate) fn put_back(self: &Arc<Self>, attempt: Box<Attempt>, waiter: &Arc<Waiter>) {
         let failing_since = attempt.failing_since();
         let mut state = self.state.lock();
         state.attempt = Shelf::Here(attempt);
+        if !state.line.is_first(waiter) {
+            // The waiter was given a hold during the poll. The attempt wakes its task, and the next waiter has found no attempt.
+            drop(state);
+            self.wake_first();
+            state = self.state.lock();
+        }
         if state.failing_since == failing_since {
             return;
         }
@@ -309,8 +315,7 @@ impl Queues {
     ) -> Option<Box<Attempt>> {
         let mut queues = self.0.lock();
         let mut state = queue.state.lock();
-        let mut is_next_due = state.line.is_first(waiter);
-        state.line.remove(waiter);
+        let mut is_next_due = state.line.remove(waiter);
         if let Some(attempt) = attempt {
             is_next_due = true;
             state.failing_since = attempt.failing_since();
@@ -383,13 +388,12 @@ impl Queues {
 impl Queues {
     /// The queue of those who share the lock and the lease of a hold.
     fn of(&self, hold: &Hold) -> Option<Arc<Queue>> {
-        let queues = self.0.lock();
-        if queues.is_empty() {
+        if self.0.lock().is_empty() {
             return None;
         }
         let (lease, is_watched) = hold.leased();
         let key = (hold.layout.key.clone(), lease, is_watched, Sharing::All);
-        queues.get(&key).cloned()
+        self.0.lock().get(&key).cloned()
     }
 }
 

@@ -52,12 +52,15 @@ impl Line {
         }
     }
 
-    pub(super) fn remove(&mut self, waiter: &Arc<Waiter>) {
+    /// Removes a waiter. Returns whether the next one must be woken: it was the first, or had left the line before.
+    pub(super) fn remove(&mut self, waiter: &Arc<Waiter>) -> bool {
         if self.is_first(waiter) {
             self.first = self.rest.pop_front();
-        } else {
-            self.rest.retain(|other| !Arc::ptr_eq(other, waiter));
+            return true;
         }
+        let before = self.rest.len();
+        self.rest.retain(|other| !Arc::ptr_eq(other, waiter));
+        self.rest.len() == before
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Waiter>> {
