@@ -72,7 +72,10 @@ impl Context {
 
     /// Enters the critical sections of all names of a guard.
     pub fn critical_section(&self, guard: &impl Hold) -> SectionHandle {
-        let hold = with(|world| clients::hold_of(world, self.who(), guard.id()).id());
+        let mut token = None;
+        guard.each_name(&mut |name| token = token.or(guard.token_of(name)));
+        let token = token.map_or(0, |token| token.0);
+        let hold = with(|world| clients::hold_of(world, self.who(), guard.id(), token).id());
         SectionHandle::enter(self.who(), guard, hold, Access::Alone, HoldId::NONE)
     }
 

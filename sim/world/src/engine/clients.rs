@@ -65,13 +65,13 @@ pub fn is_cancelled(world: &mut World, who: ProcessId) -> bool {
     due.is_some()
 }
 
-/// Returns the hold of this owner. It is a new hold if the owner is new.
-pub fn hold_of(world: &mut World, who: ProcessId, owner: OwnerId) -> Known {
+/// Returns the hold of this owner with this token. It is a new hold if the two are new.
+pub fn hold_of(world: &mut World, who: ProcessId, owner: OwnerId, token: u64) -> Known {
     let next = HoldId(world.history.holds);
     let Some(client) = world.clients.get_mut(who.client) else {
         return Known::New(HoldId::NONE);
     };
-    let known = client.hold_of(owner, next);
+    let known = client.hold_of(owner, token, next);
     if known.is_new() {
         world.history.holds += 1;
     }

@@ -38,7 +38,7 @@ pub struct ClientState {
     deadlines: VecDeque<(u64, Key<Call>)>,
     watches_deadlines: bool,
     /// The holds that the client won most recently.
-    holds: Vec<(OwnerId, HoldId)>,
+    holds: Vec<((OwnerId, u64), HoldId)>,
 }
 
 /// What a process did not receive while it was paused.
@@ -200,16 +200,18 @@ impl ClientState {
         self.random.bits()
     }
 
-    /// Returns the hold of this owner. An owner that is new gets `next`.
-    pub fn hold_of(&mut self, owner: OwnerId, next: HoldId) -> Known {
-        let known = self.holds.iter().rev().find(|(o, _)| *o == owner);
+    /// Returns the hold of this owner with this token. One that is new gets `next`: a hold that passes on inside a process keeps its
+    /// owner.
+    pub fn hold_of(&mut self, owner: OwnerId, token: u64, next: HoldId) -> Known {
+        let mut known = self.holds.iter().rev();
+        let known = known.find(|(known, _)| *known == (owner, token));
         if let Some((_, hold)) = known {
             return Known::Entered(*hold);
         }
         if self.holds.len() == REMEMBERED {
             self.holds.remove(0);
         }
-        self.holds.push((owner, next));
+        self.holds.push(((owner, token), next));
         Known::New(next)
     }
 

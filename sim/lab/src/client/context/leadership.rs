@@ -39,7 +39,7 @@ impl<'a> Candidacy<'a> {
     /// Records that the candidate was elected, with the identity and the term of the leader.
     pub fn elected(self, owner: OwnerId, term: u64) -> LeadershipRecord {
         let who = self.ctx.who();
-        let hold = with(|world| clients::hold_of(world, who, owner).id());
+        let hold = with(|world| clients::hold_of(world, who, owner, term).id());
         self.ctx.end_with(self.begun, hold, term);
         let reign = with(|world| {
             let elected = world.moment(who);

@@ -94,7 +94,7 @@ impl Context {
         let (id, token) = (guard.id(), guard.token());
         with(|world| {
             let won = world.moment(self.who());
-            let hold = clients::hold_of(world, self.who(), id);
+            let hold = clients::hold_of(world, self.who(), id, token);
             let history = &mut world.history;
             let mut invoked = won;
             if let Some(operation) = history.operations.get_mut(begun.0) {
