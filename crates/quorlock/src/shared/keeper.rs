@@ -159,16 +159,13 @@ impl Keeper {
 
     /// Schedules a hold again after a change that may make it due earlier.
     pub(crate) fn reschedule(&self, hold: &Arc<Hold>) {
-        self.with(|inner| {
-            let is_kept = inner.holds.contains_key(&hold.owner.number);
-            is_kept && inner.schedule(hold) < inner.wakes_at
-        });
+        self.with(|inner| inner.keeps(hold) && inner.schedule(hold) < inner.wakes_at);
     }
 
     /// Stops keeping a hold.
     pub(crate) fn forget(&self, hold: &Hold) {
         self.with(|inner| {
-            inner.forget(hold.owner.number);
+            inner.forget(hold);
             false
         });
     }
@@ -188,7 +185,7 @@ impl Keeper {
             let Some(hold) = ended else {
                 return false;
             };
-            inner.forget(hold.owner.number);
+            inner.forget(hold);
             // It may be the last hold for which a task that closes a client waits.
             !inner.waiting_for_idle.is_empty() || !inner.waiting_for_others.is_empty()
         });

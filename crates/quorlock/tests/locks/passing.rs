@@ -261,3 +261,24 @@ async fn a_dropped_guard_passes_on_what_is_reserved() {
     drop(second);
     assert_eq!(third.await.unwrap().owner_id(), owner);
 }
+
+/// The future of an extension may outlive its guard, and its end must not be taken for news of the next hold.
+#[tokio::test(start_paused = true)]
+async fn an_extension_of_the_hold_before_does_not_stop_renewals() {
+    for many in [1, 3] {
+        let locks = client(&nodes(many));
+        let lock = locks.lock("a");
+        let first = lock.acquire().await.unwrap();
+        let owner = first.owner_id();
+        let extending = first.extending(LEASE).unwrap();
+        let next = waiting(&lock).await;
+        first.release().await.unwrap();
+        let next = next.await.unwrap();
+        assert_eq!(next.owner_id(), owner);
+        drop(extending);
+        sleep(4 * LEASE).await;
+        assert!(next.is_held());
+        locks.close().await;
+        assert!(!next.is_held());
+    }
+}

@@ -131,8 +131,17 @@ impl Inner {
         self.inbox.reserve(self.guards);
     }
 
-    pub(super) fn forget(&mut self, number: u64) {
-        if let Some(kept) = self.holds.remove(&number) {
+    /// Whether this hold is kept, and not the one to which it has passed, which has the same owner.
+    pub(super) fn keeps(&self, hold: &Hold) -> bool {
+        let kept = self.holds.get(&hold.owner.number);
+        kept.is_some_and(|kept| std::ptr::eq(&*kept.hold, hold))
+    }
+
+    pub(super) fn forget(&mut self, hold: &Hold) {
+        let number = hold.owner.number;
+        if self.keeps(hold)
+            && let Some(kept) = self.holds.remove(&number)
+        {
             self.due.remove(&(kept.due, number));
         }
     }
