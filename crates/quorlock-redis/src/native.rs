@@ -233,6 +233,19 @@ impl Natives {
         }
     }
 
+    /// Takes in the tokens that a renewal states. A hold that passes on inside a process uses them without another acquire.
+    pub(crate) fn stated(&self, link: &Arc<Connection>, ask: &Renew) {
+        let mut known = self.lock();
+        if !known.is_of(link) {
+            return;
+        }
+        for claim in &ask.claims {
+            if let Some(seen) = known.names.get_mut(&claim.name) {
+                seen.token = seen.token.max(claim.token.0);
+            }
+        }
+    }
+
     /// Returns the commands of a release, if it needs no script: it ends a claim that this connection has made.
     pub(crate) fn end(&self, link: &Arc<Connection>, ask: &Release) -> Option<Packed> {
         {

@@ -91,6 +91,9 @@ impl Server {
         {
             return Ok((link, answer));
         }
+        if let Request::Renew(ask) = &**request {
+            self.natives.stated(&link, ask);
+        }
         let mut answer = Value::Nil;
         if manner == Manner::Together
             && let Some(member) = BatchMember::of(request)

@@ -25,7 +25,7 @@ pub use self::lost_signal::LostSignal;
 pub use self::validity_watch::ValidityWatch;
 pub use self::while_held::Finished;
 use crate::error::ReleaseError;
-use crate::operation::pass::{Passed, pass, pass_reserved};
+use crate::operation::pass::{Passed, pass};
 use crate::operation::release::Releasing;
 use crate::shared::client::Client;
 use crate::shared::hold::Hold;
@@ -331,9 +331,9 @@ impl Guard {
     /// Releases the lock. Of several guards of one hold, the last one releases it. Before the time of
     /// [`Lock::at_least`](crate::Lock::at_least) it returns at once, and the client releases the lock then.
     ///
-    /// If another caller of this client waits for a plain lock with the same lease, the lock passes on to it without a release, at
+    /// If another caller of this client waits for a plain lock that the watchdog renews, the lock passes on to it without a release, at
     /// most eight times and for at most 10 ms, and not while other clients are known to wait. The first time the nodes confirm that it
-    /// was held.
+    /// was held; after that, the answer is what the client knows.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -368,17 +368,6 @@ impl Guard {
             }
             Passed::Not(hold) => self.end(hold).await,
         };
-        self.span.released(&result);
-        result
-    }
-
-    /// Releases the lock, and passes it to no other caller of this process.
-    pub(crate) async fn release_at_nodes(mut self) -> Result<(), ReleaseError> {
-        if self.stay() {
-            return Ok(());
-        }
-        let hold = self.hold.clone();
-        let result = self.end(hold).await;
         self.span.released(&result);
         result
     }
@@ -426,12 +415,8 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         if self.is_dropped_by == DroppedBy::User && !self.stay() {
-            let Passed::Not(hold) = pass_reserved(&self.client, &self.hold) else {
-                self.span.ended("dropped");
-                return;
-            };
-            let (count, status) = hold.leave(self.client.now());
-            self.client.keeper.dropped(&hold, count, status);
+            let (count, status) = self.hold.leave(self.client.now());
+            self.client.keeper.dropped(&self.hold, count, status);
             self.span.ended(match status {
                 Status::Lost(_) => "lost",
                 Status::Held | Status::Releasing => "dropped",

@@ -34,6 +34,8 @@ pub struct Lock {
     leasing: Leasing,
     wait: Option<Duration>,
     least: Duration,
+    /// Whether the holder is a leader.
+    elects: bool,
     /// The other clients that have members of this lock. They keep watching their nodes while the lock exists.
     others: Vec<Arc<Client>>,
 }
@@ -70,8 +72,15 @@ impl Lock {
             leasing: Leasing::Watchdog,
             wait: None,
             least: Duration::ZERO,
+            elects: false,
             others: Vec::new(),
         }
+    }
+
+    /// Makes this the lock of candidates for a leadership.
+    pub(crate) fn electing(mut self) -> Self {
+        self.elects = true;
+        self
     }
 
     /// Returns a lock that takes other locks together with this one, in any modes and of any clients: all of them or
@@ -431,6 +440,9 @@ impl Lock {
 
     async fn won(&self, wanted: LockRequest, waits: Waits) -> Result<Guard, AcquireError> {
         let hold = Acquiring::new(self.client.clone(), self.queues.clone(), wanted, waits).await?;
+        if self.elects {
+            hold.stay_here();
+        }
         let guard = Guard::new(self.client.clone(), hold);
         Ok(guard.at_least(self.least))
     }
@@ -465,6 +477,7 @@ impl Lock {
             patience,
             under,
             continues: None,
+            elects: self.elects,
         })
     }
 }

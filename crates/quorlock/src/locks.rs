@@ -234,7 +234,7 @@ impl Locks {
     /// # }
     /// ```
     pub fn leader(&self, name: impl AsRef<[u8]>) -> Candidate {
-        Candidate::new(self.lock(name))
+        Candidate::new(self.lock(name).electing())
     }
 
     /// Returns an observer of the leader of this name, which is not a candidate itself.

@@ -142,6 +142,11 @@ pub(crate) fn won(lasted: Duration) {
     note!(ROUND_SECONDS, lasted, "outcome" => "won");
 }
 
+/// Reports a hold that another caller of the client has passed on.
+pub(crate) fn passed() {
+    shift!(HOLDS, increment);
+}
+
 /// Reports a lost round and its duration.
 pub(crate) fn round_lost(names: &Layout, loss: &Loss, lasted: Duration, problems: &[NodeReport]) {
     note!(ROUND_SECONDS, lasted, "outcome" => match loss {

@@ -32,6 +32,8 @@ impl Guard {
     /// Returns the claims of this hold for [`CheckIn::check_in`], which may be called on another thread.
     #[must_use]
     pub fn claims(&self) -> Claims {
+        // The next caller would have the same owner. A check of the claims could then succeed although this hold has ended.
+        self.hold.stay_here();
         let layout = &self.hold.layout;
         let claims = Claims::new(self.hold.owner, layout.names().cloned());
         match layout.parts.iter().all(|part| part.nodes.len() == 1) {

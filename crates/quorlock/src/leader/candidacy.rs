@@ -124,7 +124,7 @@ impl Candidacy {
     /// If the future is dropped early, the release continues in the background.
     pub async fn resign(self) -> Result<(), ReleaseError> {
         match self.course {
-            Course::Leading(leading) => leading.guard.release_at_nodes().await,
+            Course::Leading(leading) => leading.guard.release().await,
             _ => Ok(()),
         }
     }

@@ -105,6 +105,7 @@ impl Acquiring {
         let is_alone = self.wanted.layout.has(Mode::Fair) || self.wanted.under.is_some();
         let sharing = match is_alone {
             true => Sharing::Alone(self.client.fresh_owner_id().number),
+            false if self.wanted.elects => Sharing::Electing,
             false => Sharing::All,
         };
         self.queue(Way::Waiting, sharing)

@@ -17,9 +17,13 @@ use quorlock_core::time::Time;
 use crate::operation::inquiry::Inquiry;
 use crate::shared::client::Client;
 use crate::shared::hold::{ClaimWatch, Hold, requests};
+use crate::telemetry;
 
 /// How long the next caller has to take the hold. A task may be blocked, and others wait for the name.
 const UNTAKEN: Duration = Duration::from_millis(10);
+
+/// How long members may take to reserve tokens. The release waits for it, and others wait for the release.
+const RESERVING: Duration = Duration::from_millis(100);
 
 /// What became of a hold that was to end.
 pub(crate) enum Passed {
@@ -47,7 +51,7 @@ pub(crate) async fn pass(client: &Client, hold: &Arc<Hold>) -> Passed {
 }
 
 /// Passes a hold on if that takes no request.
-pub(crate) fn pass_reserved(client: &Client, hold: &Arc<Hold>) -> Passed {
+fn pass_reserved(client: &Client, hold: &Arc<Hold>) -> Passed {
     match hold.has_reserved() && is_awaited(client, hold) {
         true => pass_with(client, hold, None),
         false => Passed::Not(hold.clone()),
@@ -91,8 +95,8 @@ pub(crate) fn take(client: &Client, hold: &Arc<Hold>) -> bool {
     if !client.keeper.end_stay(hold) {
         return false;
     }
-    hold.taken();
-    if hold.is_valid(client.now()) {
+    if hold.take(client.now()) {
+        telemetry::passed();
         return true;
     }
     let_go(client, hold);
@@ -123,7 +127,7 @@ async fn reserve(client: &Client, hold: &Arc<Hold>) -> Option<Box<[Token]>> {
     let mut inquiry = Inquiry::begin(
         &hold.layout,
         &*client.runtime,
-        sent + client.config.member_timeout(lease),
+        sent + client.config.member_timeout(lease).min(RESERVING),
         |member| hold.counts(member),
         |member, place| {
             let mut claim = requests::claim(hold, member, stated);

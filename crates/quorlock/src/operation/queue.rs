@@ -32,6 +32,9 @@ pub(crate) enum Sharing {
     Entering(u64),
     /// A single waiter that has its own place in the nodes' queues.
     Alone(u64),
+    /// All candidates for the leadership of a name. Nothing passes from one to another: observers tell terms apart by their owners,
+    /// and read the token that the nodes store.
+    Electing,
 }
 
 #[derive(Debug, Default)]

@@ -68,6 +68,8 @@ struct HoldState {
     late: Vec<PendingAcquire>,
     /// Whether others have taken over the answers that were missing.
     has_late_elsewhere: bool,
+    /// Whether the hold must not pass on, because others identify it by its owner.
+    stays_here: bool,
     /// Members whose last re-acquisition continued the hold that was adopted.
     continued: Vec<MemberId>,
     /// The write hold beside which this one reads. `None` when this hold is over and no longer renewed.
@@ -141,6 +143,7 @@ impl Hold {
             watch,
             late,
             has_late_elsewhere: false,
+            stays_here: false,
             continued: Vec::new(),
             beside: under,
             waiting: Watchers::default(),

@@ -223,7 +223,9 @@ async fn what_must_be_released_does_not_pass_on() {
     let bounded = bounded.on_node(nodes[0].clone()).unwrap();
     let locks = client(&nodes);
     let stays = locks.lock("stays").at_least(Duration::from_secs(1));
+    let fixed = locks.lock("fixed").lease(LEASE);
     for lock in [
+        fixed,
         bounded.lock("bounded"),
         locks.fair("fair"),
         locks.write("write"),
@@ -245,21 +247,6 @@ async fn what_must_be_released_does_not_pass_on() {
     assert!(!next.is_finished());
     inner.release().await.unwrap();
     next.await.unwrap().release().await.unwrap();
-}
-
-/// The first of a cohort takes a request, which a drop does not wait for.
-#[tokio::test(start_paused = true)]
-async fn a_dropped_guard_passes_on_what_is_reserved() {
-    let nodes = nodes(1);
-    let locks = client(&nodes);
-    let lock = locks.lock("a");
-    let guard = lock.acquire().await.unwrap();
-    let (second, third) = (waiting(&lock).await, waiting(&lock).await);
-    guard.release().await.unwrap();
-    let second = second.await.unwrap();
-    let owner = second.owner_id();
-    drop(second);
-    assert_eq!(third.await.unwrap().owner_id(), owner);
 }
 
 /// The future of an extension may outlive its guard, and its end must not be taken for news of the next hold.

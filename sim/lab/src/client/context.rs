@@ -66,7 +66,7 @@ impl Context {
     pub fn reentrant_subject(&self, name: String) -> Subject {
         match &self.variant {
             Some(client) => Subject::Variant(ModelLock::new(client, &[name]).owned()),
-            None => Subject::Product(self.locks().owner().lock(name)),
+            None => Subject::Owned(self.locks().owner().lock(name)),
         }
     }
 

@@ -15,6 +15,8 @@ use quorlock_sim_world::history::Access;
 pub enum Subject {
     /// A lock of the product.
     Product(quorlock::Lock),
+    /// A lock of the product with an owner, which can enter its hold again.
+    Owned(quorlock::Lock),
     /// A read or write lock of the product, and which of the two it is.
     ReadWrite(quorlock::Lock, Access),
     /// A lock of a variant of the simulator.
@@ -35,6 +37,7 @@ impl Subject {
     pub fn lease(self, lease: Duration) -> Self {
         match self {
             Subject::Product(lock) => Subject::Product(lock.lease(lease)),
+            Subject::Owned(lock) => Subject::Owned(lock.lease(lease)),
             Subject::ReadWrite(lock, access) => Subject::ReadWrite(lock.lease(lease), access),
             Subject::Variant(lock) => Subject::Variant(lock.lease(lease)),
             Subject::Own(lock) => Subject::Own(lock.lease(lease)),
@@ -46,6 +49,7 @@ impl Subject {
     pub fn wait(self, at_most: Duration) -> Self {
         match self {
             Subject::Product(lock) => Subject::Product(lock.wait(at_most)),
+            Subject::Owned(lock) => Subject::Owned(lock.wait(at_most)),
             Subject::ReadWrite(lock, access) => Subject::ReadWrite(lock.wait(at_most), access),
             Subject::Own(lock) => Subject::Own(lock.wait(at_most)),
             variant @ Subject::Variant(_) => variant,
@@ -60,9 +64,14 @@ impl Subject {
         }
     }
 
+    /// Whether each acquisition is a hold of its own.
+    pub(crate) fn is_never_entered(&self) -> bool {
+        matches!(self, Subject::Product(_))
+    }
+
     pub(crate) async fn acquire(&self) -> Result<SubjectGuard, AcquireError> {
         match self {
-            Subject::Product(lock) | Subject::ReadWrite(lock, _) => {
+            Subject::Product(lock) | Subject::Owned(lock) | Subject::ReadWrite(lock, _) => {
                 lock.acquire().await.map(SubjectGuard::Product)
             }
             Subject::Variant(lock) => lock.acquire().await.map(SubjectGuard::Variant),
@@ -72,7 +81,7 @@ impl Subject {
 
     pub(crate) async fn try_acquire(&self) -> Result<Option<SubjectGuard>, AcquireError> {
         match self {
-            Subject::Product(lock) | Subject::ReadWrite(lock, _) => {
+            Subject::Product(lock) | Subject::Owned(lock) | Subject::ReadWrite(lock, _) => {
                 Ok(lock.try_acquire().await?.map(SubjectGuard::Product))
             }
             Subject::Variant(lock) => Ok(lock.try_acquire().await?.map(SubjectGuard::Variant)),

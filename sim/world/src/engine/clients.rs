@@ -65,6 +65,16 @@ pub fn is_cancelled(world: &mut World, who: ProcessId) -> bool {
     due.is_some()
 }
 
+/// Returns a new hold of this owner, which may have had another one: a hold that passes on inside a process keeps its owner.
+pub fn new_hold(world: &mut World, who: ProcessId, owner: OwnerId, token: u64) -> Known {
+    let next = HoldId(world.history.holds);
+    let Some(client) = world.clients.get_mut(who.client) else {
+        return Known::New(HoldId::NONE);
+    };
+    world.history.holds += 1;
+    client.begin_hold(owner, token, next)
+}
+
 /// Returns the hold of this owner with this token. It is a new hold if the two are new.
 pub fn hold_of(world: &mut World, who: ProcessId, owner: OwnerId, token: u64) -> Known {
     let next = HoldId(world.history.holds);

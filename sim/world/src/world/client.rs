@@ -200,14 +200,18 @@ impl ClientState {
         self.random.bits()
     }
 
-    /// Returns the hold of this owner with this token. One that is new gets `next`: a hold that passes on inside a process keeps its
-    /// owner.
+    /// Returns the hold of this owner with this token. One that is new gets `next`.
     pub fn hold_of(&mut self, owner: OwnerId, token: u64, next: HoldId) -> Known {
         let mut known = self.holds.iter().rev();
         let known = known.find(|(known, _)| *known == (owner, token));
         if let Some((_, hold)) = known {
             return Known::Entered(*hold);
         }
+        self.begin_hold(owner, token, next)
+    }
+
+    /// Records a hold that is new.
+    pub fn begin_hold(&mut self, owner: OwnerId, token: u64, next: HoldId) -> Known {
         if self.holds.len() == REMEMBERED {
             self.holds.remove(0);
         }

@@ -26,6 +26,8 @@ pub(crate) struct LockRequest {
     pub(crate) under: Option<Under>,
     /// The hold of another client that the new one continues.
     pub(crate) continues: Option<Arc<Continued>>,
+    /// Whether the name is that of a leader.
+    pub(crate) elects: bool,
 }
 
 impl LockRequest {

@@ -18,7 +18,7 @@ async fn lead(queues: &Queues, keeper: &Arc<Keeper>, leading: &AtomicUsize) {
             Poll::Ready(())
         }
         QueueStep::Follow(_) => Poll::Pending,
-        QueueStep::Enter | QueueStep::Rejoin | QueueStep::Fail(_) => {
+        QueueStep::Enter | QueueStep::Take(_) | QueueStep::Rejoin | QueueStep::Fail(_) => {
             panic!("no waiter was sent away")
         }
     })

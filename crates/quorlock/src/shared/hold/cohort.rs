@@ -84,7 +84,7 @@ impl Hold {
     /// changed.
     ///
     /// `reserved` are tokens of [`Hold::to_reserve`] that a quorum has stored since. Nothing is told of the new hold until it is
-    /// [taken](Hold::taken).
+    /// [taken](Hold::take).
     pub(crate) fn pass(
         &self,
         now: Time,
@@ -129,9 +129,18 @@ impl Hold {
         state.is_told && !state.is_leaked && !state.renewal.is_over()
     }
 
-    /// Records that a caller has this hold, which has passed on.
-    pub(crate) fn taken(&self) {
-        self.state.lock().is_told = false;
+    /// Gives this hold, which has passed on, to the caller that takes it. Returns whether it is held.
+    pub(crate) fn take(&self, now: Time) -> bool {
+        let mut state = self.state.lock();
+        let is_held = !state.renewal.is_over() && now < state.renewal.valid_until();
+        // The end of a hold that no caller had is not told.
+        state.is_told = !is_held;
+        is_held
+    }
+
+    /// Keeps this hold from passing on.
+    pub(crate) fn stay_here(&self) {
+        self.state.lock().stays_here = true;
     }
 }
 
@@ -140,6 +149,8 @@ impl HoldState {
         let left = self.renewal.valid_until().since(now);
         self.count == 1
             && !self.is_leaked
+            && !self.stays_here
+            && self.renewal.is_watched()
             && !self.has_late_elsewhere
             && !self.renewal.is_over()
             && !self.renewal.is_asking()
@@ -158,6 +169,7 @@ impl HoldState {
             watch,
             late: std::mem::take(&mut self.late),
             has_late_elsewhere: false,
+            stays_here: false,
             continued: Vec::new(),
             beside: None,
             waiting: Watchers::default(),

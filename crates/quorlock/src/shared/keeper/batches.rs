@@ -165,7 +165,6 @@ pub(super) fn handle_renewed(
             sent,
             ..
         } = asked;
-        hold.end_ask(member);
         match replies.next() {
             Some(reply) => {
                 if *reply == RenewReply::NotYours {
@@ -175,6 +174,8 @@ pub(super) fn handle_renewed(
             }
             None => hold.failed(now, member),
         }
+        // After the answer, as with a re-acquisition.
+        hold.end_ask(member);
         if is_last {
             changed(&hold);
         }

@@ -345,8 +345,9 @@ impl KeeperTask {
         match of {
             Of::Renewal(server, renewing) => self.renewed(&server, renewing, received),
             Of::Reacquire(server, asked, sent) => {
-                asked.hold.end_ask(asked.member);
                 self.answered(&asked, sent, received);
+                // After the answer: the hold passes to another caller as soon as nothing is asked, and would not hear it.
+                asked.hold.end_ask(asked.member);
                 self.ended(&server, 1, now);
             }
             Of::Late(asked, sent) => self.answered(&asked, sent, received),

@@ -51,7 +51,7 @@ impl Context {
         match self.cancellable(locks.adopt(ticket)).await {
             Ok(Ok(Some(guard))) => {
                 let guard = SubjectGuard::Product(guard);
-                let hold = self.won(begun, &guard, Access::Alone);
+                let hold = self.won(begun, &guard, Access::Alone, true);
                 // A copy of the first owner's acquire that arrives after the hold can be adopted once more.
                 let is_copied = |fault: &Fault| fault.kind() == Kind::Duplicate;
                 let before = owner_of(ticket);

@@ -88,13 +88,22 @@ impl Context {
         });
     }
 
-    /// Records that an acquisition succeeded, either with a new hold or by re-entering an existing one.
-    pub(super) fn won(&self, begun: Begun, guard: &SubjectGuard, access: Access) -> HoldId {
+    /// Records that an acquisition succeeded, either with a new hold or, unless it `is_new`, by re-entering an existing one.
+    pub(super) fn won(
+        &self,
+        begun: Begun,
+        guard: &SubjectGuard,
+        access: Access,
+        is_new: bool,
+    ) -> HoldId {
         let process = self.who().process();
         let (id, token) = (guard.id(), guard.token());
         with(|world| {
             let won = world.moment(self.who());
-            let hold = clients::hold_of(world, self.who(), id, token);
+            let hold = match is_new {
+                true => clients::new_hold(world, self.who(), id, token),
+                false => clients::hold_of(world, self.who(), id, token),
+            };
             let history = &mut world.history;
             let mut invoked = won;
             if let Some(operation) = history.operations.get_mut(begun.0) {
@@ -146,7 +155,7 @@ impl Context {
         let begun = self.begin(Action::Acquire, mask(names), HoldId::NONE, 0);
         match self.cancellable(lock.acquire()).await {
             Ok(Ok(guard)) => {
-                let hold = self.won(begun, &guard, lock.access());
+                let hold = self.won(begun, &guard, lock.access(), lock.is_never_entered());
                 Ok(HeldLock::of(guard, hold, lock.access()))
             }
             Ok(Err(error)) => {
@@ -173,7 +182,7 @@ impl Context {
         let begun = self.begin(Action::Try, mask(names), HoldId::NONE, 0);
         match self.cancellable(lock.try_acquire()).await {
             Ok(Ok(Some(guard))) => {
-                let hold = self.won(begun, &guard, lock.access());
+                let hold = self.won(begun, &guard, lock.access(), lock.is_never_entered());
                 Ok(Some(HeldLock::of(guard, hold, lock.access())))
             }
             Ok(Ok(None)) => {

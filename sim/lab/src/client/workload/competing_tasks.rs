@@ -26,7 +26,7 @@ fn owned(ctx: &Context) -> Vec<Target> {
         .map(|index| {
             let text = super::name(index);
             let id = ctx.name(&text);
-            Target::new(ctx, Subject::Product(owner.lock(text)), vec![id])
+            Target::new(ctx, Subject::Owned(owner.lock(text)), vec![id])
         })
         .collect()
 }
