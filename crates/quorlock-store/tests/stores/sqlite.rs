@@ -242,3 +242,28 @@ async fn a_transaction_is_committed_only_while_the_lock_is_held() {
     let error = is_refused(&mut other, &guard);
     assert!(error.to_string().contains("no tables for locks"), "{error}");
 }
+
+/// The hold would pass to the next caller with the same owner, and the claims of the hold before would still be there.
+#[tokio::test]
+async fn the_claims_of_a_released_hold_do_not_become_those_of_the_next_caller() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("shop.db");
+    let address = format!("sqlite:{}", path.display());
+    Locks::init(&address).await.unwrap();
+    let mut database = rusqlite::Connection::open(&path).unwrap();
+    let locks = Locks::connect(&address).await.unwrap();
+    let guard = locks.lock("a").acquire().await.unwrap();
+    let lock = locks.lock("a");
+    let next = tokio::spawn(async move { lock.acquire().await.unwrap() });
+    tokio::task::yield_now().await;
+    let claims = guard.claims();
+    guard.release().await.unwrap();
+    let next = next.await.unwrap();
+    let mut sale = database.transaction().unwrap();
+    let error = sale.check_in(claims).unwrap_err();
+    assert!(matches!(error, CheckInError::NotHeld { .. }), "{error}");
+    drop(sale);
+    let mut sale = database.transaction().unwrap();
+    next.check_in(&mut sale).unwrap();
+    sale.commit().unwrap();
+}

@@ -258,6 +258,37 @@ async fn what_is_held_and_waited_for_now_is_shown() {
     assert_eq!(sums.count(metrics::HOLD_SECONDS), 2);
 }
 
+/// A lock that passes from caller to caller is one hold after another, although the nodes see a single one.
+#[tokio::test(start_paused = true)]
+async fn holds_that_pass_on_are_shown_and_measured_one_by_one() {
+    let sums = Sums::default();
+    let _local = ::metrics::set_default_local_recorder(&sums);
+    let locks = Locks::on_node(EmbeddedNode::new()).unwrap();
+    let mut guard = locks.lock("a").acquire().await.unwrap();
+    let owner = guard.owner_id();
+    for ended in 1..=4 {
+        let lock = locks.lock("a");
+        let next = tokio::spawn(async move { lock.acquire().await.unwrap() });
+        sleep(Duration::from_millis(1)).await;
+        guard.release().await.unwrap();
+        guard = next.await.unwrap();
+        assert_eq!(sums.shown(metrics::HOLDS), 1.0);
+        assert_eq!(sums.count(metrics::HOLD_SECONDS), ended);
+        assert_eq!(sums.count("quorlock_wait_seconds acquired"), ended + 1);
+    }
+    assert_eq!(guard.owner_id(), owner, "it was released and acquired");
+    // One that nobody takes is not shown.
+    let lock = locks.lock("a");
+    let mut gives_up = Box::pin(lock.acquire());
+    let waited = tokio::time::timeout(Duration::from_millis(1), &mut gives_up);
+    assert!(waited.await.is_err());
+    guard.release().await.unwrap();
+    drop(gives_up);
+    settle().await;
+    assert_eq!(sums.shown(metrics::HOLDS), 0.0);
+    assert_eq!(sums.count(metrics::HOLD_SECONDS), 5);
+}
+
 async fn take_and_release(locks: &Locks) {
     let guard = locks.lock("a").acquire().await.unwrap();
     guard.release().await.unwrap();

@@ -6,16 +6,22 @@
     reason = "a test is the world: it waits by itself, and fails by panicking"
 )]
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use quorlock::{EmbeddedNode, Guard, Lock, Locks, Lost, Name, ReleaseError, Token};
+use quorlock::transport::{Intercept, Request, Transport};
+use quorlock::{AcquireError, EmbeddedNode, Guard, Lock, Locks, Lost, Name, ReleaseError, Token};
 use tokio::task::{JoinHandle, yield_now};
 use tokio::time::{Instant, sleep};
 
 const LEASE: Duration = Duration::from_secs(9);
+
+/// How long a caller has to take the hold that it was given.
+const UNTAKEN: Duration = Duration::from_millis(10);
 
 fn nodes(many: usize) -> Vec<EmbeddedNode> {
     (0..many).map(|_| EmbeddedNode::new()).collect()
@@ -268,4 +274,67 @@ async fn an_extension_of_the_hold_before_does_not_stop_renewals() {
         locks.close().await;
         assert!(!next.is_held());
     }
+}
+
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+type Waiting = Pin<Box<dyn Future<Output = Result<Guard, AcquireError>> + Send>>;
+
+/// Between two threads: a waiter is given the hold while it is polled, so that another one that comes in between finds neither the hold
+/// nor an attempt.
+#[tokio::test(start_paused = true)]
+async fn a_waiter_behind_one_that_is_given_a_hold_in_its_poll_is_woken() {
+    type Hook = Mutex<Option<Box<dyn FnOnce() + Send>>>;
+    let during: Arc<Hook> = Arc::default();
+    let hook = during.clone();
+    let node = Intercept::new(EmbeddedNode::new()).on_call(move |node, request| {
+        let hook = match request {
+            Request::Acquire(_) => hook.lock().unwrap().take(),
+            _ => None,
+        };
+        if let Some(hook) = hook {
+            hook();
+        }
+        node.call(request)
+    });
+    let locks = Locks::builder()
+        .watchdog_lease(LEASE)
+        .on_node(node)
+        .unwrap();
+    let lock = locks.lock("a");
+    // Tokens are reserved, so that the next pass is made in one poll.
+    let first = lock.acquire().await.unwrap();
+    let next = waiting(&lock).await;
+    first.release().await.unwrap();
+    let guard = next.await.unwrap();
+    let woken = Arc::new(Woken::default());
+    let behind: Arc<Mutex<Option<Waiting>>> = Arc::default();
+    {
+        let (lock, woken, behind) = (lock.clone(), woken.clone(), behind.clone());
+        let hook = move || {
+            let released = guard.release().now_or_never();
+            released.expect("it passes on without a request").unwrap();
+            let mut waiting: Waiting = Box::pin(async move { lock.acquire().await });
+            let waker = Waker::from(woken);
+            let polled = waiting.as_mut().poll(&mut Context::from_waker(&waker));
+            assert!(polled.is_pending());
+            *behind.lock().unwrap() = Some(waiting);
+        };
+        *during.lock().unwrap() = Some(Box::new(hook));
+    }
+    let given = waiting(&lock).await.await.unwrap();
+    assert!(behind.lock().unwrap().is_some(), "nobody was polled");
+    sleep(2 * UNTAKEN).await;
+    given.release().await.unwrap();
+    sleep(LEASE).await;
+    assert!(woken.0.load(Ordering::SeqCst), "it waits for a free name");
+    let behind = behind.lock().unwrap().take().unwrap();
+    behind.await.unwrap().release().await.unwrap();
 }
