@@ -292,49 +292,52 @@ type Waiting = Pin<Box<dyn Future<Output = Result<Guard, AcquireError>> + Send>>
 #[tokio::test(start_paused = true)]
 async fn a_waiter_behind_one_that_is_given_a_hold_in_its_poll_is_woken() {
     type Hook = Mutex<Option<Box<dyn FnOnce() + Send>>>;
-    let during: Arc<Hook> = Arc::default();
-    let hook = during.clone();
-    let node = Intercept::new(EmbeddedNode::new()).on_call(move |node, request| {
-        let hook = match request {
-            Request::Acquire(_) => hook.lock().unwrap().take(),
-            _ => None,
-        };
-        if let Some(hook) = hook {
-            hook();
+    for comes_again in [true, false] {
+        let during: Arc<Hook> = Arc::default();
+        let hook = during.clone();
+        let node = Intercept::new(EmbeddedNode::new()).on_call(move |node, request| {
+            let hook = match request {
+                Request::Acquire(_) => hook.lock().unwrap().take(),
+                _ => None,
+            };
+            if let Some(hook) = hook {
+                hook();
+            }
+            node.call(request)
+        });
+        let locks = Locks::builder().watchdog_lease(LEASE);
+        let locks = locks.on_node(node).unwrap();
+        let lock = locks.lock("a");
+        // Tokens are reserved, so that the next pass is made in one poll.
+        let first = lock.acquire().await.unwrap();
+        let next = waiting(&lock).await;
+        first.release().await.unwrap();
+        let guard = next.await.unwrap();
+        let woken = Arc::new(Woken::default());
+        let behind: Arc<Mutex<Option<Waiting>>> = Arc::default();
+        {
+            let (lock, woken, behind) = (lock.clone(), woken.clone(), behind.clone());
+            let hook = move || {
+                let released = guard.release().now_or_never();
+                released.expect("it passes on without a request").unwrap();
+                let mut waiting: Waiting = Box::pin(async move { lock.acquire().await });
+                let waker = Waker::from(woken);
+                let polled = waiting.as_mut().poll(&mut Context::from_waker(&waker));
+                assert!(polled.is_pending());
+                *behind.lock().unwrap() = Some(waiting);
+            };
+            *during.lock().unwrap() = Some(Box::new(hook));
         }
-        node.call(request)
-    });
-    let locks = Locks::builder()
-        .watchdog_lease(LEASE)
-        .on_node(node)
-        .unwrap();
-    let lock = locks.lock("a");
-    // Tokens are reserved, so that the next pass is made in one poll.
-    let first = lock.acquire().await.unwrap();
-    let next = waiting(&lock).await;
-    first.release().await.unwrap();
-    let guard = next.await.unwrap();
-    let woken = Arc::new(Woken::default());
-    let behind: Arc<Mutex<Option<Waiting>>> = Arc::default();
-    {
-        let (lock, woken, behind) = (lock.clone(), woken.clone(), behind.clone());
-        let hook = move || {
-            let released = guard.release().now_or_never();
-            released.expect("it passes on without a request").unwrap();
-            let mut waiting: Waiting = Box::pin(async move { lock.acquire().await });
-            let waker = Waker::from(woken);
-            let polled = waiting.as_mut().poll(&mut Context::from_waker(&waker));
-            assert!(polled.is_pending());
-            *behind.lock().unwrap() = Some(waiting);
-        };
-        *during.lock().unwrap() = Some(Box::new(hook));
+        let mut given = Box::pin(lock.acquire());
+        assert!(given.as_mut().now_or_never().is_none());
+        if comes_again {
+            let given = given.as_mut().await.unwrap();
+            sleep(2 * UNTAKEN).await;
+            given.release().await.unwrap();
+        }
+        sleep(LEASE).await;
+        assert!(woken.0.load(Ordering::SeqCst), "it waits for a free name");
+        let behind = behind.lock().unwrap().take().unwrap();
+        behind.await.unwrap().release().await.unwrap();
     }
-    let given = waiting(&lock).await.await.unwrap();
-    assert!(behind.lock().unwrap().is_some(), "nobody was polled");
-    sleep(2 * UNTAKEN).await;
-    given.release().await.unwrap();
-    sleep(LEASE).await;
-    assert!(woken.0.load(Ordering::SeqCst), "it waits for a free name");
-    let behind = behind.lock().unwrap().take().unwrap();
-    behind.await.unwrap().release().await.unwrap();
 }

@@ -48,6 +48,34 @@ fn waiters_of_a_near_node_take_turns() {
     });
 }
 
+/// The lock passes from one caller of a client to the next, while callers come and look. One that works for too long releases it instead.
+#[test]
+fn a_lock_passes_on_to_each_caller_of_its_client() {
+    explore(
+        "a_lock_passes_on_to_each_caller_of_its_client",
+        Pace::Idle,
+        async |world| {
+            let nodes = nodes(&world, Way::Near, 1);
+            let locks = client(&world, &nodes);
+            let beliefs = Beliefs::default();
+            let mut threads = Vec::new();
+            for _ in 0..3 {
+                let (lock, beliefs, own) = (locks.lock("a"), beliefs.clone(), world.clone());
+                threads.push(world.thread(async move {
+                    work(&beliefs, &lock).await;
+                    let guard = lock.acquire().await.unwrap();
+                    own.sleep(12 * MS(own.draw(2))).await;
+                    guard.release().await.unwrap();
+                }));
+            }
+            join(threads).await;
+            assert_took(&world, 60);
+            drop(locks);
+            assert_nothing_left(&world, &nodes).await;
+        },
+    );
+}
+
 /// Four waiters of one client are behind one leader, and some give up at some point. The others continue at once, with
 /// the requests in flight.
 #[test]
