@@ -1,7 +1,11 @@
 //! Several tasks of one process compete for the same lock, some of them as one owner.
 
-use super::{Target, any, exclusion, patiently, think, two};
-use crate::client::context::Context;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+
+use super::{Target, any, exclusion, hold_span, patiently, think, two};
+use crate::client::context::{Context, HeldLock};
 use crate::client::subject::Subject;
 use quorlock_sim_plan::LockKind;
 
@@ -37,8 +41,17 @@ async fn work(ctx: &Context, targets: &[Target]) {
         let Some(target) = any(ctx, targets) else {
             return;
         };
-        let Some(held) = patiently(ctx, target).await else {
+        let acquired = patiently(ctx, target);
+        let acquired = match ctx.random(0, 3) {
+            0 => interrupted(ctx, acquired).await,
+            _ => acquired.await,
+        };
+        let Some(held) = acquired else {
             continue;
+        };
+        let held = match ctx.random(0, 3) {
+            0 => share(ctx, held).await,
+            _ => held,
         };
         exclusion::stay(ctx, &held).await;
         match ctx.random(0, 3) {
@@ -48,4 +61,32 @@ async fn work(ctx: &Context, targets: &[Target]) {
             }
         }
     }
+}
+
+/// Polls a future a few times, then not for a while, as in a task that is busy with other work.
+async fn interrupted<F: Future>(ctx: &Context, future: F) -> F::Output {
+    let mut future = pin!(future);
+    let mut polls = ctx.random(1, 3);
+    let early = poll_fn(|cx| {
+        polls -= 1;
+        match future.as_mut().poll(cx) {
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            Poll::Pending if polls == 0 => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    });
+    if let Some(output) = early.await {
+        return output;
+    }
+    ctx.sleep(hold_span(ctx)).await;
+    future.await
+}
+
+/// Makes a second guard, and releases the first one.
+async fn share(ctx: &Context, held: HeldLock) -> HeldLock {
+    let Ok(second) = ctx.reenter(&held).await else {
+        return held;
+    };
+    let _ = ctx.release(held).await;
+    second
 }
