@@ -4,8 +4,8 @@
 #   x86_64-unknown-linux-gnu, aarch64-unknown-linux-gnu    manylinux2014: any Linux with glibc 2.17 or later
 #   aarch64-apple-darwin                                   macOS 11 or later
 #
-# It needs Python 3.10 or later with venv and pip, which installs maturin, and Zig for an old glibc. If the target is this machine's, the
-# wheel is installed into an empty environment, where it takes a lock.
+# It needs Python 3.10 or later with venv and pip, which installs maturin, and Zig for an old glibc; and protoc, with which the driver of
+# etcd is compiled. If the target is this machine's, the wheel is installed into an empty environment, where it takes a lock.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

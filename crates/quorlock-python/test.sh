@@ -4,9 +4,10 @@
 # Some tests need programs of the workspace, which ./test.sh builds before: QUORLOCK_SIM (cargo build -p quorlock-sim-lab), and BESIDE
 # (cargo build -p quorlock-tests --example beside). By default they are those of a debug build.
 #
-# It needs Python 3.10 or later with venv and pip, which installs maturin, and a redis-server. PYTHON is the interpreter that the wheel
-# is tested with, python3 by default; it may be 3.9. The environments and the wheel are in the folder of Cargo's target, and the first
-# ones are made again only when the requirements change.
+# It needs Python 3.10 or later with venv and pip, which installs maturin, a redis-server, and protoc, with which the driver of etcd is
+# compiled: .ci/run installs them on Debian. Other stores are tested where tests/stores.sh has installed them. PYTHON is the interpreter
+# that the wheel is tested with, python3 by default; it may be 3.9. The environments and the wheel are in the folder of Cargo's target,
+# and the first ones are made again only when the requirements change.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -18,6 +19,8 @@ fi
 [ "${1:-}" != -- ] || shift
 python=${PYTHON:-python3}
 target=$(realpath --no-symlinks "${CARGO_TARGET_DIR:-../../target}")
+command -v "${PROTOC:-protoc}" >/dev/null || { echo "protoc is missing (Debian: apt-get install protobuf-compiler libprotobuf-dev)" >&2; exit 1; }
+command -v redis-server >/dev/null || { echo "redis-server is missing (Debian: apt-get install redis-server)" >&2; exit 1; }
 version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 tools=$target/python/tools place=$target/python/$version wheels=$target/python/wheels
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use quorlock::errors::{HandOverProblem, NodeReport, TicketError};
@@ -162,6 +162,15 @@ pub(crate) fn config(py: Python<'_>, error: &ConfigError) -> PyErr {
 /// The error of a setting, in these words.
 pub(crate) fn setting(py: Python<'_>, message: String) -> PyErr {
     Failure::new("ConfigError", "misconfigured", "setting", message).raise(py)
+}
+
+/// Names the argument in an error of its value.
+pub(crate) fn of_argument(py: Python<'_>, name: &str, error: &PyErr) -> PyErr {
+    let said = format!("{name}: {}", error.value(py));
+    match error.is_instance_of::<PyTypeError>(py) {
+        true => PyTypeError::new_err(said),
+        false => setting(py, said),
+    }
 }
 
 /// The error of a span that is negative, not a number, or longer than any clock counts.

@@ -36,7 +36,6 @@ impl Mode {
 }
 
 /// The terms on which something is acquired, in the order of Python's tuple.
-#[derive(FromPyObject)]
 pub(crate) struct Terms(
     /// How long an acquisition waits.
     Option<Span>,
@@ -47,6 +46,24 @@ pub(crate) struct Terms(
     /// How long it stays locked from its grant on.
     Option<Span>,
 );
+
+impl<'py> FromPyObject<'_, 'py> for Terms {
+    type Error = PyErr;
+
+    fn extract(terms: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let at = |index: usize, name: &str| {
+            let span = terms.get_item(index)?.extract();
+            span.map_err(|error| failure::of_argument(terms.py(), name, &error))
+        };
+        let (wait, lease) = (at(0, "wait")?, at(1, "lease")?);
+        Ok(Terms(
+            wait,
+            lease,
+            at(2, "watchdog_lease")?,
+            at(3, "at_least")?,
+        ))
+    }
+}
 
 /// One lock, several together, or a semaphore.
 #[pyclass(frozen, module = "quorlock._native")]

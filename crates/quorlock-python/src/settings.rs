@@ -39,7 +39,8 @@ pub(crate) fn builder(settings: &Bound<'_, PyDict>) -> PyResult<LocksBuilder> {
         let name: &str = &key.to_cow()?;
         let set = set(builder, name, &value)
             .and_then(|(builder, is_known)| Ok((builder, is_known || parts.set(name, &value)?)));
-        let (changed, is_known) = set.map_err(|error| said_of(settings.py(), name, error))?;
+        let (changed, is_known) =
+            set.map_err(|error| failure::of_argument(settings.py(), name, &error))?;
         if !is_known {
             return Err(PyTypeError::new_err(format!("there is no setting {name}")));
         }
@@ -180,15 +181,6 @@ fn trust(value: &Bound<'_, PyAny>) -> PyResult<NodeTrust> {
             value.py(),
             format!("{other:?} is none of \"watched\", \"asserted_durable\" and \"unwatched\""),
         )),
-    }
-}
-
-/// Names the setting in an error of its value.
-fn said_of(py: Python<'_>, name: &str, error: PyErr) -> PyErr {
-    let said = format!("{name}: {}", error.value(py));
-    match error.is_instance_of::<PyTypeError>(py) {
-        true => PyTypeError::new_err(said),
-        false => failure::setting(py, said),
     }
 }
 

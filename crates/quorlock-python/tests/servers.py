@@ -21,9 +21,7 @@ class Server:
         self._configuration = configuration
         self._settings = settings
         self._process: Optional[subprocess.Popen[bytes]] = None
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
         self.start()
 
     @property
@@ -36,14 +34,7 @@ class Server:
         file = [] if self._configuration is None else [str(self._configuration)]
         command = ["redis-server", *file, *arguments, *kind, *self._settings]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        until(self._listens)
-
-    def _listens(self) -> bool:
-        try:
-            with socket.create_connection(("127.0.0.1", self.port), timeout=1):
-                return True
-        except OSError:
-            return False
+        until(lambda: listens(self.port))
 
     def kill(self) -> None:
         if self._process is not None:
@@ -68,6 +59,21 @@ class Server:
         """Executes a command on the server, and returns its answer as redis-cli prints it."""
         asked = ["redis-cli", "-p", str(self.port), "--raw", *command]
         return subprocess.run(asked, capture_output=True, text=True, check=True, errors="surrogateescape").stdout
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+def listens(port: int) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1):
+            return True
+    except OSError:
+        return False
 
 
 def until(condition: Callable[[], T], at_most: float = 20) -> T:

@@ -1,18 +1,22 @@
-"""Every kind of node that an address names: TLS, a Sentinel group, a cluster, and PostgreSQL where it is installed."""
+"""Every kind of node that an address names: TLS, a Sentinel group, a cluster, and the stores that are installed."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import re
 import shutil
-import socket
+import signal
 import subprocess
 import tempfile
+import threading
+import urllib.request
 from pathlib import Path
 from typing import Callable, Iterator
 
 import pytest
-from servers import Server, until
+from servers import Server, free_port, listens, until
 
 import quorlock
 import quorlock.asyncio
@@ -37,6 +41,31 @@ def excludes(address: str, settings: quorlock.Settings) -> None:
         locks.lock("stock/7", wait=20).acquire().release()
 
 
+def documented_addresses() -> "list[str]":
+    """An address of each scheme that the reference page lists, without the parts that may be left out."""
+    page = (Path(__file__).parents[3] / "docs/src/reference/addresses.md").read_text(encoding="utf-8")
+    section = page.split("## Forms")[1].split("## ")[0]
+    written = re.findall(r"`([a-z+]+:/[^`]*)`", section)
+    forms: dict[str, str] = {}
+    for form in written:
+        scheme, rest = form.split(":", 1)
+        while rest != (shorter := re.sub(r"\[[^][]*\]", "", rest)):
+            rest = shorter
+        # What has a scheme alone is written as the others of its kind.
+        forms[scheme] = rest if rest != "//" else forms[scheme.replace("valkey", "redis").replace("rediss", "redis")]
+    return [f"{scheme}:{rest}" for scheme, rest in forms.items()]
+
+
+@pytest.mark.parametrize("address", documented_addresses())
+def test_every_address_of_the_rust_library_is_one_of_the_package(address: str) -> None:
+    # Nothing is sent: an address that the wheel was built without is an error here.
+    quorlock.Locks.connect(address, lazy=True).close()
+
+
+def test_the_page_lists_many_addresses() -> None:
+    assert {"redis", "rediss", "valkeys", "rediss+cluster", "etcd", "zk"} <= {one.split(":")[0] for one in documented_addresses()}
+
+
 def openssl(*arguments: "str | Path") -> None:
     subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
 
@@ -57,9 +86,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_connections_are_encrypted_and_certificates_checked(new_server: Start, certificates: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     files = [f"--tls-{key}-file" for key in ("ca-cert", "cert", "key")]
     paths = [str(certificates / name) for name in ("ca.pem", "server.pem", "server.key")]
     new_server("--tls-port", str(port), *(part for pair in zip(files, paths) for part in pair))
@@ -96,9 +123,7 @@ def test_a_cluster_and_a_majority_of_its_shards(new_server: Start, tmp_path: Pat
     nodes: list[Server] = []
     for number in range(3):
         (tmp_path / str(number)).mkdir()
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            bus = str(free.getsockname()[1])
+        bus = str(free_port())
         nodes.append(new_server("--cluster-enabled", "yes", "--cluster-port", bus, "--dir", str(tmp_path / str(number))))
         nodes[0].ask("cluster", "meet", "127.0.0.1", str(nodes[-1].port), bus)
         nodes[-1].ask("cluster", "addslotsrange", str(number * 5462), str(min(16383, number * 5462 + 5461)))
@@ -120,10 +145,8 @@ def postgres() -> Iterator[str]:
     """The address of a database of a server of its own."""
     programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
     if not programs or os.geteuid() != 0 or shutil.which("runuser") is None:
-        pytest.skip("PostgreSQL is not installed in Debian's place, or its user cannot be taken")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        pytest.skip("PostgreSQL is not installed in Debian's place (tests/stores.sh installs it), or its user cannot be taken")
+    port = free_port()
     folder = tempfile.mkdtemp()
     shutil.chown(folder, "postgres")
     as_user, binaries = ["runuser", "-u", "postgres", "--"], programs[-1]
@@ -158,9 +181,7 @@ def mariadb() -> Iterator[str]:
     program = Path("/usr/sbin/mariadbd")
     if not program.exists():
         pytest.skip("MariaDB is not installed: tests/stores.sh installs it")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     folder = Path(tempfile.mkdtemp())
     users = folder / "users"
     # A statement a line: no more is read of one.
@@ -173,17 +194,12 @@ def mariadb() -> Iterator[str]:
     settings = [f"--port={port}", "--bind-address=127.0.0.1", "--skip-name-resolve", f"--socket={folder}/socket", f"--init-file={users}"]
     process = subprocess.Popen([str(program), *common, *settings], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        until(lambda: _connects(port), at_most=60)
+        until(lambda: listens(port), at_most=60)
         yield f"mysql://locks:right@127.0.0.1:{port}/locks"
     finally:
         process.kill()
         process.wait()
         shutil.rmtree(folder)
-
-
-def _connects(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def test_a_table_of_mariadb(mariadb: str) -> None:
@@ -195,3 +211,135 @@ def test_a_table_of_mariadb(mariadb: str) -> None:
     with pytest.raises(quorlock.ConnectError) as caught:
         quorlock.Locks.connect(mariadb.replace("right", "wrong"))
     assert "wrong" not in str(caught.value)
+
+
+class Store:
+    """A server of etcd or ZooKeeper, which needs no table. Its output is a file of its folder."""
+
+    def __init__(self, kind: str, folder: Path) -> None:
+        self.port = free_port()
+        command = {"etcd": self._etcd, "zk": self._zookeeper}[kind](folder)
+        self.address = f"{kind}://127.0.0.1:{self.port}"
+        with (folder / "output").open("wb") as output:
+            self.process = subprocess.Popen(command, stdout=output, stderr=output)
+        try:
+            quorlock.Locks.connect(self.address, wait_for_servers=90).close()
+        except quorlock.ConnectError:
+            self.end()
+            raise
+
+    def _etcd(self, folder: Path) -> list[str]:
+        if shutil.which("etcd") is None:
+            pytest.skip("etcd is not installed: tests/stores.sh installs it")
+        own, peers = f"http://127.0.0.1:{self.port}", f"http://127.0.0.1:{free_port()}"
+        clients = ["--listen-client-urls", own, "--advertise-client-urls", own]
+        members = ["--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers, "--initial-cluster", f"default={peers}"]
+        return ["etcd", "--data-dir", str(folder / "data"), *clients, *members]
+
+    def _zookeeper(self, folder: Path) -> list[str]:
+        library = Path("/usr/share/java/zookeeper.jar")
+        if not library.exists() or shutil.which("java") is None:
+            pytest.skip("ZooKeeper or Java is not installed: tests/stores.sh installs both")
+        settings = ["tickTime=500", "admin.enableServer=false", f"dataDir={folder}/data", "clientPortAddress=127.0.0.1", f"clientPort={self.port}"]
+        (folder / "zoo.cfg").write_text("\n".join([*settings, ""]))
+        machine = ["java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", str(library)]
+        return [*machine, "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(folder / "zoo.cfg")]
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture(scope="module", params=["etcd", "zk"])
+def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    made = Store(request.param, tmp_path_factory.mktemp(request.param))
+    yield made
+    made.end()
+
+
+def test_a_store_without_tables(store: Store) -> None:
+    assert not quorlock.Locks.init(store.address)
+    assert quorlock.schema(store.address) is None
+    excludes(store.address, {})
+    with quorlock.Locks.connect(f"{store.address}/shop") as shop, quorlock.Locks.connect(store.address) as others:
+        with shop.lock("orders/42"), others.lock("orders/42", wait=20):
+            assert others.inspect("orders/42").state == "held"
+
+
+def test_a_release_wakes_a_waiter_of_a_store(store: Store) -> None:
+    with quorlock.Locks.connect(store.address) as locks, quorlock.Locks.connect(store.address, poll_cap=60) as others:
+        guard = locks.lock("woken").acquire()
+        with pytest.raises(quorlock.AcquireError) as caught:
+            others.lock("woken", wait=0.1).acquire()
+        assert (caught.value.case, caught.value.kind) == ("contended", quorlock.ErrorKind.BUSY)
+        tokens: list[int] = []
+        waiter = threading.Thread(target=lambda: tokens.append(others.lock("woken", wait=50).acquire().token))
+        waiter.start()
+        waiter.join(timeout=0.2)
+        guard.release()
+        waiter.join(timeout=40)
+        assert tokens and guard.token < tokens[0]
+
+
+def test_a_holder_learns_that_its_store_stopped(store: Store) -> None:
+    with quorlock.Locks.connect(store.address) as locks:
+        guard = locks.lock("stopped", watchdog_lease=1).acquire()
+        store.process.send_signal(signal.SIGSTOP)
+        try:
+            assert guard.lost.wait(timeout=20) is quorlock.Lost.UNREACHABLE
+            with pytest.raises(quorlock.AcquireError) as caught:
+                locks.lock("stopped", wait=0.5).acquire()
+            assert caught.value.kind is quorlock.ErrorKind.UNAVAILABLE
+            assert str(store.port) in caught.value.nodes[0]
+        finally:
+            store.process.send_signal(signal.SIGCONT)
+        locks.lock("stopped", wait=40).acquire().release()
+
+
+@pytest.mark.parametrize("kind", ["etcd", "zk", "postgres", "mysql"])
+def test_a_store_that_is_not_there_is_named(kind: str) -> None:
+    address = f"{kind}://user:secret@127.0.0.1:{free_port()}/locks"
+    with pytest.raises(quorlock.ConnectError) as caught:
+        quorlock.Locks.connect(address)
+    assert caught.value.kind is quorlock.ErrorKind.UNAVAILABLE
+    assert address.rpartition(":")[2].split("/")[0] in caught.value.nodes[0]
+    assert "secret" not in str(caught.value)
+
+
+def test_a_store_votes_beside_redis_servers(store: Store, new_server: Start) -> None:
+    stays, killed = new_server(), new_server()
+    with quorlock.Locks.quorum([stays.address, store.address, killed.address], trust_fresh_nodes=True) as locks:
+        killed.kill()
+        with locks.lock("voted", wait=20) as guard:
+            assert locks.inspect("voted").nodes == 2
+            with quorlock.Locks.connect(store.address) as alone:
+                assert alone.inspect("voted").owner == guard.owner_id
+
+
+@pytest.mark.parametrize("kind", ["etcd", "zk"])
+def test_a_login_to_a_store_is_checked(kind: str, tmp_path: Path) -> None:
+    server = Store(kind, tmp_path)
+    place = f"127.0.0.1:{server.port}/own"
+    try:
+        if kind == "etcd":
+            demand_logins(server)
+        # In ZooKeeper, the znodes belong to the first user.
+        excludes(f"{kind}://root:right@{place}", {})
+        for login in ("", "root:hunter2@"):
+            with pytest.raises(quorlock.ConnectError) as caught:
+                quorlock.Locks.connect(f"{kind}://{login}{place}")
+            assert caught.value.kind is quorlock.ErrorKind.MISCONFIGURED
+            assert "hunter2" not in f"{caught.value} {caught.value.nodes}"
+    finally:
+        server.end()
+
+
+def demand_logins(etcd: Store) -> None:
+    """Makes a user of etcd, without whom it executes nothing from now on."""
+    steps: list[tuple[str, dict[str, str]]] = [
+        ("user/add", {"name": "root", "password": "right"}), ("role/add", {"name": "root"}),
+        ("user/grant", {"user": "root", "role": "root"}), ("enable", {}),
+    ]  # fmt: skip
+    for path, fields in steps:
+        url = f"http://127.0.0.1:{etcd.port}/v3/auth/{path}"
+        urllib.request.urlopen(url, json.dumps(fields).encode(), timeout=20).close()

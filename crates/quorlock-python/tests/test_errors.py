@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import pickle
 from datetime import timedelta
 from typing import Any, Callable
@@ -10,6 +11,7 @@ import pytest
 from servers import Server
 
 import quorlock
+import quorlock.asyncio
 from quorlock._settings import Settings
 
 BAD_SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
@@ -81,11 +83,39 @@ def test_a_name_has_one_mode() -> None:
         assert (caught.value.case, caught.value.kind) == ("other_mode", quorlock.ErrorKind.MISCONFIGURED)
 
 
-@pytest.mark.parametrize("address", ["", "nonsense", "http://127.0.0.1/", "redis://127.0.0.1:99999/", "etcd://127.0.0.1"])
+@pytest.mark.parametrize("address", ["", "nonsense", "http://127.0.0.1/", "redis://127.0.0.1:99999/", "etcd://", "zk://h/?a=1"])
 def test_addresses_that_cannot_be_are_refused(address: str) -> None:
     with pytest.raises(quorlock.ConnectError) as caught:
         quorlock.Locks.connect(address)
     assert caught.value.kind is quorlock.ErrorKind.MISCONFIGURED
+
+
+def test_an_error_of_a_scheme_speaks_of_no_build() -> None:
+    """The wheel has every store, so the error names no feature of a build."""
+    with pytest.raises(quorlock.ConnectError, match=r"etcd://, mysql://, postgres://, sqlite: or zk://$"):
+        quorlock.Locks.connect("mongodb://127.0.0.1/locks")
+
+
+def test_one_address_is_not_taken_for_its_letters() -> None:
+    one: Any = "redis://127.0.0.1/"
+    with pytest.raises(TypeError, match="not one address"):
+        quorlock.Locks.quorum(one)
+    with pytest.raises(TypeError, match="not one address"):
+        asyncio.run(quorlock.asyncio.Locks.quorum(one))
+
+
+@pytest.mark.parametrize("term", ["wait", "lease", "watchdog_lease", "at_least"])
+def test_terms_that_cannot_be_are_named(term: str) -> None:
+    negative: dict[str, Any] = {term: -1}
+    text: dict[str, Any] = {term: "3"}
+    not_one = f"^{term}: a span of time is a number of seconds or a timedelta, not str"
+    with quorlock.Locks.embedded() as locks:
+        with pytest.raises(quorlock.ConfigError, match=f"^{term}: -1 s is not a span"):
+            locks.lock("a", **negative)
+        with pytest.raises(TypeError, match=not_one):
+            locks.lock("a", **text)
+        with pytest.raises(TypeError, match=not_one):
+            locks.semaphore("a", 2, **text)
 
 
 def test_a_server_is_given_once(server: Server) -> None:

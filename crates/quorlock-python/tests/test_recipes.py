@@ -1,4 +1,4 @@
-"""The page of the book about Python, whose code is run: with Django and Celery, too."""
+"""The page of the book about Python and the README, whose code is run: with Django and Celery, too."""
 
 from __future__ import annotations
 
@@ -19,15 +19,24 @@ from servers import Server, until
 import quorlock
 
 PAGE = Path(__file__).parents[3] / "docs/src/how-to/python.md"
+README = Path(__file__).parents[1] / "README.md"
 
 
-def blocks(kind: str) -> list[str]:
+def blocks(kind: str, page: Path = PAGE) -> list[str]:
     """The blocks of code of a kind, in the order of the page."""
-    return re.findall(rf"^```python{kind}\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return re.findall(rf"^```python{kind}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
 def of_server(code: str, server: Server) -> str:
     return code.replace("redis://127.0.0.1/", server.address)
+
+
+def test_the_readme_runs(server: Server) -> None:
+    page: dict[str, Any] = {}
+    [code] = blocks("", README)
+    exec(of_server(code, server), page)
+    assert 0 < page["token"]
+    page["locks"].close()
 
 
 def test_the_page_runs(server: Server, capsys: pytest.CaptureFixture[str]) -> None:

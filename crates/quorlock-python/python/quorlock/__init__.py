@@ -1,4 +1,4 @@
-"""Distributed locks on Redis, PostgreSQL, MySQL and SQLite.
+"""Distributed locks on Redis, PostgreSQL, MySQL, SQLite, etcd and ZooKeeper.
 
 >>> import quorlock
 >>> locks = quorlock.Locks.embedded()  # with a server: quorlock.Locks.connect("redis://127.0.0.1/")

@@ -12,7 +12,7 @@ from ._guard import Guard
 from ._inspection import Inspection
 from ._leader import Candidate, LeaderObserver
 from ._lock import Lock, Semaphore
-from ._source import LockSource
+from ._source import LockSource, several
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -82,10 +82,11 @@ class Locks(Source):
 
     @classmethod
     def connect(cls, address: str, *, lazy: bool = False, **settings: Unpack[Settings]) -> Locks:
-        """Connects to one node: a Redis server, Sentinel group or cluster, or a database.
+        """Connects to one node: a Redis server, Sentinel group or cluster, a database, or a cluster of etcd or ZooKeeper.
 
         ``redis://[user:password@]host[:port][/database]``, ``rediss://`` with TLS, ``unix:///path``, ``redis+sentinel://``,
-        ``redis+cluster://``, ``postgres://``, ``mysql://``, ``sqlite:/path``. If it is ``lazy``, nothing is sent before the first lock.
+        ``redis+cluster://``, ``postgres://``, ``mysql://``, ``sqlite:/path``, ``etcd://host,host``, ``zk://host,host``. If it is ``lazy``,
+        nothing is sent before the first lock.
 
         Raises `ConnectError` if the node cannot be used, and `ConfigError` for settings that cannot be.
         """
@@ -99,7 +100,7 @@ class Locks(Source):
 
         Raises the errors of `connect`.
         """
-        return cls(native.Client.connect(engine().native, list(addresses), lazy, dict(settings)).run())
+        return cls(native.Client.connect(engine().native, several(addresses), lazy, dict(settings)).run())
 
     @classmethod
     def shared(cls, address: str, **settings: Unpack[Settings]) -> Locks:

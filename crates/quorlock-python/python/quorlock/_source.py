@@ -24,6 +24,13 @@ def terms(
     return wait, lease, watchdog_lease, at_least
 
 
+def several(addresses: Iterable[str]) -> "list[str]":
+    """The addresses of a majority, checked."""
+    if isinstance(addresses, str):
+        raise TypeError("addresses is an iterable of addresses, not one address: connect() takes one")
+    return list(addresses)
+
+
 class LockSource(Generic[LockT, SemaphoreT]):
     """What locks are made of. Making one sends nothing: a lock that cannot be raises `ConfigError` when it is acquired.
 

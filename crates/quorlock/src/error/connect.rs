@@ -117,7 +117,7 @@ impl std::error::Error for NodeProblem {
 fn or_a_store(error: &quorlock_redis::AddressError) -> &'static str {
     match error.problem {
         quorlock_redis::AddressProblem::UnknownScheme => {
-            "; of a store etcd://, mysql://, postgres://, sqlite: (the cargo features of these names) or zk:// (zookeeper)"
+            "; of a store etcd://, mysql://, postgres://, sqlite: or zk://"
         }
         _ => "",
     }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Iterable, Optional
 import quorlock._native as native
 from .._engine import engine
 from .._inspection import Inspection
-from .._source import LockSource
+from .._source import LockSource, several
 from ._guard import Guard
 from ._leader import Candidate, LeaderObserver
 from ._lock import Lock, Semaphore
@@ -60,7 +60,7 @@ class Locks(Source):
     @classmethod
     async def quorum(cls, addresses: Iterable[str], *, lazy: bool = False, **settings: Unpack[Settings]) -> Locks:
         """Connects to a majority of independent nodes. See `quorlock.Locks.quorum`."""
-        return cls(await run(native.Client.connect(engine().native, list(addresses), lazy, dict(settings))))
+        return cls(await run(native.Client.connect(engine().native, several(addresses), lazy, dict(settings))))
 
     @classmethod
     async def majority_of_shards(cls, address: str, shards: int, **settings: Unpack[Settings]) -> Locks:
