@@ -78,9 +78,11 @@ impl Lock {
     }
 
     /// Makes this the lock of candidates for a leadership.
-    pub(crate) fn electing(mut self) -> Self {
-        self.elects = true;
-        self
+    pub(crate) fn electing(self) -> Self {
+        Lock {
+            elects: true,
+            ..self
+        }
     }
 
     /// Returns a lock that takes other locks together with this one, in any modes and of any clients: all of them or

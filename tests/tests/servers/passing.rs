@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use quorlock::{AcquireError, Guard, Lock, Locks, ReleaseError};
 use quorlock_testbed::server::Server;

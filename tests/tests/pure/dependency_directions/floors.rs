@@ -183,12 +183,14 @@ const PRODUCT: Floors = &[
         "operation/attempt/",
         "operation/confirm.rs",
         "operation/hand_over.rs",
+        "operation/pass.rs",
         "operation/release.rs",
     ],
     &["operation/inquiry.rs"],
     // What the locks of one client share.
     &["shared/client.rs"],
     &["shared/keeper.rs", "shared/keeper/"],
+    &["shared/waiters.rs"],
     // Reports to operators, above the stored state, which reports nothing.
     &["telemetry.rs"],
     &["telemetry/span.rs"],
@@ -201,7 +203,6 @@ const PRODUCT: Floors = &[
         "shared/calls.rs",
         "shared/party.rs",
         "shared/under.rs",
-        "shared/waiters.rs",
     ],
     // The ground. The embedded node uses nothing else.
     &["config.rs", "embedded.rs", "embedded/", "ticket.rs"],
