@@ -76,7 +76,6 @@ async fn fifty_callers_cost_the_nodes_little() {
         // They were served in order, each with a larger token.
         assert!(tokens.is_sorted_by(|one, next| one < next), "{tokens:?}");
         let each = (executed() - before) as f64 / 50.0;
-        println!("{each} requests a hold on {many} nodes");
         assert!(each <= most, "{each} requests a hold on {many} nodes");
         assert_eq!(locks.held(), 0);
         assert!(locks.lock("a").try_acquire().await.unwrap().is_some());
