@@ -29,7 +29,7 @@ const RESERVING: Duration = Duration::from_millis(100);
 pub(crate) enum Passed {
     /// Another caller has it.
     On,
-    /// It must be released: this one, or the one after it, for which nobody waits any more.
+    /// It must be released: this one, or the one after it, whose caller no longer waits.
     Not(Arc<Hold>),
 }
 

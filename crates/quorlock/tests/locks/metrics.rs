@@ -277,7 +277,7 @@ async fn holds_that_pass_on_are_shown_and_measured_one_by_one() {
         assert_eq!(sums.count("quorlock_wait_seconds acquired"), ended + 1);
     }
     assert_eq!(guard.owner_id(), owner, "it was released and acquired");
-    // One that nobody takes is not shown.
+    // A hold that its caller does not take is not shown.
     let lock = locks.lock("a");
     let mut gives_up = Box::pin(lock.acquire());
     let waited = tokio::time::timeout(Duration::from_millis(1), &mut gives_up);

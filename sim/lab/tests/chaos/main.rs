@@ -379,8 +379,8 @@ fn sentinels_replace_a_killed_primary_and_clients_find_the_next_one() {
     let observed = told.get("observed").expect("what was observed");
     let number = |key: &str| observed.get(key).and_then(serde_json::Value::as_u64);
     assert_eq!(number("faults"), Some(1), "{observed}");
-    // Before the primary is killed a client wins once or twice. On a machine that is busy, later holds are few.
-    assert!(Some(10) <= number("holds"), "{observed}");
+    // In the first 0.2 s a client wins a few times at most.
+    assert!(Some(20) <= number("holds"), "{observed}");
     for never in ["orphans", "lacking", "complaints"] {
         assert!(observed.get(never).is_none(), "{never}: {observed}");
     }

@@ -54,8 +54,8 @@ pub(super) fn add(plan: &mut Plan, faults: &FaultChoice) -> Preset {
 /// Shortens the ways to stores, so that an acquire can end within the time that a client gives to a node by default. It reads the
 /// record, writes it, and reads the marker.
 ///
-/// With a lease of 61 ms and ways of 7 ms, calls of two clients that compete for three names end too early again and again, and nobody
-/// acquires them for a second.
+/// With a lease of 61 ms and ways of 7 ms, calls of two clients that compete for three names end too early again and again, and
+/// neither acquires them for a second.
 fn come_near(plan: &mut Plan) {
     let third = plan.workload.lease.as_nanos() / 3;
     let answered_within = third.min(SimTime::millis(25).as_nanos());
