@@ -207,7 +207,7 @@ async fn a_caller_that_is_not_polled_keeps_no_other_client_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_closes_releases_what_nobody_has_taken() {
+async fn a_client_that_closes_releases_what_no_caller_has_taken() {
     let nodes = nodes(1);
     let locks = client(&nodes);
     let lock = locks.lock("a");
