@@ -12,6 +12,9 @@ from typing import Callable, Optional, TypeVar
 
 T = TypeVar("T")
 
+FREE = "a free port"
+"""A value among the settings of a server: each has a port of its own, see `Server.others`."""
+
 
 class Server:
     """A Redis server, which can be killed, stopped and started again without its data. With a ``configuration`` it is a sentinel."""
@@ -21,20 +24,34 @@ class Server:
         self._configuration = configuration
         self._settings = settings
         self._process: Optional[subprocess.Popen[bytes]] = None
-        self.port = free_port()
-        self.start()
+        self.port = 0
+        self.others: list[int] = []
+        """The ports of the settings that are `FREE`, in their order."""
+        until(self._starts_on_free_ports)
 
     @property
     def address(self) -> str:
         return f"redis://127.0.0.1:{self.port}/"
 
     def start(self) -> None:
+        """Starts on the same ports again, of which another process may have one for a moment."""
+        until(self._starts)
+
+    def _starts_on_free_ports(self) -> bool:
+        self.port, self.others = free_port(), [free_port() for setting in self._settings if setting == FREE]
+        return self._starts()
+
+    def _starts(self) -> bool:
+        """Whether each of the ports is this process's: a server ends when it cannot have one."""
+        others = iter(self.others)
+        settings = [str(next(others)) if setting == FREE else setting for setting in self._settings]
         arguments = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self._folder)]
         kind = ["--save", ""] if self._configuration is None else ["--sentinel"]
         file = [] if self._configuration is None else [str(self._configuration)]
-        command = ["redis-server", *file, *arguments, *kind, *self._settings]
-        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        until(lambda: listens(self.port))
+        command = ["redis-server", *file, *arguments, *kind, *settings]
+        self._process = process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        until(lambda: process.poll() is not None or all(map(listens, [self.port, *self.others])))
+        return process.poll() is None
 
     def kill(self) -> None:
         if self._process is not None:

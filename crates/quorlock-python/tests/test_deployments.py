@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Callable, Iterator
 
 import pytest
-from servers import Server, free_port, listens, until
+from servers import FREE, Server, free_port, listens, until
 
 import quorlock
 import quorlock.asyncio
@@ -86,11 +86,10 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_connections_are_encrypted_and_certificates_checked(new_server: Start, certificates: Path) -> None:
-    port = free_port()
     files = [f"--tls-{key}-file" for key in ("ca-cert", "cert", "key")]
     paths = [str(certificates / name) for name in ("ca.pem", "server.pem", "server.key")]
-    new_server("--tls-port", str(port), *(part for pair in zip(files, paths) for part in pair))
-    address = f"rediss://127.0.0.1:{port}/"
+    server = new_server("--tls-port", FREE, *(part for pair in zip(files, paths) for part in pair))
+    address = f"rediss://127.0.0.1:{server.others[0]}/"
     trusting: quorlock.Settings = {"tls_ca": certificates / "ca.pem"}
     known: quorlock.Settings = {"tls_certificate": certificates / "client.pem", "tls_key": certificates / "client.key"}
     excludes(address, {**trusting, **known})
@@ -123,10 +122,10 @@ def test_a_cluster_and_a_majority_of_its_shards(new_server: Start, tmp_path: Pat
     nodes: list[Server] = []
     for number in range(3):
         (tmp_path / str(number)).mkdir()
-        bus = str(free_port())
-        nodes.append(new_server("--cluster-enabled", "yes", "--cluster-port", bus, "--dir", str(tmp_path / str(number))))
-        nodes[0].ask("cluster", "meet", "127.0.0.1", str(nodes[-1].port), bus)
-        nodes[-1].ask("cluster", "addslotsrange", str(number * 5462), str(min(16383, number * 5462 + 5461)))
+        node = new_server("--cluster-enabled", "yes", "--cluster-port", FREE, "--dir", str(tmp_path / str(number)))
+        nodes.append(node)
+        nodes[0].ask("cluster", "meet", "127.0.0.1", str(node.port), str(node.others[0]))
+        node.ask("cluster", "addslotsrange", str(number * 5462), str(min(16383, number * 5462 + 5461)))
     until(lambda: all("cluster_state:ok" in node.ask("cluster", "info") for node in nodes))
     address = f"redis+cluster://127.0.0.1:{nodes[0].port}"
     excludes(address, {})
