@@ -50,8 +50,19 @@ class Server:
         file = [] if self._configuration is None else [str(self._configuration)]
         command = ["redis-server", *file, *arguments, *kind, *settings]
         self._process = process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        until(lambda: process.poll() is not None or all(map(listens, [self.port, *self.others])))
+        until(lambda: process.poll() is not None or self._answers(process.pid))
         return process.poll() is None
+
+    def _answers(self, pid: int) -> bool:
+        """Whether the port is that of this process, which answers when it has all of its ports."""
+        password = dict(zip(self._settings, self._settings[1:])).get("--requirepass")
+        login = {} if password is None else {"REDISCLI_AUTH": password}
+        asked = ["redis-cli", "-p", str(self.port), "info", "server"]
+        try:
+            answer = subprocess.run(asked, capture_output=True, text=True, timeout=1, env={**os.environ, **login}).stdout
+        except subprocess.TimeoutExpired:
+            return False
+        return f"process_id:{pid}" in answer.split()
 
     def kill(self) -> None:
         if self._process is not None:
