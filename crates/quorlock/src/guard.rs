@@ -332,7 +332,7 @@ impl Guard {
     /// [`Lock::at_least`](crate::Lock::at_least) it returns at once, and the client releases the lock then.
     ///
     /// If another caller of this client waits for a plain lock that the watchdog renews, the lock passes on to it without a release, at
-    /// most eight times and for at most 10 ms, and not while other clients are known to wait. The first time the nodes confirm that it
+    /// most eight times and for at most 25 ms, and not while other clients are known to wait. The first time the nodes confirm that it
     /// was held; after that, the answer is what the client knows.
     ///
     /// ```

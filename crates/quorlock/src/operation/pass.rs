@@ -1,7 +1,7 @@
 //! A hold passes to the next waiter of its process, without a release.
 //!
 //! Suppose 50 tasks of a process wait for one name. Each release and each acquire would be requests to all nodes, although the name
-//! stays in the process. So the nodes see one hold that lasts longer, for at most eight more callers or ten milliseconds, and only
+//! stays in the process. So the nodes see one hold that lasts longer, for at most eight more callers or 25 ms, and only
 //! while no other client was seen to wait. What it takes is one renewal, which reserves the tokens (see
 //! [`cohort`](crate::shared::hold)).
 

@@ -16,7 +16,7 @@ use super::{ClaimWatch, Hold, HoldState, Statements, Watchers};
 const MOST: u8 = 8;
 
 /// For how long a lock passes on, from the first pass to the last. It bounds what other processes wait for if holds are long.
-const LONGEST: Duration = Duration::from_millis(10);
+const LONGEST: Duration = Duration::from_millis(25);
 
 /// What the holds of a cohort have in common.
 #[derive(Clone, Debug)]
