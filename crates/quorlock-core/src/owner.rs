@@ -31,22 +31,35 @@ impl ClientId {
         }
     }
 
-    /// Returns its text, written from the last digit to the first.
+    /// Returns its text.
     fn text(self) -> [u8; Self::BYTES] {
-        let mut rest = u128::from(self.high) << 64 | u128::from(self.low);
+        let [begin, middle] = [self.high >> 32, self.high].map(|half| digits(half as u32));
+        let [next, end] = [self.low >> 32, self.low].map(|half| digits(half as u32));
+        let [a, b, c, d, e, f, g, h] = middle;
+        let [i, j, k, l, m, n, o, p] = next;
         let mut text = [b'-'; Self::BYTES];
-        for (at, place) in text.iter_mut().enumerate().rev() {
-            if matches!(at, 8 | 13 | 18 | 23) {
-                continue;
-            }
-            *place = match (rest & 0xf) as u8 {
-                digit @ 0..=9 => b'0' + digit,
-                digit => b'a' - 10 + digit,
-            };
-            rest >>= 4;
-        }
+        let (first, rest) = text.split_at_mut(8);
+        first.copy_from_slice(&begin);
+        let (groups, last) = rest.split_at_mut(20);
+        groups.copy_from_slice(&[
+            b'-', a, b, c, d, b'-', e, f, g, h, b'-', i, j, k, l, b'-', m, n, o, p,
+        ]);
+        last.copy_from_slice(&end);
         text
     }
+}
+
+/// Returns the eight hexadecimal digits of a number, computed all at once: each has a byte of a word.
+fn digits(number: u32) -> [u8; 8] {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let mut word = u64::from(number);
+    word = (word << 16 | word) & 0x0000_ffff_0000_ffff;
+    word = (word << 8 | word) & 0x00ff_00ff_00ff_00ff;
+    word = (word << 4 | word) & (0x0f * ONES);
+    // 1 in each byte from 10 on.
+    let letters = (word + 6 * ONES) >> 4 & ONES;
+    let to_letter = u64::from(b'a' - b'0' - 10);
+    (word + u64::from(b'0') * ONES + letters * to_letter).to_be_bytes()
 }
 
 impl fmt::Display for ClientId {

@@ -403,6 +403,12 @@ impl Round {
     pub fn terms(&self) -> &Terms {
         &self.terms
     }
+
+    /// Returns the terms of the members that have granted.
+    #[must_use]
+    pub fn into_terms(self) -> Terms {
+        self.terms
+    }
 }
 
 /// Returns the stage in which a group is asked when `first` goes before the rest.

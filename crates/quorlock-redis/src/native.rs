@@ -171,7 +171,7 @@ impl Natives {
         ask: &Acquire,
         SeenToken(seen): SeenToken,
         answer: &Value,
-        now: Instant,
+        now: impl FnOnce() -> Instant,
     ) -> Result<Value, NotGranted> {
         let parts = match answer {
             Value::Array(parts) => parts.as_slice(),
@@ -203,7 +203,7 @@ impl Natives {
             known.is_refused |= is_final(made) || is_lasting(waiters) || is_lasting(drawn);
             match &claim {
                 Ok(token) => known.hold(ask, *token),
-                Err(Made::Nothing) => known.cool(&ask.name, now, self.warmth),
+                Err(Made::Nothing) => known.cool(&ask.name, now(), self.warmth),
                 Err(_) => drop(known.names.remove(&ask.name)),
             }
         }

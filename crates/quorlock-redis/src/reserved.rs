@@ -42,6 +42,9 @@ fn of_key(key: &[u8]) -> Option<&'static str> {
     if key == MARKER.as_bytes() {
         return Some("a node's marker");
     }
+    if !key.contains(&b'{') {
+        return None;
+    }
     let mut halves = key.splitn(2, |byte| *byte == b':');
     if let (Some(prefix), Some(name)) = (halves.next(), halves.next())
         && name.contains(&b'{')

@@ -78,14 +78,13 @@ impl Server {
         job: Job<'_>,
         manner: Manner,
         now: Instant,
-        bounds: Bounds,
+        bounds: &Bounds,
     ) -> Result<(Arc<Connection>, Value), TransportError> {
-        let Bounds {
-            deadline, patience, ..
-        } = bounds;
         let Job { request, home } = job;
         let may_do_without = manner == Manner::Together && !self.target.config().only_scripts;
-        let link = self.link(now, deadline, bounds.longest_pause).await?;
+        let link = self
+            .link(now, bounds.deadline, bounds.longest_pause)
+            .await?;
         if may_do_without
             && let Some(answer) = self.by_commands(&link, request, now, bounds).await?
         {
@@ -98,7 +97,7 @@ impl Server {
         if manner == Manner::Together
             && let Some(member) = BatchMember::of(request)
         {
-            let joined = link.join(member, deadline, patience)?;
+            let joined = link.join(member, bounds.deadline, bounds.patience)?;
             answer = self.answer(&link, joined).await?;
         }
         // Nothing was sent yet, or the server has refused the batch and executed nothing of it: the request is not
@@ -127,7 +126,7 @@ impl Server {
         link: &Arc<Connection>,
         request: &Request,
         now: Instant,
-        bounds: Bounds,
+        bounds: &Bounds,
     ) -> Result<Option<Value>, TransportError> {
         match request {
             Request::Acquire(ask) => {
@@ -135,7 +134,7 @@ impl Server {
                     return Ok(None);
                 };
                 let answer = self.send_all(link, commands, bounds).await?;
-                match self.natives.taken(link, ask, seen, &answer, timer::now()) {
+                match self.natives.taken(link, ask, seen, &answer, timer::now) {
                     Ok(granted) => Ok(Some(granted)),
                     Err(rest) => Box::pin(self.follow_up(link, ask, rest, bounds)).await,
                 }
@@ -155,11 +154,9 @@ impl Server {
         &self,
         link: &Arc<Connection>,
         commands: Packed,
-        Bounds {
-            deadline, patience, ..
-        }: Bounds,
+        bounds: &Bounds,
     ) -> Result<Value, TransportError> {
-        let answer = link.send_all(timer::now(), commands, deadline, patience)?;
+        let answer = link.send_all(timer::now(), commands, bounds.deadline, bounds.patience)?;
         self.answer(link, answer).await
     }
 
@@ -173,7 +170,7 @@ impl Server {
         link: &Arc<Connection>,
         ask: &Acquire,
         rest: NotGranted,
-        bounds: Bounds,
+        bounds: &Bounds,
     ) -> Result<Option<Value>, TransportError> {
         let made = match rest.claim {
             Made::Unnumbered(token) => self.number(link, ask, token, bounds).await,
@@ -204,7 +201,7 @@ impl Server {
         &self,
         link: &Arc<Connection>,
         ask: &Acquire,
-        bounds: Bounds,
+        bounds: &Bounds,
     ) -> Result<Value, TransportError> {
         // That of the fair lock wakes the first waiter, but a user of plain locks may not use its keys.
         let ended = self.end(link, ask, Mode::Fair, bounds).await;
@@ -223,7 +220,7 @@ impl Server {
         link: &Arc<Connection>,
         ask: &Acquire,
         token: Token,
-        bounds: Bounds,
+        bounds: &Bounds,
     ) -> Result<Option<Value>, TransportError> {
         let stated = i64::try_from(token.0).map_or(Value::Nil, Value::Int);
         let answer = self
@@ -248,7 +245,7 @@ impl Server {
         link: &Arc<Connection>,
         ask: &Acquire,
         mode: Mode,
-        bounds: Bounds,
+        bounds: &Bounds,
     ) -> Result<(), TransportError> {
         let release = Request::Release(Release {
             name: ask.name.clone(),
@@ -267,7 +264,7 @@ impl Server {
         &self,
         link: &Arc<Connection>,
         request: &Request,
-        bounds: Bounds,
+        bounds: &Bounds,
     ) -> Result<Value, TransportError> {
         let uncertain = |error: TransportError| error.with_execution(Execution::Indeterminate);
         // By its text: this is rare, and the scripts may have been lost together with the counter.
@@ -288,10 +285,11 @@ impl Server {
         link: &Arc<Connection>,
         cmd: &Cmd,
         manner: Manner,
-        Bounds {
-            deadline, patience, ..
-        }: Bounds,
+        bounds: &Bounds,
     ) -> Result<Value, TransportError> {
+        let &Bounds {
+            deadline, patience, ..
+        } = bounds;
         let now = timer::now();
         let answer = match manner {
             Manner::Together | Manner::Alone => link.send(now, cmd, deadline, patience),

@@ -177,10 +177,26 @@ impl RedisTransport {
     }
 }
 
+/// A request as its server has it, and the slot of its keys.
+struct Addressed {
+    request: Arc<Request>,
+    slot: Slot,
+}
+
 impl Inner {
+    /// Finds the slot of a request, and translates it for its server.
+    fn address(&self, request: Request) -> Result<Addressed, TransportError> {
+        let slot = self.slot_of(&request)?;
+        let request = Arc::new(self.routes.translate(request)?);
+        Ok(Addressed { request, slot })
+    }
+
     /// Sends a request to the server that stores its name. If that server refuses it and names another one,
     /// sends it there.
-    async fn exchange(&self, request: Request) -> Result<Reply, TransportError> {
+    async fn exchange(
+        &self,
+        Addressed { request, slot }: Addressed,
+    ) -> Result<Reply, TransportError> {
         let now = timer::now();
         let deadline = now + self.config.call_bound();
         let bounds = Bounds {
@@ -188,8 +204,6 @@ impl Inner {
             patience: self.patience(&request),
             longest_pause: link::longest_pause(&request),
         };
-        let slot = self.slot_of(&request)?;
-        let request = Arc::new(self.routes.translate(request)?);
         let mut route = match self.routes.known(slot) {
             Some(route) => route,
             // Boxed, like every rare path; otherwise each call would reserve memory for it.
@@ -202,7 +216,7 @@ impl Inner {
                 request: &request,
                 home: &self.home,
             };
-            let (link, answer) = match server.ask(job, *manner, now, bounds).await {
+            let (link, answer) = match server.ask(job, *manner, now, &bounds).await {
                 Ok(answered) => answered,
                 Err(error) => {
                     times += 1;
@@ -381,11 +395,14 @@ async fn pause(pause: Option<Duration>, deadline: Instant) -> bool {
 impl Transport for RedisTransport {
     fn call(&self, request: Request) -> Call {
         let inner = Arc::clone(&self.inner);
+        // The request is not a part of the future, which would be moved and allocated with several copies of it.
+        let addressed = match inner.parts(&request) {
+            Ok(Some(parts)) => return Box::pin(async move { inner.renew_apart(parts).await }),
+            Ok(None) => inner.address(request),
+            Err(error) => Err(error),
+        };
         Box::pin(async move {
-            let replied = match inner.parts(&request)? {
-                Some(parts) => Box::pin(inner.renew_apart(parts)).await,
-                None => inner.exchange(request).await,
-            };
+            let replied = inner.exchange(addressed?).await;
             replied.map_err(|error| inner.timed(error))
         })
     }

@@ -55,6 +55,8 @@ impl Commands {
     /// Writes an argument that consists of these pieces.
     fn pieces(&mut self, pieces: &[&[u8]]) -> &mut Self {
         let length: usize = pieces.iter().map(|piece| piece.len()).sum();
+        // At once, and not for each piece: the length, the bytes, and the ends of both lines.
+        self.bytes.reserve(1 + DIGITS + 2 + length + 2);
         self.line(b'$', length as u64);
         for piece in pieces {
             self.bytes.extend_from_slice(piece);
@@ -64,10 +66,23 @@ impl Commands {
     }
 
     fn line(&mut self, kind: u8, number: u64) {
-        let mut text = [0; DIGITS];
-        self.bytes.push(kind);
-        self.bytes.extend_from_slice(digits(number, &mut text));
-        self.bytes.extend_from_slice(b"\r\n");
+        let tens = (number / 10) as u8;
+        match number {
+            0..10 => self
+                .bytes
+                .extend_from_slice(&[kind, b'0' + number as u8, b'\r', b'\n']),
+            10..100 => {
+                let ones = number as u8 - 10 * tens;
+                self.bytes
+                    .extend_from_slice(&[kind, b'0' + tens, b'0' + ones, b'\r', b'\n']);
+            }
+            _ => {
+                let mut text = [0; DIGITS];
+                self.bytes.push(kind);
+                self.bytes.extend_from_slice(digits(number, &mut text));
+                self.bytes.extend_from_slice(b"\r\n");
+            }
+        }
     }
 }
 

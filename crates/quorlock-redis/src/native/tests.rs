@@ -94,7 +94,8 @@ impl Bench {
     fn taken(&self, ask: &Acquire, replies: [Value; 3]) -> Result<Value, NotGranted> {
         let seen = self.take(ask).expect("it needs no script");
         let answer = Value::Array(replies.into());
-        self.natives.taken(&self.link, ask, seen, &answer, self.now)
+        self.natives
+            .taken(&self.link, ask, seen, &answer, || self.now)
     }
 
     fn pass(&mut self, span: Duration) {

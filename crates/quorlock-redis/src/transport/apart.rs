@@ -20,7 +20,7 @@ impl Inner {
     ) -> Result<Reply, TransportError> {
         let (places, calls): (Vec<_>, Vec<_>) = parts
             .into_iter()
-            .map(|part| (part.places, self.exchange(Request::Renew(part.renew))))
+            .map(|part| (part.places, self.renew(part.renew)))
             .unzip();
         let mut replies = Vec::new();
         for (places, reply) in places.into_iter().zip(join_all(calls).await) {
@@ -35,6 +35,11 @@ impl Inner {
         Ok(Reply::Renew(
             replies.into_iter().map(|(_, reply)| reply).collect(),
         ))
+    }
+
+    async fn renew(&self, ask: Renew) -> Result<Reply, TransportError> {
+        let replied = self.exchange(self.address(Request::Renew(ask))?).await;
+        replied.map_err(|error| self.timed(error))
     }
 
     /// The parts of a renewal whose names are in several slots; `None` if all names are in one slot.

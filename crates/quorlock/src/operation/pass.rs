@@ -37,8 +37,7 @@ pub(crate) enum Passed {
 ///
 /// If the future is dropped early, the hold is as it was.
 pub(crate) async fn pass(client: &Client, hold: &Arc<Hold>) -> Passed {
-    let now = client.now();
-    if !is_awaited(client, hold) || !hold.may_pass(now) {
+    if !is_awaited(client, hold) || !hold.may_pass(client.now()) {
         return Passed::Not(hold.clone());
     }
     if hold.has_reserved() {

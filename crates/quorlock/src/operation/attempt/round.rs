@@ -238,15 +238,17 @@ impl RunningRound {
                 ClaimState::Claimed
             }
         });
+        let claims = Claims::new(claims);
+        let tokens = self.tokens(layout);
         Won {
             began: self.began,
             layout: layout.clone(),
             owner: self.owner,
             under: wanted.under.clone(),
             continued: wanted.continues.clone(),
-            tokens: self.tokens(layout),
-            renewal: Renewal::new(now, self.round.terms().clone(), lease, watchdog, until),
-            claims: Claims::new(claims),
+            tokens,
+            renewal: Renewal::new(now, self.round.into_terms(), lease, watchdog, until),
+            claims,
             watch,
             late,
             tell_end: telemetry::ended,
