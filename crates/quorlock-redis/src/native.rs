@@ -51,7 +51,8 @@ use quorlock_core::owner::OwnerId;
 use redis::{Cmd, Value};
 
 use self::commands::Commands;
-use self::refusals::{is_final, is_lasting};
+use self::payload::Form;
+use self::refusals::{is_final, is_lasting, is_unreadable};
 use crate::key;
 use crate::link::Connection;
 use crate::multiplexer::Packed;
@@ -79,6 +80,8 @@ struct Known {
     link: Weak<Connection>,
     /// The server has refused one of the commands, and will refuse it again.
     is_refused: bool,
+    /// The form of a claim that the server takes.
+    form: Form,
     names: BTreeMap<Name, Seen>,
     /// When names that are of no use may be removed again.
     sweep_after: Option<Instant>,
@@ -96,9 +99,13 @@ struct Seen {
     holder: Option<OwnerId>,
 }
 
-/// A token that was seen. One that the commands draw counts if it is larger.
+/// What the commands of an acquire relied on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct SeenToken(u64);
+pub(crate) struct Tried {
+    /// A token that was seen. The one that they draw counts if it is larger.
+    seen: u64,
+    form: Form,
+}
 
 /// What the commands of an acquire have done that did not grant it.
 #[derive(PartialEq, Debug)]
@@ -137,8 +144,8 @@ impl Natives {
         link: &Arc<Connection>,
         ask: &Acquire,
         now: Instant,
-    ) -> Option<(Packed, SeenToken)> {
-        let token = {
+    ) -> Option<(Packed, Tried)> {
+        let tried = {
             let mut known = self.lock();
             if !known.is_of(link) {
                 *known = Known::of(link);
@@ -150,7 +157,10 @@ impl Natives {
             if known.is_refused || !may || !fits(ask) {
                 return None;
             }
-            SeenToken(seen.token)
+            Tried {
+                seen: seen.token,
+                form: known.form,
+            }
         };
         let name = &ask.name;
         let mut commands = Commands::with_capacity(256 + 3 * name.as_bytes().len());
@@ -158,10 +168,10 @@ impl Natives {
             .begin("RESTORE", 3)
             .arg(name.as_bytes())
             .number(ask.lease.millis())
-            .arg(&payload::of(ask.owner));
+            .arg(&payload::of(ask.owner, tried.form));
         commands.begin("EXISTS", 1).key(key::queue(name));
         commands.begin("INCR", 1).key(key::token(name));
-        Some((commands.packed(), token))
+        Some((commands.packed(), tried))
     }
 
     /// Judges the replies to the commands of an acquire. Returns the reply that the script would give to a grant.
@@ -169,7 +179,7 @@ impl Natives {
         &self,
         link: &Arc<Connection>,
         ask: &Acquire,
-        SeenToken(seen): SeenToken,
+        Tried { seen, form }: Tried,
         answer: &Value,
         now: impl FnOnce() -> Instant,
     ) -> Result<Value, NotGranted> {
@@ -200,7 +210,12 @@ impl Natives {
         };
         let mut known = self.lock();
         if known.is_of(link) {
-            known.is_refused |= is_final(made) || is_lasting(waiters) || is_lasting(drawn);
+            if form == Form::Compact && is_unreadable(made) {
+                known.form = Form::Oldest;
+            } else {
+                known.is_refused |= is_final(made);
+            }
+            known.is_refused |= is_lasting(waiters) || is_lasting(drawn);
             match &claim {
                 Ok(token) => known.hold(ask, *token),
                 Err(Made::Nothing) => known.cool(&ask.name, now(), self.warmth),

@@ -25,6 +25,14 @@ pub(super) fn is_final(reply: &Value) -> bool {
     }
 }
 
+/// Whether the server does not know the form of a payload.
+pub(super) fn is_unreadable(reply: &Value) -> bool {
+    match reply {
+        Value::ServerError(error) => error.details() == Some("Bad data format"),
+        _ => false,
+    }
+}
+
 /// Whether the server will refuse the command again: the user may not use it, or the server does not know it.
 pub(super) fn is_lasting(reply: &Value) -> bool {
     let Value::ServerError(error) = reply else {

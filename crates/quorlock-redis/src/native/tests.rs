@@ -81,7 +81,7 @@ impl Bench {
         self.natives.told(&self.link, &ask, &answer, self.now);
     }
 
-    fn take(&self, ask: &Acquire) -> Option<SeenToken> {
+    fn take(&self, ask: &Acquire) -> Option<Tried> {
         let taken = self.natives.take(&self.link, ask, self.now);
         taken.map(|(_, seen)| seen)
     }
@@ -101,6 +101,34 @@ impl Bench {
     fn pass(&mut self, span: Duration) {
         self.now += span;
     }
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_know_the_compact_form_gets_the_oldest_one() {
+    let bench = Bench::new();
+    bench.granted("a", 1, 7);
+    let ask = acquire("a", 2);
+    let refused = || error("ERR Bad data format");
+    let sent = bench.take(&ask).expect("it needs no script");
+    let replies = || Value::Array(vec![refused(), Value::Int(0), Value::Int(8)]);
+    for _ in 0..2 {
+        // Both were sent in the compact form.
+        let told = bench
+            .natives
+            .taken(&bench.link, &ask, sent, &replies(), || bench.now);
+        assert_eq!(told.unwrap_err().claim, Made::Nothing);
+    }
+    bench.granted("b", 3, 9);
+    bench.granted("c", 5, 9);
+    assert!(bench.takes("c"));
+    let ask = acquire("b", 4);
+    let next = bench.take(&ask).expect("the commands are used further on");
+    assert_ne!(sent.form, next.form);
+    let told = bench
+        .natives
+        .taken(&bench.link, &ask, next, &replies(), || bench.now);
+    assert_eq!(told.unwrap_err().claim, Made::Nothing);
+    assert!(!bench.takes("c"), "it knows neither form");
 }
 
 #[tokio::test]

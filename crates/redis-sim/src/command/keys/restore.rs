@@ -1,4 +1,4 @@
-//! `RESTORE`, for hashes in their oldest encoding.
+//! `RESTORE`, for small hashes in their oldest encoding and in that of Redis 7.0.
 
 use crc::{CRC_64_REDIS, Crc};
 
@@ -15,6 +15,9 @@ const NEWEST: u16 = 10;
 
 /// The type of a hash as a list of its fields and values.
 const HASH: u8 = 4;
+
+/// The type of a hash as a listpack.
+const LISTPACK: u8 = 16;
 
 /// Executes `RESTORE key ttl payload [REPLACE] [ABSTTL]`.
 pub(super) fn restore(call: &mut Call<'_>) -> Answer {
@@ -60,17 +63,51 @@ fn checked(payload: &[u8]) -> Option<&[u8]> {
 /// Decodes a hash with at least one field.
 fn hash(body: &[u8]) -> Option<Hash> {
     let (&kind, mut rest) = body.split_first()?;
-    if kind != HASH {
-        return None;
-    }
+    let words = match kind {
+        HASH => {
+            let fields = length(&mut rest)?;
+            let words = (0..2 * fields).map(|_| text(&mut rest).map(<[u8]>::to_vec));
+            words.collect::<Option<Vec<_>>>()?
+        }
+        LISTPACK => listpack(text(&mut rest)?)?,
+        _ => return None,
+    };
     let mut hash = Hash::default();
-    for _ in 0..length(&mut rest)? {
-        let field = text(&mut rest)?;
-        if !hash.set(field, text(&mut rest)?.to_vec()) {
+    let (pairs, []) = words.as_chunks() else {
+        return None;
+    };
+    for [field, value] in pairs {
+        if !hash.set(field, value.clone()) {
             return None;
         }
     }
     (rest.is_empty() && 0 < hash.len()).then_some(hash)
+}
+
+/// Decodes the entries of a listpack: texts of at most 63 bytes, and numbers below 128.
+fn listpack(mut rest: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let length = rest.len();
+    let bytes = u32::from_le_bytes(*take(&mut rest, 4)?.first_chunk()?);
+    let entries = u16::from_le_bytes(*take(&mut rest, 2)?.first_chunk()?);
+    let mut words = Vec::new();
+    for _ in 0..entries {
+        let head = take(&mut rest, 1)?.first().copied()?;
+        let (word, length) = match head {
+            0..0x80 => (head.to_string().into_bytes(), 1),
+            0x80..0xc0 => {
+                let length = head & 0x3f;
+                (take(&mut rest, length.into())?.to_vec(), length + 1)
+            }
+            _ => return None,
+        };
+        // For those who read the list from its end.
+        if take(&mut rest, 1)? != [length] {
+            return None;
+        }
+        words.push(word);
+    }
+    let is_whole = usize::try_from(bytes) == Ok(length) && rest == [0xff];
+    is_whole.then_some(words)
 }
 
 /// Decodes a length of up to 14 bits.
@@ -119,6 +156,17 @@ mod tests {
     }
 
     #[test]
+    fn a_listpack_is_a_hash() {
+        let body = b"\x10\x0d\x0d\0\0\0\x02\0\x82ab\x03\x01\x01\xff";
+        let hash = hash(body).unwrap();
+        assert_eq!(hash.len(), 1);
+        assert_eq!(hash.get(b"ab"), Some(&b"1".to_vec()));
+        for end in 0..body.len() {
+            assert!(super::hash(&body[..end]).is_none(), "{end}");
+        }
+    }
+
+    #[test]
     fn a_payload_with_any_other_byte_is_refused() {
         let payload = payload(&[("a", "1")]);
         for at in 0..payload.len() {
@@ -133,7 +181,11 @@ mod tests {
 
     #[test]
     fn what_is_no_hash_is_refused() {
-        let bodies: [&[u8]; 6] = [
+        let bodies: [&[u8]; 9] = [
+            // The length, an entry's length, and an odd number of entries.
+            b"\x10\x0d\x0c\0\0\0\x02\0\x82ab\x03\x01\x01\xff",
+            b"\x10\x0d\x0d\0\0\0\x02\0\x82ab\x02\x01\x01\xff",
+            b"\x10\x0b\x0b\0\0\0\x01\0\x82ab\x03\xff",
             b"",
             b"\x00\x01a",
             b"\x04\x00",
