@@ -21,7 +21,7 @@ use self::login::Way;
 pub(crate) use self::probe::{LEAST, Probes, longest_pause, patience};
 use self::wire::Wire;
 use crate::credentials::Login;
-use crate::multiplexer::{Answer, Driver, Packed};
+use crate::multiplexer::{Answer, Driver, Native};
 use crate::script::batch::BatchMember;
 use crate::source::{Lead, Recall, Whence};
 use crate::subscription::registry::Registry;
@@ -193,18 +193,18 @@ impl Connection {
         self.wire.send(now, cmd, deadline, patience)
     }
 
-    /// Like [`Connection::send`], for several commands, whose replies are one array.
+    /// Like [`Connection::send`], for the commands of a request without a script, whose replies are one array.
     ///
     /// # Errors
     /// A definite error if nothing was sent.
-    pub(crate) fn send_all(
+    pub(crate) fn send_native(
         &self,
         now: Instant,
-        packed: Packed,
+        native: Native,
         deadline: Instant,
         patience: Duration,
     ) -> Result<Answer, TransportError> {
-        self.wire.send_all(now, packed, deadline, patience)
+        self.wire.send_native(now, native, deadline, patience)
     }
 
     /// Like [`Connection::send`], directly after an `ASKING`, which makes a cluster node that is importing a slot

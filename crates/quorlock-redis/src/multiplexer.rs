@@ -6,6 +6,7 @@
 //! acquisition.)
 
 mod answer;
+mod bundle;
 mod driver;
 mod hearing;
 mod queue;
@@ -19,9 +20,10 @@ use quorlock_core::transport::TransportError;
 use redis::{Cmd, Value};
 
 pub(crate) use self::answer::Answer;
+use self::bundle::Bundle;
+pub(crate) use self::bundle::Native;
 pub(crate) use self::driver::{Driver, Owes};
-pub(crate) use self::queue::Packed;
-use self::queue::{Call, Queue};
+use self::queue::{Call, Packed, Places, Queue};
 use crate::error;
 use crate::script::batch::{self, BatchMember, Verdict};
 use crate::sync::{Mutex, MutexGuard};
@@ -43,6 +45,8 @@ pub(crate) struct Multiplexer(Mutex<MultiplexerState>);
 struct MultiplexerState {
     /// Packed commands that the driver has not taken yet. They are sent before the queue.
     outbox: Vec<u8>,
+    /// Requests without a script to which more can be added: behind the outbox, and the last of the calls.
+    bundle: Option<Bundle>,
     /// The newest of the waiting requests, which no call carries yet.
     queue: Queue,
     /// Calls that the server has not answered.
@@ -88,6 +92,7 @@ impl Multiplexer {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Multiplexer(Mutex::new(MultiplexerState {
             outbox: Vec::new(),
+            bundle: None,
             queue: Queue::default(),
             calls: VecDeque::new(),
             waiting: VecDeque::new(),
@@ -116,19 +121,19 @@ impl Multiplexer {
         })
     }
 
-    /// Sends commands with no other request between them, and waits for all replies until the deadline: they are one
+    /// Sends the commands of a request without a script, and waits for all replies until the deadline: they are one
     /// array. `sent` is called before the commands can leave.
     ///
     /// # Errors
     /// A definite error if the connection is closed or too many requests wait.
-    pub(crate) fn send_all(
+    pub(crate) fn send_native(
         self: &Arc<Self>,
-        packed: Packed,
+        native: Native,
         deadline: Instant,
         sent: impl FnOnce(),
     ) -> Result<Answer, TransportError> {
         self.enter(deadline, 0, |state| {
-            state.write_all(packed);
+            state.write_native(native);
             sent();
         })
     }
@@ -228,6 +233,7 @@ impl Multiplexer {
             let mut state = self.lock();
             state.closed.get_or_insert_with(|| why.clone());
             state.outbox = Vec::new();
+            state.bundle = None;
             state.answer_all(
                 |_, stage| {
                     Some(Err(match stage {
@@ -252,6 +258,7 @@ impl MultiplexerState {
     /// Writes a command. Its place in `waiting` is taken under the same lock, in the order of sending.
     fn write(&mut self, cmd: &Cmd) {
         if self.queue.is_empty() {
+            self.close_bundle();
             cmd.write_packed_command(&mut self.outbox);
             self.calls.push_back(Call::commands(1));
         } else {
@@ -260,19 +267,9 @@ impl MultiplexerState {
         }
     }
 
-    /// Like [`MultiplexerState::write`], for several commands that have one place together.
-    fn write_all(&mut self, packed: Packed) {
-        if self.queue.is_empty() {
-            self.outbox.extend_from_slice(&packed.bytes);
-            self.calls.push_back(Call::commands(packed.replies));
-        } else {
-            self.queue.push_commands(packed);
-        }
-    }
-
     /// Whether the driver has something to send.
     fn has_more(&self) -> bool {
-        !self.outbox.is_empty() || self.queue.may_go()
+        !self.outbox.is_empty() || self.bundle.is_some() || self.queue.may_go()
     }
 
     fn slot(&mut self, number: u64) -> Option<&mut Slot> {
@@ -292,8 +289,9 @@ impl MultiplexerState {
         };
         self.queue.is_answered(&call);
         match call.places() {
-            &[place] => self.settle(place, Ok(value), passed),
-            places => self.share_out(places, value, passed),
+            Places::One([place]) => self.settle(*place, Ok(value), passed),
+            Places::Many(places) => self.share_out(places, value, passed),
+            Places::Bundled(deeds) => self.share_out_bundle(deeds, value, passed),
         }
         self.replied += call.covers();
         self.shorten();

@@ -36,34 +36,27 @@
 //! unless the connection breaks between the two: then with the next script for its name.
 
 mod commands;
+mod known;
 mod payload;
 mod refusals;
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use quorlock_core::fencing::{Fence, Token};
 use quorlock_core::message::{Access, Acquire, Claim, Mode, Release, Renew, Request, Retention};
-use quorlock_core::name::Name;
-use quorlock_core::owner::OwnerId;
 use redis::{Cmd, Value};
 
 use self::commands::Commands;
+use self::known::Known;
 use self::payload::Form;
 use self::refusals::{is_final, is_lasting, is_unreadable};
 use crate::key;
 use crate::link::Connection;
-use crate::multiplexer::Packed;
+use crate::multiplexer::Native;
 use crate::sync::{Mutex, MutexGuard};
 use crate::timer::Instant;
-
-/// The shortest time between two searches for names that can be forgotten.
-const SWEEP: Duration = Duration::from_secs(1);
-
-/// Names that are remembered. The script is used for all others.
-const MOST_NAMES: usize = 4_096;
 
 /// Beyond 2^53 a number of Lua, as the scripts use it, is no longer exact.
 const MOST_TOKEN: u64 = 1 << 53;
@@ -72,31 +65,6 @@ const MOST_TOKEN: u64 = 1 << 53;
 pub(crate) struct Natives {
     warmth: Duration,
     known: Mutex<Known>,
-}
-
-#[derive(Default)]
-struct Known {
-    /// The connection that the rest is about.
-    link: Weak<Connection>,
-    /// The server has refused one of the commands, and will refuse it again.
-    is_refused: bool,
-    /// The form of a claim that the server takes.
-    form: Form,
-    names: BTreeMap<Name, Seen>,
-    /// When names that are of no use may be removed again.
-    sweep_after: Option<Instant>,
-}
-
-/// A name for which the script was run.
-struct Seen {
-    /// The commands may be used until then.
-    warm_until: Instant,
-    /// The name was taken lately: scripts are used until then.
-    cold_until: Option<Instant>,
-    /// The newest token that was seen.
-    token: u64,
-    /// The owner whose claim was made, and not ended since.
-    holder: Option<OwnerId>,
 }
 
 /// What the commands of an acquire relied on.
@@ -144,7 +112,7 @@ impl Natives {
         link: &Arc<Connection>,
         ask: &Acquire,
         now: Instant,
-    ) -> Option<(Packed, Tried)> {
+    ) -> Option<(Native, Tried)> {
         let tried = {
             let mut known = self.lock();
             if !known.is_of(link) {
@@ -169,9 +137,12 @@ impl Natives {
             .arg(name.as_bytes())
             .number(ask.lease.millis())
             .arg(&payload::of(ask.owner, tried.form));
-        commands.begin("EXISTS", 1).key(key::queue(name));
+        let check = commands.len();
+        commands.key(key::queue(name));
+        let draw = commands.len();
         commands.begin("INCR", 1).key(key::token(name));
-        Some((commands.packed(), tried))
+        let bytes = commands.into_bytes();
+        Some((Native::Take { bytes, check, draw }, tried))
     }
 
     /// Judges the replies to the commands of an acquire. Returns the reply that the script would give to a grant.
@@ -262,7 +233,7 @@ impl Natives {
     }
 
     /// Returns the commands of a release, if it needs no script: it ends a claim that this connection has made.
-    pub(crate) fn end(&self, link: &Arc<Connection>, ask: &Release) -> Option<Packed> {
+    pub(crate) fn end(&self, link: &Arc<Connection>, ask: &Release) -> Option<Native> {
         {
             let mut known = self.lock();
             if !known.is_of(link) {
@@ -288,7 +259,7 @@ impl Natives {
             .begin("PUBLISH", 2)
             .key(key::channel(name))
             .arg(b"0");
-        Some(commands.packed())
+        Some(Native::End(commands.into_bytes()))
     }
 
     /// Translates the replies to the commands of a release to that of the script. `None` if nothing was done.
@@ -315,79 +286,21 @@ impl Natives {
     }
 }
 
-impl Known {
-    /// Nothing is known about a new connection.
-    fn of(link: &Arc<Connection>) -> Self {
-        Known {
-            link: Arc::downgrade(link),
-            ..Known::default()
-        }
-    }
-
-    /// Whether this is about a connection. (While there is a `Weak` to one, no other is at its place.)
-    fn is_of(&self, link: &Arc<Connection>) -> bool {
-        self.link.as_ptr() == Arc::as_ptr(link)
-    }
-
-    /// Records that the script has granted the name.
-    fn warm(&mut self, ask: &Acquire, token: u64, sent: Instant, warmth: Duration) {
-        // The counter is kept for its whole time from the script on, less an eighth.
-        let warmth = match ask.retention {
-            Retention::Millis(kept) => warmth.min(Duration::from_millis(kept / 8)),
-            Retention::Forever => warmth,
-        };
-        if !self.has_room(&ask.name, sent) {
-            return;
-        }
-        let seen = self.names.entry(ask.name.clone()).or_insert(Seen {
-            warm_until: sent,
-            cold_until: None,
-            token,
-            holder: None,
-        });
-        if seen.cold_until.is_none_or(|until| until <= sent) {
-            seen.warm_until = sent + warmth;
-            seen.cold_until = None;
-        }
-        seen.token = seen.token.max(token);
-        seen.holder = Some(ask.owner);
-    }
-
-    /// Records that the name was taken.
-    fn cool(&mut self, name: &Name, now: Instant, warmth: Duration) {
-        if let Some(seen) = self.names.get_mut(name) {
-            seen.warm_until = now;
-            seen.cold_until = Some(now + warmth);
-        }
-    }
-
-    /// Records that the commands have made a claim.
-    fn hold(&mut self, ask: &Acquire, token: u64) {
-        if let Some(seen) = self.names.get_mut(&ask.name) {
-            seen.token = seen.token.max(token);
-            seen.holder = Some(ask.owner);
-        }
-    }
-
-    /// Whether the name is remembered, or can be.
-    fn has_room(&mut self, name: &Name, now: Instant) -> bool {
-        if self.names.len() < MOST_NAMES || self.names.contains_key(name) {
-            return true;
-        }
-        // Not each time: all names may be in use.
-        if self.sweep_after.is_none_or(|after| after <= now) {
-            self.sweep_after = Some(now + SWEEP);
-            // A hold whose name is forgotten is released by the script.
-            self.names.retain(|_, seen| now < seen.warm_until);
-        }
-        self.names.len() < MOST_NAMES
-    }
-}
-
 /// Says nothing about names, which may be secrets.
 impl fmt::Debug for Natives {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Natives")
+    }
+}
+
+/// Returns the place of the reply to `EXISTS` if a claim was made, and that reply is not known.
+pub(crate) fn unchecked(answer: &mut Value) -> Option<&mut Value> {
+    let Value::Array(parts) = answer else {
+        return None;
+    };
+    match parts.as_mut_slice() {
+        [Value::Okay, check @ Value::Nil, _] => Some(check),
+        _ => None,
     }
 }
 

@@ -9,9 +9,8 @@ use quorlock_core::transport::{Cause, Execution, TransportError};
 use redis::{Cmd, ServerErrorKind, Value};
 
 use crate::connection::ConnectionManager;
-use crate::error;
 use crate::link::Connection;
-use crate::multiplexer::{Answer, Packed};
+use crate::multiplexer::{Answer, Native};
 use crate::native::{self, Made, Natives, NotGranted};
 use crate::script::batch::BatchMember;
 use crate::script::{self, By, Home};
@@ -19,6 +18,7 @@ use crate::subscription::Wakes;
 use crate::target::Target;
 use crate::timer::{self, Instant};
 use crate::wait::Wait;
+use crate::{error, key};
 
 /// A server with a fixed address, or the one that a source currently names.
 #[derive(Debug)]
@@ -133,7 +133,10 @@ impl Server {
                 let Some((commands, seen)) = self.natives.take(link, ask, now) else {
                     return Ok(None);
                 };
-                let answer = self.send_all(link, commands, bounds).await?;
+                let mut answer = self.send_native(link, commands, bounds).await?;
+                if let Some(check) = native::unchecked(&mut answer) {
+                    *check = Box::pin(self.check(link, ask, bounds)).await?;
+                }
                 match self.natives.taken(link, ask, seen, &answer, timer::now) {
                     Ok(granted) => Ok(Some(granted)),
                     Err(rest) => Box::pin(self.follow_up(link, ask, rest, bounds)).await,
@@ -143,21 +146,37 @@ impl Server {
                 let Some(commands) = self.natives.end(link, ask) else {
                     return Ok(None);
                 };
-                let answer = self.send_all(link, commands, bounds).await?;
+                let answer = self.send_native(link, commands, bounds).await?;
                 Ok(self.natives.ended(link, answer))
             }
             _ => Ok(None),
         }
     }
 
-    async fn send_all(
+    async fn send_native(
         &self,
         link: &Arc<Connection>,
-        commands: Packed,
+        commands: Native,
         bounds: &Bounds,
     ) -> Result<Value, TransportError> {
-        let answer = link.send_all(timer::now(), commands, bounds.deadline, bounds.patience)?;
+        let answer = link.send_native(timer::now(), commands, bounds.deadline, bounds.patience)?;
         self.answer(link, answer).await
+    }
+
+    /// Asks whether the fair lock of a name that was claimed without a script has waiters.
+    ///
+    /// # Errors
+    /// An indeterminate error: the claim may still be there.
+    async fn check(
+        &self,
+        link: &Arc<Connection>,
+        ask: &Acquire,
+        bounds: &Bounds,
+    ) -> Result<Value, TransportError> {
+        let mut cmd = redis::cmd("EXISTS");
+        cmd.arg(key::queue(&ask.name));
+        let answer = self.send(link, &cmd, Manner::Alone, bounds).await;
+        answer.map_err(|error| error.with_execution(Execution::Indeterminate))
     }
 
     /// Does what is left to do after the commands of an acquire that did not grant it. Returns the reply of the script,

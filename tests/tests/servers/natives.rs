@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use quorlock::redis::{ByteStream, Connect, Connecting, Endpoint, Network, RedisConfig};
 use quorlock::{Lock, Locks};
 use quorlock_core::message::{AcquireReply, Mode, ReleaseReply, Ttl};
@@ -23,6 +24,7 @@ server_tests![
     a_name_that_was_taken_is_asked_for_by_scripts,
     another_connection_begins_with_the_script,
     a_waiter_of_the_fair_lock_is_not_overtaken,
+    of_names_that_are_taken_together_one_has_waiters_of_the_fair_lock,
     a_counter_that_was_lost_is_found_out,
     a_counter_that_was_lost_gets_a_time_also_if_the_name_is_taken,
     a_counter_that_is_no_number_is_told,
@@ -161,6 +163,37 @@ async fn another_connection_begins_with_the_script() {
     let token = take(&transport, &name, 2).await;
     assert!(before < token);
     assert_eq!(counted.further(), [0, 2]);
+}
+
+async fn of_names_that_are_taken_together_one_has_waiters_of_the_fair_lock() {
+    let server = Server::start();
+    let transport = open(&server);
+    let names = ["a", "b", "c", "d"].map(name);
+    for name in &names {
+        take(&transport, name, 1).await;
+        release(&transport, name, 1, 0).await.unwrap();
+    }
+    server.command::<()>(&["RPUSH", "redisson_lock_queue:{b}", "jvm:1"]);
+    server.command::<()>(&["ZADD", "redisson_lock_timeout:{b}", "9e12", "jvm:1"]);
+    let mut taken = Counted::of(&server, "restore");
+    let mut checked = Counted::of(&server, "exists");
+    let asked = names.iter().map(|name| ask(&transport, acquire(name, 2)));
+    let replies = join_all(asked).await;
+    assert_eq!(taken.further()[0], 4, "no script was needed before");
+    // One for all, then one for each.
+    assert_eq!(checked.further()[0], 5);
+    for (name, reply) in names.iter().zip(replies) {
+        let text = String::from_utf8_lossy(name.as_bytes()).into_owned();
+        let is_claimed = server.command::<u32>(&["EXISTS", &text]) == 1;
+        match &*text {
+            "b" => assert_eq!(reply, Ok(AcquireReply::OtherMode(Mode::Fair))),
+            _ => assert!(
+                matches!(reply, Ok(AcquireReply::Granted { .. })),
+                "{reply:?}"
+            ),
+        }
+        assert_eq!(is_claimed, text != "b");
+    }
 }
 
 async fn a_waiter_of_the_fair_lock_is_not_overtaken() {

@@ -8,7 +8,7 @@ use redis::{Cmd, Value};
 
 use super::Health;
 use crate::error;
-use crate::multiplexer::{Answer, Multiplexer, Owes, Packed};
+use crate::multiplexer::{Answer, Multiplexer, Native, Owes};
 use crate::target::Target;
 use crate::timer::{self, Instant};
 
@@ -51,19 +51,19 @@ impl Wire {
         self.multiplexer.send(cmd, deadline, owes)
     }
 
-    /// Like [`Wire::send`], for several commands, whose replies are one array.
+    /// Like [`Wire::send`], for the commands of a request without a script, whose replies are one array.
     ///
     /// # Errors
     /// A definite error if nothing was sent.
-    pub(super) fn send_all(
+    pub(super) fn send_native(
         &self,
         now: Instant,
-        packed: Packed,
+        native: Native,
         deadline: Instant,
         patience: Duration,
     ) -> Result<Answer, TransportError> {
         let owes = || self.health.owes_an_answer(now, patience);
-        self.multiplexer.send_all(packed, deadline, owes)
+        self.multiplexer.send_native(native, deadline, owes)
     }
 
     /// Like [`Wire::send`], directly after another command whose reply is discarded.

@@ -88,6 +88,7 @@ impl Driver {
         if self.written == self.writing.len() {
             self.written = 0;
             self.writing.clear();
+            state.close_bundle();
             std::mem::swap(&mut self.writing, &mut state.outbox);
             // While a write is stuck, more requests gather, and a request that is cancelled meanwhile is not sent.
             while let Some(load) = state.next_call() {

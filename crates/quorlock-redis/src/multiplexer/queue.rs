@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use redis::Value;
 
+use super::bundle::Deed;
 use super::{MultiplexerState, Slot, Waiting};
 use crate::script::By;
 use crate::script::batch::{Batch, BatchMember, MOST_CLAIMS, Why};
@@ -56,10 +57,10 @@ pub(super) enum Queued {
 
 /// Commands that are sent with no other request between them.
 #[derive(Debug)]
-pub(crate) struct Packed {
-    pub(crate) bytes: Vec<u8>,
+pub(super) struct Packed {
+    pub(super) bytes: Vec<u8>,
     /// Number of commands, and so of replies.
-    pub(crate) replies: usize,
+    pub(super) replies: usize,
 }
 
 /// One call, and the waiting requests that it answers.
@@ -85,9 +86,11 @@ enum EntryKind {
 }
 
 #[derive(Debug)]
-enum Places {
+pub(super) enum Places {
     One([usize; 1]),
     Many(Vec<usize>),
+    /// All requests that the call covers.
+    Bundled(Vec<Deed>),
 }
 
 impl Call {
@@ -113,11 +116,28 @@ impl Call {
         (self.missing == 0).then(|| Value::Array(std::mem::take(&mut self.parts)))
     }
 
-    pub(super) fn places(&self) -> &[usize] {
-        match &self.places {
-            Places::One(place) => place,
-            Places::Many(places) => places,
+    /// Returns the call of a bundle to which requests are added.
+    pub(super) fn bundled() -> Call {
+        Call {
+            kind: EntryKind::Command,
+            places: Places::Bundled(Vec::new()),
+            covers: 0,
+            missing: 0,
+            parts: Vec::new(),
         }
+    }
+
+    /// Adds a request that gets this number of replies more.
+    pub(super) fn add(&mut self, deed: Deed, replies: usize) {
+        if let Places::Bundled(deeds) = &mut self.places {
+            deeds.push(deed);
+            self.covers += 1;
+            self.missing += replies;
+        }
+    }
+
+    pub(super) fn places(&self) -> &Places {
+        &self.places
     }
 
     pub(super) fn covers(&self) -> usize {

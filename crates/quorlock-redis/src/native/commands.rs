@@ -4,25 +4,21 @@
 use quorlock_core::owner::OwnerId;
 
 use crate::key::Derived;
-use crate::multiplexer::Packed;
 
 /// Commands that are sent together.
 pub(super) struct Commands {
     bytes: Vec<u8>,
-    number: usize,
 }
 
 impl Commands {
     pub(super) fn with_capacity(bytes: usize) -> Self {
         Commands {
             bytes: Vec::with_capacity(bytes),
-            number: 0,
         }
     }
 
     /// Begins a command with this number of arguments.
     pub(super) fn begin(&mut self, verb: &str, args: u64) -> &mut Self {
-        self.number += 1;
         self.line(b'*', args + 1);
         self.arg(verb.as_bytes())
     }
@@ -45,11 +41,13 @@ impl Commands {
         self.arg(digits(number, &mut text))
     }
 
-    pub(super) fn packed(self) -> Packed {
-        Packed {
-            bytes: self.bytes,
-            replies: self.number,
-        }
+    /// The number of bytes so far.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
     }
 
     /// Writes an argument that consists of these pieces.
@@ -119,14 +117,12 @@ mod tests {
                 .key(key::token(&Name::new("a").unwrap()))
                 .number(number);
             commands.begin("GET", 1).arg(b"{b}");
-            let packed = commands.packed();
-            assert_eq!(packed.replies, 2);
             let mut expected = redis::cmd("SET")
                 .arg("redisson_lock_token:{a}")
                 .arg(number)
                 .get_packed_command();
             expected.extend(redis::cmd("GET").arg("{b}").get_packed_command());
-            assert_eq!(packed.bytes, expected);
+            assert_eq!(commands.into_bytes(), expected);
         }
     }
 }

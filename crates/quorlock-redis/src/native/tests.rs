@@ -1,7 +1,9 @@
+use super::known::MOST_NAMES;
 use super::*;
 use quorlock_core::claim_version::ClockMargin;
 use quorlock_core::lease::Lease;
-use quorlock_core::owner::ClientId;
+use quorlock_core::name::Name;
+use quorlock_core::owner::{ClientId, OwnerId};
 use quorlock_core::time::WallMillis;
 use redis::parse_redis_value;
 
