@@ -43,12 +43,12 @@ measure() {
   esac
 }
 
-for study in lab/studies/*.toml; do
+for study in studies/*.toml; do
   measure "$(basename "$study" .toml)" study "$study" --out "$out" "${studies[@]}"
 done
 : >"$out/rates.jsonl"
 for deployment in zone three-zones rack; do
-  file=lab/deployments/$deployment.toml
+  file=studies/deployments/$deployment.toml
   while IFS= read -r lock; do
     name=$deployment-${lock//[^A-Za-z]/-} runs=$rates
     if [[ $lock == *Sentinel* ]]; then
@@ -57,11 +57,11 @@ for deployment in zone three-zones rack; do
       runs=$groups
     fi
     measure "$name" rate "$file" --lock "$lock" --runs "$runs" --json
-    python3 lab/deployments/row.py "$deployment" "$lock" "$out/$name.txt" \
+    python3 studies/deployments/row.py "$deployment" "$lock" "$out/$name.txt" \
       <(zstdcat "$out/$name-rows/rows.jsonl.zst") "$out/$name-rows/manifest.json" >>"$out/rates.jsonl" || failed "$name" 'no rate'
   done < <(sed -n 's/^name = "\(.*\)"$/\1/p' "$file")
 done
-python3 lab/deployments/compare.py "$out/rates.jsonl" ../docs/results/rates.jsonl || failed rates 'a rate does not agree with that of the book'
+python3 studies/deployments/compare.py "$out/rates.jsonl" ../docs/results/rates.jsonl || failed rates 'a rate does not agree with that of the book'
 measure matrix matrix --runs "$matrix" --out "$out/matrix"
 start=$SECONDS
 if ./check-rates.sh "$program" "${counting[@]}" >"$out/counting.txt"; then

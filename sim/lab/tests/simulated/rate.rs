@@ -290,7 +290,7 @@ fn errors_of_a_file_have_their_place() {
 /// Every file in the folder of deployments can be read, for each of its locks.
 #[test]
 fn the_deployments_of_this_repository_are_valid() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("deployments");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../studies/deployments");
     let files = std::fs::read_dir(folder).unwrap();
     let files = files.map(|file| file.unwrap().path());
     let mut read = 0;

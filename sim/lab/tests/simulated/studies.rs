@@ -8,7 +8,7 @@ use quorlock_sim_lab::study::runs::{Extent, Session};
 
 use crate::command_line::{folder, sim, stderr};
 
-const DRIFT: &str = include_str!("../../studies/drift.toml");
+const DRIFT: &str = include_str!("../../../studies/drift.toml");
 
 fn study(text: &str) -> Experiment {
     Experiment::parse(Path::new("small.toml"), text).unwrap_or_else(|error| panic!("{error}"))
@@ -164,7 +164,7 @@ fn the_studies_of_the_book_can_be_read() {
     assert_eq!(blocks.len(), 2);
     assert_eq!(study(blocks[0]).points.len(), 30);
     assert_eq!(study(blocks[1]).points.len(), 64);
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("studies");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../studies");
     for file in std::fs::read_dir(folder).expect("a folder") {
         let path = file.expect("a file").path();
         if path.extension().is_some_and(|kind| kind == "toml") {

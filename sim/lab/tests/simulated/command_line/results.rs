@@ -73,9 +73,9 @@ fn rows_and_manifests_have_the_form_of_their_schemas() {
         jsonschema::draft202012::new(&schema).expect("a schema")
     };
     let (row, whole) = (schema("row.schema.json"), schema("manifest.schema.json"));
-    let study = concat!(env!("CARGO_MANIFEST_DIR"), "/studies/own-algorithm.toml");
+    let study = concat!(env!("CARGO_MANIFEST_DIR"), "/../studies/own-algorithm.toml");
     let out = folder.join("pictures");
-    let deployment = concat!(env!("CARGO_MANIFEST_DIR"), "/deployments/one-server.toml");
+    let deployment = concat!(env!("CARGO_MANIFEST_DIR"), "/../studies/deployments/one-server.toml");
     let commands: [(&str, &[&str]); 5] = [
         ("explore", &EXPLORE),
         (
@@ -142,7 +142,7 @@ fn rows_and_manifests_have_the_form_of_their_schemas() {
 #[test]
 fn shards_merge_to_the_rows_and_the_output_of_the_whole() {
     let folder = folder("merged");
-    let study = concat!(env!("CARGO_MANIFEST_DIR"), "/studies/own-algorithm.toml");
+    let study = concat!(env!("CARGO_MANIFEST_DIR"), "/../studies/own-algorithm.toml");
     let out = folder.join("pictures");
     let commands: [(&str, &[&str]); 4] = [
         (
