@@ -269,7 +269,7 @@ fn errors_of_a_file_have_their_place() {
         ),
         (
             format!("{head}[[lock]]\nplan = {{ clients = 3 }}\n"),
-            "4:1: a [[lock]] has a text as its `name`",
+            "5:23: a [[lock]] has a text as its `name`",
         ),
         (
             format!("{head}[[lock]]\nname = \"a\"\n[[lock]]\nname = \"b\"\n"),

@@ -134,16 +134,16 @@ fn a_study_is_written_and_read_with_its_errors() {
         ),
         (
             "title = \"x\"\n[plan]\nclients = { draw = \"uniform(0, 3)\" }",
-            "small.toml:3:1: the lock: clients: 0 is not between 1 and 60",
+            "small.toml:3:11: the lock: clients: 0 is not between 1 and 60",
         ),
         (
             "title = \"x\"\n[plan]\nduration = { draw = \"exponential(1s)\" }",
-            "small.toml: the lock: \"exponential(1s)\" is not a distribution: write uniform(0s, 2s), log-uniform(10ms, 2s), uniform(1, 5), \
+            "small.toml:3:21: the lock: \"exponential(1s)\" is not a distribution: write uniform(0s, 2s), log-uniform(10ms, 2s), uniform(1, 5), \
              or, with at_most, exponential(2s) or pareto(50ms, 1.1)",
         ),
         (
             "title = \"x\"\n[grid]\nplan.clients = [2, 99]",
-            "small.toml:3:6: clients = 99, the lock: clients: 99 is not between 1 and 60",
+            "small.toml:3:16: clients = 99, the lock: clients: 99 is not between 1 and 60",
         ),
     ];
     for (text, told) in errors {

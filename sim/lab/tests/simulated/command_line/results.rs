@@ -75,7 +75,10 @@ fn rows_and_manifests_have_the_form_of_their_schemas() {
     let (row, whole) = (schema("row.schema.json"), schema("manifest.schema.json"));
     let study = concat!(env!("CARGO_MANIFEST_DIR"), "/../studies/own-algorithm.toml");
     let out = folder.join("pictures");
-    let deployment = concat!(env!("CARGO_MANIFEST_DIR"), "/../studies/deployments/one-server.toml");
+    let deployment = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../studies/deployments/one-server.toml"
+    );
     let commands: [(&str, &[&str]); 5] = [
         ("explore", &EXPLORE),
         (
