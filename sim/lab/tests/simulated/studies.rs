@@ -173,6 +173,31 @@ fn the_studies_of_the_book_can_be_read() {
     }
 }
 
+/// The page lists six studies, each with a command whose file exists, and a section; `reproduce.sh` runs what is there.
+#[test]
+fn each_of_the_six_studies_has_its_file_and_its_section() {
+    let page = include_str!("../../../../docs/src/studies.md");
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let (_, index) = page.split_once("## Six studies").expect("a section");
+    let (index, _) = index.split_once("\n## ").expect("another section");
+    let rows: Vec<&str> = index.lines().filter(|line| line.contains("sim/studies/")).skip(1).collect();
+    assert_eq!(rows.len(), 6, "{rows:?}");
+    for row in &rows {
+        let file = row.split([' ', '`']).find(|word| word.starts_with("sim/studies/"));
+        assert!(top.join(file.expect("a file")).exists(), "{row}");
+    }
+    let script = std::fs::read_to_string(top.join("sim/reproduce.sh")).expect("a script");
+    for part in ["studies/*.toml", "studies/deployments/$deployment.toml", "studies/shards.sh"] {
+        assert!(script.contains(part), "{part}");
+    }
+    for file in std::fs::read_dir(top.join("sim/studies")).expect("a folder") {
+        let name = file.expect("a file").file_name();
+        let name = name.to_str().expect("a name");
+        let is_told = rows.iter().any(|row| row.contains(name));
+        assert!(is_told, "{name} is not in the table");
+    }
+}
+
 #[test]
 fn the_command_writes_tables_and_pictures_and_a_zero_is_a_result() {
     let folder = folder("study");
