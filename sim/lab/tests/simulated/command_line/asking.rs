@@ -141,6 +141,9 @@ fn the_help_of_every_command_has_an_example_and_the_exit_codes() {
                 help.to_lowercase().contains("exit code"),
                 "{name}: no exit codes"
             );
+            // These two write text for a shell and for `man`.
+            let is_for_others = ["completions", "man"].contains(&name);
+            assert!(help.contains("--json") != is_for_others, "{name}: --json");
         }
     }
 }
