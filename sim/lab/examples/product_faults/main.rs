@@ -35,6 +35,7 @@ use tree::{Planted, Tree};
 #[command(after_help = "Examples:
   cargo run --release -p quorlock-sim-lab --example product_faults
   cargo run --release -p quorlock-sim-lab --example product_faults -- --record
+  cargo run --release -p quorlock-sim-lab --example product_faults -- --shard 0/8 --resume
   cargo run --release -p quorlock-sim-lab --example product_faults -- no-drift silent-release --keep-going")]
 struct Arguments {
     /// Plant only the faults with these names; by default, all
