@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# Checks `quorlock-sim rate` against plain counting: sim/check-rates.sh PROGRAM [--full | --coverage]
+# Checks `quorlock-sim rate` against plain counting: sim/check-rates.sh PROGRAM [--full | --coverage | --servers]
 #
 # PROGRAM is a built quorlock-sim. Each configuration has a deployment whose faults strike so often that violations can be counted.
 # It agrees if the rate that is counted in long runs lies within the bounds of the estimate. By default 4 configurations are
 # checked, with --full all 20. Prints a line for each, and exits with 1 if one does not agree. With --coverage, the first one is
-# estimated 200 times, on seeds that differ, and counted once in 1200 runs: at least 93 % of the estimates must agree.
+# estimated 200 times, on seeds that differ, and counted once in 1200 runs: at least 93 % of the estimates must agree. With --servers, a
+# deployment is estimated, and then runs on a real redis-server for MINUTES (default: 3) with faults a thousand times as often: the double holds
+# that `chaos` counts there must agree. Timing is real there, so the machine should do nothing else.
 set -euo pipefail
 
 case ${1-} in
-  '' | -h | --help) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit "$([ -n "${1-}" ] && echo 0 || echo 64)" ;;
+  '' | -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit "$([ -n "${1-}" ] && echo 0 || echo 64)" ;;
 esac
 program=$(realpath "$1")
 [ "${2-}" = --full ] && step=1 || step=5
@@ -55,6 +57,50 @@ mean = sum(rate["rate"] for rate in rates) / len(rates)
 print(f"counted {count['violations']}: {count['rate']:.2f} an hour ({count['lower']:.2f} to {count['upper']:.2f}); "
       f"{agree} of {len(rates)} estimates agree, their mean is {mean:.2f}")
 sys.exit(agree < 0.93 * len(rates))
+PYTHON
+  exit
+fi
+
+if [ "${2-}" = --servers ]; then
+  # Holds are long, so that restarts and connections of real servers take a small part of them.
+  plan='lock = "single"
+variant = "set-nx"
+clients = 3
+nodes = { count = 1, persistence = "memory" }
+network = { min = "100us", max = "1ms", call_timeout = "100ms", connect_timeout = "100ms" }
+workload = { lease = "3s", hold_min = "600ms", hold_max = "1s", think_min = "50ms", think_max = "200ms", backoff_cap = "20ms", poll_cap = "20ms", checks = 1 }'
+  printf 'horizon = "1h"\n[plan]\n%s\n%s' "$plan" "$(crash 0.9/h)" >"$scratch/slow.toml"
+  "$program" rate "$scratch/slow.toml" --relative-error 0.1 --json >"$scratch/rate.json" || [ $? = 4 ]
+  # The same plan with the strikes of a Poisson process of 900 an hour. All times are doubled when it runs.
+  python3 - "$plan" "${MINUTES:-3}" >"$scratch/fast.toml" <<'PYTHON'
+import random, sys
+ends, at, draw = 30 * float(sys.argv[2]), 1.0, random.Random(1)
+print(f'{sys.argv[1]}\nduration = "{ends:.3f}s"\nnot_demanded = ["exclusion", "fencing"]')
+while (at := at + draw.expovariate(900 / 3600)) < ends - 2:
+    print(f'[[faults]]\nkind = "crash-node"\nat = "{at:.3f}s"\nnode = 0\nrestart_after = "5ms"')
+PYTHON
+  "$program" chaos "$scratch/fast.toml" --scale 2 --json >"$scratch/chaos.json"
+  python3 - "$scratch/rate.json" "$scratch/chaos.json" <<'PYTHON'
+import json, math, sys
+rate, seen = json.load(open(sys.argv[1])), json.load(open(sys.argv[2]))["observed"]
+# In the time of the plan, which is half of the real one.
+hours = seen["seconds"] / 2 / 3600
+def bound(share, count):
+    """The mean of a Poisson count at most `count` of which has this probability."""
+    least, most = 0.0, 10.0 * (count + 10)
+    for _ in range(100):
+        mean = (least + most) / 2
+        below = sum(math.exp(k * math.log(mean) - mean - math.lgamma(k + 1)) for k in range(count + 1))
+        least, most = (mean, most) if share < below else (least, mean)
+    return mean
+count = seen["overlaps"]
+lower = bound(0.975, count - 1) if count else 0.0
+upper = bound(0.025, count)
+agrees = lower <= 1000 * hours * rate["upper"] and 1000 * hours * rate["lower"] <= upper
+print(f"{seen['faults']} crashes of a real server in {seen['seconds']} s, {count} double holds ({lower:.1f} to {upper:.1f}); estimated, a thousand "
+      f"times: {1000 * hours * rate['rate']:.1f} ({1000 * hours * rate['lower']:.1f} to {1000 * hours * rate['upper']:.1f}): "
+      + ("agrees" if agrees else "DOES NOT AGREE"))
+sys.exit(not agrees)
 PYTHON
   exit
 fi

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures the evidence of the book again: sim/reproduce.sh PROGRAM --quick|--full [DIR]
 #
-# PROGRAM is a built quorlock-sim. Studies, rates, the matrix, and `rate` against plain counting: rows, tables and pictures go to DIR
+# PROGRAM is a built quorlock-sim. The six studies of the book (four by `study`, rates, shards), the matrix, and `rate` against plain counting: rows, tables and pictures go to DIR
 # (default: reproduced). The seeds follow from the hash of the commit that COMMIT names, or from that of HEAD, so that they are none on
 # which this code was developed. --quick has few runs of everything, for about five minutes on two idle cores; --full has those of the book
 # or more, for hours. What was interrupted is continued. Then each rate is compared with that of the book: their bounds must meet.
@@ -17,8 +17,8 @@ case ${1-} in
 esac
 program=$(realpath "$1")
 case ${2-} in
-  --quick) studies=(--runs 16) rates=2000 groups=64 matrix=10 counting=() ;;
-  --full) studies=() rates=140000 groups=512 matrix=10000 counting=(--full) ;;
+  --quick) studies=(--runs 16) rates=2000 groups=64 matrix=10 shards=4000 counting=() ;;
+  --full) studies=() rates=140000 groups=512 matrix=10000 shards=20000 counting=(--full) ;;
   *) usage >&2; exit 64 ;;
 esac
 mkdir -p "${3:-reproduced}"
@@ -43,12 +43,12 @@ measure() {
   esac
 }
 
-for study in lab/studies/*.toml; do
+for study in studies/*.toml; do
   measure "$(basename "$study" .toml)" study "$study" --out "$out" "${studies[@]}"
 done
 : >"$out/rates.jsonl"
 for deployment in zone three-zones rack; do
-  file=lab/deployments/$deployment.toml
+  file=studies/deployments/$deployment.toml
   while IFS= read -r lock; do
     name=$deployment-${lock//[^A-Za-z]/-} runs=$rates
     if [[ $lock == *Sentinel* ]]; then
@@ -57,11 +57,17 @@ for deployment in zone three-zones rack; do
       runs=$groups
     fi
     measure "$name" rate "$file" --lock "$lock" --runs "$runs" --json
-    python3 lab/deployments/row.py "$deployment" "$lock" "$out/$name.txt" \
+    python3 studies/deployments/row.py "$deployment" "$lock" "$out/$name.txt" \
       <(zstdcat "$out/$name-rows/rows.jsonl.zst") "$out/$name-rows/manifest.json" >>"$out/rates.jsonl" || failed "$name" 'no rate'
   done < <(sed -n 's/^name = "\(.*\)"$/\1/p' "$file")
 done
-python3 lab/deployments/compare.py "$out/rates.jsonl" ../docs/results/rates.jsonl || failed rates 'a rate does not agree with that of the book'
+python3 studies/deployments/compare.py "$out/rates.jsonl" ../docs/results/rates.jsonl || failed rates 'a rate does not agree with that of the book'
+start=$SECONDS
+if COMMIT=$commit SEEDS=$shards studies/shards.sh "$program" "$out/shards" >"$out/shards.txt"; then
+  printf 'shards: %s s, %s\n' $((SECONDS - start)) "$(tail -n 1 "$out/shards.txt")"
+else
+  failed shards "$out/shards.txt"
+fi
 measure matrix matrix --runs "$matrix" --out "$out/matrix"
 start=$SECONDS
 if ./check-rates.sh "$program" "${counting[@]}" >"$out/counting.txt"; then

@@ -109,12 +109,12 @@ enum Command {
     Matrix(matrix::MatrixRun),
     /// Estimate how often the lock of a deployment breaks, with bounds.
     #[command(
-        after_help = "Example:\n  quorlock-sim rate sim/lab/deployments/one-server.toml --relative-error 0.1 --for 10m\n\nA deployment:\n  horizon = \"1y\"\n  [plan]\n  lock = \"single\"\n  nodes = { count = 1, persistence = \"memory\" }\n  [[process]]\n  kind = \"crash-node\"\n  each = \"node\"\n  rate = \"1/30d\"\n  restart_after = \"5s\""
+        after_help = "Example:\n  quorlock-sim rate sim/studies/deployments/one-server.toml --relative-error 0.1 --for 10m\n\nA deployment:\n  horizon = \"1y\"\n  [plan]\n  lock = \"single\"\n  nodes = { count = 1, persistence = \"memory\" }\n  [[process]]\n  kind = \"crash-node\"\n  each = \"node\"\n  rate = \"1/30d\"\n  restart_after = \"5s\""
     )]
     Rate(rate::Rate),
     /// Vary or draw the numbers of a plan, and measure how often each lock breaks, with bounds, tables and pictures.
     #[command(
-        after_help = "Examples:\n  quorlock-sim study sim/lab/studies/drift.toml --out drift\n  quorlock-sim study drift.toml --commit $(git rev-parse HEAD) --results night --for 8h\n\nA study:\n  title = \"Double holds against the drift of a node's clock\"\n  runs = 1000\n  [plan]\n  lock = \"single\"\n  faults = [{ kind = \"node-rate\", at = \"0s\", node = 0, rate_ppm = 0 }]\n  [grid]\n  plan.faults.0.rate_ppm = { from = 0, to = 40000, points = 9, as = \"drift\" }\n  [[lock]]\n  name = \"published\"\n  plan = { variant = \"published\" }\n  [[lock]]\n  name = \"ours\""
+        after_help = "Examples:\n  quorlock-sim study sim/studies/drift.toml --out drift\n  quorlock-sim study drift.toml --commit $(git rev-parse HEAD) --results night --for 8h\n\nA study:\n  title = \"Double holds against the drift of a node's clock\"\n  runs = 1000\n  [plan]\n  lock = \"single\"\n  faults = [{ kind = \"node-rate\", at = \"0s\", node = 0, rate_ppm = 0 }]\n  [grid]\n  plan.faults.0.rate_ppm = { from = 0, to = 40000, points = 9, as = \"drift\" }\n  [[lock]]\n  name = \"published\"\n  plan = { variant = \"published\" }\n  [[lock]]\n  name = \"ours\""
     )]
     Study(study::Study),
     /// Run a plan on real servers, with real processes, sockets and signals, and the same history and checkers.

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use quorlock_sim::report::Picture;
 use quorlock_sim_plan::{Plan, PlanError};
+use toml::Spanned;
+use toml::de::DeValue;
 
 use document::DocumentPart;
 pub use document::{Misreading, Position};
@@ -31,6 +33,14 @@ pub enum PlanFileError {
         path: PathBuf,
         /// The place in the file, and the reason.
         error: Misreading,
+    },
+    /// The file is empty.
+    #[error("{path}: the file is empty; this is a small one:\n\n{example}")]
+    Empty {
+        /// The file.
+        path: PathBuf,
+        /// What may be in it.
+        example: &'static str,
     },
     /// The plan cannot be written.
     #[error("{0}")]
@@ -78,7 +88,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Plan, PlanFileError> {
         error,
     };
     let table = document::parse(text).map_err(syntax)?;
-    checked(path, text, table)
+    checked(path, text, Spanned::new(0..0, table))
 }
 
 /// Reads a plan from a table of a file, and checks it.
@@ -88,7 +98,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Plan, PlanFileError> {
 pub(crate) fn checked(
     path: &Path,
     text: &str,
-    table: DocumentPart<'_>,
+    table: Spanned<DocumentPart<'_>>,
 ) -> Result<Plan, PlanFileError> {
     let read = plan_of(text, table);
     let (plan, table) = read.map_err(|error| PlanFileError::Syntax {
@@ -115,25 +125,30 @@ pub fn picture(path: &Path, text: &str) -> Result<Option<Picture>, PlanFileError
         error,
     };
     let mut table = document::parse(text).map_err(syntax)?;
-    let picture = table.remove("picture").map(toml::Spanned::into_inner);
-    let Some(toml::de::DeValue::Table(picture)) = picture else {
+    let Some(picture) = table.remove("picture") else {
         return Ok(None);
     };
-    document::read(text, picture).map(Some).map_err(syntax)
+    let span = picture.span();
+    let DeValue::Table(picture) = picture.into_inner() else {
+        return Ok(None);
+    };
+    document::read(text, Spanned::new(span, picture))
+        .map(Some)
+        .map_err(syntax)
 }
 
 /// Returns the plan of a table, before it is checked. Also returns the table with all shorthand expanded.
 pub(crate) fn plan_of<'a>(
     text: &str,
-    mut table: DocumentPart<'a>,
+    mut table: Spanned<DocumentPart<'a>>,
 ) -> Result<(Plan, DocumentPart<'a>), Misreading> {
-    spell_out(&mut table).map_err(|misfit| misfit.in_text(text))?;
+    spell_out(table.get_mut()).map_err(|misfit| misfit.in_text(text))?;
     let mut plan: Plan = document::read(text, table.clone())?;
     let (clients, nodes) = (plan.clients, plan.nodes.count);
     for fault in &mut plan.faults {
         fault.strike_all(clients, nodes);
     }
-    Ok((plan, table))
+    Ok((plan, table.into_inner()))
 }
 
 /// Writes a plan as TOML.

@@ -49,6 +49,8 @@ pub(crate) struct Effort {
     pub(crate) jobs: Option<usize>,
     /// Whether the catalog and the tests are run as well.
     pub(crate) are_all_asked: bool,
+    /// Whether rows that are there are continued, and not replaced.
+    pub(crate) is_resumed: bool,
 }
 
 /// One judge, with a part of its seeds.
@@ -113,7 +115,7 @@ impl Question {
     pub(crate) fn ask(
         &self,
         planted: &Planted<'_>,
-        fault: Option<usize>,
+        fault: Option<(usize, &str)>,
         effort: Effort,
     ) -> Result<Option<Noticed>, Failure> {
         let judge = self.judge;
@@ -150,9 +152,17 @@ impl Question {
         std::fs::create_dir_all(&scratch)?;
         if matches!(judge, Judge::Campaign { .. } | Judge::Catalog) {
             command.current_dir(&scratch);
+            let name = fault.map_or("control", |(_, name)| name);
+            let rows = planted.tree.results().join(name).join(self.folder());
+            if effort.is_resumed && rows.join("manifest.json").exists() {
+                command.arg("--resume");
+            } else if rows.exists() {
+                std::fs::remove_dir_all(&rows)?;
+            }
+            command.arg("--results").arg(rows);
         }
         command.env_remove(CHOSEN);
-        command.envs(fault.map(|number| (CHOSEN, number.to_string())));
+        command.envs(fault.map(|(number, _)| (CHOSEN, number.to_string())));
         let what = match run_within(&mut command, &scratch.join("stderr"), PATIENCE)? {
             None => match judge {
                 Judge::Campaign { lock } => {
@@ -164,9 +174,25 @@ impl Question {
                 _ => Some("does not end".to_owned()),
             },
             Some(output) if output.status.success() => None,
+            // Code 1 is no finding: rows of another build, or a full disk.
+            Some(output)
+                if output.status.code() == Some(1)
+                    && matches!(judge, Judge::Campaign { .. } | Judge::Catalog) =>
+            {
+                return Err(String::from_utf8_lossy(&output.stderr).into());
+            }
             Some(output) => judge.finding(&output),
         };
         Ok(what.map(|what| Noticed { judge, what }))
+    }
+
+    /// Returns the name of the folder of its rows.
+    fn folder(&self) -> String {
+        let Range { start, end } = self.seeds;
+        match self.seeds.is_empty() {
+            true => self.judge.to_string(),
+            false => format!("{}-{start}-{end}", self.judge),
+        }
     }
 }
 

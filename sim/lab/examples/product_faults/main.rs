@@ -25,6 +25,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use judges::{Effort, Noticed, questions};
 use list::Fault;
+use quorlock_sim_lab::study::results::Shard;
 use tree::{Planted, Tree};
 
 /// Plant one-line faults in the product, one at a time, and report what notices each.
@@ -34,6 +35,7 @@ use tree::{Planted, Tree};
 #[command(after_help = "Examples:
   cargo run --release -p quorlock-sim-lab --example product_faults
   cargo run --release -p quorlock-sim-lab --example product_faults -- --record
+  cargo run --release -p quorlock-sim-lab --example product_faults -- --shard 0/8 --resume
   cargo run --release -p quorlock-sim-lab --example product_faults -- no-drift silent-release --keep-going")]
 struct Arguments {
     /// Plant only the faults with these names; by default, all
@@ -59,7 +61,13 @@ struct Arguments {
     /// Write what noticed each fault to the list, and to the page about campaigns
     #[arg(long, conflicts_with = "control")]
     record: bool,
-    /// The folder for the build and the results, one line per fault
+    /// Continue the rows of a command that was interrupted, with the same flags: what has ended is not run again
+    #[arg(long)]
+    resume: bool,
+    /// Plant only part I of N of the faults, with I from 0, for example on several machines
+    #[arg(long, value_name = "I/N", value_parser = shard, default_value = "0/1")]
+    shard: Shard,
+    /// The folder for the build, a line per fault (results.tsv), and the rows of the campaigns and the catalog (results)
     #[arg(long, default_value = "target/product-faults")]
     folder: PathBuf,
 }
@@ -80,7 +88,10 @@ fn main() -> ExitCode {
 /// Runs everything. Returns whether each fault was noticed, or is excused.
 fn run(arguments: &Arguments) -> Result<bool, Failure> {
     let faults = list::read()?;
-    let chosen = list::choose(&faults, &arguments.names)?;
+    let mut chosen = list::choose(&faults, &arguments.names)?;
+    let Shard { index, of } = arguments.shard;
+    let mut numbers = 0..;
+    chosen.retain(|_| numbers.next().is_some_and(|number| number % of == index));
     if arguments.list {
         for fault in chosen {
             println!("{:40} {}", fault.name, fault.what);
@@ -107,7 +118,8 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
         }
         bar.set_message(fault.name.clone());
         let began = started();
-        let noticed = judge(Some(number), fault.noticed.as_deref(), &planted, arguments)?;
+        let planted_here = Some((number, fault.name.as_str()));
+        let noticed = judge(planted_here, fault.noticed.as_deref(), &planted, arguments)?;
         let line = line(fault, &noticed, began.elapsed().as_secs());
         bar.suspend(|| println!("{line}"));
         writeln!(results, "{line}")?;
@@ -126,7 +138,7 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
 
 /// Runs one judge after another on a fault, or on the unchanged product.
 fn judge(
-    fault: Option<usize>,
+    fault: Option<(usize, &str)>,
     last: Option<&str>,
     planted: &Planted<'_>,
     arguments: &Arguments,
@@ -135,6 +147,7 @@ fn judge(
         seeds: arguments.seeds,
         jobs: arguments.jobs,
         are_all_asked: !arguments.campaigns_only,
+        is_resumed: arguments.resume,
     };
     let mut noticed = Vec::new();
     for question in questions(last, effort) {
@@ -146,6 +159,16 @@ fn judge(
         }
     }
     Ok(noticed)
+}
+
+/// Parses a shard, `I/N`.
+fn shard(text: &str) -> Result<Shard, String> {
+    let parts = text.split_once('/');
+    let read = parts.and_then(|(index, of)| Some((index.parse().ok()?, of.parse().ok()?)));
+    match read {
+        Some((index, of)) if index < of => Ok(Shard { index, of }),
+        _ => Err("write I/N with I from 0 to N-1, for example 0/8".to_owned()),
+    }
 }
 
 fn line(fault: &Fault, noticed: &[Noticed], seconds: u64) -> String {

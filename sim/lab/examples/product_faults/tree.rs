@@ -12,6 +12,7 @@ use crate::splice::{Change, splice};
 pub(crate) struct Tree {
     source: PathBuf,
     build: PathBuf,
+    results: PathBuf,
     /// Copies of the files with faults, as they were last written.
     planted: PathBuf,
 }
@@ -79,6 +80,7 @@ impl Tree {
         Ok(Tree {
             source,
             build: folder.join("build"),
+            results: folder.join("results"),
             planted: folder.join("planted"),
         })
     }
@@ -152,6 +154,11 @@ impl Tree {
     /// Returns the folder of the build.
     pub(crate) fn build(&self) -> &Path {
         &self.build
+    }
+
+    /// Returns the folder of the rows of all runs.
+    pub(crate) fn results(&self) -> &Path {
+        &self.results
     }
 
     /// Returns the folder of the source.

@@ -109,21 +109,6 @@ pub(crate) fn parse(text: &str) -> Result<DocumentPart<'_>, Misreading> {
     Ok(parsed.into_inner())
 }
 
-/// Reads a value from the keys of a document that stand above its tables. A missing one is reported at the first table, above which it can
-/// be added.
-pub(crate) fn read_header<T: DeserializeOwned>(
-    text: &str,
-    keys: DocumentPart<'_>,
-) -> Result<T, Misreading> {
-    read(text, keys).map_err(|wrong| match wrong.why.contains("missing field") {
-        true => Misreading {
-            at: Position::of(text, above_tables(text)),
-            why: format!("{}: add it above all tables", wrong.why),
-        },
-        false => wrong,
-    })
-}
-
 /// Returns where the first table of a text begins, behind its bracket, or the end of the text if it has none.
 fn above_tables(text: &str) -> usize {
     let tables = parse(text).unwrap_or_default();
@@ -132,23 +117,85 @@ fn above_tables(text: &str) -> usize {
     headers.min().unwrap_or(text.trim_end().len())
 }
 
-/// Reads a value from a table of a document.
-pub(crate) fn read<T: DeserializeOwned>(
+/// Reads a value from the keys of a document that stand above its tables.
+pub(crate) fn read_whole<T: DeserializeOwned>(
     text: &str,
     table: DocumentPart<'_>,
 ) -> Result<T, Misreading> {
-    // A missing field is reported at the beginning of the table.
-    let begins = table.iter().map(|(key, _)| key.span().start).min();
-    let begins = begins.unwrap_or_default();
-    let whole = Spanned::new(begins..begins, table.clone());
-    T::deserialize(toml::Deserializer::from(whole)).map_err(|error| {
+    read(text, Spanned::new(0..0, table))
+}
+
+/// Reads a value from a table of a document. What the table lacks is reported where it can be added.
+pub(crate) fn read<T: DeserializeOwned>(
+    text: &str,
+    part: Spanned<DocumentPart<'_>>,
+) -> Result<T, Misreading> {
+    let whole = part.span();
+    let table = part.get_ref().clone();
+    T::deserialize(toml::Deserializer::from(part)).map_err(|error| {
         let mut wrong = Misreading::of(text, &error);
-        let field = error.span().and_then(|span| field_at(&table, span.start));
-        if let Some(field) = field {
+        let span = error.span().unwrap_or(whole.clone());
+        let is_whole = span == whole;
+        let inner = is_whole.then_some(&table).or(table_at(&table, &span));
+        if let Some(inner) = inner {
+            wrong.at = Position::of(text, culprit(text, &span, inner, &wrong.why));
+            if span.is_empty() && wrong.why.starts_with("missing field") {
+                wrong.why += ": add it above all tables";
+            }
+        } else if let Some(field) = field_at(&table, span.start) {
             wrong.why = format!("{field}: {}", wrong.why);
         }
         wrong
     })
+}
+
+/// Returns the place of an error about a whole table: that of the key that the error names, or of its value, or else the one where a
+/// missing key can be added.
+fn culprit(text: &str, span: &Range<usize>, table: &DocumentPart<'_>, why: &str) -> usize {
+    let words = why.split(['`', ':']).map(str::trim);
+    let mut named = words.filter_map(|word| table.get_key_value(word));
+    match named.next() {
+        Some((key, _)) if why.contains("has no field") => key.span().start,
+        Some((_, value)) if !value.span().is_empty() => value.span().start,
+        _ => end_of_own(text, span, table),
+    }
+}
+
+/// Returns the end of what stands in a table itself, not in tables below it. `span` is that of its header or braces, and empty for
+/// the keys above all tables.
+pub(crate) fn end_of_own(text: &str, span: &Range<usize>, table: &DocumentPart<'_>) -> usize {
+    let own = table.iter().filter_map(|(key, value)| {
+        // Defaults of faults stand elsewhere.
+        let between = text.get(span.end..key.span().start)?;
+        let is_below = between.starts_with('[') || between.contains("\n[");
+        let is_own = !is_below || span.contains(&key.span().start);
+        (is_own && !value.span().is_empty()).then(|| value.span().end)
+    });
+    match own.max() {
+        Some(end) => end,
+        None if span.is_empty() => above_tables(text),
+        None => span.end,
+    }
+}
+
+/// Returns the table with this span in a table.
+fn table_at<'t, 'a>(
+    table: &'t DocumentPart<'a>,
+    span: &Range<usize>,
+) -> Option<&'t DocumentPart<'a>> {
+    table.iter().find_map(|(_, value)| value_at(value, span))
+}
+
+fn value_at<'t, 'a>(
+    value: &'t Spanned<DeValue<'a>>,
+    span: &Range<usize>,
+) -> Option<&'t DocumentPart<'a>> {
+    match value.get_ref() {
+        DeValue::Table(inner) if value.span() == *span => Some(inner),
+        DeValue::Table(inner) => table_at(inner, span),
+        DeValue::Array(items) => items.iter().find_map(|item| value_at(item, span)),
+        _ => None,
+    }
 }
 
 /// Returns the path of the field whose value begins at this byte, such as `faults[3].client`. Returns `None` for
@@ -167,43 +214,36 @@ fn below(value: &Spanned<DeValue<'_>>, byte: usize) -> Option<String> {
             let rest = below(item, byte)?;
             Some(format!("[{index}]{rest}"))
         }),
-        _ => (value.span().start == byte).then(String::new),
+        // What was added to the text is nowhere in it.
+        _ => (value.span().start == byte && !value.span().is_empty()).then(String::new),
     }
 }
 
-/// Returns the position of the field at a path such as `faults[3].client` or `faults.3.client`. If the path does not exist, this is
-/// the position of its last part that does.
+/// Returns the position of the value at a path such as `faults[3].client` or `faults.3.client`. If the path does not exist, this is
+/// the position of its last part that does. A fault as a whole is at its kind.
 pub(crate) fn locate(text: &str, table: &DocumentPart<'_>, place: &str) -> Option<Position> {
     let path = place.replace('[', ".").replace(']', "");
     let mut found = None;
     let mut inside = Inside::Table(table);
     for step in path.split('.') {
         let value = match inside {
-            Inside::Table(table) => {
-                let Some((key, value)) = table.get_key_value(step) else {
-                    break;
-                };
-                // A key that a study has added is nowhere in the file.
-                if !key.span().is_empty() {
-                    found = Some(key.span().start);
-                }
-                value
-            }
-            Inside::List(items) => {
-                let Some(item) = step.parse().ok().and_then(|index: usize| items.get(index)) else {
-                    break;
-                };
-                found = Some(item.span().start);
-                item
-            }
+            // Several targets are in a list: `client` or `clients`.
+            Inside::Table(table) => table
+                .get(step)
+                .or_else(|| table.get(format!("{step}s").as_str())),
+            Inside::List(items) => step.parse().ok().and_then(|index: usize| items.get(index)),
         };
+        let Some(value) = value else { break };
+        found = Some(value);
         inside = match value.get_ref() {
             DeValue::Table(table) => Inside::Table(table),
             DeValue::Array(items) => Inside::List(items),
             _ => break,
         };
     }
-    found.map(|byte| Position::of(text, byte))
+    let kind = found.and_then(|value| value.get_ref().as_table()?.get("kind"));
+    let span = kind.or(found)?.span();
+    (!span.is_empty()).then(|| Position::of(text, span.start))
 }
 
 /// Where the next step of a path is looked up.
@@ -299,34 +339,40 @@ fn change_list<'a>(items: &mut Items<'a>, mut changes: DocumentPart<'a>) -> Resu
     Ok(())
 }
 
-/// Returns the value at a path such as `plan.faults.pause.lasts`, in which an element of a list has its name or number. Tables and the
-/// value itself are added if they are not there.
-pub(crate) fn at_mut<'t, 'a>(
-    table: &'t mut DocumentPart<'a>,
+/// Sets the value at a path such as `plan.faults.pause.lasts`, in which an element of a list has its name or number. Tables are added if
+/// they are not there. `span` is what sets the value in the text.
+pub(crate) fn put<'a>(
+    table: &mut DocumentPart<'a>,
     path: &str,
-) -> Result<&'t mut DeValue<'a>, Misfit> {
+    value: DeValue<'a>,
+    span: &Range<usize>,
+) -> Result<(), Misfit> {
     let (step, rest) = match path.split_once('.') {
         Some((step, rest)) => (step, Some(rest)),
         None => (path, None),
     };
-    let key = || Spanned::new(0..0, step.to_owned().into());
-    let empty = || Spanned::new(0..0, DeValue::Table(DocumentPart::new()));
-    let value = table.entry(key()).or_insert_with(empty).get_mut();
-    let Some(rest) = rest else { return Ok(value) };
-    match value {
-        DeValue::Table(inner) => at_mut(inner, rest),
+    let refused = || Misfit::new(span.clone(), format!("{path}: this is no table"));
+    let key = Spanned::new(span.clone(), step.to_owned().into());
+    let Some(rest) = rest else {
+        table.insert(key, Spanned::new(span.clone(), value));
+        return Ok(());
+    };
+    let empty = || Spanned::new(span.clone(), DeValue::Table(DocumentPart::new()));
+    match table.entry(key).or_insert_with(empty).get_mut() {
+        DeValue::Table(inner) => put(inner, rest, value, span),
         DeValue::Array(items) => {
             let (which, rest) = rest.split_once('.').unwrap_or((rest, ""));
             let list: Items<'_> = items.iter().cloned().collect();
-            let index = find(&list, which, 0..0)?;
-            let item = items.get_mut(index).map(Spanned::get_mut);
-            match (item, rest) {
-                (Some(item), "") => Ok(item),
-                (Some(DeValue::Table(inner)), rest) => at_mut(inner, rest),
-                _ => Err(Misfit::new(0..0, format!("{path}: this is no table"))),
+            let index = find(&list, which, span.clone())?;
+            let item = items.get_mut(index).ok_or_else(refused)?;
+            match (item.get_mut(), rest) {
+                (_, "") => *item = Spanned::new(span.clone(), value),
+                (DeValue::Table(inner), rest) => put(inner, rest, value, span)?,
+                _ => return Err(refused()),
             }
+            Ok(())
         }
-        _ => Err(Misfit::new(0..0, format!("{path}: this is no table"))),
+        _ => Err(refused()),
     }
 }
 

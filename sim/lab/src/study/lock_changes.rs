@@ -7,6 +7,7 @@ use crate::plan_file::document::{self, DocumentPart, Misfit};
 
 /// Returns the tables of a list of `[[lock]]`, each of which has a name.
 pub(super) fn items<'a>(
+    text: &str,
     list: Option<Spanned<DeValue<'a>>>,
 ) -> Result<Vec<DocumentPart<'a>>, Misfit> {
     let Some(list) = list else {
@@ -25,7 +26,11 @@ pub(super) fn items<'a>(
         let name = table.get("name").map(Spanned::get_ref);
         match matches!(name, Some(DeValue::String(_))) {
             true => Ok(table),
-            false => Err(Misfit::new(span, "a [[lock]] has a text as its `name`")),
+            false => {
+                let end = document::end_of_own(text, &span, &table);
+                let why = "a [[lock]] has a text as its `name`";
+                Err(Misfit::new(end..end, why))
+            }
         }
     });
     tables.collect()

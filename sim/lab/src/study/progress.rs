@@ -34,9 +34,9 @@ impl Counting {
     const fn template(self) -> &'static str {
         match self {
             Counting::Runs => "{wide_bar} {pos}/{len} runs, {per_sec}, {eta} left",
-            Counting::Cases => "{bar:10} {pos}/{len} cases, {eta} left; {wide_msg}",
+            Counting::Cases => "{bar:6} {pos}/{len} cases, {per_sec}, {eta} left; {wide_msg}",
             Counting::Seconds => "{bar:10} {pos}/{len} s, {eta} left; {wide_msg}",
-            Counting::Search => "{bar:10} {pos}/{len} runs; {wide_msg}",
+            Counting::Search => "{bar:6} {pos}/{len} runs, {per_sec}, {eta} left; {wide_msg}",
         }
     }
 }

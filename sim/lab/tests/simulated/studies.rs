@@ -8,7 +8,7 @@ use quorlock_sim_lab::study::runs::{Extent, Session};
 
 use crate::command_line::{folder, sim, stderr};
 
-const DRIFT: &str = include_str!("../../studies/drift.toml");
+const DRIFT: &str = include_str!("../../../studies/drift.toml");
 
 fn study(text: &str) -> Experiment {
     Experiment::parse(Path::new("small.toml"), text).unwrap_or_else(|error| panic!("{error}"))
@@ -134,16 +134,16 @@ fn a_study_is_written_and_read_with_its_errors() {
         ),
         (
             "title = \"x\"\n[plan]\nclients = { draw = \"uniform(0, 3)\" }",
-            "small.toml:3:1: the lock: clients: 0 is not between 1 and 60",
+            "small.toml:3:11: the lock: clients: 0 is not between 1 and 60",
         ),
         (
             "title = \"x\"\n[plan]\nduration = { draw = \"exponential(1s)\" }",
-            "small.toml: the lock: \"exponential(1s)\" is not a distribution: write uniform(0s, 2s), log-uniform(10ms, 2s), uniform(1, 5), \
+            "small.toml:3:21: the lock: \"exponential(1s)\" is not a distribution: write uniform(0s, 2s), log-uniform(10ms, 2s), uniform(1, 5), \
              or, with at_most, exponential(2s) or pareto(50ms, 1.1)",
         ),
         (
             "title = \"x\"\n[grid]\nplan.clients = [2, 99]",
-            "small.toml:3:6: clients = 99, the lock: clients: 99 is not between 1 and 60",
+            "small.toml:3:16: clients = 99, the lock: clients: 99 is not between 1 and 60",
         ),
     ];
     for (text, told) in errors {
@@ -164,12 +164,46 @@ fn the_studies_of_the_book_can_be_read() {
     assert_eq!(blocks.len(), 2);
     assert_eq!(study(blocks[0]).points.len(), 30);
     assert_eq!(study(blocks[1]).points.len(), 64);
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("studies");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../studies");
     for file in std::fs::read_dir(folder).expect("a folder") {
         let path = file.expect("a file").path();
         if path.extension().is_some_and(|kind| kind == "toml") {
             Experiment::read(&path).unwrap_or_else(|error| panic!("{error}"));
         }
+    }
+}
+
+/// The page lists six studies, each with a command whose file exists, and a section; `reproduce.sh` runs what is there.
+#[test]
+fn each_of_the_six_studies_has_its_file_and_its_section() {
+    let page = include_str!("../../../../docs/src/studies.md");
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let (_, index) = page.split_once("## Six studies").expect("a section");
+    let (index, _) = index.split_once("\n## ").expect("another section");
+    let rows: Vec<&str> = index
+        .lines()
+        .filter(|line| line.contains("sim/studies/"))
+        .collect();
+    assert_eq!(rows.len(), 6, "{rows:?}");
+    for row in &rows {
+        let file = row
+            .split([' ', '`'])
+            .find(|word| word.starts_with("sim/studies/"));
+        assert!(top.join(file.expect("a file")).exists(), "{row}");
+    }
+    let script = std::fs::read_to_string(top.join("sim/reproduce.sh")).expect("a script");
+    for part in [
+        "studies/*.toml",
+        "studies/deployments/$deployment.toml",
+        "studies/shards.sh",
+    ] {
+        assert!(script.contains(part), "{part}");
+    }
+    for file in std::fs::read_dir(top.join("sim/studies")).expect("a folder") {
+        let name = file.expect("a file").file_name();
+        let name = name.to_str().expect("a name");
+        let is_told = rows.iter().any(|row| row.contains(name));
+        assert!(is_told, "{name} is not in the table");
     }
 }
 

@@ -1,5 +1,7 @@
 //! What is varied: the settings of one number of the file.
 
+use std::ops::Range;
+
 use quorlock_sim_plan::time::SimTime;
 
 /// Something that is varied, with its settings.
@@ -9,6 +11,8 @@ pub struct Axis {
     pub name: String,
     /// The places in the file that have the setting.
     pub(super) paths: Vec<String>,
+    /// Its place in the text of the file.
+    pub(super) span: Range<usize>,
     /// The settings, in their order.
     pub settings: Vec<Setting>,
     /// How a picture shows them.

@@ -1,12 +1,14 @@
 //! A cell of a study: the plans of one point and one lock.
 
+use std::ops::Range;
+
 use toml::Spanned;
 use toml::de::DeValue;
 
 use super::axis::{Axis, Setting};
 use super::drawn::{self, Drawn};
 use crate::plan_file::document::{self, DocumentPart, Misfit};
-use crate::plan_file::plan_of;
+use crate::plan_file::{Misreading, PlanFileError, Position, plan_of};
 use crate::study::rate::{Deployment, Strata, strike_by_law};
 use quorlock_sim_plan::Plan;
 use quorlock_sim_plan::time::SimTime;
@@ -18,6 +20,8 @@ pub(super) struct CellPlans<'t> {
     pub(super) point: usize,
     /// The index of the lock.
     pub(super) lock: usize,
+    /// The text of the file.
+    text: &'t str,
     /// The plan of the file with everything that the cell sets.
     document: DocumentPart<'t>,
     drawn: Vec<Drawn>,
@@ -28,14 +32,33 @@ pub(super) struct CellPlans<'t> {
 /// Why the plans of a cell cannot be run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct CellMisfit {
-    /// The path of the wrong field in the file, such as `plan.faults.0.at`, if the error is about a field.
-    pub(super) field: Option<String>,
+    /// The place in the file, if it has what is wrong.
+    pub(super) at: Option<Position>,
     pub(super) why: String,
 }
 
-impl From<String> for CellMisfit {
-    fn from(why: String) -> Self {
-        CellMisfit { field: None, why }
+impl From<Misreading> for CellMisfit {
+    fn from(wrong: Misreading) -> Self {
+        CellMisfit {
+            at: Some(wrong.at),
+            why: wrong.why,
+        }
+    }
+}
+
+impl From<PlanFileError> for CellMisfit {
+    fn from(error: PlanFileError) -> Self {
+        match error {
+            PlanFileError::Syntax { error, .. } => error.into(),
+            PlanFileError::InFile { at, error, .. } => CellMisfit {
+                at,
+                why: error.to_string(),
+            },
+            other => CellMisfit {
+                at: None,
+                why: other.to_string(),
+            },
+        }
     }
 }
 
@@ -43,23 +66,25 @@ impl From<String> for CellMisfit {
 const MOST_DRAWN: usize = 8;
 
 impl<'t> CellPlans<'t> {
-    /// Reads the plans of a cell. `document` has the tables `plan` and `process`.
+    /// Reads the plans of a cell. `document` has the tables `plan` and `process`, from this text.
     pub(super) fn read(
         (point, lock): (usize, usize),
+        text: &'t str,
         mut document: DocumentPart<'t>,
-        axes: &[Axis],
-        settings: &'t [Setting],
+        varied: impl Iterator<Item = (&'t Axis, &'t Setting)>,
     ) -> Result<Self, CellMisfit> {
-        for (axis, setting) in axes.iter().zip(settings) {
+        let misfit = |misfit: Misfit| misfit.in_text(text);
+        for (axis, setting) in varied {
             for path in &axis.paths {
-                put(&mut document, path, &setting.toml)?;
+                put(&mut document, path, &setting.toml, &axis.span).map_err(misfit)?;
             }
         }
         let processes = document.remove("process");
-        let drawn = drawn::all(&document, "").map_err(why)?;
+        let drawn = drawn::all(&document, "").map_err(misfit)?;
         let mut cell = CellPlans {
             point,
             lock,
+            text,
             document,
             drawn,
             law: None,
@@ -77,19 +102,20 @@ impl<'t> CellPlans<'t> {
         let many = self.drawn.len();
         if MOST_DRAWN < many {
             let why = format!("{many} numbers are drawn, and {MOST_DRAWN} is the most");
-            return Err(why.into());
+            let last = self.drawn.last().map_or(0..0, |drawn| drawn.span.clone());
+            return Err(Misfit::new(last, why).in_text(self.text).into());
         }
         for corner in 0..1u32 << many {
             let numbers = self.drawn.iter().enumerate().map(|(index, drawn)| {
                 let is_high = corner >> index & 1 == 1;
                 drawn.at(if is_high { 1.0 - f64::EPSILON } else { 0.0 })
             });
-            let plan = self.with(&numbers.collect::<Vec<String>>())?;
+            let numbers = numbers.collect::<Vec<String>>();
+            let (plan, table) = self.with(&numbers)?;
             quorlock_sim_plan::check(&plan).map_err(|error| CellMisfit {
-                field: error.field().map(|field| {
-                    let path = field.replace('[', ".").replace(']', "");
-                    format!("plan.{path}")
-                }),
+                at: error
+                    .field()
+                    .and_then(|field| document::locate(self.text, &table, &field)),
                 why: error.to_string(),
             })?;
         }
@@ -97,7 +123,7 @@ impl<'t> CellPlans<'t> {
     }
 
     /// Reads the processes, with the plan in which each drawn number is in the middle.
-    fn read_law(&self, mut processes: Spanned<DeValue<'t>>) -> Result<Deployment, String> {
+    fn read_law(&self, mut processes: Spanned<DeValue<'t>>) -> Result<Deployment, CellMisfit> {
         if let DeValue::Array(items) = processes.get_mut() {
             let tables = items.iter_mut().map(Spanned::get_mut);
             for process in tables {
@@ -111,37 +137,45 @@ impl<'t> CellPlans<'t> {
         table.extend(self.put_drawn(&numbers)?.remove_entry("plan"));
         table.insert(Spanned::new(0..0, "process".into()), processes);
         // Only the strikes are used: no horizon is asked for, and no clusters are run.
-        put(&mut table, "horizon", "\"1h\"")?;
-        put(&mut table, "largest", "1")?;
-        Deployment::of("".as_ref(), "", table).map_err(|error| error.to_string())
+        table.extend(document::parse("horizon = \"1h\"\nlargest = 1")?);
+        Ok(Deployment::of("".as_ref(), self.text, table)?)
     }
 
     /// Returns the document with these numbers in the places of what is drawn.
-    fn put_drawn<'n>(&self, numbers: &'n [String]) -> Result<DocumentPart<'n>, String>
+    fn put_drawn<'n>(&self, numbers: &'n [String]) -> Result<DocumentPart<'n>, Misreading>
     where
         't: 'n,
     {
         let mut document: DocumentPart<'n> = self.document.clone();
         for (drawn, number) in self.drawn.iter().zip(numbers) {
-            put(&mut document, &drawn.path, number)?;
+            put(&mut document, &drawn.path, number, &drawn.span)
+                .map_err(|misfit| misfit.in_text(self.text))?;
         }
         Ok(document)
     }
 
-    fn with(&self, numbers: &[String]) -> Result<Plan, String> {
+    /// Returns the plan with these numbers, and its table.
+    fn with<'n>(&self, numbers: &'n [String]) -> Result<(Plan, DocumentPart<'n>), Misreading>
+    where
+        't: 'n,
+    {
         let mut document = self.put_drawn(numbers)?;
-        let table = match document.remove("plan").map(Spanned::into_inner) {
-            Some(DeValue::Table(table)) => table,
-            _ => DocumentPart::new(),
+        let Some(plan) = document.remove("plan") else {
+            return plan_of(self.text, Spanned::new(0..0, DocumentPart::new()));
         };
-        Ok(plan_of("", table).map_err(|error| error.why)?.0)
+        let span = plan.span();
+        let DeValue::Table(table) = plan.into_inner() else {
+            let why = "`plan` is a table: write [plan]";
+            return Err(Misfit::new(span, why).in_text(self.text));
+        };
+        plan_of(self.text, Spanned::new(span, table))
     }
 
     /// Returns the plan of a seed.
     pub(super) fn plan(&self, seed: u64) -> Plan {
         let numbers: Vec<String> = self.drawn.iter().map(|drawn| drawn.of(seed)).collect();
         let plan = self.with(&numbers);
-        let mut plan = plan.expect("BUG: the corners of what is drawn were read");
+        let (mut plan, _) = plan.expect("BUG: the corners of what is drawn were read");
         plan.seed = seed;
         if let Some(law) = &self.law {
             let law = Deployment {
@@ -156,14 +190,14 @@ impl<'t> CellPlans<'t> {
     }
 }
 
-/// Sets the value at a path.
-fn put<'a>(document: &mut DocumentPart<'a>, path: &str, toml: &'a str) -> Result<(), String> {
-    let value = DeValue::parse(toml).map_err(|error| error.message().to_owned())?;
-    let place = document::at_mut(document, path).map_err(why)?;
-    *place = value.into_inner();
-    Ok(())
-}
-
-fn why(misfit: Misfit) -> String {
-    misfit.in_text("").why
+/// Sets the value at a path. `span` is what sets it in the file.
+fn put<'a>(
+    document: &mut DocumentPart<'a>,
+    path: &str,
+    toml: &'a str,
+    span: &Range<usize>,
+) -> Result<(), Misfit> {
+    let value = DeValue::parse(toml);
+    let value = value.map_err(|error| Misfit::new(span.clone(), error.message()))?;
+    document::put(document, path, value.into_inner(), span)
 }

@@ -1,6 +1,7 @@
 //! Numbers of a plan that are drawn from a distribution, anew for each seed.
 
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 use toml::Spanned;
@@ -88,6 +89,7 @@ impl Distribution {
 pub(super) struct Drawn {
     /// Its place in the file.
     pub(super) path: String,
+    pub(super) span: Range<usize>,
     pub(super) distribution: Distribution,
 }
 
@@ -136,6 +138,7 @@ fn collect(value: &Spanned<DeValue<'_>>, path: &str, found: &mut Vec<Drawn>) -> 
         DeValue::Table(table) if table.contains_key("draw") => {
             found.push(Drawn {
                 path: path.to_owned(),
+                span: value.span(),
                 distribution: distribution(table)?,
             });
         }
@@ -212,6 +215,7 @@ mod tests {
         let distribution: Distribution = "uniform(0, 9)".parse().unwrap();
         let drawn = |path: &str| Drawn {
             path: path.to_owned(),
+            span: 0..0,
             distribution,
         };
         let (one, other) = (drawn("plan.a"), drawn("plan.b"));

@@ -143,6 +143,18 @@ struct LockHeader {
 /// The number of runs of a cell if the file does not set one.
 const RUNS: u64 = 1_000;
 
+/// A small study.
+const SMALL: &str = "\
+title = \"Double holds when a server forgets everything\"
+[plan]
+lock = \"single\"
+nodes = { count = 1 }
+[[plan.faults]]
+kind = \"flush\"
+at = { draw = \"uniform(0s, 2s)\" }
+node = 0
+";
+
 /// The name of the lock of a study that has only one.
 const ONLY: &str = "the lock";
 
@@ -170,15 +182,21 @@ impl Experiment {
         };
         let misfit = |misfit: Misfit| syntax(misfit.in_text(text));
         let mut table = document::parse(text).map_err(syntax)?;
+        if table.is_empty() {
+            return Err(StudyError::File(PlanFileError::Empty {
+                path: path.to_owned(),
+                example: SMALL,
+            }));
+        }
         let space = space(&mut table).map_err(misfit)?;
         let mut locks = Vec::new();
-        for part in items(table.remove("lock")).map_err(misfit)? {
+        for part in items(text, table.remove("lock")).map_err(misfit)? {
             locks.push(lock(text, part).map_err(syntax)?);
         }
         for key in ["plan", "process"] {
             table.remove(key);
         }
-        let header: Header = document::read_header(text, table).map_err(syntax)?;
+        let header: Header = document::read_whole(text, table).map_err(syntax)?;
         if locks.is_empty() {
             locks.push((ONLY.to_owned(), None));
         }
@@ -236,8 +254,8 @@ impl Experiment {
             error,
         };
         let mut table = document::parse(&self.text).map_err(syntax)?;
-        let parts =
-            items(table.remove("lock")).map_err(|misfit| syntax(misfit.in_text(&self.text)))?;
+        let parts = items(&self.text, table.remove("lock"))
+            .map_err(|misfit| syntax(misfit.in_text(&self.text)))?;
         let mut document = DocumentPart::new();
         for key in ["plan", "process"] {
             document.extend(table.remove_entry(key));
@@ -253,36 +271,17 @@ impl Experiment {
         let mut cells = Vec::new();
         for (point, settings) in self.points.iter().enumerate() {
             for (lock, base) in bases.iter().enumerate() {
-                let read = CellPlans::read((point, lock), base.clone(), &self.axes, settings);
-                cells.push(read.map_err(|misfit| {
-                    StudyError::Cell {
-                        path: self.path.clone(),
-                        at: misfit
-                            .field
-                            .and_then(|field| self.locate(&field, base, &table)),
-                        cell: self.cell_name(point, lock),
-                        why: misfit.why,
-                    }
+                let varied = self.axes.iter().zip(settings);
+                let read = CellPlans::read((point, lock), &self.text, base.clone(), varied);
+                cells.push(read.map_err(|misfit| StudyError::Cell {
+                    path: self.path.clone(),
+                    at: misfit.at,
+                    cell: self.cell_name(point, lock),
+                    why: misfit.why,
                 })?);
             }
         }
         Ok(cells)
-    }
-
-    /// Returns where the file sets a field: where it is varied, or else in the plan of a lock. `rest` has the tables of what is varied.
-    fn locate(
-        &self,
-        field: &str,
-        plan: &DocumentPart<'_>,
-        rest: &DocumentPart<'_>,
-    ) -> Option<Position> {
-        let is_varied = |axis: &Axis| axis.paths.iter().any(|path| path == field);
-        if !self.axes.iter().any(is_varied) {
-            return document::locate(&self.text, plan, field);
-        }
-        let mut spaces = SPACES.iter().filter(|space| rest.contains_key(**space));
-        let space = spaces.next()?;
-        document::locate(&self.text, rest, &format!("{space}.{field}"))
     }
 }
 
@@ -321,6 +320,6 @@ fn lock(text: &str, mut part: DocumentPart<'_>) -> Result<(String, Option<Expect
     for key in ["plan", "process"] {
         part.remove(key);
     }
-    let header: LockHeader = document::read(text, part)?;
+    let header: LockHeader = document::read_whole(text, part)?;
     Ok((header.name, header.expect))
 }

@@ -170,6 +170,7 @@ impl Leaf<'_, '_> {
         Ok(Axis {
             name: name.unwrap_or(last).to_owned(),
             paths,
+            span: self.value.span(),
             settings,
             scale,
         })

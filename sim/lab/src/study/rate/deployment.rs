@@ -78,6 +78,19 @@ enum Arrivals {
     Exponential,
 }
 
+/// A small deployment.
+const SMALL: &str = "\
+horizon = \"1y\"
+[plan]
+lock = \"single\"
+nodes = { count = 1, persistence = \"memory\" }
+[[process]]
+kind = \"crash-node\"
+each = \"node\"
+rate = \"1/30d\"
+restart_after = \"5s\"
+";
+
 /// The largest clusters that are run by default.
 const LARGEST: usize = 3;
 
@@ -110,7 +123,13 @@ impl Deployment {
     pub fn of_lock(path: &Path, text: &str, lock: Option<&str>) -> Result<Self, PlanFileError> {
         let reading = Reading { path, text };
         let mut table = document::parse(text).map_err(|error| reading.wrong(error))?;
-        let parts = items(table.remove("lock")).map_err(|misfit| reading.misfit(misfit))?;
+        if table.is_empty() {
+            return Err(PlanFileError::Empty {
+                path: path.to_owned(),
+                example: SMALL,
+            });
+        }
+        let parts = items(text, table.remove("lock")).map_err(|misfit| reading.misfit(misfit))?;
         if let Some(part) = chosen(text, parts, lock).map_err(|misfit| reading.misfit(misfit))? {
             table = with_changes(table, part).map_err(|misfit| reading.misfit(misfit))?;
         }
@@ -124,14 +143,13 @@ impl Deployment {
         mut table: DocumentPart<'_>,
     ) -> Result<Self, PlanFileError> {
         let reading = Reading { path, text };
-        let plan = table.remove("plan").map(Spanned::into_inner);
+        let plan = reading.plan(table.remove("plan"))?;
         let processes = table.remove("process");
-        let plan = reading.plan(plan)?;
         let parts = reading.processes(processes)?;
         let parts = parts.into_iter().map(|part| reading.process(part, &plan));
         let processes = parts.collect::<Result<Vec<Process>, _>>()?;
         let header: Header =
-            document::read_header(text, table).map_err(|error| reading.wrong(error))?;
+            document::read_whole(text, table).map_err(|error| reading.wrong(error))?;
         let longest = header.longest.unwrap_or_else(|| longest(&plan, &processes));
         let window = header
             .window
@@ -231,12 +249,14 @@ impl<'a> Reading<'a> {
     }
 
     /// Reads and checks the plan.
-    fn plan(self, part: Option<DeValue<'a>>) -> Result<Plan, PlanFileError> {
-        let Some(DeValue::Table(part)) = part else {
-            let why = "there is no table [plan], which may be empty: add it below";
-            return Err(self.misfit(Misfit::missing(self.text, why)));
+    fn plan(self, part: Option<Spanned<DeValue<'a>>>) -> Result<Plan, PlanFileError> {
+        let why = "there is no table [plan], which may be empty: add it below";
+        let part = part.ok_or_else(|| self.misfit(Misfit::missing(self.text, why)))?;
+        let span = part.span();
+        let DeValue::Table(part) = part.into_inner() else {
+            return Err(self.misfit(Misfit::new(span, "write a table, [plan]")));
         };
-        plan_file::checked(self.path, self.text, part)
+        plan_file::checked(self.path, self.text, Spanned::new(span, part))
     }
 
     /// Returns the tables of the processes. There is at least one.
@@ -262,8 +282,8 @@ impl<'a> Reading<'a> {
             own.extend(part.remove_entry(key));
         }
         let length = self.length(&mut part)?;
-        let own: ProcessHeader =
-            document::read(self.text, own).map_err(|error| self.wrong(error))?;
+        let own: ProcessHeader = document::read(self.text, Spanned::new(span.clone(), own))
+            .map_err(|error| self.wrong(error))?;
         let _: Option<Arrivals> = own.law;
         let per_second = rate(own.rate.get_ref())
             .map_err(|why| self.misfit(Misfit::new(own.rate.span(), format!("rate: {why}"))))?;
@@ -272,7 +292,8 @@ impl<'a> Reading<'a> {
             let span = own.common.map_or(span, |common| common.span());
             return Err(self.misfit(Misfit::new(span, "common: a share is between 0 and 1")));
         }
-        let fault = self.fault(&part, &own.each)?;
+        let kind = part.get("kind").map(Spanned::span);
+        let fault = self.fault(&Spanned::new(span.clone(), part), &own.each)?;
         let process = Process {
             name: fault.kind().name().to_owned(),
             fault,
@@ -281,7 +302,7 @@ impl<'a> Reading<'a> {
             common,
             length,
         };
-        self.check(span, &process, plan)?;
+        self.check(kind.unwrap_or(span), &process, plan)?;
         Ok(process)
     }
 
@@ -305,7 +326,11 @@ impl<'a> Reading<'a> {
     }
 
     /// Reads a fault, whose time and target follow from the process.
-    fn fault(self, part: &DocumentPart<'a>, each: &Spanned<Each>) -> Result<Fault, PlanFileError> {
+    fn fault(
+        self,
+        part: &Spanned<DocumentPart<'a>>,
+        each: &Spanned<Each>,
+    ) -> Result<Fault, PlanFileError> {
         let own = each.get_ref();
         // Faults of links and of several nodes have lists of targets, which may be left out.
         let tried = self.fault_with(part, own.key()).or_else(|one| {
@@ -332,18 +357,18 @@ impl<'a> Reading<'a> {
     }
 
     /// Reads a fault at the beginning of a run, with the number of its target under this key.
-    fn fault_with(self, part: &DocumentPart<'a>, key: &str) -> Result<Fault, Misreading> {
+    fn fault_with(self, part: &Spanned<DocumentPart<'a>>, key: &str) -> Result<Fault, Misreading> {
         let added = match key {
             "" => "at = \"0s\"",
             "node" => "at = \"0s\"\nnode = 0",
             _ => "at = \"0s\"\nclient = 0",
         };
-        let begins = part.iter().map(|(key, _)| key.span().start).min();
-        let place = begins.unwrap_or_default()..begins.unwrap_or_default();
+        let place = part.span().start..part.span().start;
         let mut part = part.clone();
         for (key, value) in document::parse(added)? {
             let value = Spanned::new(place.clone(), value.into_inner());
-            part.insert(Spanned::new(place.clone(), key.into_inner()), value);
+            let key = Spanned::new(place.clone(), key.into_inner());
+            part.get_mut().insert(key, value);
         }
         document::read(self.text, part)
     }

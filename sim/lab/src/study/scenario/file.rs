@@ -17,6 +17,18 @@ use quorlock_sim_plan::property::Property;
 /// The keys of a scenario that a plan does not have.
 const HEADER: [&str; 6] = ["id", "title", "reason", "source", "seeds", "min"];
 
+/// A small scenario.
+const SMALL: &str = "\
+id = \"X1\"
+title = \"A server forgets everything\"
+[[faults]]
+kind = \"flush\"
+at = \"1s\"
+node = 0
+[[case]]
+expect = \"holds\"
+";
+
 /// The number of seeds if the file does not set one.
 const SEEDS: u64 = 100;
 
@@ -40,6 +52,12 @@ pub enum ScenarioError {
         case: String,
         /// The place in the file, and the reason.
         error: Misreading,
+    },
+    /// The file is empty.
+    #[error("{path}: the file is empty; this is a small scenario:\n\n{SMALL}")]
+    Empty {
+        /// The file.
+        path: PathBuf,
     },
     /// The plan of the scenario, or of a case, cannot be run.
     #[error("{}: {case}{error}", plan_file::place(path, *at))]
@@ -138,13 +156,18 @@ pub fn read(path: &Path) -> Result<Scenario, ScenarioError> {
 pub fn parse(path: &Path, text: &str) -> Result<Scenario, ScenarioError> {
     let reading = Reading { path, text };
     let mut plan = document::parse(text).map_err(|error| reading.wrong("", error))?;
+    if plan.is_empty() {
+        return Err(ScenarioError::Empty {
+            path: path.to_owned(),
+        });
+    }
     let cases = plan.remove("case");
     let mut header = DocumentPart::new();
     for key in HEADER {
         header.extend(plan.remove_entry(key));
     }
     let header: ScenarioHeader =
-        document::read_header(text, header).map_err(|error| reading.wrong("", error))?;
+        document::read_whole(text, header).map_err(|error| reading.wrong("", error))?;
     let mut read: Vec<Case> = Vec::new();
     for part in cases.into_iter().flat_map(items) {
         let span = part.span();
@@ -239,10 +262,10 @@ impl<'a> Reading<'a> {
         let places = part.clone();
         self.change(name, &mut plan, changes, span.clone())?;
         let case = told(name, &plan);
-        let own: CaseHeader =
-            document::read(self.text, part).map_err(|error| self.wrong(&case, error))?;
-        let (plan, table) =
-            plan_file::plan_of(self.text, plan).map_err(|error| self.wrong(&case, error))?;
+        let own: CaseHeader = document::read(self.text, Spanned::new(span.clone(), part))
+            .map_err(|error| self.wrong(&case, error))?;
+        let (plan, table) = plan_file::plan_of(self.text, Spanned::new(0..0, plan))
+            .map_err(|error| self.wrong(&case, error))?;
         quorlock_sim_plan::check(&plan).map_err(|error| ScenarioError::Plan {
             path: self.path.to_owned(),
             case: case.clone(),
@@ -252,8 +275,8 @@ impl<'a> Reading<'a> {
             error: Box::new(error),
         })?;
         let refused = |field: &str, why: &str| {
-            let key = places.get_key_value(field);
-            let place = key.map_or(span.clone(), |(key, _)| key.span());
+            let end = document::end_of_own(self.text, &span, &places);
+            let place = places.get(field).map_or(end..end, Spanned::span);
             self.misfit(&case, Misfit::new(place, format!("{field}: {why}")))
         };
         let expect = own.expectation().map_err(|why| refused("property", why))?;
@@ -356,7 +379,7 @@ mod tests {
             ),
             (
                 "[[case]]\nname = \"x\"\n",
-                "7:1: case \"x\": missing field `expect`",
+                "7:11: case \"x\": missing field `expect`",
             ),
             (
                 "[[case]]\nexpect = \"hold\"",
@@ -364,19 +387,19 @@ mod tests {
             ),
             (
                 "[[case]]\nexpect = \"breaks\"",
-                "6:1: case \"product\": property: which property breaks? For example property = \"exclusion\"",
+                "7:18: case \"product\": property: which property breaks? For example property = \"exclusion\"",
             ),
             (
                 "[[case]]\nexpect = \"holds\"\nproperty = \"usage\"",
-                "8:1: case \"product\": property: a case that holds breaks no property: leave it out",
+                "8:12: case \"product\": property: a case that holds breaks no property: leave it out",
             ),
             (
                 "[[case]]\nexpect = \"holds\"\nseeds = 0",
-                "8:1: case \"product\": seeds: at least one is run",
+                "8:9: case \"product\": seeds: at least one is run",
             ),
             (
                 "[[case]]\nexpect = \"holds\"\nplan = { variant = \"published\", clients = 0 }",
-                "8:33: case \"published\": clients: 0 is not between 1 and 60",
+                "8:43: case \"published\": clients: 0 is not between 1 and 60",
             ),
             (
                 "[[case]]\nname = \"grey\"\nexpect = \"holds\"\nplan = { nodes = { cuont = 3 } }",
@@ -411,7 +434,7 @@ mod tests {
             ),
             (
                 &of_list("change.a.node = 7"),
-                "14:10: case \"product\": faults[0].node: there is no node 7, only 3",
+                "14:17: case \"product\": faults[0].node: there is no node 7, only 3",
             ),
         ]);
     }

@@ -73,9 +73,12 @@ fn rows_and_manifests_have_the_form_of_their_schemas() {
         jsonschema::draft202012::new(&schema).expect("a schema")
     };
     let (row, whole) = (schema("row.schema.json"), schema("manifest.schema.json"));
-    let study = concat!(env!("CARGO_MANIFEST_DIR"), "/studies/own-algorithm.toml");
+    let study = concat!(env!("CARGO_MANIFEST_DIR"), "/../studies/own-algorithm.toml");
     let out = folder.join("pictures");
-    let deployment = concat!(env!("CARGO_MANIFEST_DIR"), "/deployments/one-server.toml");
+    let deployment = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../studies/deployments/one-server.toml"
+    );
     let commands: [(&str, &[&str]); 5] = [
         ("explore", &EXPLORE),
         (
@@ -142,7 +145,7 @@ fn rows_and_manifests_have_the_form_of_their_schemas() {
 #[test]
 fn shards_merge_to_the_rows_and_the_output_of_the_whole() {
     let folder = folder("merged");
-    let study = concat!(env!("CARGO_MANIFEST_DIR"), "/studies/own-algorithm.toml");
+    let study = concat!(env!("CARGO_MANIFEST_DIR"), "/../studies/own-algorithm.toml");
     let out = folder.join("pictures");
     let commands: [(&str, &[&str]); 4] = [
         (
@@ -250,6 +253,112 @@ fn a_command_that_is_killed_is_continued_to_the_same_rows() {
     let some: Vec<&String> = lines.iter().filter(is_in_both).collect();
     assert!(!some.is_empty());
     assert!(some.iter().all(|line| whole.contains(line)));
+}
+
+/// Runs a command with these results, and kills it as soon as `is_time`. Returns whether it was killed before it ended.
+fn killed(arguments: &[&str], is_time: impl Fn() -> bool) -> bool {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quorlock-sim"));
+    command
+        .args(arguments)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut running = command.spawn().expect("it starts");
+    loop {
+        if running.try_wait().expect("a process").is_some() {
+            return false;
+        }
+        if is_time() {
+            running.kill().expect("it runs");
+            let ended = running.wait().expect("it ends");
+            return ended.code().is_none();
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// Each command that records rows is killed (SIGKILL) at its beginning, and then twice behind further rows. What it has in the end is what
+/// a command has that nothing interrupts.
+#[test]
+fn every_command_that_is_killed_ends_with_the_rows_of_one_that_is_not() {
+    let folder = folder("killed-each");
+    let study = concat!(env!("CARGO_MANIFEST_DIR"), "/../studies/own-algorithm.toml");
+    let deployment = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../studies/deployments/one-server.toml"
+    );
+    let out = folder.join("out");
+    let out = text(&out);
+    let commands: [&[&str]; 5] = [
+        &[
+            "explore",
+            "--seeds",
+            "0..300",
+            "--faults",
+            "all",
+            "--keep-going",
+            "--out",
+            out,
+        ],
+        &[
+            "matrix",
+            "--runs",
+            "40",
+            "--lock",
+            "published",
+            "--class",
+            "steps",
+            "--out",
+            out,
+        ],
+        &["scenarios", "S9", "--rates", "--seeds", "200"],
+        &["study", study, "--runs", "40", "--out", out],
+        &[
+            "rate",
+            deployment,
+            "--runs",
+            "3000",
+            "--relative-error",
+            "0.01",
+        ],
+    ];
+    let check = |arguments: &[&str]| {
+        let name = arguments[0];
+        let whole = folder.join(format!("{name}-whole"));
+        let alone = sim(&[arguments, &["--results", text(&whole)]].concat());
+        assert_ne!(alone.status.code(), Some(1), "{name}: {}", stderr(&alone));
+        let cut = folder.join(format!("{name}-cut"));
+        let mut all = [arguments, &["--jobs", "1", "--results", text(&cut)]].concat();
+        let is_begun = || cut.join("manifest.json").exists();
+        assert!(killed(&all, is_begun), "{name} ended before it began");
+        all.push("--resume");
+        let size = || std::fs::metadata(cut.join("rows.jsonl.zst")).map_or(0, |file| file.len());
+        for _ in 0..2 {
+            let before = size();
+            if !killed(&all, || before < size()) {
+                break;
+            }
+        }
+        let ended = sim(&all);
+        assert_ne!(ended.status.code(), Some(1), "{name}: {}", stderr(&ended));
+        let (one, other) = (rows(&cut), rows(&whole));
+        assert!(
+            !other.is_empty() && one == other,
+            "{name}: {} and {} rows",
+            one.len(),
+            other.len()
+        );
+        assert_eq!(
+            manifest(&cut)["is_complete"],
+            manifest(&whole)["is_complete"],
+            "{name}"
+        );
+    };
+    std::thread::scope(|scope| {
+        for arguments in commands {
+            let check = &check;
+            scope.spawn(move || check(arguments));
+        }
+    });
 }
 
 /// The signal USR1 does not end a command, and gets one line of JSON on standard error.
