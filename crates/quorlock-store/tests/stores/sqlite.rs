@@ -92,7 +92,7 @@ async fn errors_say_what_to_do() {
     let missing = SqliteStore::open(path("missing")).unwrap_err();
     assert_eq!(missing.cause, Cause::NoDatabase);
     assert!(
-        missing.to_string().contains("SqliteStore::create"),
+        missing.to_string().contains("quorlock init ADDRESS"),
         "{missing}"
     );
     std::fs::write(
