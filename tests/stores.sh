@@ -30,3 +30,4 @@ export QUORLOCK_REQUIRE_S3=1 QUORLOCK_REQUIRE_POSTGRES=1 QUORLOCK_REQUIRE_MYSQL=
 cargo test --package quorlock-store --all-features "$@"
 cargo test --package quorlock-cli --all-features --test command table "$@"
 cargo test --package quorlock-cli --all-features --test command etcd "$@"
+cargo test --package quorlock-cli --all-features --test command s3 "$@"

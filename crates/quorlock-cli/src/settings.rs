@@ -125,6 +125,11 @@ impl Reach {
                 "the files for TLS are for rediss:// alone: a connection to postgres://, mysql://, etcd:// or zk:// is not encrypted here, so use a tunnel",
             ));
         }
+        if !tls.is_empty() && nodes.iter().any(|node| node.starts_with("s3://")) {
+            return Err(Failure::config(
+                "the files for TLS are for rediss:// alone: a connection to s3:// trusts the authorities of the operating system",
+            ));
+        }
         if let Some(path) = &password_file {
             // An error about a file without a password is reported before a server is contacted.
             let password = password(path)?;

@@ -84,7 +84,7 @@ pub(crate) async fn locks_of_several_stores_are_taken_together(server: Postgres)
 pub(crate) async fn what_is_wrong_with_an_address_is_said(server: Postgres) {
     let right = server.address();
     for (address, words) in [
-        ("mongodb://u:s3cret@h/db".to_owned(), "postgres://, sqlite:"),
+        ("mongodb://u:s3cret@h/db".to_owned(), "s3://, sqlite:"),
         ("postgres".to_owned(), "scheme"),
         (
             "postgres:/locks/s3cret".to_owned(),
