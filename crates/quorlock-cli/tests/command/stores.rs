@@ -155,7 +155,7 @@ async fn what_is_wrong_with_a_file_is_said() {
         78,
         "?mode, which means nothing here",
     );
-    for unknown in ["mongodb://u:s3cret@h", "s3://h"] {
+    for unknown in ["mongodb://u:s3cret@h", "dynamodb://h"] {
         fails(
             at(unknown).args(["init"]),
             78,
