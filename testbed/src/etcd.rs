@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use crate::guardian::Guardian;
 use crate::port::free_port;
+pub use crate::run::installed;
 use crate::run::{self, run};
 use crate::wait::within;
 
@@ -19,14 +20,6 @@ const UP: Duration = Duration::from_secs(60);
 
 /// How long a server may take for one answer about itself.
 const ANSWERED: Duration = Duration::from_secs(2);
-
-/// Returns the path of a program, if it is installed.
-#[must_use]
-pub fn installed(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let mut paths = std::env::split_paths(&path).map(|folder| folder.join(program));
-    paths.find(|path| path.is_file())
-}
 
 /// Returns why tests that need a server are ignored; `None` if one is installed or required.
 #[must_use]

@@ -12,6 +12,7 @@
 //! | a PostgreSQL server | [`postgres`] |
 //! | a MariaDB server | [`mysql`] |
 //! | an etcd cluster | [`etcd`] |
+//! | a server that speaks the protocol of S3 | [`s3`] |
 //! | a ZooKeeper ensemble | [`zookeeper`] |
 //! | a Sentinel group of Redis servers | [`sentinels`] |
 //! | a Redis Cluster of such servers | [`cluster`] |
@@ -34,6 +35,7 @@ pub mod postgres;
 pub mod proxy;
 pub mod relay;
 mod run;
+pub mod s3;
 pub mod sentinels;
 pub mod server;
 #[cfg(feature = "harness")]

@@ -1,7 +1,7 @@
 //! Programs of servers.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Runs a command to its end. Returns whether it succeeded.
@@ -25,6 +25,14 @@ pub(crate) fn run(command: &[String]) {
         ended.as_ref().is_ok_and(|ended| *ended),
         "{command:?}: {ended:?}"
     );
+}
+
+/// Returns the path of a program, if it is installed.
+#[must_use]
+pub fn installed(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let mut paths = std::env::split_paths(&path).map(|folder| folder.join(program));
+    paths.find(|path| path.is_file())
 }
 
 /// Returns why tests that need a server are ignored; `None` if it is installed, or required by this variable.

@@ -21,7 +21,8 @@ pub(crate) struct Reach {
     /// Sentinel group: redis+sentinel://[user@]host[:port][,host[:port]..]/name[/db]; or of a Redis Cluster:
     /// redis+cluster://[user@]host[:port][,host[:port]..]; of a table in PostgreSQL: postgres://user@host[:port]/database; of
     /// one in MySQL or MariaDB: mysql://user@host[:port]/database; of a file of SQLite: sqlite:/path (`quorlock init` makes
-    /// the table); of keys in etcd: etcd://[user@]host[:port][,host[:port]..][/prefix]; of znodes in ZooKeeper, the same with zk://. With several addresses, a lock is held on a majority of them (RedLock): separate them by commas, or repeat
+    /// the table); of keys in etcd: etcd://[user@]host[:port][,host[:port]..][/prefix]; of znodes in ZooKeeper, the same with zk://; of
+    /// objects in S3: s3://bucket[/prefix][?endpoint=http://host:port][&region=name], with keys from the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY). With several addresses, a lock is held on a majority of them (RedLock): separate them by commas, or repeat
     /// --nodes. A comma separates two addresses only if the second begins with its scheme (`redis://`, `sqlite:`). Special
     /// characters of a user or a password are percent-encoded (%23 for #). Default: QUORLOCK_NODES, or the file of --config.
     #[arg(long, value_name = "URL")]
@@ -122,6 +123,11 @@ impl Reach {
         if !tls.is_empty() && nodes.iter().any(|node| is_store_with_login(node)) {
             return Err(Failure::config(
                 "the files for TLS are for rediss:// alone: a connection to postgres://, mysql://, etcd:// or zk:// is not encrypted here, so use a tunnel",
+            ));
+        }
+        if !tls.is_empty() && nodes.iter().any(|node| node.starts_with("s3://")) {
+            return Err(Failure::config(
+                "the files for TLS are for rediss:// alone: a connection to s3:// trusts the authorities of the operating system",
             ));
         }
         if let Some(path) = &password_file {

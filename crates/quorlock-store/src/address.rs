@@ -17,6 +17,9 @@ pub(crate) const ETCD: &str = "etcd://[user:password@]host[:port][,host[:port]..
 /// The form of an address of znodes in ZooKeeper.
 pub(crate) const ZOOKEEPER: &str = "zk://[user:password@]host[:port][,host[:port]..][/prefix]";
 
+/// The form of an address of objects in S3 or a service like it.
+pub(crate) const S3: &str = "s3://bucket[/prefix][?endpoint=http://host:port][&region=name]";
+
 /// Why the address of a store cannot be used. The error contains no password.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AddressError {
@@ -34,7 +37,7 @@ impl AddressError {
         AddressError {
             scheme: None,
             problem: format!(
-                "has no scheme of a store: write {SQLITE}, {POSTGRES}, {MYSQL}, {ETCD} or {ZOOKEEPER}"
+                "has no scheme of a store: write {SQLITE}, {POSTGRES}, {MYSQL}, {ETCD}, {ZOOKEEPER} or {S3}"
             ),
             form: None,
         }

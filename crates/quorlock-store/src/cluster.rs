@@ -1,11 +1,10 @@
 //! The address of a cluster of etcd or ZooKeeper: its members, its user, and where its keys are.
 
-use std::net::Ipv6Addr;
-
 use percent_encoding::percent_decode_str;
 
 use crate::address::AddressError;
 use crate::database::{ENCODE, check_address};
+use crate::host::host_and_port;
 
 /// How the address of a kind of cluster is written.
 #[derive(Clone, Copy)]
@@ -54,7 +53,7 @@ fn parse_rest(rest: &str, kind: Kind) -> Result<(Place, Option<Login>), &'static
         return Err("has a ? or a #, which means nothing here: write %3F or %23 in a prefix");
     }
     let (hosts, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let members = hosts.split(',').map(|text| member(text, kind.port));
+    let members = hosts.split(',').map(|text| host_and_port(text, kind.port));
     let mut members: Vec<String> = members.collect::<Result<_, _>>()?;
     members.sort_unstable();
     members.dedup();
@@ -92,39 +91,6 @@ fn login_of(login: &str) -> Result<Login, &'static str> {
         user: decoded(user)?,
         password: decoded(password)?,
     })
-}
-
-/// Returns a member as `host:port`.
-fn member(text: &str, default_port: u16) -> Result<String, &'static str> {
-    let (host, port) = match text.strip_prefix('[') {
-        Some(text) => {
-            let (host, rest) = text.split_once(']').unwrap_or((text, "]"));
-            let host = host.parse::<Ipv6Addr>();
-            let host = host.map_err(|_| "names no address of version 6 in its brackets")?;
-            let port = match rest {
-                "" => None,
-                rest => Some(rest.strip_prefix(':').unwrap_or_default()),
-            };
-            (format!("[{host}]"), port)
-        }
-        None => match text.split_once(':') {
-            Some((host, port)) => (host.to_ascii_lowercase(), Some(port)),
-            None => (text.to_ascii_lowercase(), None),
-        },
-    };
-    if host.is_empty() {
-        return Err("names no host");
-    }
-    let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"-._[]:".contains(&byte);
-    if !host.bytes().all(is_fit) {
-        return Err("has a host that is no name and no address");
-    }
-    let port = match port {
-        None => Some(default_port),
-        Some(port) => port.parse().ok().filter(|port| *port != 0),
-    };
-    let port = port.ok_or("has a port that is not a number from 1 to 65535")?;
-    Ok(format!("{host}:{port}"))
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ impl Phase {
 }
 
 /// What to do where a connection cannot be made.
-#[cfg(any(feature = "mysql", feature = "postgres"))]
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "s3"))]
 pub(crate) const UNREACHABLE: &str = "check that the server runs, and that its address is right";
 
 /// What a user of the database must be allowed to do.

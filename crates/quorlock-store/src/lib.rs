@@ -44,6 +44,8 @@ mod mysql;
 mod open;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "s3")]
+mod s3;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 #[cfg(feature = "zookeeper")]
@@ -58,16 +60,22 @@ mod columns;
     feature = "etcd",
     feature = "mysql",
     feature = "postgres",
+    feature = "s3",
     feature = "zookeeper"
 ))]
 mod database;
+#[cfg(any(feature = "etcd", feature = "s3", feature = "zookeeper"))]
+mod host;
 #[cfg(any(
     feature = "etcd",
     feature = "mysql",
     feature = "postgres",
+    feature = "s3",
     feature = "zookeeper"
 ))]
 mod links;
+#[cfg(any(feature = "s3", feature = "zookeeper"))]
+mod numbered;
 
 // What a store is and how it is named, and what the transport needs beside it.
 mod address;
@@ -90,6 +98,8 @@ pub use quorlock_core::marker::Process;
 pub use quorlock_core::time::WallMillis;
 pub use quorlock_core::transport::{Cause, Subscription, TransportError};
 pub use runtime::{StoreRuntime, Task};
+#[cfg(feature = "s3")]
+pub use s3::S3Store;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;
 pub use store::{

@@ -294,7 +294,7 @@ fn parse(address: &str) -> Result<OptsBuilder, AddressError> {
             "socket" => {}
             "require_ssl" | "verify_ca" | "verify_identity" | "built_in_roots" => {
                 return Err(wrong(&format!(
-                    "has ?{name}, but a connection by an address alone is not encrypted: use MysqlStore::with_options"
+                    "has ?{name}, but a connection by an address alone is not encrypted: use the options of the driver, or a tunnel"
                 )));
             }
             _ => return Err(wrong(&format!("has ?{name}, which means nothing here"))),

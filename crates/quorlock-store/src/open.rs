@@ -9,6 +9,8 @@ use crate::address::ETCD;
 use crate::address::MYSQL;
 #[cfg(not(feature = "postgres"))]
 use crate::address::POSTGRES;
+#[cfg(not(feature = "s3"))]
+use crate::address::S3;
 #[cfg(not(feature = "sqlite"))]
 use crate::address::SQLITE;
 #[cfg(not(feature = "zookeeper"))]
@@ -19,6 +21,8 @@ use crate::etcd::EtcdStore;
 use crate::mysql::MysqlStore;
 #[cfg(feature = "postgres")]
 use crate::postgres::PostgresStore;
+#[cfg(feature = "s3")]
+use crate::s3::S3Store;
 #[cfg(feature = "sqlite")]
 use crate::sqlite::SqliteStore;
 use crate::store::Store;
@@ -26,8 +30,8 @@ use crate::store::Store;
 use crate::zookeeper::ZookeeperStore;
 
 /// Returns the store at an address: `sqlite:/path/of/the/file`, or `postgres://user:password@host[:port]/database`, or the
-/// same with `mysql://`, or `etcd://[user:password@]host[:port][,host[:port]..][/prefix]`, or the same with `zk://`. Nothing is read or
-/// sent yet.
+/// same with `mysql://`, or `etcd://[user:password@]host[:port][,host[:port]..][/prefix]`, or the same with `zk://`, or
+/// `s3://bucket[/prefix][?endpoint=http://host:port][&region=name]`. Nothing is read or sent yet.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -71,6 +75,10 @@ pub fn open(address: &str) -> Result<Arc<dyn Store>, AddressError> {
         "postgres" | "postgresql" => Ok(Arc::new(PostgresStore::new(address)?)),
         #[cfg(not(feature = "postgres"))]
         "postgres" | "postgresql" => Err(off(POSTGRES, "postgres")),
+        #[cfg(feature = "s3")]
+        "s3" => Ok(Arc::new(S3Store::new(address)?)),
+        #[cfg(not(feature = "s3"))]
+        "s3" => Err(off(S3, "s3")),
         #[cfg(feature = "zookeeper")]
         "zk" => Ok(Arc::new(ZookeeperStore::new(address)?)),
         #[cfg(not(feature = "zookeeper"))]
@@ -83,6 +91,7 @@ pub fn open(address: &str) -> Result<Arc<dyn Store>, AddressError> {
     feature = "etcd",
     feature = "mysql",
     feature = "postgres",
+    feature = "s3",
     feature = "sqlite",
     feature = "zookeeper"
 )))]

@@ -100,7 +100,9 @@ INSERT INTO quorlock_process
             return Err(wrong(&format!("has {name}, which means nothing here")));
         }
         if path == ":memory:" {
-            return Err(wrong("names no file: a lock in memory is a MemoryStore"));
+            return Err(wrong(
+                "names no file: a lock in memory has no address, but an embedded node",
+            ));
         }
         if path.is_empty() || path.contains('\0') {
             return Err(wrong("names no file"));
@@ -307,8 +309,7 @@ fn number(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
 
 const READ_ONLY: &str = "the file or its folder cannot be written by this user";
 
-const STRANGE: &str =
-    "the table quorlock is another program's, not that of SqliteStore::SCHEMA: choose another file";
+const STRANGE: &str = "the table quorlock is another program's, not that of `quorlock init --print ADDRESS`: choose another file";
 
 /// A statement that fails is rolled back with its transaction. Only a failure of the disk leaves open what is on it.
 fn failed(error: rusqlite::Error) -> TransportError {
@@ -321,7 +322,7 @@ fn failed(error: rusqlite::Error) -> TransportError {
         ),
         Some(ErrorCode::CannotOpen) => definite(
             Cause::NoDatabase,
-            "the file cannot be opened: `quorlock init ADDRESS` or SqliteStore::create makes it, in a folder that is there",
+            "the file cannot be opened: `quorlock init ADDRESS` or the function `init` of a client makes it, in a folder that is there",
         ),
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
             definite(Cause::NoDatabase, "the file is not a database of SQLite")
@@ -332,7 +333,7 @@ fn failed(error: rusqlite::Error) -> TransportError {
         Some(ErrorCode::DiskFull) => definite(Cause::OutOfMemory, "the disk is full"),
         _ if detail.contains("no such table") => definite(
             Cause::Unsupported,
-            "the database has no tables for locks: `quorlock init ADDRESS` or SqliteStore::create makes them, or the SQL of SqliteStore::SCHEMA",
+            "the database has no tables for locks: `quorlock init ADDRESS` or the function `init` of a client makes them, or the SQL of `quorlock init --print ADDRESS`",
         ),
         // What is read has another type, a column is missing, or there are more.
         None => definite(Cause::Unsupported, STRANGE),

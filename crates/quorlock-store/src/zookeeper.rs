@@ -19,6 +19,7 @@ use self::znode::{Folder, Found};
 use crate::address::{AddressError, ZOOKEEPER};
 use crate::cluster::{self, Kind};
 use crate::database::Phase;
+use crate::numbered;
 use crate::store::{
     Draft, Key, KeysCall, ReadCall, Snapshot, Stamp, Store, Stored, Version, Watcher, WriteCall,
     Written,
@@ -164,7 +165,10 @@ impl Store for ZookeeperStore {
             let path = &store.shared.folder.path;
             let list = async |client: Client| Ok(client.list_children(path).await?);
             let (names, _) = store.call(Phase::Read, list).await?;
-            let mut keys: Vec<Key> = names.iter().filter_map(|name| znode::key(name)).collect();
+            let mut keys: Vec<Key> = names
+                .iter()
+                .filter_map(|name| numbered::key(name))
+                .collect();
             keys.retain(|key| after.as_ref().is_none_or(|after| after < key));
             keys.sort_unstable();
             keys.truncate(PAGE);
@@ -197,7 +201,7 @@ async fn write(
     before: Option<u64>,
     draft: &Draft,
 ) -> Result<Done, Failure> {
-    let data = znode::data(draft);
+    let data = numbered::data(draft);
     let options = CreateMode::Persistent.with_acls(folder.acls());
     let mut writer = client.new_multi_writer();
     match before {

@@ -4,6 +4,7 @@ use std::process::Command;
 
 use quorlock_testbed::mysql::Mysql;
 use quorlock_testbed::postgres::Postgres;
+use quorlock_testbed::s3::S3;
 use quorlock_testbed::server::Server;
 use quorlock_testbed::server_tests;
 
@@ -20,10 +21,10 @@ server_tests![
     the_sql_of_tables_is_printed,
 ];
 
-/// Returns the command for the locks at this address.
+/// Returns the command for the locks at this address, with the keys of a server of S3.
 pub(crate) fn at(address: &str) -> Command {
     let mut command = quorlock();
-    command.env("QUORLOCK_NODES", address);
+    command.env("QUORLOCK_NODES", address).envs(S3::KEYS);
     command
 }
 
@@ -154,11 +155,11 @@ async fn what_is_wrong_with_a_file_is_said() {
         78,
         "?mode, which means nothing here",
     );
-    for unknown in ["mongodb://u:s3cret@h", "s3://h"] {
+    for unknown in ["mongodb://u:s3cret@h", "dynamodb://h"] {
         fails(
             at(unknown).args(["init"]),
             78,
-            "of a store etcd://, mysql://, postgres://, sqlite:",
+            "of a store etcd://, mysql://, postgres://, s3://, sqlite:",
         );
     }
     fails(

@@ -12,9 +12,10 @@ pub(super) struct Meaning {
     pub(super) is_of_session: bool,
 }
 
-pub(super) const UNREACHABLE: &str = "check that the members run, and that their addresses are right; a member that speaks TLS needs EtcdStore::with_options";
+pub(super) const UNREACHABLE: &str = "check that the members run, and that their addresses are right; a member that speaks TLS needs a client with options for it, which an address alone does not have";
 
-pub(super) const CERTIFICATE: &str = "the options of EtcdStore::with_options do not trust the certificate of the member, or it is for another host";
+pub(super) const CERTIFICATE: &str =
+    "the client was not told to trust the certificate of the member, or it is for another host";
 
 const NO_LEADER: &str =
     "the cluster has no leader: a majority of its members must run and reach each other";

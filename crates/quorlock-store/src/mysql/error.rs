@@ -7,9 +7,9 @@ use quorlock_core::transport::{Cause, TransportError};
 
 use crate::database::{Phase, RIGHTS, UNREACHABLE};
 
-pub(super) const NO_TABLE: &str = "the database has no table for locks: `quorlock init ADDRESS` or MysqlStore::create_table makes it, or the SQL of MysqlStore::SCHEMA";
+pub(super) const NO_TABLE: &str = "the database has no table for locks: `quorlock init ADDRESS` or the function `init` of a client makes it, or the SQL of `quorlock init --print ADDRESS`";
 
-pub(super) const STRANGE: &str = "the table quorlock is another program's, not that of MysqlStore::SCHEMA: choose another database";
+pub(super) const STRANGE: &str = "the table quorlock is another program's, not that of `quorlock init --print ADDRESS`: choose another database";
 
 pub(super) const READ_ONLY: &str = "the server is a replica or set to read_only: name the primary";
 
@@ -94,7 +94,9 @@ fn of_server(error: &ServerError) -> Option<(Cause, Option<&'static str>)> {
         1021 | 1041 | 1114 => (Cause::OutOfMemory, None),
         3159 => (
             Cause::Tls,
-            Some("this connection needs TLS: use MysqlStore::with_options"),
+            Some(
+                "this connection needs TLS, which an address alone does not have: use the options of the driver, or a tunnel",
+            ),
         ),
         // The server ends, or has ended the connection.
         1053 | 1077 | 1079 | 1080 | 1927 | 4031 => (Cause::Closed, None),

@@ -6,7 +6,7 @@ use tokio_postgres::error::{DbError, SqlState};
 
 use crate::database::{Phase, RIGHTS, UNREACHABLE};
 
-const STRANGE: &str = "the table quorlock is another program's, not that of PostgresStore::SCHEMA: choose a schema by options=-csearch_path%3DNAME in the address";
+const STRANGE: &str = "the table quorlock is another program's, not that of `quorlock init --print ADDRESS`: choose a schema by options=-csearch_path%3DNAME in the address";
 
 pub(super) const REPLICA: &str = "the server is a read-only replica: name the primary, or add target_session_attrs=read-write to the address";
 
@@ -40,7 +40,7 @@ fn of_driver(error: &Error, phase: Phase) -> (Cause, Option<&'static str>) {
         Phase::Connect if error.to_string().contains("TLS") => (
             Cause::Tls,
             Some(
-                "this connection needs TLS: use PostgresStore::with_tls, or sslmode=disable in the address",
+                "this connection needs TLS, which an address alone does not have: use that of the driver, a tunnel, or sslmode=disable in the address",
             ),
         ),
         Phase::Connect => (Cause::Unreachable, Some(UNREACHABLE)),
@@ -62,7 +62,7 @@ fn of_server(error: &DbError) -> (Cause, Option<&'static str>) {
         return (Cause::NoAuth, Some(advice));
     }
     if is(&[&SqlState::UNDEFINED_TABLE]) {
-        let advice = "the database has no table for locks: `quorlock init ADDRESS` or PostgresStore::create_table makes it, or the SQL of PostgresStore::SCHEMA";
+        let advice = "the database has no table for locks: `quorlock init ADDRESS` or the function `init` of a client makes it, or the SQL of `quorlock init --print ADDRESS`";
         return (Cause::Unsupported, Some(advice));
     }
     if is(&[

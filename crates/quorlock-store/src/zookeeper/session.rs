@@ -12,6 +12,7 @@ use super::znode::Folder;
 use crate::cluster::Login;
 use crate::database::{Phase, process_of};
 use crate::links::{self, Links};
+use crate::numbered;
 use crate::store::Stamp;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
@@ -93,7 +94,7 @@ impl Dial {
 
 /// Returns the number of the ensemble. The first client draws it.
 async fn id(client: &Client) -> Result<u64, Failure> {
-    let drawn = format!("{:016x}", rand::random::<u64>());
+    let drawn = numbered::digits(rand::random());
     // Every client of the ensemble may read it, whatever user made it.
     let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
     match client.create(ID, drawn.as_bytes(), &options).await {
@@ -102,9 +103,7 @@ async fn id(client: &Client) -> Result<u64, Failure> {
     }
     client.sync(ID).await?;
     let (data, _) = client.get_data(ID).await?;
-    let number = std::str::from_utf8(&data).ok();
-    let number = number.and_then(|text| u64::from_str_radix(text, 16).ok());
-    number.ok_or_else(|| Failure::Strange(ID.to_owned()))
+    numbered::number(&data).ok_or_else(|| Failure::Strange(ID.to_owned()))
 }
 
 /// Makes a call. It is made again where another session may do better, and it was not executed.

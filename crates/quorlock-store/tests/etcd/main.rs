@@ -13,6 +13,7 @@ mod clusters;
 #[allow(dead_code, reason = "etcd has no tables, and no replicas to promote")]
 mod databases;
 mod failing;
+#[path = "../support/locks.rs"]
 mod locks;
 mod restored;
 #[path = "../support/mod.rs"]

@@ -29,10 +29,7 @@ pub(crate) async fn what_is_wrong_with_an_address_is_said(server: Mysql) {
             format!("{right}?pool_max=s3cret"),
             "?pool_max, which means nothing",
         ),
-        (
-            format!("{right}?require_ssl=true"),
-            "MysqlStore::with_options",
-        ),
+        (format!("{right}?require_ssl=true"), "options of the driver"),
         ("mysql://u:s3cret@h:port/db".to_owned(), "port"),
         ("mysql://u:s3c@ret@h/db".to_owned(), "%40"),
         ("mysql://u:3306/s3c@h/db".to_owned(), "%2F"),

@@ -84,7 +84,7 @@ pub(crate) async fn locks_of_several_stores_are_taken_together(server: Postgres)
 pub(crate) async fn what_is_wrong_with_an_address_is_said(server: Postgres) {
     let right = server.address();
     for (address, words) in [
-        ("mongodb://u:s3cret@h/db".to_owned(), "postgres://, sqlite:"),
+        ("mongodb://u:s3cret@h/db".to_owned(), "s3://, sqlite:"),
         ("postgres".to_owned(), "scheme"),
         (
             "postgres:/locks/s3cret".to_owned(),
@@ -97,7 +97,7 @@ pub(crate) async fn what_is_wrong_with_an_address_is_said(server: Postgres) {
         ("postgres://u:s3c@ret/x@h/db".to_owned(), "%40"),
         ("postgres:///db".to_owned(), "names no host"),
         ("sqlite:".to_owned(), "names no file"),
-        ("sqlite::memory:".to_owned(), "MemoryStore"),
+        ("sqlite::memory:".to_owned(), "embedded"),
         (
             "sqlite:/a/b?mode=ro".to_owned(),
             "?mode, which means nothing here",
@@ -153,7 +153,11 @@ pub(crate) async fn what_is_wrong_with_a_database_is_said(mut server: Postgres) 
             Cause::NoDatabase,
             "no such database",
         ),
-        (format!("{right}?sslmode=require"), Cause::Tls, "with_tls"),
+        (
+            format!("{right}?sslmode=require"),
+            Cause::Tls,
+            "that of the driver",
+        ),
         (
             right.replace("locks:right", "other:other"),
             Cause::NoPermission,

@@ -92,7 +92,7 @@ async fn errors_say_what_to_do() {
     let missing = SqliteStore::open(path("missing")).unwrap_err();
     assert_eq!(missing.cause, Cause::NoDatabase);
     assert!(
-        missing.to_string().contains("SqliteStore::create"),
+        missing.to_string().contains("quorlock init ADDRESS"),
         "{missing}"
     );
     std::fs::write(
@@ -105,7 +105,10 @@ async fn errors_say_what_to_do() {
     std::fs::write(path("empty"), "").unwrap();
     let empty = SqliteStore::open(path("empty")).unwrap_err();
     assert_eq!(empty.cause, Cause::Unsupported);
-    assert!(empty.to_string().contains("SCHEMA"), "{empty}");
+    assert!(
+        empty.to_string().contains("init --print ADDRESS"),
+        "{empty}"
+    );
 }
 
 /// Returns why no client was made of the file at this path.

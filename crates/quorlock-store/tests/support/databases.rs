@@ -218,7 +218,10 @@ pub(crate) async fn records_are_swept_and_no_version_comes_back<D: Database>(ser
 pub(crate) async fn errors_say_what_to_do<D: Database>(mut server: D) {
     let error = check(&*bare(&server)).await.unwrap_err();
     assert_eq!(error.cause, Cause::Unsupported, "{error:?}");
-    assert!(error.to_string().contains("create_table"), "{error}");
+    assert!(
+        error.to_string().contains("quorlock init ADDRESS"),
+        "{error}"
+    );
     server.kill();
     let error = check(&*bare(&server)).await.unwrap_err();
     assert_eq!(error.cause, Cause::Unreachable, "{error:?}");

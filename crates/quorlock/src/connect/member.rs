@@ -13,11 +13,12 @@ use crate::builder::LocksBuilder;
 use crate::error::{ConnectError, NodeProblem};
 
 /// The schemes of stores, with the cargo features that they need.
-const STORES: [(&str, &str, bool); 6] = [
+const STORES: [(&str, &str, bool); 7] = [
     ("etcd", "etcd", cfg!(feature = "etcd")),
     ("mysql", "mysql", cfg!(feature = "mysql")),
     ("postgres", "postgres", cfg!(feature = "postgres")),
     ("postgresql", "postgres", cfg!(feature = "postgres")),
+    ("s3", "s3", cfg!(feature = "s3")),
     ("sqlite", "sqlite", cfg!(feature = "sqlite")),
     ("zk", "zookeeper", cfg!(feature = "zookeeper")),
 ];

@@ -3,13 +3,12 @@
 use quorlock::operate::Summary;
 use quorlock::{LeaderEvent, Locks};
 use quorlock_store::StoreTransport;
-use quorlock_testbed::etcd::Etcd;
 use tokio::time::{Instant, timeout};
 
-use crate::databases::{SECOND, bare, patient};
+use crate::databases::{Database, SECOND, patient, store};
 
-pub(crate) async fn every_kind_of_lock_works(server: Etcd) {
-    let (one, other) = (patient(bare(&server)), patient(bare(&server)));
+pub(crate) async fn every_kind_of_lock_works<D: Database>(server: D) {
+    let (one, other) = (patient(store(&server).await), patient(store(&server).await));
     let reader = one.read("page").acquire().await.unwrap();
     let second = other.read("page").acquire().await.unwrap();
     assert!(other.write("page").try_acquire().await.unwrap().is_none());
@@ -43,8 +42,8 @@ pub(crate) async fn every_kind_of_lock_works(server: Etcd) {
     assert!(one.lock("queue").try_acquire().await.unwrap().is_some());
 }
 
-pub(crate) async fn a_leader_resigns_and_another_one_is_elected(server: Etcd) {
-    let (one, other) = (patient(bare(&server)), patient(bare(&server)));
+pub(crate) async fn a_leader_resigns_and_another_one_is_elected<D: Database>(server: D) {
+    let (one, other) = (patient(store(&server).await), patient(store(&server).await));
     let mut first = one.leader("scheduler").campaign();
     let LeaderEvent::Elected { term, .. } = first.next().await.unwrap() else {
         panic!("the first event is another one")
@@ -61,14 +60,13 @@ pub(crate) async fn a_leader_resigns_and_another_one_is_elected(server: Etcd) {
 }
 
 /// The client of a dead holder says nothing. Another one has to see its claim unchanged for the whole lease.
-pub(crate) async fn a_dead_holder_is_replaced_by_what_was_observed(server: Etcd) {
+pub(crate) async fn a_dead_holder_is_replaced_by_what_was_observed<D: Database>(server: D) {
     let builder = || Locks::builder().watchdog_lease(3 * SECOND);
-    let client = || {
-        builder()
-            .on_node(StoreTransport::new(bare(&server)))
-            .unwrap()
+    let client = async || {
+        let transport = StoreTransport::new(store(&server).await);
+        builder().on_node(transport).unwrap()
     };
-    let (one, other) = (client(), client());
+    let (one, other) = (client().await, client().await);
     let guard = one.lock("a").acquire().await.unwrap();
     let token = guard.fencing_token();
     guard.leak();

@@ -1,0 +1,162 @@
+//! Real servers that speak the protocol of S3: versitygw, over a folder.
+
+use std::fs;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use crate::guardian::Guardian;
+use crate::port::free_port;
+use crate::run::{self, installed, run};
+use crate::wait::within;
+
+/// The longest time that a server may take until it answers, on a loaded machine.
+const UP: Duration = Duration::from_secs(60);
+
+const SERVER: &str = "versitygw";
+
+/// Returns why tests that need a server are ignored; `None` if one is installed or required.
+#[must_use]
+pub fn missing() -> Option<&'static str> {
+    let reason = "needs versitygw: run tests/stores.sh";
+    run::missing("QUORLOCK_REQUIRE_S3", installed(SERVER).is_some(), reason)
+}
+
+/// A server of S3 that only its owner uses, on a free port of the loopback interface. When this value is dropped, or when this
+/// process is killed, the server ends and its folder is removed.
+#[derive(Debug)]
+pub struct S3 {
+    port: u16,
+    running: Option<Guardian>,
+    folder: TempDir,
+}
+
+impl S3 {
+    /// The keys of the only user, as the variables of the environment that tools of AWS read.
+    pub const KEYS: [(&str, &str); 2] = [
+        ("AWS_ACCESS_KEY_ID", "locks"),
+        ("AWS_SECRET_ACCESS_KEY", "right-secret"),
+    ];
+
+    /// Starts a server with an empty bucket, `locks`.
+    ///
+    /// # Panics
+    /// Panics if versitygw is not installed, or the server does not come up.
+    #[must_use]
+    pub fn start() -> S3 {
+        let folder = tempfile::Builder::new().prefix("quorlock-").tempdir();
+        let mut server = S3 {
+            port: free_port().expect("a free port"),
+            running: None,
+            folder: folder.expect("a temporary folder"),
+        };
+        // A folder of the server is a bucket.
+        fs::create_dir_all(server.path("data").join("locks")).expect("a folder");
+        server.launch();
+        server
+    }
+
+    /// Returns the address of the bucket.
+    #[must_use]
+    pub fn address(&self) -> String {
+        format!("s3://locks?endpoint=http://127.0.0.1:{}", self.port)
+    }
+
+    /// Returns the port of the server.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Returns the file that has the data of an object of the bucket.
+    #[must_use]
+    pub fn object(&self, name: &str) -> PathBuf {
+        self.path("data").join("locks").join(name)
+    }
+
+    /// Makes an object of this text. What the server knows of it beside that, it has from another one.
+    ///
+    /// # Panics
+    /// Panics if there is no other one.
+    pub fn forge(&self, name: &str, other: &str, text: &str) {
+        // The version of an object is an attribute of its file.
+        copy(&self.object(other), &self.object(name));
+        fs::write(self.object(name), text).expect("a file");
+    }
+
+    /// Starts the server, and waits until it takes connections.
+    ///
+    /// # Panics
+    /// Panics if it does not come up. The message has its output.
+    pub fn launch(&mut self) {
+        let program = installed(SERVER).expect("versitygw is installed (tests/stores.sh)");
+        let [(_, access), (_, secret)] = Self::KEYS;
+        let port = format!("127.0.0.1:{}", self.port);
+        let data = self.path("data");
+        let mut words = vec![program.to_str().expect("UTF-8")];
+        words.extend(["--port", &port, "--access", access, "--secret", secret]);
+        // Without it, each request would need a connection of its own.
+        words.extend(["--keep-alive", "--quiet", "posix"]);
+        words.push(data.to_str().expect("UTF-8"));
+        let command: Vec<String> = words.into_iter().map(String::from).collect();
+        self.running = Some(Guardian::start(self.folder.path(), &command, &[]).expect("it starts"));
+        let is_up = within(UP, || TcpStream::connect(("127.0.0.1", self.port)).ok());
+        let output = || fs::read_to_string(self.path("output")).unwrap_or_default();
+        assert!(is_up.is_some(), "the server does not start: {}", output());
+    }
+
+    /// Ends the server at once, as a crash does.
+    pub fn kill(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.kill();
+        }
+    }
+
+    /// Stops the server, until [`S3::go_on`].
+    pub fn stop(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets a stopped server go on.
+    pub fn go_on(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    /// Copies the data of the server, which is ended and started again.
+    ///
+    /// # Panics
+    /// Panics if they cannot be copied.
+    pub fn keep_copy(&mut self) {
+        self.kill();
+        copy(&self.path("data"), &self.path("copy"));
+        self.launch();
+    }
+
+    /// Ends the server, and starts it again with the data of the copy.
+    ///
+    /// # Panics
+    /// Panics if there is no copy.
+    pub fn return_to_copy(&mut self) {
+        self.kill();
+        fs::remove_dir_all(self.path("data")).expect("a folder");
+        copy(&self.path("copy"), &self.path("data"));
+        self.launch();
+    }
+
+    fn signal(&self, signal: Signal) {
+        self.running.as_ref().expect("it runs").signal(signal);
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+/// Copies a file or a folder, with its attributes.
+fn copy(from: &Path, to: &Path) {
+    let [from, to] = [from, to].map(|path| path.to_str().expect("UTF-8").to_owned());
+    run(&["cp".to_owned(), "-a".to_owned(), from, to]);
+}
