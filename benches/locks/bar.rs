@@ -50,14 +50,15 @@ const OFF: Option<Beside> = Some(Of(Plain));
 
 #[rustfmt::skip]
 pub(crate) const ALL: &[Bar] = &[
-    bar("callers-1", "pairs a second", RSLOCK, AtLeast(1.2)),
-    bar("callers-5", "pairs a second", RSLOCK, AtLeast(1.2)),
+    bar("callers-1", "pairs a second", RSLOCK, AtLeast(1.15)),
+    bar("callers-5", "pairs a second", RSLOCK, AtLeast(1.15)),
     bar("callers-1", "pairs a second", BARE, AtLeast(0.8)),
     bar("callers-5", "pairs a second", BARE, AtLeast(0.9)),
-    bar("callers-1", "servers, us a pair", RSLOCK, AtMost(1.0)),
-    bar("callers-5", "servers, us a pair", RSLOCK, AtMost(1.0)),
+    bar("callers-1", "servers, us a pair", RSLOCK, AtMost(0.85)),
+    bar("callers-5", "servers, us a pair", RSLOCK, AtMost(0.95)),
     bar("acquire-1", "acquire, us", BARE, AtMost(1.05)),
     bar("acquire-1", "release, us", BARE, AtMost(1.1)),
+    bar("acquire-1", "acquire, us", RSLOCK, AtMost(1.1)),
     bar("acquire-5", "acquire, us", BARE, AtMost(1.0)),
     bar("acquire-5", "release, us", BARE, AtMost(1.0)),
     bar("acquire-5", "acquire, us", OFF, AtMost(1.1)),
