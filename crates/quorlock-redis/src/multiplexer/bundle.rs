@@ -12,7 +12,7 @@
 
 use redis::Value;
 
-use super::queue::{Call, Packed};
+use super::queue::{Call, Deed, Packed};
 use super::{MultiplexerState, Passed};
 use crate::script::batch::MOST_CLAIMS;
 
@@ -27,13 +27,6 @@ pub(crate) enum Native {
         check: usize,
         draw: usize,
     },
-}
-
-/// What a request of a bundle does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Deed {
-    End,
-    Take,
 }
 
 /// What the open bundle keeps back until it is closed.

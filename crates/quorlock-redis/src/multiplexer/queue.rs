@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use redis::Value;
 
-use super::bundle::Deed;
 use super::{MultiplexerState, Slot, Waiting};
 use crate::script::By;
 use crate::script::batch::{Batch, BatchMember, MOST_CLAIMS, Why};
@@ -91,6 +90,13 @@ pub(super) enum Places {
     Many(Vec<usize>),
     /// All requests that the call covers.
     Bundled(Vec<Deed>),
+}
+
+/// What a request without a script does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Deed {
+    End,
+    Take,
 }
 
 impl Call {
