@@ -24,8 +24,7 @@ rm -rf "$out" "$tools"
 python3 -m venv "$tools"
 "$tools/bin/pip" install --quiet --disable-pip-version-check maturin==1.16.0 ziglang==0.13.0.post1
 
-# Not the profile `dist`, in which a panic would end the interpreter. This one makes it an exception.
-PATH=$tools/bin:$PATH maturin build --quiet --locked --release --target "$target" --out "$out" \
+PATH=$tools/bin:$PATH maturin build --quiet --locked --profile wheel --target "$target" --out "$out" \
   --manifest-path crates/quorlock-python/Cargo.toml ${options[@]+"${options[@]}"}
 
 if [ "$target" = "$(rustc -vV | sed -n 's/^host: //p')" ]; then

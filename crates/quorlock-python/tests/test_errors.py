@@ -91,7 +91,7 @@ def test_addresses_that_cannot_be_are_refused(address: str) -> None:
 
 
 def test_an_error_of_a_scheme_speaks_of_no_build() -> None:
-    """It lists the schemes, also that of S3, for which a wheel must be built with the driver, and names no feature."""
+    """The wheel has every store, so the error names no feature of a build."""
     with pytest.raises(quorlock.ConnectError, match=r"etcd://, mysql://, postgres://, s3://, sqlite: or zk://$"):
         quorlock.Locks.connect("mongodb://127.0.0.1/locks")
 

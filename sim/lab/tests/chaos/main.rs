@@ -130,14 +130,28 @@ fn names_on_different_nodes_are_locked_together() {
 }
 
 fn a_server_without_memory_evicts_the_claim_that_the_plan_names() {
-    let observed = evicted(EVICTIONS);
-    let overlaps = observed.get("overlaps").and_then(serde_json::Value::as_u64);
-    assert!(Some(1) <= overlaps, "{observed}");
+    evicts(EVICTIONS, &["faults", "overlaps"]);
 }
 
 /// Each holder is told of its eviction, so it need not overlap with the next one: how soon is measured, and not tested here.
 fn evictions_that_holders_are_told_of_make_nothing_else_go_wrong() {
-    evicted(&format!("{EVICTIONS}\n[remedies]\nwatch_claims = true\n"));
+    let plan = format!("{EVICTIONS}\n[remedies]\nwatch_claims = true\n");
+    evicts(&plan, &["faults"]);
+}
+
+/// Runs a plan with evictions until each of these was observed at least once in a run. A machine may be so busy for the half second of a
+/// plan that no claim is there to evict.
+fn evicts(plan: &str, expected: &[&str]) {
+    let mut observed = Vec::new();
+    for _ in 0..8 {
+        let run = evicted(plan);
+        let number = |key: &&str| run.get(*key).and_then(serde_json::Value::as_u64);
+        if expected.iter().map(number).all(|number| Some(1) <= number) {
+            return;
+        }
+        observed.push(run);
+    }
+    panic!("no run had {expected:?}: {observed:?}");
 }
 
 /// Runs a plan with evictions, and returns what was observed. Only an eviction by the server counts as a fault here.
@@ -153,8 +167,6 @@ fn evicted(plan: &str) -> serde_json::Value {
     let told: serde_json::Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|_| panic!("JSON: {}", text(&output)));
     let observed = told.get("observed").expect("what was observed").clone();
-    let number = |key: &str| observed.get(key).and_then(serde_json::Value::as_u64);
-    assert!(Some(1) <= number("faults"), "{observed}");
     for never in ["complaints", "orphans", "overrun"] {
         assert!(observed.get(never).is_none(), "{never}: {observed}");
     }
