@@ -44,16 +44,28 @@ impl Native {
         match self {
             Native::End(bytes) => Packed { bytes, replies: 2 },
             Native::Take { bytes, check, draw } => {
-                let (claim, rest) = bytes.split_at(check);
-                let (check, draw) = rest.split_at(draw - check);
-                let bytes = [claim, EXISTS_ONE, check, draw].concat();
+                let [claim, check, draw] = pieces(&bytes, check, draw);
+                let bytes = [claim, exists(1).as_bytes(), check, draw].concat();
                 Packed { bytes, replies: 3 }
             }
         }
     }
 }
 
-const EXISTS_ONE: &[u8] = b"*2\r\n$6\r\nEXISTS\r\n";
+/// Splits the bytes of a [`Native::Take`].
+fn pieces(bytes: &[u8], check: usize, draw: usize) -> [&[u8]; 3] {
+    let (claim, rest) = bytes.split_at(check);
+    let (check, draw) = rest.split_at(draw - check);
+    [claim, check, draw]
+}
+
+/// The beginning of `EXISTS` with this number of keys.
+fn exists(keys: usize) -> String {
+    format!("*{}\r\n$6\r\nEXISTS\r\n", keys + 1)
+}
+
+/// The largest number of requests of a bundle: each gets its reply when all have been executed.
+const MOST_REQUESTS: usize = 2 * MOST_CLAIMS;
 
 impl MultiplexerState {
     /// Writes the commands of a request without a script. Its place in `waiting` is taken under the same lock.
@@ -76,15 +88,14 @@ impl MultiplexerState {
             }
             Native::Take { bytes, check, draw } => {
                 call.add(Deed::Take, if bundle.number == 0 { 3 } else { 2 });
-                let (claim, rest) = bytes.split_at(check);
-                let (check, draw) = rest.split_at(draw - check);
+                let [claim, check, draw] = pieces(&bytes, check, draw);
                 bundle.claims.extend_from_slice(claim);
                 bundle.checks.extend_from_slice(check);
                 bundle.draws.extend_from_slice(draw);
                 bundle.number += 1;
             }
         }
-        if bundle.number == MOST_CLAIMS {
+        if bundle.number == MOST_CLAIMS || call.covers() == MOST_REQUESTS {
             self.close_bundle();
         }
     }
@@ -96,13 +107,8 @@ impl MultiplexerState {
         };
         let outbox = &mut self.outbox;
         outbox.extend_from_slice(&bundle.claims);
-        match bundle.number {
-            0 => {}
-            1 => outbox.extend_from_slice(EXISTS_ONE),
-            number => {
-                let head = format!("*{}\r\n$6\r\nEXISTS\r\n", number + 1);
-                outbox.extend_from_slice(head.as_bytes());
-            }
+        if 0 < bundle.number {
+            outbox.extend_from_slice(exists(bundle.number).as_bytes());
         }
         outbox.extend_from_slice(&bundle.checks);
         outbox.extend_from_slice(&bundle.draws);
@@ -234,6 +240,17 @@ mod tests {
         assert_eq!(before.await, Ok(ints([0, 1, 2])));
         assert_eq!(ping.expect("it is open").await, Ok(Value::Int(3)));
         assert_eq!(behind.await, Ok(ints([4, 5])));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_release_does_not_wait_for_thousands_of_others() {
+        let multiplexer = Multiplexer::new();
+        let mut answers: Vec<_> = (0..1_000).map(|_| send(&multiplexer, end("a"))).collect();
+        written(&multiplexer);
+        reply(&multiplexer, (0..2 * MOST_REQUESTS as i64).map(Value::Int));
+        for (at, answer) in (0..).zip(answers.drain(..MOST_REQUESTS)) {
+            assert_eq!(answer.await, Ok(ints([2 * at, 2 * at + 1])));
+        }
     }
 
     #[tokio::test(start_paused = true)]
