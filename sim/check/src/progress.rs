@@ -56,7 +56,7 @@ fn while_waited_for(history: &History) -> Option<Violation> {
     let waits = waits.filter(|op| op.action == Action::Acquire);
     let (from, to, waiter) = waits
         .filter_map(|op| {
-            let until = ended(history, op).min(idle.until);
+            let until = history.ended(op).min(idle.until);
             let of_these = won.iter().filter(|(_, names)| names & op.names != 0);
             let meanwhile = of_these
                 .map(|(at, _)| *at)
@@ -84,13 +84,6 @@ fn while_waited_for(history: &History) -> Option<Violation> {
         name: None,
         story,
     })
-}
-
-/// Returns when an operation ended, by itself or with its process.
-fn ended(history: &History, op: &Operation) -> u64 {
-    let mut died = history.died.iter();
-    let died = died.find(|(process, _)| *process == op.process);
-    died.map_or(op.completed, |(_, at)| op.completed.min(*at))
 }
 
 /// Finds a released lock that a client waits for and that no client acquires within the bound, although a threshold of
@@ -142,7 +135,7 @@ pub fn gaps(history: &History) -> impl Iterator<Item = Gap<'_>> {
             .filter(|at| release.invoked < *at);
         let to = next.min().unwrap_or(u64::MAX);
         let mut waits = asked.filter(|op| op.action == Action::Acquire);
-        let waiter = waits.find(|op| op.invoked <= from && to <= ended(history, op))?;
+        let waiter = waits.find(|op| op.invoked <= from && to <= history.ended(op))?;
         (from < to).then_some(Gap { from, to, waiter })
     })
 }

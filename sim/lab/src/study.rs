@@ -18,6 +18,7 @@ pub mod rate;
 pub mod results;
 pub mod runs;
 pub mod scenario;
+pub mod service;
 pub mod shrink;
 pub mod source;
 pub(crate) mod time_limit;

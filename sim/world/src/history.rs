@@ -409,6 +409,14 @@ impl History {
         self.holds = 0;
     }
 
+    /// Returns when an operation ended, by itself or with its process.
+    #[must_use]
+    pub fn ended(&self, op: &Operation) -> u64 {
+        let mut died = self.died.iter();
+        let died = died.find(|(process, _)| *process == op.process);
+        died.map_or(op.completed, |(_, at)| op.completed.min(*at))
+    }
+
     /// Returns the index of a name, and adds the name if it is new.
     pub fn name(&mut self, name: &str) -> NameId {
         let place = self.names.iter().position(|known| known == name);

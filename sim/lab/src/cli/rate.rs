@@ -13,7 +13,7 @@ use crate::study::results::Shard;
 use crate::study::runs::{Extent, Session};
 
 /// Estimate how often the lock of a deployment breaks, with bounds: the expected number of violations in a horizon, from short
-/// runs around the faults that its file says can happen.
+/// runs around the faults that its file says can happen. The same runs say how long faults keep clients from the lock.
 ///
 /// The bounds hold with a probability of 95 %, and count everything that was not run as violated. The exit code is 0 if they are
 /// as narrow as asked for, 4 if the time or the runs were over first, and 2 if the plan breaks without any fault.
@@ -202,17 +202,25 @@ fn tell(
         None => "unknown, because no violation was found".to_owned(),
     };
     say(&format!("relative error {error}, {} runs", estimate.runs));
-    print_strata(&estimate.strata);
+    let mut strata: Vec<&Part> = estimate.strata.iter().collect();
+    strata.sort_by(|one, other| other.upper.total_cmp(&one.upper));
+    print_strata(&strata);
+    print_serving(deployment, estimate, &strata);
     if !is_complete {
         say("the time or the runs were over before the bounds were as narrow as asked for");
     }
     Ok(())
 }
 
-/// Prints the strata, those with the largest upper bounds first.
-fn print_strata(strata: &[Part]) {
+/// Returns the width of the column of cut sets.
+fn wide(strata: &[&Part]) -> usize {
     let names = strata.iter().map(|part| part.cut_set.len());
-    let wide = names.max().unwrap_or_default().max("cut set".len());
+    names.max().unwrap_or_default().max("cut set".len())
+}
+
+/// Prints how often each stratum breaks.
+fn print_strata(strata: &[&Part]) {
+    let wide = wide(strata);
     let line = |name: &str, [clusters, runs, broken, rate, least, most]: [&str; 6]| {
         say(&format!(
             "  {name:<wide$} {clusters:>10} {runs:>9} {broken:>8} {rate:>10} {least:>10} {most:>10}"
@@ -222,13 +230,43 @@ fn print_strata(strata: &[Part]) {
         "cut set",
         ["clusters", "runs", "broken", "rate", "least", "most"],
     );
-    let mut strata: Vec<&Part> = strata.iter().collect();
-    strata.sort_by(|one, other| other.upper.total_cmp(&one.upper));
     for part in strata {
         let [runs, broken] = [part.runs, part.broken].map(|count| count.to_string());
         let bounds = [part.clusters, part.rate, part.lower, part.upper].map(digits);
         let [clusters, rate, least, most] = &bounds;
         line(&part.cut_set, [clusters, &runs, &broken, rate, least, most]);
+    }
+}
+
+/// Prints how the lock serves its clients.
+fn print_serving(deployment: &Deployment, estimate: &Estimate, strata: &[&Part]) {
+    let lost = (1.0 - estimate.availability) * deployment.horizon.as_nanos() as f64 / 1e9;
+    say(&format!(
+        "faults keep clients from the lock for {} s in {} (availability {:.6} %)",
+        digits(lost),
+        horizon(deployment),
+        100.0 * estimate.availability
+    ));
+    let wide = wide(strata);
+    let line = |name: &str, [next, outage, longest, requests]: [&str; 4]| {
+        say(&format!(
+            "  {name:<wide$} {next:>11} {outage:>10} {longest:>10} {requests:>16}"
+        ));
+    };
+    line(
+        "cut set",
+        ["next lock/s", "outage/s", "longest/s", "requests a hold"],
+    );
+    let quiet = estimate.quiet.iter().map(|serving| ("no fault", serving));
+    let others = strata.iter().filter_map(|part| {
+        let serving = part.serving.as_ref()?;
+        Some((part.cut_set.as_str(), serving))
+    });
+    for (name, serving) in quiet.chain(others) {
+        let requests = serving.requests_a_hold.map_or_else(String::new, digits);
+        let [next, outage, longest] =
+            [serving.next_lock, serving.outage, serving.longest].map(digits);
+        line(name, [&next, &outage, &longest, &requests]);
     }
 }
 
@@ -247,10 +285,10 @@ fn horizon(deployment: &Deployment) -> String {
 
 /// Formats a number with three digits.
 fn digits(number: f64) -> String {
-    match number {
+    match number.abs() {
         0.0 => "0".to_owned(),
-        0.001..1_000.0 => {
-            let decimals = (2.0 - number.log10().floor()).clamp(0.0, 5.0) as usize;
+        size @ 0.001..1_000.0 => {
+            let decimals = (2.0 - size.log10().floor()).clamp(0.0, 5.0) as usize;
             format!("{number:.decimals$}")
         }
         _ => format!("{number:.2e}"),

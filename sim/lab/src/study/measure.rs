@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use super::service::Service;
 use quorlock_sim_check::run::Run;
+use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_world::history::{Accepted, History, HoldId, NameId};
 
-/// A share of the acknowledged operations.
+/// What is measured of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
@@ -17,12 +19,25 @@ pub enum Measure {
     /// The share of grants that are unknown to the node that remains at the end. The token counter of that node equals
     /// the number of grants that it knows. This requires tokens that are counted from one.
     LostGrants,
+    /// How the lock served its clients from the first fault after this time. Files do not ask for it.
+    #[serde(skip)]
+    Service(SimTime),
 }
 
-/// A measured fraction.
+/// A measurement.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Measured {
+    /// A share of the acknowledged operations.
+    Lost(Lost),
+    /// How the lock served its clients.
+    Service(Service),
+}
+
+/// A share of the acknowledged operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Measured {
+pub struct Lost {
     /// The number of acknowledged operations that were lost.
     pub lost: u64,
     /// The number of acknowledged operations.
@@ -30,14 +45,15 @@ pub struct Measured {
 }
 
 impl Measure {
-    /// Returns the counts of one run.
+    /// Measures one run.
     #[must_use]
     pub fn of(self, run: &Run) -> Measured {
         let (lost, acknowledged) = match self {
             Measure::LostUpdates => lost_updates(&run.history),
             Measure::LostGrants => lost_grants(&run.history),
+            Measure::Service(after) => return Measured::Service(Service::of(run, after)),
         };
-        Measured { lost, acknowledged }
+        Measured::Lost(Lost { lost, acknowledged })
     }
 }
 

@@ -40,6 +40,12 @@
 //! `w_s` enclose the expected number. A stratum that was not run has the interval from 0 to 1; what is larger or too long has 1 as its
 //! upper bound. No variance is estimated, and strata need not be independent.
 //!
+//! # Availability
+//! Each run is measured from its first strike on: for how long a client asked for a lock that no client held. Locks that pass from
+//! client to client are free for moments without any fault, so the share of such time in the runs without strikes is taken off: the rest is
+//! the *outage* of a cluster. The sum over all strata of the number of clusters times the mean outage is the time in the horizon in
+//! which faults keep clients from a lock. It is an estimate without bounds; strata that were not run are not in it.
+//!
 //! The bound is about the simulated deployment with the rates of the file. It says nothing about a wrong rate or a fault that the file
 //! does not have.
 
@@ -50,6 +56,7 @@ mod length;
 mod process;
 mod sample;
 mod search;
+mod served;
 pub mod split;
 mod strata;
 
@@ -61,4 +68,5 @@ pub(in crate::study) use length::unit;
 pub use length::{Length, NotALength};
 pub use process::{Each, Process};
 pub use search::{Found, Search};
+pub use served::Serving;
 pub use strata::{Strata, Stratum, Strike};

@@ -401,3 +401,30 @@ fn shards_of_a_search_merge_to_an_estimate() {
     );
     assert!(0.0 < number("lower"));
 }
+
+/// A server that is down for long keeps clients from the lock for that time. One of three servers, or a rival that asks elsewhere, does not.
+#[test]
+fn what_keeps_clients_from_the_lock_is_what_is_down() {
+    let down = |plan: &str| {
+        let processes = "[[process]]\nkind = \"crash-node\"\neach = \"node\"\nrate = \"1/d\"\nrestart_after = \"4s\"\n";
+        let text = format!(
+            "horizon = \"1d\"\nlargest = 1\nwindow = \"6s\"\n[plan]\n{plan}\n{WORK}{processes}"
+        );
+        let deployment = Deployment::parse(Path::new("x.toml"), &text);
+        let deployment = deployment.unwrap_or_else(|error| panic!("{error}"));
+        estimate(&deployment, 0.15, 64)
+    };
+    let one = down(ONE);
+    let serving = one.strata[0].serving.expect("it was run");
+    // Clients ask at nearly all times. Without faults the lock is free for up to a quarter of them, while it passes to the next client.
+    assert!((3.0..4.1).contains(&serving.outage), "{serving:?}");
+    assert!(4.0 < serving.longest, "{serving:?}");
+    let quiet = one.quiet.expect("it was run");
+    assert!(quiet.next_lock < 0.5 && quiet.outage == 0.0, "{quiet:?}");
+    let expected = 1.0 - one.strata[0].clusters * serving.outage / 86_400.0;
+    assert!((one.availability - expected).abs() < 1e-9, "{one:?}");
+    let three = down(THREE);
+    let serving = three.strata[0].serving.expect("it was run");
+    assert!(serving.outage < 0.5, "{serving:?}");
+    assert!(Some(3.0) < serving.requests_a_hold, "{serving:?}");
+}

@@ -11,6 +11,7 @@ use super::process::{Each, Process, rate};
 use crate::plan_file::document::{self, DocumentPart, Misfit};
 use crate::plan_file::{self, Misreading, PlanFileError};
 use crate::study::lock_changes::{items, with_changes};
+use crate::study::results::Row;
 use quorlock_sim_plan::Plan;
 use quorlock_sim_plan::fault::Fault;
 use quorlock_sim_plan::property::Property;
@@ -163,6 +164,11 @@ impl Deployment {
             plan,
             processes,
         })
+    }
+
+    /// Returns whether a run broke the property.
+    pub(super) fn is_broken(&self, row: &Row) -> bool {
+        row.violated.contains_key(&self.property)
     }
 
     /// Returns a strike of a process: its faults, one for each of the targets.

@@ -2,8 +2,12 @@
 
 use serde::Serialize;
 
+use super::deployment::Deployment;
+use super::process::seconds;
+use super::served::{Served, Serving};
 use super::strata::Strata;
 use crate::study::interval::clopper_pearson;
+use crate::study::results::Row;
 
 /// The probability that any of the bounds is wrong.
 const ALPHA: f64 = 0.05;
@@ -20,9 +24,26 @@ pub(super) struct Counts {
     pub(super) runs: u64,
     /// The number of runs that broke the property.
     pub(super) broken: u64,
+    /// How the lock served its clients in these runs.
+    pub(super) served: Served,
 }
 
 impl Counts {
+    /// Adds a run.
+    pub(super) fn add(&mut self, row: &Row, is_broken: bool) {
+        self.runs += 1;
+        self.broken += u64::from(is_broken);
+        self.served.add(row);
+    }
+
+    /// Adds the runs of a look.
+    pub(super) fn add_look(&mut self, added: &Counts) {
+        self.looks += 1;
+        self.runs += added.runs;
+        self.broken += added.broken;
+        self.served.add_all(&added.served);
+    }
+
     /// Returns the number of runs of the next look.
     pub(super) fn next(self) -> u64 {
         (2 * self.runs).max(FIRST)
@@ -54,6 +75,10 @@ pub struct Estimate {
     pub relative_error: Option<f64>,
     /// The number of runs.
     pub runs: u64,
+    /// The share of the horizon in which faults do not keep clients from a lock. Clusters that were not run are not in it.
+    pub availability: f64,
+    /// How the lock serves its clients without faults.
+    pub quiet: Option<Serving>,
     /// The strata that were run, and those that were not: larger clusters, and faults that last too long.
     pub strata: Vec<Part>,
 }
@@ -75,10 +100,12 @@ pub struct Part {
     pub lower: f64,
     /// Its upper bound.
     pub upper: f64,
+    /// How the lock serves its clients from the first fault of such a cluster on.
+    pub serving: Option<Serving>,
 }
 
 impl Part {
-    fn of(cut_set: &str, clusters: f64, counts: Counts, strata: usize) -> Self {
+    fn of(cut_set: &str, clusters: f64, counts: &Counts, quiet: &Served, strata: usize) -> Self {
         let (least, most) = counts.bounds(strata);
         let share = counts.broken as f64 / counts.runs.max(1) as f64;
         Part {
@@ -89,6 +116,7 @@ impl Part {
             rate: clusters * share,
             lower: clusters * least,
             upper: clusters * most,
+            serving: counts.served.compared_with(quiet),
         }
     }
 
@@ -100,17 +128,24 @@ impl Part {
 
 impl Estimate {
     /// Computes the estimate of counts.
-    pub(super) fn of(strata: &Strata, counts: &[Counts]) -> Self {
+    pub(super) fn of(
+        deployment: &Deployment,
+        strata: &Strata,
+        counts: &[Counts],
+        quiet: &Served,
+    ) -> Self {
         let many = strata.all.len();
         let run = strata.all.iter().zip(counts);
         let mut parts: Vec<Part> = run
-            .map(|(stratum, counts)| Part::of(&stratum.name, stratum.per_horizon, *counts, many))
+            .map(|(stratum, counts)| {
+                Part::of(&stratum.name, stratum.per_horizon, counts, quiet, many)
+            })
             .collect();
         for (name, clusters) in [
             ("larger clusters", strata.larger),
             ("faults that last longer", strata.too_long),
         ] {
-            parts.push(Part::of(name, clusters, Counts::default(), many));
+            parts.push(Part::of(name, clusters, &Counts::default(), quiet, many));
         }
         let sum = |of: fn(&Part) -> f64| parts.iter().map(of).sum::<f64>();
         let (rate, lower, upper) = (
@@ -118,12 +153,15 @@ impl Estimate {
             sum(|part| part.lower),
             sum(|part| part.upper),
         );
+        let outage = sum(|part| part.clusters * part.serving.map_or(0.0, |serving| serving.outage));
         Estimate {
             rate,
             lower,
             upper,
             relative_error: (0.0 < rate).then(|| (upper - lower) / 2.0 / rate),
             runs: parts.iter().map(|part| part.runs).sum(),
+            availability: 1.0 - outage / seconds(deployment.horizon),
+            quiet: quiet.compared_with(quiet),
             strata: parts,
         }
     }

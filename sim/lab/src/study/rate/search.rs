@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use super::deployment::Deployment;
 use super::estimate::{Counts, Estimate, FIRST};
 use super::sample::{cluster, quiet};
+use super::served::Served;
 use super::strata::Strata;
+use crate::study::measure::Measure;
 use crate::study::results::{CellSeeds, Manifest, Row, Shard};
 use crate::study::runs::{Cell, Extent, Runs, RunsError, Session};
 
@@ -49,6 +51,23 @@ const QUIET_RUNS: u64 = 64;
 /// The seeds of each cell in the manifest. How many of them are run follows from the rows.
 const SEEDS: u64 = 1 << 40;
 
+/// What was run without strikes.
+#[derive(Default)]
+pub(super) struct Quiet {
+    /// The first seed that broke the property.
+    pub(super) broken: Option<u64>,
+    /// How the lock served its clients.
+    pub(super) served: Served,
+}
+
+impl Quiet {
+    /// Adds a run.
+    pub(super) fn add(&mut self, row: &Row, is_broken: bool) {
+        self.broken = self.broken.or(is_broken.then_some(row.seed));
+        self.served.add(row);
+    }
+}
+
 pub(super) struct Stage<'a> {
     pub(super) search: &'a Search<'a>,
     pub(super) strata: &'a Strata,
@@ -84,11 +103,13 @@ impl Search<'_> {
         if self.shard != Shard::WHOLE {
             return stage.run_shard(session);
         }
-        if let Some(seed) = stage.run_quiet(session)? {
+        let quiet = stage.run_quiet(session)?;
+        if let Some(seed) = quiet.broken {
             return Ok(Found::BreaksAlone(seed));
         }
         let (counts, _) = stage.search(session, self.most_runs)?;
-        Ok(Found::Estimate(Estimate::of(&strata, &counts)))
+        let estimate = Estimate::of(self.deployment, &strata, &counts, &quiet.served);
+        Ok(Found::Estimate(estimate))
     }
 
     /// Returns the stratum that is run next, or `None` if the bounds are narrow enough or it would be too many runs.
@@ -140,7 +161,7 @@ impl Stage<'_> {
             _ => return Ok((counts, Extent::Complete)),
         };
         while extent == Extent::Complete {
-            let estimate = Estimate::of(self.strata, &counts);
+            let estimate = self.estimate(&counts);
             let Some(next) = self.search.next(&estimate, &counts, most_runs) else {
                 break;
             };
@@ -149,19 +170,22 @@ impl Stage<'_> {
         Ok((counts, extent))
     }
 
-    /// Runs plans without strikes. Returns the first seed that broke the property.
-    pub(super) fn run_quiet(&self, session: &mut Session) -> Result<Option<u64>, RunsError> {
-        let mut broken = None;
-        let mut take = |_, row: Row| {
-            let is_broken = row.violated.contains_key(&self.search.deployment.property);
-            broken = broken.or(is_broken.then_some(row.seed));
-        };
+    /// Returns the estimate of counts, for its bounds alone.
+    pub(super) fn estimate(&self, counts: &[Counts]) -> Estimate {
+        let deployment = self.search.deployment;
+        Estimate::of(deployment, self.strata, counts, &Served::default())
+    }
+
+    /// Runs plans without strikes.
+    pub(super) fn run_quiet(&self, session: &mut Session) -> Result<Quiet, RunsError> {
+        let mut ran = Quiet::default();
+        let mut take = |_, row: Row| ran.add(&row, self.search.deployment.is_broken(&row));
         self.run(
             session,
             Runs::all(vec![self.quiet(0..QUIET_RUNS)], 1),
             &mut take,
         )?;
-        Ok(broken)
+        Ok(ran)
     }
 
     /// Runs strata up to their next look, and counts all of that or nothing.
@@ -173,24 +197,19 @@ impl Stage<'_> {
     ) -> Result<Extent, RunsError> {
         let before = |index: usize| counts.get(index).copied().unwrap_or_default();
         let cells = strata.iter().map(|index| self.cell(*index, before(*index)));
-        let mut broken = vec![0; strata.len()];
+        let mut added = vec![Counts::default(); strata.len()];
         let mut take = |cell: usize, row: Row| {
-            let is_broken = row.violated.contains_key(&self.search.deployment.property);
-            broken
-                .iter_mut()
-                .skip(cell)
-                .take(1)
-                .for_each(|sum| *sum += u64::from(is_broken));
+            if let Some(added) = added.get_mut(cell) {
+                added.add(&row, self.search.deployment.is_broken(&row));
+            }
         };
         let extent = self.run(session, Runs::all(cells.collect(), 1), &mut take)?;
         if extent == Extent::Partial {
             return Ok(extent);
         }
-        for (index, broken) in strata.iter().zip(broken) {
+        for (index, added) in strata.iter().zip(added) {
             if let Some(counts) = counts.get_mut(*index) {
-                counts.runs = counts.next();
-                counts.looks += 1;
-                counts.broken += broken;
+                counts.add_look(&added);
             }
         }
         Ok(extent)
@@ -225,7 +244,7 @@ impl Stage<'_> {
             name: stratum.map_or_else(String::new, |stratum| stratum.name.clone()),
             seeds: self.seeds(numbers),
             plan: Box::new(move |seed| cluster(self.search.deployment, self.strata, index, seed)),
-            measure: None,
+            measure: self.measure(),
             is_last: None,
         }
     }
@@ -235,9 +254,14 @@ impl Stage<'_> {
             name: QUIET.to_owned(),
             seeds: self.seeds(numbers),
             plan: Box::new(|seed| quiet(self.search.deployment, seed)),
-            measure: None,
+            measure: self.measure(),
             is_last: None,
         }
+    }
+
+    /// Faults strike after the first window.
+    fn measure(&self) -> Option<Measure> {
+        Some(Measure::Service(self.search.deployment.window))
     }
 
     fn seeds(&self, numbers: Range<u64>) -> Range<u64> {

@@ -8,7 +8,7 @@
 
 use super::deployment::Deployment;
 use super::estimate::{Counts, Estimate, FIRST};
-use super::search::{Found, QUIET, Stage};
+use super::search::{Found, QUIET, Quiet, Stage};
 use super::strata::Strata;
 use crate::study::results::{MergeError, ResultsError, Stored};
 use crate::study::runs::{Cell, Extent, Runs, RunsError, Session};
@@ -26,7 +26,7 @@ impl Stage<'_> {
         } else {
             &mut unrecorded
         };
-        if let Some(seed) = self.run_quiet(of_pilot)? {
+        if let Some(seed) = self.run_quiet(of_pilot)?.broken {
             return Ok(Found::BreaksAlone(seed));
         }
         let pilot = PILOT * FIRST * self.strata.all.len() as u64;
@@ -45,7 +45,7 @@ impl Stage<'_> {
     fn forecast(&self, before: &[Counts]) -> Vec<Counts> {
         let mut counts = before.to_vec();
         loop {
-            let estimate = Estimate::of(self.strata, &counts);
+            let estimate = self.estimate(&counts);
             let next = self.search.next(&estimate, &counts, self.search.most_runs);
             let Some(counts) = next.and_then(|next| counts.get_mut(next)) else {
                 return counts;
@@ -74,20 +74,15 @@ impl Found {
     pub fn read(deployment: &Deployment, shards: &[Stored]) -> Result<Self, MergeError> {
         let strata = Strata::of(deployment);
         let mut counts = vec![Counts::default(); strata.all.len()];
-        let mut broken_alone = None;
+        let mut quiet = Quiet::default();
         for stored in shards {
             stored.rows(|row| {
-                let is_broken = row.violated.contains_key(&deployment.property);
+                let is_broken = deployment.is_broken(&row);
                 let mut names = strata.all.iter().map(|stratum| stratum.name.as_str());
                 let index = names.position(|name| name == row.cell);
                 match index.and_then(|index| counts.get_mut(index)) {
-                    Some(counts) => {
-                        counts.runs += 1;
-                        counts.broken += u64::from(is_broken);
-                    }
-                    None if row.cell == QUIET => {
-                        broken_alone = broken_alone.or(is_broken.then_some(row.seed));
-                    }
+                    Some(counts) => counts.add(&row, is_broken),
+                    None if row.cell == QUIET => quiet.add(&row, is_broken),
                     None => return Err(format!("{:?} is no stratum of the deployment", row.cell)),
                 }
                 Ok(())
@@ -96,9 +91,12 @@ impl Found {
         for counts in &mut counts {
             counts.looks = looks(counts.runs).ok_or_else(|| incomplete(shards, counts.runs))?;
         }
-        Ok(match broken_alone {
+        Ok(match quiet.broken {
             Some(seed) => Found::BreaksAlone(seed),
-            None => Found::Estimate(Estimate::of(&strata, &counts)),
+            None => {
+                let estimate = Estimate::of(deployment, &strata, &counts, &quiet.served);
+                Found::Estimate(estimate)
+            }
         })
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::study::interval::Interval;
-use crate::study::measure::{Measure, Measured};
+use crate::study::measure::{Lost, Measure};
 
 /// A measurement, with the published result.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -21,8 +21,8 @@ pub struct Figure {
 
 impl Figure {
     /// Returns the reason why the measurement is not acceptable, if it is not.
-    pub(super) fn wrong(&self, measured: &Measured) -> Option<String> {
-        let interval = Interval::of(measured.lost, measured.acknowledged);
+    pub(super) fn wrong(&self, lost: &Lost) -> Option<String> {
+        let interval = Interval::of(lost.lost, lost.acknowledged);
         let percent = interval.share * 100.0;
         let is_right = (self.min as f64..=self.max as f64).contains(&percent);
         (!is_right).then(|| {

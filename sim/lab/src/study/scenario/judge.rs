@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Case, Expect};
 use crate::simulation::run;
 use crate::study::interval::Interval;
-use crate::study::measure::Measured;
+use crate::study::measure::{Lost, Measured};
 use crate::study::results::Row;
 use crate::study::runs::Cell;
 use quorlock_sim_plan::property::Property;
@@ -55,7 +55,7 @@ pub struct Judged {
     /// The number of acquires that were refused because of another owner's claim.
     pub refusals: u64,
     /// The measurement, if the case has one.
-    pub measured: Option<Measured>,
+    pub measured: Option<Lost>,
 }
 
 /// The number of seeds of a case that are run.
@@ -106,7 +106,7 @@ impl<'a> Judging<'a> {
                 first: None,
                 grants: 0,
                 refusals: 0,
-                measured: case.figure.as_ref().map(|_| Measured::default()),
+                measured: case.figure.as_ref().map(|_| Lost::default()),
             },
             effects: Vec::new(),
             found: None,
@@ -120,7 +120,7 @@ impl<'a> Judging<'a> {
         judged.runs += 1;
         judged.grants += u64::from(row.holds);
         judged.refusals += row.refused;
-        if let Some((all, one)) = judged.measured.as_mut().zip(row.measured) {
+        if let (Some(all), Some(Measured::Lost(one))) = (&mut judged.measured, row.measured) {
             all.lost += one.lost;
             all.acknowledged += one.acknowledged;
         }
