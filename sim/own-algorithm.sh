@@ -19,7 +19,7 @@ test "$lines" -le 80 || { echo "the code has $lines lines, more than 80" >&2; ex
 cp "$root/Cargo.lock" "$crate/Cargo.lock"
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$root/target}"
 cargo build --manifest-path "$crate/Cargo.toml" --profile "${PROFILE:-release}"
-case "${PROFILE:-release}" in dev) folder=debug ;; *) folder=${PROFILE:-release} ;; esac
+case "${PROFILE:-release}" in dev | test) folder=debug ;; *) folder=${PROFILE:-release} ;; esac
 "$CARGO_TARGET_DIR/$folder/my-lock" matrix --runs "${RUNS:-200}" --out "$crate/matrix" \
     --lock in-turns --lock lease-record --lock published --lock ours \
     --class quiet --class "client pauses" --class "restarts, amnesia"

@@ -14,6 +14,12 @@ with open(rows) as file:
         if row["cell"] == "no fault":
             holds += row["holds"]
             commands += row["commands"]
+# How long one crash keeps clients from the lock, and a crash of all.
+outages = {
+    part["cut_set"]: part["serving"]["outage"]
+    for part in rate["strata"]
+    if part["cut_set"] in ("crash-node", "crash-node of all") and part["serving"]
+}
 # The inverse of what `--commit` does.
 commit = whole["cells"][0]["seeds"]["start"] - 100_000_000
 print(
@@ -27,6 +33,8 @@ print(
             "broken": sum(part["broken"] for part in rate["strata"]),
             "runs": rate["runs"],
             "requests_per_hold": commands / holds,
+            "outages": outages,
+            "unavailable_seconds": (1 - rate["availability"]) * 365 * 86400,
             "seconds": whole["wall_seconds"],
             "commit": f"{commit:010x}",
         }

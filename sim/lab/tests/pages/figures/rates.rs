@@ -50,6 +50,30 @@ pub(crate) fn figures(rows: &str) -> Figures {
     ])
 }
 
+/// Returns the table of what a crash costs.
+pub(crate) fn outages(rows: &str) -> Figures {
+    let rows: Vec<Value> = rows
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let mut table = "| lock | one crash | all at once | a year |\n|---|---:|---:|---:|".to_owned();
+    for row in &rows {
+        let of = |cut_set: &str| {
+            let seconds = row["outages"][cut_set].as_f64();
+            seconds.map_or(String::new(), |seconds| format!("{seconds:.2} s"))
+        };
+        let lock = row["lock"].as_str().unwrap_or_default();
+        let year = number(row, "unavailable_seconds");
+        let [one, all] = ["crash-node", "crash-node of all"].map(of);
+        table += &format!("\n| {lock} | {one} | {all} | {year:.1} s |");
+    }
+    let commit = rows.first().and_then(|row| row["commit"].as_str());
+    Figures::from([
+        ("table".to_owned(), table),
+        ("commit".to_owned(), commit.unwrap_or_default().to_owned()),
+    ])
+}
+
 fn number(row: &Value, key: &str) -> f64 {
     row[key].as_f64().unwrap_or(f64::NAN)
 }
@@ -85,4 +109,17 @@ fn rows_of_rates_become_tables() {
     assert_eq!(figures["table"].lines().last(), Some(line));
     let line = "| SET NX | 65,536 in 8 s |  | 128 in 1 s |";
     assert_eq!(figures["costs"].lines().last(), Some(line));
+}
+
+#[test]
+fn rows_of_outages_become_a_table() {
+    let rows = r#"{"deployment":"zone","lock":"SET NX","outages":{"crash-node":0.311,"crash-node of all":0.35},"unavailable_seconds":1.04,"commit":"eee23b77aa"}
+{"deployment":"zone","lock":"a group","outages":{"crash-node":2.5},"unavailable_seconds":8.0,"commit":"eee23b77aa"}"#;
+    let table = &outages(rows)["table"];
+    let lines: Vec<&str> = table.lines().skip(2).collect();
+    let expected = [
+        "| SET NX | 0.31 s | 0.35 s | 1.0 s |",
+        "| a group | 2.50 s |  | 8.0 s |",
+    ];
+    assert_eq!(lines, expected);
 }

@@ -90,7 +90,7 @@ impl Results {
 }
 
 /// Returns all figures in `.json` files, each as `file.key`. Also returns `file.command`, `file.version` and
-/// `file.commit`. The figures of `peers.jsonl` and `rates.jsonl` are tables of their rows, and those of the studies are of their
+/// `file.commit`. The figures of files with rows are tables of these, and those of the studies are of their
 /// tables in CSV.
 pub(crate) fn all() -> Figures {
     let mut all = Figures::new();
@@ -119,6 +119,7 @@ pub(crate) fn all() -> Figures {
     for (name, figures) in [
         ("peers", peers::figures(&rows("peers.jsonl"))),
         ("rates", rates::figures(&rows("rates.jsonl"))),
+        ("outages", rates::outages(&rows("outages.jsonl"))),
         ("studies", studies::figures(&folder().join("studies"))),
     ] {
         let named = figures
