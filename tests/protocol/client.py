@@ -46,7 +46,7 @@ class Member:
 
     def __init__(self, port, timeout, longest):
         self.port, self.timeout, self.node, self.longest = port, timeout, None, longest
-        self.beats = {}        # C18: name -> (beat, when it was first seen)
+        self.versions = {}        # C18: name -> (claim version, when it was first seen)
         self.unripe = None     # C19: (nonce, when it was first seen)
         self.trusted = None    # the nonce and the figures of the ripe marker
         self.too_short = False # C20: whether the node was watched for less than others need
@@ -58,26 +58,26 @@ class Member:
                 self.node = Node(Connection(self.port, timeout=self.timeout))
             return getattr(self.node, what)(**fields)
         except (OSError, ServerError):
-            self.node, self.beats, self.unripe, self.trusted, self.too_short = None, {}, None, None, False
+            self.node, self.versions, self.unripe, self.trusted, self.too_short = None, {}, None, None, False
             return None
 
     def acquire(self, name, lease, watch, margin, **fields):
         """Returns whether the grant of this node counts, and its reply."""
         if margin is not None:
             fields["margin"] = margin
-            beat, since = self.beats.get(name, (None, 0))
-            if beat and since + drifted(beat) < clock():
-                fields["replaces"] = beat
+            version, since = self.versions.get(name, (None, 0))
+            if version and since + drifted(version) < clock():
+                fields["replaces"] = version
         if watch:
             fields["check"] = self._check(watch)
         reply = self.ask("acquire", name=name, lease=lease, **fields)
         now = clock()
         if not isinstance(reply, dict) or "error" in reply:
             return False, reply
-        if reply.get("beat") is None:
-            self.beats.pop(name, None)
-        elif self.beats.get(name, (None,))[0] != reply["beat"]:
-            self.beats[name] = reply["beat"], now
+        if reply.get("version") is None:
+            self.versions.pop(name, None)
+        elif self.versions.get(name, (None,))[0] != reply["version"]:
+            self.versions[name] = reply["version"], now
         return ("granted" in reply and self._is_trusted(watch, reply, now)), reply
 
     def _check(self, watch):
@@ -107,9 +107,9 @@ class Member:
         return self.trusted is not None or reply["granted"] == "already yours"
 
 
-def drifted(beat):
+def drifted(version):
     """Returns how long a claim version must be unchanged before its claim may be replaced."""
-    lease = int(beat.rsplit(" ", 1)[1]) / 1000
+    lease = int(version.rsplit(" ", 1)[1]) / 1000
     return lease + drift(lease)
 
 

@@ -49,9 +49,9 @@ class Node:
         token = [floor, slack, "" if carry is None else carry]
         keys = [name, key("redisson_lock_token", name)]
         if mode == "plain":
-            beat = "" if margin is None else f"{owner} {number} {lease}"
+            version = "" if margin is None else f"{number} {lease}"
             script, keys = plain.ACQUIRE, keys + [key("redisson_lock_queue", name)]
-            args = [owner, count, lease + (margin or 0), retention, *token, beat, replaces or ""]
+            args = [owner, count, lease + (margin or 0), retention, *token, version, replaces or ""]
         elif mode == "fair":
             script, keys = fair.ACQUIRE, keys + queue(name)
             args = [owner, count, lease, retention, *token, place or 0, channel(name)]
@@ -72,7 +72,7 @@ class Node:
         if isinstance(said, dict):
             return said
         if said[0] == "refused":
-            return {"refused": said[1], "beat": said[2]} if said[2:] and said[2] else {"refused": said[1]}
+            return {"refused": said[1], "version": said[2]} if said[2:] and said[2] else {"refused": said[1]}
         if said[0] in ("other mode", "queued"):
             return {said[0]: said[1]}
         return {"granted": said[0], "token": int(said[1])}
@@ -84,8 +84,8 @@ class Node:
         elif mode == "write":
             said = self._run(read_write.RENEW_WRITE, keys, [writer(owner), count, lease, retention, token])
         else:  # F8
-            beat = "" if margin is None else f"{owner} {number} {lease}"
-            said = self._run(plain.RENEW, keys, [owner, count, lease + (margin or 0), retention, token, beat])
+            version = "" if margin is None else f"{number} {lease}"
+            said = self._run(plain.RENEW, keys, [owner, count, lease + (margin or 0), retention, token, version])
         return {"extended": int(said)} if said else "not yours"
 
     def release(self, owner, name="orders/42", mode="plain", count=0):

@@ -15,11 +15,11 @@ local function kind_of(claim)
   for i = 1, #flat, 2 do fields[flat[i]] = flat[i + 1] end
   local mode = fields.mode
   fields.mode = nil
-  if not mode then fields.beat = nil end
   local many = 0
-  for _, count in pairs(fields) do
+  for field, count in pairs(fields) do
+    if not mode then count = string.match(count, '^(%d+) %d+ %d+$') or count end  -- B1
     if not whole(count) then return 'no lock', {} end
-    many = many + 1
+    fields[field], many = count, many + 1
   end
   if mode == 'read' or mode == 'write' then return 'read-write', fields end
   return not mode and many == 1 and 'plain' or 'no lock', fields

@@ -69,15 +69,15 @@ local claim, counter = KEYS[1], KEYS[2]
 local before, floor, slack, carry, retention = unpack(ARGV, 1, 5)
 for _ = 1, 5 do table.remove(ARGV, 1) end
 local owner, count = ARGV[1], ARGV[2]
-local held, left = redis.call('HMGET', claim, 'mode', owner, before, 'beat'), redis.call('PTTL', claim)  -- A5: raises WRONGTYPE
+local held, left = redis.call('HMGET', claim, 'mode', owner, before), redis.call('PTTL', claim)  -- A5: raises WRONGTYPE
 local mode = string.find(before, ':write', 1, true) and 'write' or false
 if held[1] == mode and held[2] then return acquire() end                     -- H2
-local refused = {'refused', left == -2 and 0 or left, held[4]}
+local refused = {'refused', left == -2 and 0 or left}
 if held[1] ~= mode or not held[3] then return refused end                    -- H3
 local stored, wrong = read_counter(counter)
 if wrong then return redis.error_reply(wrong) end
 redis.call('HSET', claim, owner, count)                                      -- H1
-redis.call('HDEL', claim, before, 'beat')
+redis.call('HDEL', claim, before)
 write_counter(counter, choose(stored, false, floor, slack, carry), retention)
 local done, reply = pcall(acquire)
 if done and not reply.err then

@@ -1,8 +1,8 @@
 -- Records a claim if the name is free, the owner already has the claim, or the request may replace the claim version
 -- there.
 --
--- KEYS[1]  the claim: a hash {owner: count} with a TTL, as Redisson keeps it; with a margin there is a field 'beat':
---          "<owner> <number of its request> <lease in ms>", the claim version
+-- KEYS[1]  the claim: a hash {owner: count} with a TTL, as Redisson keeps it; with a margin the count is followed by the claim
+--          version, "<count> <number of the owner's request> <lease in ms>"
 -- KEYS[2]  the token counter of the name: a string
 -- KEYS[3]  the queue of the fair lock of the name: a list of waiters
 -- ARGV[1]  owner
@@ -11,13 +11,13 @@
 -- ARGV[4]  how long an unused token counter is kept in ms; 0 = forever
 -- ARGV[5]  with ARGV[6]: the floor of a new token; without: the token that an existing hold carries along
 -- ARGV[6]  how far the floor may be from this server's clock in ms; empty = none
--- ARGV[7]  with a margin: the claim version that this request writes; empty or left out without
+-- ARGV[7]  with a margin: the claim version that this request writes, "<number> <lease in ms>"; empty or left out without
 -- ARGV[8]  the claim version whose claim may be replaced, as it was shown; empty = none
 --
 -- Replies  integer          granted anew: the token
 --          {2, token}       granted, the owner already had the claim
 --          {0, left}        refused: remaining TTL of the other owner's claim in ms, -1 if it has no TTL
---          {0, left, beat}  the same with a margin; nil if the claim has no version
+--          {0, left, shown}  the same with a margin: "<owner> <claim version>"; nil if the claim has none
 --          string           refused: the key is a lock of this other mode
 -- Errors   WRONGTYPE        one of the keys has another type
 --
@@ -30,23 +30,24 @@ local call = redis.call
 local claim, counter, owner, count, lease = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
 local mine = ARGV[7] ~= '' and ARGV[7]
 
-local left, yours, beat, replaces = -2, false, false, false
+local left, yours, replaces = -2, false, false
 local found = call('EXISTS', claim, KEYS[3])
 if found ~= 0 then
   left = call('PTTL', claim)
   if left ~= -2 then
-    local held = call('HMGET', claim, 'mode', owner, 'beat')
+    local held = call('HMGET', claim, 'mode', owner)
     if held[1] then return held[1] end
-    found, yours, beat = found - 1, held[2], held[3]
+    found, yours = found - 1, held[2]
   end
   if not yours then
     -- A plain lock does not overtake the waiters of the fair lock.
     if found ~= 0 then return 'fair' end
     if not mine then return {0, left} end
-    -- A claim is replaced only if the owner that its version names has a field in the hash.
-    replaces = beat == ARGV[8] and call('HMGET', claim, string.match(beat, '^%S*'))[1]
-    if not replaces then return {0, left, beat} end
-    beat = false
+    local held = call('HLEN', claim) == 1 and call('HGETALL', claim)
+    local version = held and string.match(held[2], '^%d+ (%d+ %d+)$')
+    local shown = version and held[1] .. ' ' .. version
+    replaces = shown and shown == ARGV[8]
+    if not replaces then return {0, left, shown} end
   end
 end
 
@@ -67,13 +68,8 @@ if yours and left ~= -1 and left < tonumber(lease) then call('PEXPIRE', claim, l
 local text = token == asked and ARGV[5] or string.format('%.0f', token)
 store_token(call, counter, text, ARGV[4])
 
--- The number of a claim version only grows: a late copy of an older request does not undo what a newer one stated.
-local number = beat and mine and tonumber(string.match(beat, ' (%d+) %d+$'))
-if mine and not (number and tonumber(string.match(mine, ' (%d+) ')) <= number) then
-  call('HSET', claim, owner, count, 'beat', mine)
-elseif yours ~= count then
-  call('HSET', claim, owner, count)
-end
+local value = with_count(yours or '', count, mine)
+if value ~= yours then call('HSET', claim, owner, value) end
 if yours then return {2, token} end
 
 -- A claim without TTL would outlive its owner. If this user may not use PEXPIRE, the claim is deleted again.

@@ -12,7 +12,7 @@
 -- ARGV[4]  number of releases; each of them frees its name
 -- ARGV     for each group of acquires that share these values: size of the group, hold count, lease and margin in ms, how
 --          long an unused token counter is kept in ms, floor of new tokens, how far the floor may be from this server's
---          clock in ms, and 'beats' with a margin, empty without; then for each acquire in it: owner, and with a margin
+--          clock in ms, and 'versions' with a margin, empty without; then for each acquire in it: owner, and with a margin
 --          its claim version
 -- ARGV     for each renewal: the arguments of renew.lua, seven, or eight with a margin
 -- ARGV     for each release: owner, channel of the name
@@ -75,20 +75,20 @@ local doing, half_made
 local function grant(replies)
   local call, keys, args = call, keys, args
   local at, left = 5, 0
-  local count, lease, kept, floor, slack, beats, fresh, token_before, text
+  local count, lease, kept, floor, slack, versions, fresh, token_before, text
   for k = 1, acquires do
     if left == 0 then
-      left, count, lease, kept, floor, slack, beats = unpack(args, at, at + 6)
+      left, count, lease, kept, floor, slack, versions = unpack(args, at, at + 6)
       at, left = at + 7, left + 0
       token_before, text = floor + 0, floor
       -- The token of a name whose counter is missing or smaller.
       fresh = next_token(false, token_before, slack, false, now)
     end
     left = left - 1
-    local owner, beat = args[at], ''
+    local owner, version = args[at], ''
     at = at + 1
-    if beats ~= '' then
-      beat, at = args[at], at + 1
+    if versions ~= '' then
+      version, at = args[at], at + 1
     end
     if not replies[k] then
       doing = k
@@ -106,16 +106,12 @@ local function grant(replies)
         end
         store_token(call, counter, text, kept)
         half_made = claim
-        if beat == '' then
-          call('HSET', claim, owner, count)
-        else
-          call('HSET', claim, owner, count, 'beat', beat)
-        end
+        call('HSET', claim, owner, version == '' and count or count .. ' ' .. version)
         call('PEXPIRE', claim, lease)
         half_made = nil
         replies[k] = token
       else
-        replies[k] = by_itself(acquire, {claim, counter, queue}, {owner, count, lease, kept, floor, slack, beat, ''})
+        replies[k] = by_itself(acquire, {claim, counter, queue}, {owner, count, lease, kept, floor, slack, version, ''})
       end
     end
   end
@@ -154,7 +150,7 @@ local replies, key = {}, 3 * acquires
 local at = acquires == 0 and 5 or all_of(grant, replies)
 
 for k = acquires + 1, acquires + renewals do
-  local values = args[at + 4] == 'beats' and 8 or 7
+  local values = args[at + 4] == 'versions' and 8 or 7
   replies[k] = by_itself(renew, {keys[key + 1], keys[key + 2]}, {unpack(args, at, at + values - 1)})
   key, at = key + 2, at + values
 end

@@ -8,27 +8,26 @@
 -- ARGV, the rest  the arguments of the acquire: the owner's field, its hold count, and so on
 --
 -- Replies         those of the acquire's script: granted anew if the claim has passed on now
---                 {0, left, beat}  refused: neither owner has the claim. Remaining TTL of the claim that is there in ms, -1 if
---                                  it has no TTL, 0 if there is none; nil if it has no version
+--                 {0, left}        refused: neither owner has the claim. Remaining TTL of the claim that is there in ms, -1 if
+--                                  it has no TTL, 0 if there is none
 -- Errors          those of the acquire's script
 --
 -- The script must be atomic: of two clients that continue one hold, the second one must not find the claim any more. A request
 -- that is executed twice finds its owner's claim. The next owner's field comes before the old one is deleted, because a hash without
--- fields does not exist, and would lose its TTL. The first command that writes needs a right that no plain lock needs: if it is
--- refused, nothing has changed. After any other error the claim is the owner's before, without a version: that one goes with the
--- owner that it names.
+-- fields does not exist, and would lose its TTL. The first command of a write changes nothing, and needs a right that no plain lock
+-- needs: if it is refused, nothing has changed. After any other error the claim is the owner's before.
 local call, claim, counter = redis.call, KEYS[1], KEYS[2]
 local before, floor, slack, kept = unpack(ARGV, 1, 4)
 for _ = 1, 4 do table.remove(ARGV, 1) end
 local owner = ARGV[1]
 
-local held = call('HMGET', claim, 'mode', owner, before, 'beat')
+local held = call('HMGET', claim, 'mode', owner, before)
 local mode = string.find(before, ':write', 1, true) and 'write' or false
 if held[1] == mode and held[2] then return execute() end
 
 local function refused()
   local left = call('PTTL', claim)
-  return {0, left == -2 and 0 or left, held[4]}
+  return {0, left == -2 and 0 or left}
 end
 
 if held[1] ~= mode or not held[3] then return refused() end
@@ -38,7 +37,7 @@ if stored then
   if not stored then return redis.error_reply(NO_COUNTER) end
 end
 local token = next_token(stored, floor + 0, slack, false)
-call('HDEL', claim, 'beat')
+call('HDEL', claim, owner)
 call('HSET', claim, owner, ARGV[2])
 call('HDEL', claim, before)
 local ok, reply = pcall(function()

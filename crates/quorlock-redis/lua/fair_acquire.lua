@@ -115,7 +115,9 @@ local token = next_token(stored, tonumber(ARGV[7]), ARGV[8], yours, now)
 -- none.
 if yours and left ~= -1 and left < tonumber(lease) then call('PEXPIRE', claim, lease) end
 store_token(call, counter, string.format('%.0f', token), ARGV[4])
-if yours ~= count then call('HSET', claim, owner, count) end
+-- A plain claim may have a claim version behind its count.
+local value = count .. (yours and string.match(yours, ' .*') or '')
+if yours ~= value then call('HSET', claim, owner, value) end
 if yours then return {2, token} end
 
 -- A claim without TTL would outlive its owner. If this user may not use PEXPIRE, the claim is deleted again.

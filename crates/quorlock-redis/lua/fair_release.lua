@@ -26,7 +26,8 @@ local held = call('HMGET', claim, 'mode', owner)
 local yours = not held[1] and held[2]
 if ARGV[2] ~= '0' then
   if not yours then return 0 end
-  call('HSET', claim, owner, ARGV[2])
+  -- A plain claim may have a claim version behind its count.
+  call('HSET', claim, owner, ARGV[2] .. (string.match(yours, ' .*') or ''))
   return 2
 end
 

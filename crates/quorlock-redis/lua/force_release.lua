@@ -41,7 +41,7 @@ if fields == 0 then
   if head then keep_theirs(queue, timeouts, alive, head) end
   return freed(head and ARGV[1] .. ':' .. head or ARGV[1], '0')
 end
-local mode, beat = unpack(call('HMGET', claim, 'mode', 'beat'))
+local mode = call('HMGET', claim, 'mode')[1]
 
 if mode == 'read' or mode == 'write' then
   if MOST_FIELDS < fields then
@@ -71,9 +71,9 @@ if mode == 'read' or mode == 'write' then
   return freed(ARGV[2], '1')
 end
 
-local held = fields == (beat and 2 or 1) and call('HGETALL', claim)
-local count = held and held[held[1] == 'beat' and 4 or 2]
-if not count or not string.match(count, '^[1-9]%d*$') or #count > 15 then
+local held = fields == 1 and call('HGETALL', claim)
+local count = held and (string.match(held[2], '^([1-9]%d*)$') or string.match(held[2], '^([1-9]%d*) %d+ %d+$'))
+if not count or #count > 15 then
   return redis.error_reply('WRONGTYPE the key is a hash, but not a lock')
 end
 

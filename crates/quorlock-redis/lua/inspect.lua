@@ -33,9 +33,9 @@ if type(fields) == 'table' then
   if string.find(fields.err, 'WRONGTYPE', 1, true) then return {token, waiting, left} end
   return fields
 end
-local mode, beat = unpack(call('HMGET', claim, 'mode', 'beat'))
+local mode = call('HMGET', claim, 'mode')[1]
 local is_shared = mode == 'read' or mode == 'write'
-if is_shared and fields > MOST_FIELDS or not is_shared and fields ~= (beat and 2 or 1) then
+if is_shared and fields > MOST_FIELDS or not is_shared and fields ~= 1 then
   return {token, waiting, left}
 end
 local held = call('HGETALL', claim)
@@ -46,10 +46,10 @@ local function count(text)
 end
 
 if not is_shared then
-  local at = held[1] == 'beat' and 3 or 1
-  local holds = count(held[at + 1])
+  -- With a margin the claim version is behind the count.
+  local holds = count(string.match(held[2], '^(%d+) %d+ %d+$') or held[2])
   if not holds then return {token, waiting, left} end
-  return {token, waiting, left, held[at], holds}
+  return {token, waiting, left, held[1], holds}
 end
 
 -- A reader of more than 1,000 holds counts as alive. So do all readers after the first 10,000 lookups of keys.

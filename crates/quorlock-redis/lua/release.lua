@@ -18,7 +18,8 @@
 local held = redis.call('HMGET', KEYS[1], 'mode', ARGV[1])
 if held[1] or not held[2] then return 0 end
 if ARGV[2] ~= '0' then
-  redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+  -- The claim version behind the count stays.
+  redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. (string.match(held[2], ' .*') or ''))
   return 2
 end
 redis.call('DEL', KEYS[1])

@@ -4,7 +4,7 @@
 -- KEYS[n+k]  the token counter of its name: a string
 -- ARGV[1]    how long an unused token counter is kept in ms; 0 = forever
 -- ARGV       for each group of claims that share these values: size of the group, hold count from now on, lease and
---            margin in ms, and 'beats' with a margin, empty without; then for each claim in it: owner, token of the
+--            margin in ms, and 'versions' with a margin, empty without; then for each claim in it: owner, token of the
 --            hold, and with a margin the claim version that this request writes
 --
 -- Replies  an array with one integer for each claim, in order:
@@ -26,11 +26,11 @@ local can_compare = redis.REDIS_VERSION_NUM
 local is_read_together = 1 < claims and claims <= 1000
 local texts = is_read_together and redis.pcall('MGET', unpack(keys, claims + 1)) or {}
 local now, replies, at, left = nil, {}, 2, 0
-local count, lease, beats, is_settled
+local count, lease, versions, is_settled
 
 for k = 1, claims do
   if left == 0 then
-    left, count, lease, beats = unpack(args, at, at + 3)
+    left, count, lease, versions = unpack(args, at, at + 3)
     at, left = at + 4, left + 0
     now = now or server_now()
     is_settled = not is_counter_due(kept, lease, now)
@@ -38,16 +38,11 @@ for k = 1, claims do
   left = left - 1
   local claim, owner, text, mine = keys[k], args[at], args[at + 1], nil
   at = at + 2
-  if beats ~= '' then
+  if versions ~= '' then
     mine, at = args[at], at + 1
   end
 
-  local held, token, stored = nil, tonumber(text), texts[k]
-  if mine then
-    held = look('HMGET', claim, 'mode', owner, 'beat')
-  else
-    held = look('HMGET', claim, 'mode', owner)
-  end
+  local held, token, stored = look('HMGET', claim, 'mode', owner), tonumber(text), texts[k]
   local is_ours = held and not held[1] and held[2]
   if is_ours then
     if stored == text and token < 2^53 then
@@ -78,13 +73,8 @@ for k = 1, claims do
       if stored ~= token then texts = {} end
       carry_token(call, keys[claims + k], stored, token, kept, lease)
     end
-    -- The number of a claim version only grows: a late copy of an older request does not undo what a newer one stated.
-    local number = held[3] and tonumber(string.match(held[3], ' (%d+) %d+$'))
-    if mine and not (number and tonumber(string.match(mine, ' (%d+) ')) <= number) then
-      call('HSET', claim, owner, count, 'beat', mine)
-    elseif held[2] ~= count then
-      call('HSET', claim, owner, count)
-    end
+    local value = with_count(held[2], count, mine)
+    if value ~= held[2] then call('HSET', claim, owner, value) end
     replies[k] = token
   end
 end

@@ -5,8 +5,9 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use quorlock_core::claim_version::ClaimVersion;
+use quorlock_core::claim_version::{ClaimVersion, ClockMargin};
 use quorlock_core::fencing::Fence;
+use quorlock_core::lease::Lease;
 use quorlock_core::message::{
     Access, Acquire, Check, Claim, ForceRelease, Inspect, Mode, Release, Renew, Request, Retention,
 };
@@ -105,17 +106,24 @@ impl Publishing {
     }
 }
 
-static ACQUIRE: LazyLock<Script> =
-    LazyLock::new(|| Script::new(lua!("shared/clock", "shared/counter", "acquire")));
+static ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(lua!(
+        "shared/clock",
+        "shared/counter",
+        "shared/value",
+        "acquire"
+    ))
+});
 static CHECKED_ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(around!(
         "check",
-        lua!("shared/clock", "shared/counter", "acquire")
+        lua!("shared/clock", "shared/counter", "shared/value", "acquire")
     ))
 });
-static CONTINUING_ACQUIRE: LazyLock<Script> = LazyLock::new(|| Script::new(continuing!("acquire")));
+static CONTINUING_ACQUIRE: LazyLock<Script> =
+    LazyLock::new(|| Script::new(continuing!("shared/value", "acquire")));
 static CHECKED_CONTINUING_ACQUIRE: LazyLock<Script> =
-    LazyLock::new(|| Script::new(around!("check", continuing!("acquire"))));
+    LazyLock::new(|| Script::new(around!("check", continuing!("shared/value", "acquire"))));
 static PROBE: LazyLock<Script> = LazyLock::new(|| Script::new(around!("check", "return false\n")));
 static RENEW: LazyLock<Script> = LazyLock::new(|| {
     Script::new(lua!(
@@ -123,6 +131,7 @@ static RENEW: LazyLock<Script> = LazyLock::new(|| {
         "shared/counter",
         "shared/retention",
         "shared/look",
+        "shared/value",
         "renew"
     ))
 });
@@ -314,8 +323,8 @@ fn encode_acquire(ask: &Acquire, home: &Home, by: By) -> Cmd {
         .arg(kept(ask.retention));
     fence(&mut cmd, ask.fence);
     if let Some(keep) = ask.keep {
-        cmd.arg(version_text(keep.version(ask.owner, ask.lease)));
-        cmd.arg(ask.replaces.map(version_text).unwrap_or_default());
+        cmd.arg(version_text(keep, ask.lease));
+        cmd.arg(ask.replaces.map(shown_text).unwrap_or_default());
     }
     if let Some(check) = ask.check {
         if ask.keep.is_none() {
@@ -342,8 +351,13 @@ fn fence(cmd: &mut Cmd, fence: Fence) {
     };
 }
 
-/// Formats a claim version as it is stored.
-fn version_text(version: ClaimVersion) -> String {
+/// Formats the claim version that a request writes, as it is stored behind the hold count.
+fn version_text(keep: ClockMargin, lease: Lease) -> String {
+    format!("{} {}", keep.number, wire(lease.millis()))
+}
+
+/// Formats a claim version as a refusal shows it.
+fn shown_text(version: ClaimVersion) -> String {
     let lease_millis = wire(version.lease_millis);
     format!("{} {} {lease_millis}", version.owner, version.number)
 }
@@ -382,12 +396,12 @@ fn encode_claims(cmd: &mut Cmd, retention: Retention, claims: &[Claim]) {
             continue;
         };
         cmd.arg(group.len()).arg(count).arg(kept_millis);
-        cmd.arg(if has_versions { "beats" } else { "" });
+        cmd.arg(if has_versions { "versions" } else { "" });
         for claim in group {
             owner(cmd, claim.owner);
             cmd.arg(claim.token.0);
             if let Some(keep) = claim.keep {
-                cmd.arg(version_text(keep.version(claim.owner, claim.lease)));
+                cmd.arg(version_text(keep, claim.lease));
             }
         }
     }

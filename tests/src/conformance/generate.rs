@@ -165,7 +165,7 @@ fn acquire(
     let more = (access, keep(), replaces(), check);
     (parts, more).prop_map(|(parts, (access, keep, replaces, check))| {
         let (name, owner, count, lease, fence, retention) = parts;
-        let (keep, replaces) = beating(access.mode(), keep, replaces);
+        let (keep, replaces) = versioned(access.mode(), keep, replaces);
         Request::Acquire(Acquire {
             name,
             access,
@@ -263,7 +263,7 @@ fn renew(
     });
     let renewing = (mode, vec(claim, 1..=3), keep(), retention());
     renewing.prop_map(|(mode, mut claims, keep, retention)| {
-        let (keep, _) = beating(mode, keep, None);
+        let (keep, _) = versioned(mode, keep, None);
         for claim in &mut claims {
             claim.keep = keep;
         }
@@ -276,7 +276,7 @@ fn renew(
 }
 
 /// Generates margins and claim versions. Fair locks have neither, and read-write locks have no claim versions.
-fn beating(
+fn versioned(
     mode: Mode,
     keep: Option<ClockMargin>,
     replaces: Option<ClaimVersion>,

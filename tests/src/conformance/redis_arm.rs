@@ -418,19 +418,17 @@ fn lease(name: &Name, key: &str) -> Option<(Name, OwnerId)> {
 }
 
 /// Removes the claim version from a claim that has one, and returns it.
-fn take_version(kind: &str, value: &mut Vec<String>) -> Option<ClaimVersion> {
-    let fields = value.iter().step_by(2);
-    let at = 2 * fields.take_while(|field| *field != "beat").count();
-    if kind != "hash" || value.len() <= at {
-        return None;
-    }
-    let version: Vec<_> = value.drain(at..at + 2).collect();
-    let words: Vec<_> = version[1].split(' ').collect();
-    Some(ClaimVersion {
-        owner: words[0].parse().expect("an owner"),
-        number: words[1].parse().expect("a number"),
-        lease_millis: words[2].parse().expect("milliseconds"),
-    })
+fn take_version(kind: &str, value: &mut [String]) -> Option<ClaimVersion> {
+    let [owner, value] = value else { return None };
+    let (count, version) = value.split_once(' ').filter(|_| kind == "hash")?;
+    let (number, lease) = version.split_once(' ').expect("a number and a lease");
+    let version = ClaimVersion {
+        owner: owner.parse().expect("an owner"),
+        number: number.parse().expect("a number"),
+        lease_millis: lease.parse().expect("milliseconds"),
+    };
+    *value = count.to_owned();
+    Some(version)
 }
 
 /// Parses a key. A plain claim is a single field: its owner, with the count.

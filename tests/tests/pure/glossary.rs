@@ -9,7 +9,7 @@ use crate::links::identifier;
 const GLOSSARY: &str = include_str!("../../../docs/src/glossary.md");
 
 /// The words of the project.
-const WORDS: &str = "acquisition, beat, campaign, checker, claim, clock margin, drift, embedded node, fault, fencing token, grant, guard, \
+const WORDS: &str = "acquisition, campaign, checker, claim, clock margin, drift, embedded node, fault, fencing token, grant, guard, \
     history, hold count, indeterminate, jump, keeper, lease, lost, marker, name, node, orphan, owner, plan, quarantine, quorum, refuse, \
     release, renewal, round, seed, skew, take-over, tally, term, threshold, TTL, validity, verdict, watchdog";
 

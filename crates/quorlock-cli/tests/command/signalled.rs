@@ -194,20 +194,21 @@ async fn a_validity_that_moves_back_reaches_the_guardian() {
         "a",
     ];
     let running = Running::start(one, &words, STUBBORN);
-    let beat = || two.command::<Option<String>>(&["HGET", "a", "beat"]);
+    // The claim version is behind the hold count.
+    let claim = || two.command::<Vec<String>>(&["HVALS", "a"]);
     // The command may have begun on the other two servers.
-    wait_until("the second has it", || beat().is_some());
-    let next_beat = || {
-        let before = beat();
-        wait_until("it is renewed", || beat() != before);
+    wait_until("the second has it", || !claim().is_empty());
+    let next_renewal = || {
+        let before = claim();
+        wait_until("it is renewed", || claim() != before);
     };
-    next_beat();
+    next_renewal();
     wait_until("the third has renewed it too", || {
         5_000 < three.command::<i64>(&["PTTL", "a"])
     });
     let end = boottime() + three.command::<u64>(&["PTTL", "a"]) * 1_000_000;
     three.pause();
-    next_beat();
+    next_renewal();
     one.command::<i64>(&["DEL", "a"]);
     let mut other = quorlock_on(one);
     other.args(["run", "-n", "a", "--", "sleep", "60"]);

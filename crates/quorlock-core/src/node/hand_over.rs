@@ -35,8 +35,7 @@ pub(super) fn acquire(
         }
         Whose::Others => {
             let ttl = keys.claim(now).map_or(Ttl::Millis(0), |key| key.ttl(now));
-            let version = keys.version(now);
-            Ok(AcquireReply::Refused { ttl, version })
+            Ok(AcquireReply::Refused { ttl, version: None })
         }
     }
 }

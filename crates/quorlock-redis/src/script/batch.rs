@@ -29,7 +29,7 @@ const MOST_BYTES: usize = 16 * 1024;
 
 pub(super) static BATCH: LazyLock<Script> = LazyLock::new(|| {
     Script::new(concat!(
-        lua!("shared/clock", "shared/counter"),
+        lua!("shared/clock", "shared/counter", "shared/value"),
         "local function acquire(KEYS, ARGV)\n",
         lua!("acquire"),
         "end\nlocal function renew(KEYS, ARGV)\n",
@@ -263,11 +263,11 @@ fn encode_group(cmd: &mut Cmd, group: &[&Acquire]) {
         .arg(terms.kept_millis)
         .arg(terms.retention_millis);
     super::fence(cmd, terms.fence);
-    cmd.arg(if terms.has_versions { "beats" } else { "" });
+    cmd.arg(if terms.has_versions { "versions" } else { "" });
     for ask in group {
         owner(cmd, ask.owner);
         if let Some(keep) = ask.keep {
-            cmd.arg(version_text(keep.version(ask.owner, ask.lease)));
+            cmd.arg(version_text(keep, ask.lease));
         }
     }
 }

@@ -12,9 +12,6 @@ use redis_sim::SessionId;
 /// The field of a read-write lock that contains its mode. It is not a claim.
 const MODE: &[u8] = b"mode";
 
-/// The field of a claim that contains its claim version.
-const BEAT: &[u8] = b"beat";
-
 /// The suffix that follows the owner in the field of a writer's claim.
 const WRITER: &[u8] = b":write";
 
@@ -120,11 +117,14 @@ fn claims(world: &mut World, node: NodeId, bytes: &[u8]) -> Vec<(String, Vec<u8>
                 let owner = String::from_utf8_lossy(owner);
                 !stands(world, node, &format!("{{{name}}}:{owner}:rwlock_timeout:1"))
             };
-            if owner == MODE || owner == BEAT || is_over {
+            if owner == MODE || is_over {
                 continue;
             }
             let owner = owner.strip_suffix(WRITER).unwrap_or(owner);
-            let count = String::from_utf8_lossy(count).parse().unwrap_or(0);
+            // With a margin, the claim version is behind the count.
+            let count = String::from_utf8_lossy(count);
+            let count = count.split(' ').next().unwrap_or_default();
+            let count = count.parse().unwrap_or(0);
             claims.push((name.clone(), owner.to_vec(), count));
         }
     }

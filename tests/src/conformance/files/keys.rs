@@ -7,7 +7,7 @@ use quorlock_core::message::Ttl;
 use quorlock_core::node::Held;
 use serde_json::{Map, Value, json};
 
-use super::reply::{millis, version_text};
+use super::reply::millis;
 use crate::conformance::Looks;
 use crate::wire;
 
@@ -20,10 +20,13 @@ pub(super) fn of_looks(looks: &Looks) -> BTreeMap<String, Value> {
             Held::NotALock => json!({"string": "not a lock"}),
             Held::Plain { owner, count } => {
                 let mut fields = Map::new();
-                fields.insert(owner.to_string(), json!(count.to_string()));
-                if let Some(version) = looks.versions.get(name) {
-                    fields.insert("beat".to_owned(), json!(version_text(*version)));
-                }
+                let value = match looks.versions.get(name) {
+                    Some(version) => {
+                        format!("{count} {} {}", version.number, version.lease_millis)
+                    }
+                    None => count.to_string(),
+                };
+                fields.insert(owner.to_string(), json!(value));
                 json!({"hash": fields})
             }
             Held::ReadWrite(held) => {

@@ -54,7 +54,7 @@ fn acquire(reply: AcquireReply) -> Value {
             ttl,
             version: Some(version),
         } => {
-            json!({"refused": millis(ttl), "beat": version_text(version)})
+            json!({"refused": millis(ttl), "version": version_text(version)})
         }
         AcquireReply::Queued { ttl } => json!({"queued": millis(ttl)}),
         AcquireReply::OtherMode(mode) => json!({"other mode": match mode {

@@ -56,7 +56,15 @@ const ACQUIRE: &[(&str, &str)] = &[
     ),
     (
         "HMGET claim",
-        "Shows whether the claim belongs to the owner or to a lock of another mode, and its claim version. A take-over also checks that the owner in the claim version has the claim.",
+        "Shows whether the claim belongs to the owner or to a lock of another mode, and its claim version.",
+    ),
+    (
+        "HLEN claim",
+        "A claim with a claim version has one field. The hash of another program may have millions, and reading them would block the server.",
+    ),
+    (
+        "HGETALL claim",
+        "Shows the other owner and its claim version.",
     ),
     (
         "GET counter",

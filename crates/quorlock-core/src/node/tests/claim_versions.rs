@@ -1,7 +1,7 @@
 use super::*;
 
 /// The first request of an owner for a lease of 10 s and a margin of 60 s, or a later one.
-fn beating(number: u64, request: u64) -> Acquire {
+fn versioned(number: u64, request: u64) -> Acquire {
     let Request::Acquire(ask) = acquire(number, 1) else {
         panic!("an acquire");
     };
@@ -31,9 +31,9 @@ fn refused(left: u64, version: Option<ClaimVersion>) -> Result<Reply, Cause> {
 fn a_claim_with_a_margin_outlives_its_lease_and_shows_its_largest_beat() {
     let mut node = Node::new();
     for request in [1, 3, 2] {
-        node.apply(at(0), &Request::Acquire(beating(1, request)));
+        node.apply(at(0), &Request::Acquire(versioned(1, request)));
     }
-    let other = Request::Acquire(beating(2, 1));
+    let other = Request::Acquire(versioned(2, 1));
     let shown = Some(version(1, 3));
     assert_eq!(node.apply(at(0), &other).reply, refused(70_000, shown));
     assert_eq!(node.apply(at(69_999), &other).reply, refused(1, shown));
@@ -49,7 +49,7 @@ fn a_claim_is_replaced_only_by_who_names_its_very_beat() {
     let replacing = |replaces| {
         Request::Acquire(Acquire {
             replaces: Some(replaces),
-            ..beating(2, 1)
+            ..versioned(2, 1)
         })
     };
     let longer = ClaimVersion {
@@ -57,7 +57,7 @@ fn a_claim_is_replaced_only_by_who_names_its_very_beat() {
         ..version(1, 2)
     };
     let mut node = Node::new();
-    node.apply(at(0), &Request::Acquire(beating(1, 2)));
+    node.apply(at(0), &Request::Acquire(versioned(1, 2)));
     for other in [version(1, 1), version(1, 3), version(3, 2), longer] {
         let reply = node.apply(at(0), &replacing(other)).reply;
         assert_eq!(reply, refused(70_000, Some(version(1, 2))));
@@ -75,7 +75,7 @@ fn a_claim_is_replaced_only_by_who_names_its_very_beat() {
 #[test]
 fn a_claim_that_the_beat_does_not_name_is_not_replaced() {
     let mut node = Node::new();
-    node.apply(at(0), &Request::Acquire(beating(1, 1)));
+    node.apply(at(0), &Request::Acquire(versioned(1, 1)));
     let held = Held::Plain {
         owner: owner(9),
         count: 1,
@@ -83,7 +83,7 @@ fn a_claim_that_the_beat_does_not_name_is_not_replaced() {
     node.put(&name(), held, Some(at(5_000)));
     let ask = Acquire {
         replaces: Some(version(1, 1)),
-        ..beating(2, 1)
+        ..versioned(2, 1)
     };
     let reply = node.apply(at(0), &Request::Acquire(ask)).reply;
     assert_eq!(reply, refused(5_000, None));
@@ -92,12 +92,12 @@ fn a_claim_that_the_beat_does_not_name_is_not_replaced() {
 #[test]
 fn a_renewal_beats_and_a_release_ends_the_beat() {
     let mut node = Node::new();
-    node.apply(at(0), &Request::Acquire(beating(1, 1)));
+    node.apply(at(0), &Request::Acquire(versioned(1, 1)));
     let Request::Renew(mut ask) = renew(1, 5) else {
         panic!("a renewal");
     };
     for claim in &mut ask.claims {
-        claim.keep = beating(1, 2).keep;
+        claim.keep = versioned(1, 2).keep;
     }
     node.apply(at(0), &Request::Renew(ask));
     assert_eq!(
@@ -131,7 +131,7 @@ fn requests_that_come_in_any_order_take_nothing_back() {
         count,
         lease: Lease::new(Duration::from_secs(secs)).unwrap(),
         token: Token(5),
-        keep: beating(1, number).keep,
+        keep: versioned(1, number).keep,
     });
     let request = |claim: &Claim| {
         Request::Renew(Renew {
@@ -149,7 +149,7 @@ fn requests_that_come_in_any_order_take_nothing_back() {
         [2, 1, 0],
     ] {
         let mut node = Node::new();
-        node.apply(at(0), &Request::Acquire(beating(1, 1)));
+        node.apply(at(0), &Request::Acquire(versioned(1, 1)));
         let (mut largest, mut longest) = (1, 10_000);
         for claim in order.map(|index| &stated[index]) {
             node.apply(at(0), &request(claim));
