@@ -10,6 +10,7 @@ mod bundle;
 mod driver;
 mod hearing;
 mod queue;
+mod watch;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, PoisonError};
@@ -24,6 +25,7 @@ use self::bundle::Bundle;
 pub(crate) use self::bundle::Native;
 pub(crate) use self::driver::{Driver, Owes};
 use self::queue::{Call, Packed, Places, Queue};
+pub(crate) use self::watch::Watch;
 use crate::error;
 use crate::script::batch::{self, BatchMember, Verdict};
 use crate::sync::{Mutex, MutexGuard};
@@ -263,7 +265,7 @@ impl MultiplexerState {
             self.calls.push_back(Call::commands(1));
         } else {
             let bytes = cmd.get_packed_command();
-            self.queue.push_commands(Packed { bytes, replies: 1 });
+            self.queue.push_commands(Packed::commands(bytes, 1));
         }
     }
 
@@ -291,7 +293,7 @@ impl MultiplexerState {
         match call.places() {
             Places::One([place]) => self.settle(*place, Ok(value), passed),
             Places::Many(places) => self.share_out(places, value, passed),
-            Places::Bundled(deeds) => self.share_out_bundle(deeds, value, passed),
+            Places::Bundled(bundled) => self.share_out_bundle(bundled, value, passed),
         }
         self.replied += call.covers();
         self.shorten();

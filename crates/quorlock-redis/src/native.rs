@@ -2,9 +2,11 @@
 //! in less than half of the server's time.
 //!
 //! ```text
+//! MULTI, GET marker, INFO       on a node of a majority: which process the server is
 //! RESTORE name lease payload    makes the claim, only if there is no such key: a hash {owner: 1} with a TTL
 //! EXISTS queue                  whether the fair lock of the name has waiters
 //! INCR counter                  the token
+//! EXEC
 //!
 //! HDEL name owner               ends the claim, if it is still the owner's
 //! PUBLISH channel 0             wakes waiters
@@ -29,8 +31,12 @@
 //! another connection. One whose data was replaced while its connections stayed may hand out a token of the last seconds
 //! once more.
 //!
+//! The vote of a node counts for a majority only if it is the process that the client trusts. The commands are then one
+//! transaction with the look at its marker, as the script is. If it is another process, the claim is ended, and the script says what
+//! the client must know.
+//!
 //! Whatever else happens (the name is taken, the user may not use a command), the script is run next, and its reply
-//! counts. No call makes two claims: once `RESTORE` has made one, the script is not run in this call.
+//! counts. No call makes two claims: once `RESTORE` has made one, the script is not run in this call before that claim was ended.
 //!
 //! `INCR` makes a counter that was lost, and this one has no TTL. It gets one at once, by the renewal or by `PEXPIRE`,
 //! unless the connection breaks between the two: then with the next script for its name.
@@ -45,6 +51,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use quorlock_core::fencing::{Fence, Token};
+use quorlock_core::marker::Act;
 use quorlock_core::message::{Access, Acquire, Claim, Mode, Release, Renew, Request, Retention};
 use redis::{Cmd, Value};
 
@@ -55,6 +62,7 @@ use self::refusals::{is_final, is_lasting, is_unreadable};
 use crate::key;
 use crate::link::Connection;
 use crate::multiplexer::Native;
+use crate::script::{self, Home};
 use crate::sync::{Mutex, MutexGuard};
 use crate::timer::Instant;
 
@@ -92,6 +100,8 @@ pub(crate) enum Made {
     Behind,
     /// One without a token: the counter was lost. A renewal can state this one.
     Unnumbered(Token),
+    /// One that must end, because the server is not the process that the client trusts.
+    Untrusted,
     /// One that must end, because of this reply to another command.
     Void(Value),
 }
@@ -111,8 +121,10 @@ impl Natives {
         &self,
         link: &Arc<Connection>,
         ask: &Acquire,
+        home: &Home,
         now: Instant,
     ) -> Option<(Native, Tried)> {
+        let mut watch = None;
         let tried = {
             let mut known = self.lock();
             if !known.is_of(link) {
@@ -125,24 +137,34 @@ impl Natives {
             if known.is_refused || !may || !fits(ask) {
                 return None;
             }
-            Tried {
+            let tried = Tried {
                 seen: seen.token,
                 form: known.form,
+            };
+            if let Some(check) = ask.check {
+                watch = Some(known.watch(check.trusted?, &ask.name, home));
             }
+            tried
         };
         let name = &ask.name;
         let mut commands = Commands::with_capacity(256 + 3 * name.as_bytes().len());
         commands
             .begin("RESTORE", 3)
             .arg(name.as_bytes())
-            .number(ask.lease.millis())
-            .arg(&payload::of(ask.owner, tried.form));
+            .number(ask.kept_millis())
+            .arg(&payload::of(ask, tried.form));
         let check = commands.len();
         commands.key(key::queue(name));
         let draw = commands.len();
         commands.begin("INCR", 1).key(key::token(name));
         let bytes = commands.into_bytes();
-        Some((Native::Take { bytes, check, draw }, tried))
+        let native = Native::Take {
+            bytes,
+            check,
+            draw,
+            watch,
+        };
+        Some((native, tried))
     }
 
     /// Judges the replies to the commands of an acquire. Returns the reply that the script would give to a grant.
@@ -158,14 +180,19 @@ impl Natives {
             Value::Array(parts) => parts.as_slice(),
             _ => &[],
         };
-        let [made, waiters, drawn] = parts else {
-            return Err(NotGranted {
-                claim: Made::Nothing,
-                is_counter_new: false,
-            });
+        let (made, waiters, drawn, is_trusted) = match parts {
+            [made, waiters, drawn] => (made, waiters, drawn, true),
+            [made, waiters, drawn, _] => (made, waiters, drawn, false),
+            _ => {
+                return Err(NotGranted {
+                    claim: Made::Nothing,
+                    is_counter_new: false,
+                });
+            }
         };
         let is_counter_new = matches!(drawn, Value::Int(token) if token.cast_unsigned() <= seen);
         let claim = match (made, waiters, drawn) {
+            (Value::Okay, ..) if !is_trusted => Err(Made::Untrusted),
             (Value::Okay, Value::Int(0), Value::Int(token)) => {
                 let token = token.cast_unsigned();
                 if seen < token && token < MOST_TOKEN {
@@ -337,10 +364,12 @@ fn fits(ask: &Acquire) -> bool {
         && ask.count == 1
         && 0 < ask.lease.millis()
         && matches!(ask.fence, Fence::Mint { .. })
-        && ask.keep.is_none()
         && ask.replaces.is_none()
         && ask.continues.is_none()
-        && ask.check.is_none()
+        && ask.check.is_none_or(|check| {
+            let grants = |marker| script::grants(marker, ask.lease.millis());
+            check.act == Act::Look && check.trusted.is_some_and(grants)
+        })
 }
 
 /// How far the newest token that was seen may be behind the clock, in milliseconds: the script stated one by the clock

@@ -76,6 +76,7 @@ mod fair;
 mod read_write;
 
 pub(crate) use self::answer::{decode, unpublished};
+pub(crate) use self::check::{grants, marker_text};
 
 /// A script, and the digest that identifies it to a server that has loaded it.
 struct Script {

@@ -85,9 +85,7 @@ impl Server {
         let link = self
             .link(now, bounds.deadline, bounds.longest_pause)
             .await?;
-        if may_do_without
-            && let Some(answer) = self.by_commands(&link, request, now, bounds).await?
-        {
+        if may_do_without && let Some(answer) = self.by_commands(&link, job, now, bounds).await? {
             return Ok((link, answer));
         }
         if let Request::Renew(ask) = &**request {
@@ -124,13 +122,13 @@ impl Server {
     async fn by_commands(
         &self,
         link: &Arc<Connection>,
-        request: &Request,
+        job: Job<'_>,
         now: Instant,
         bounds: &Bounds,
     ) -> Result<Option<Value>, TransportError> {
-        match request {
+        match &**job.request {
             Request::Acquire(ask) => {
-                let Some((commands, seen)) = self.natives.take(link, ask, now) else {
+                let Some((commands, seen)) = self.natives.take(link, ask, job.home, now) else {
                     return Ok(None);
                 };
                 let mut answer = self.send_native(link, commands, bounds).await?;
@@ -194,6 +192,10 @@ impl Server {
         let made = match rest.claim {
             Made::Unnumbered(token) => self.number(link, ask, token, bounds).await,
             Made::Nothing => Ok(None),
+            Made::Untrusted => {
+                let ended = self.end(link, ask, Mode::Plain, bounds).await;
+                ended.map(|()| None)
+            }
             Made::Behind => self.leave(link, ask, bounds).await.map(Some),
             Made::Void(reply) => {
                 let ended = self.end(link, ask, Mode::Plain, bounds).await;

@@ -100,7 +100,7 @@ impl Driver {
         for load in self.loads.drain(..) {
             let (cmd, patience) = match load {
                 Load::Packed(packed) => {
-                    self.writing.extend_from_slice(&packed.bytes);
+                    self.writing.extend_from_slice(&packed);
                     continue;
                 }
                 Load::Alone(member, patience) => {

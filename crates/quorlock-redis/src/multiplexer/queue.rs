@@ -9,10 +9,12 @@
 //! ```
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::Value;
 
+use super::watch::{self, Watch};
 use super::{MultiplexerState, Slot, Waiting};
 use crate::script::By;
 use crate::script::batch::{Batch, BatchMember, MOST_CLAIMS, Why};
@@ -58,8 +60,22 @@ pub(super) enum Queued {
 #[derive(Debug)]
 pub(super) struct Packed {
     pub(super) bytes: Vec<u8>,
-    /// Number of commands, and so of replies.
-    pub(super) replies: usize,
+    call: Call,
+}
+
+impl Packed {
+    /// Packs commands that get this number of replies.
+    pub(super) fn commands(bytes: Vec<u8>, replies: usize) -> Self {
+        let call = Call::commands(replies);
+        Packed { bytes, call }
+    }
+
+    /// Packs the commands of one request without a script.
+    pub(super) fn of(bytes: Vec<u8>, deed: Deed, watch: Option<Arc<Watch>>) -> Self {
+        let mut call = Call::bundled();
+        call.add(deed, watch.as_ref());
+        Packed { bytes, call }
+    }
 }
 
 /// One call, and the waiting requests that it answers.
@@ -89,7 +105,15 @@ pub(super) enum Places {
     One([usize; 1]),
     Many(Vec<usize>),
     /// All requests that the call covers.
-    Bundled(Vec<Deed>),
+    Bundled(Bundled),
+}
+
+/// Requests without a script that are sent together.
+#[derive(Debug, Default)]
+pub(super) struct Bundled {
+    pub(super) deeds: Vec<Deed>,
+    /// What surrounds the acquires.
+    pub(super) watch: Option<Arc<Watch>>,
 }
 
 /// What a request without a script does.
@@ -126,19 +150,26 @@ impl Call {
     pub(super) fn bundled() -> Call {
         Call {
             kind: EntryKind::Command,
-            places: Places::Bundled(Vec::new()),
+            places: Places::Bundled(Bundled::default()),
             covers: 0,
             missing: 0,
             parts: Vec::new(),
         }
     }
 
-    /// Adds a request that gets this number of replies more.
-    pub(super) fn add(&mut self, deed: Deed, replies: usize) {
-        if let Places::Bundled(deeds) = &mut self.places {
-            deeds.push(deed);
-            self.covers += 1;
-            self.missing += replies;
+    /// Adds a request to a bundle. All acquires of a bundle have the same watch.
+    pub(super) fn add(&mut self, deed: Deed, watch: Option<&Arc<Watch>>) {
+        let Places::Bundled(bundled) = &mut self.places else {
+            return;
+        };
+        let is_first = deed == Deed::Take && !bundled.deeds.contains(&Deed::Take);
+        bundled.deeds.push(deed);
+        self.covers += 1;
+        // Two commands of its own, and those that a bundle has once.
+        self.missing += 2;
+        if is_first {
+            bundled.watch = watch.cloned();
+            self.missing += 1 + watch.map_or(0, |_| watch::REPLIES);
         }
     }
 
@@ -154,7 +185,7 @@ impl Call {
 /// The next call that the driver writes.
 #[derive(Debug)]
 pub(super) enum Load {
-    Packed(Packed),
+    Packed(Vec<u8>),
     /// One request, and how long the server may be silent after it.
     Alone(BatchMember, Duration),
     /// Several requests, the shortest of their patiences, and how the call identifies its script.
@@ -241,8 +272,8 @@ impl MultiplexerState {
         match self.queue.line.pop_front()? {
             Queued::Commands(packed) => {
                 self.queue.commands -= 1;
-                self.calls.push_back(Call::commands(packed.replies));
-                Some(Load::Packed(packed))
+                self.calls.push_back(packed.call);
+                Some(Load::Packed(packed.bytes))
             }
             Queued::Request(member, patience) => Some(self.gather(place, member, patience)),
         }

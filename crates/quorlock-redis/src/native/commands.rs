@@ -85,10 +85,10 @@ impl Commands {
 }
 
 /// The most digits of a number.
-const DIGITS: usize = 20;
+pub(super) const DIGITS: usize = 20;
 
 /// Writes a number, from its last digit to its first, and returns its digits.
-fn digits(number: u64, text: &mut [u8; DIGITS]) -> &[u8] {
+pub(super) fn digits(number: u64, text: &mut [u8; DIGITS]) -> &[u8] {
     let (mut at, mut rest) = (text.len(), number);
     for place in text.iter_mut().rev() {
         *place = b'0' + (rest % 10) as u8;

@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use quorlock_core::marker::ConfirmedMarker;
 use quorlock_core::message::{Acquire, Retention};
 use quorlock_core::name::Name;
 use quorlock_core::owner::OwnerId;
 
 use super::payload::Form;
 use crate::link::Connection;
+use crate::multiplexer::Watch;
+use crate::script::Home;
 use crate::timer::Instant;
 
 /// Names that are remembered. The script is used for all others.
@@ -27,6 +30,8 @@ pub(super) struct Known {
     /// The form of a claim that the server takes.
     pub(super) form: Form,
     pub(super) names: BTreeMap<Name, Seen>,
+    /// The watch of the last acquire that had one.
+    watch: Option<Arc<Watch>>,
     /// When names that are of no use may be removed again.
     pub(super) sweep_after: Option<Instant>,
 }
@@ -55,6 +60,23 @@ impl Known {
     /// Whether this is about a connection. (While there is a `Weak` to one, no other is at its place.)
     pub(super) fn is_of(&self, link: &Arc<Connection>) -> bool {
         self.link.as_ptr() == Arc::as_ptr(link)
+    }
+
+    /// Returns the watch of a marker. Acquires with the same one can be sent together.
+    pub(super) fn watch(
+        &mut self,
+        trusted: ConfirmedMarker,
+        name: &Name,
+        home: &Home,
+    ) -> Arc<Watch> {
+        let namespace = name.split().0;
+        match &self.watch {
+            Some(watch) if watch.is_of(trusted, namespace) => Arc::clone(watch),
+            _ => {
+                let watch = Watch::new(trusted, namespace, &home.marker(namespace));
+                Arc::clone(self.watch.insert(Arc::new(watch)))
+            }
+        }
     }
 
     /// Records that the script has granted the name.

@@ -6,7 +6,9 @@ use crate::error;
 
 /// Whether the server will refuse `RESTORE` again: whatever it says but what is true at the moment only.
 pub(super) fn is_final(reply: &Value) -> bool {
-    const PASSING: [&str; 11] = [
+    const PASSING: [&str; 12] = [
+        // Another command of the transaction was refused.
+        "EXECABORT",
         "BUSYKEY",
         "OOM",
         "READONLY",

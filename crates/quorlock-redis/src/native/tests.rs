@@ -2,6 +2,7 @@ use super::known::MOST_NAMES;
 use super::*;
 use quorlock_core::claim_version::ClockMargin;
 use quorlock_core::lease::Lease;
+use quorlock_core::marker::{Act, Check, ConfirmedMarker, Figures, Nonce, Process, Restarts};
 use quorlock_core::name::Name;
 use quorlock_core::owner::{ClientId, OwnerId};
 use quorlock_core::time::WallMillis;
@@ -18,7 +19,7 @@ fn owner(number: u64) -> OwnerId {
     OwnerId { client, number }
 }
 
-fn acquire(name: &str, number: u64) -> Acquire {
+pub(super) fn acquire(name: &str, number: u64) -> Acquire {
     Acquire {
         name: Name::new(name).unwrap(),
         access: Access::Plain,
@@ -84,7 +85,7 @@ impl Bench {
     }
 
     fn take(&self, ask: &Acquire) -> Option<Tried> {
-        let taken = self.natives.take(&self.link, ask, self.now);
+        let taken = self.natives.take(&self.link, ask, &Home::PLAIN, self.now);
         taken.map(|(_, seen)| seen)
     }
 
@@ -201,7 +202,9 @@ async fn another_connection_knows_nothing() {
         .told(&other, &acquire("b", 1), &late, bench.now);
     assert!(bench.natives.end(&bench.link, &release("a", 1)).is_some());
     assert!(bench.takes("a"), "a late reply on another connection");
-    let taken = bench.natives.take(&other, &acquire("a", 2), bench.now);
+    let taken = bench
+        .natives
+        .take(&other, &acquire("a", 2), &Home::PLAIN, bench.now);
     assert!(taken.is_none());
     assert!(!bench.takes("a"));
 }
@@ -301,15 +304,70 @@ async fn only_simple_claims_need_no_script() {
     again.count = 2;
     let mut carrying = usual.clone();
     carrying.fence = Fence::Carry(Token(9));
-    let mut kept = usual.clone();
-    kept.keep = Some(ClockMargin {
-        margin_millis: 5,
-        number: 1,
-    });
-    let mut writing = usual;
+    let mut writing = usual.clone();
     writing.access = Access::Write;
-    for other in [again, carrying, kept, writing] {
+    let [mut marking, mut unknown, mut longer] = [(); 3].map(|()| on_a_majority("a", 2));
+    let check = |ask: &mut Acquire, change: fn(&mut Check)| change(ask.check.as_mut().unwrap());
+    check(&mut marking, |it| it.act = Act::Mark(Nonce::new(1)));
+    check(&mut unknown, |it| it.trusted = None);
+    longer.lease = Lease::new(Duration::from_millis(60_001)).unwrap();
+    for other in [again, carrying, writing, marking, unknown, longer] {
         assert!(bench.take(&other).is_none(), "{other:?}");
+    }
+    let mut kept = usual;
+    kept.keep = on_a_majority("a", 2).keep;
+    for other in [kept, on_a_majority("a", 2)] {
+        assert!(bench.take(&other).is_some(), "{other:?}");
+    }
+}
+
+/// An acquire on a node of a majority, which the client trusts.
+fn on_a_majority(name: &str, number: u64) -> Acquire {
+    let figures = Figures::same(60_000);
+    Acquire {
+        keep: Some(ClockMargin {
+            margin_millis: 60_000,
+            number: 1,
+        }),
+        check: Some(Check {
+            figures,
+            act: Act::Look,
+            trusted: Some(ConfirmedMarker {
+                process: Process(5),
+                nonce: Nonce::new(3),
+                figures,
+            }),
+            restarts: Restarts::MayForget,
+            known: None,
+        }),
+        ..acquire(name, number)
+    }
+}
+
+#[tokio::test]
+async fn a_claim_on_a_process_that_is_not_trusted_ends_before_the_script() {
+    let bench = Bench::new();
+    let ask = on_a_majority("a", 2);
+    for (made, claim) in [
+        (Value::Okay, Made::Untrusted),
+        (
+            error("BUSYKEY Target key name already exists."),
+            Made::Nothing,
+        ),
+    ] {
+        bench.granted("a", 1, 7);
+        let tried = bench.take(&ask).expect("it needs no script");
+        let answer = Value::Array(vec![made, Value::Int(0), Value::Int(8), Value::Nil]);
+        let taken = bench
+            .natives
+            .taken(&bench.link, &ask, tried, &answer, || bench.now);
+        let expected = NotGranted {
+            claim,
+            is_counter_new: false,
+        };
+        assert_eq!(taken, Err(expected));
+        assert!(bench.take(&ask).is_none(), "the script is next");
+        bench.natives.lock().names.clear();
     }
 }
 

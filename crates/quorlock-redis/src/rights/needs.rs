@@ -40,6 +40,9 @@ const PLAIN: &[Part] = &[
     (Place::Lock, LISTENS),
 ];
 
+/// What an acquire with a margin needs beside one without.
+const MARGIN: &[Part] = &[(Place::Claim, &["hlen", "hgetall"])];
+
 /// What passing a claim on needs beside an acquire.
 const HAND_OVER: &[Part] = &[(Place::Claim, &["hdel"])];
 
@@ -169,15 +172,20 @@ impl Needs {
             Request::Probe(_) => true,
             _ => false,
         };
-        let continues = matches!(request, Request::Acquire(ask) if ask.continues.is_some());
-        let more = if continues { HAND_OVER } else { &[] };
-        Needs::made(name, &[parts, more], has_check, home, prefix)
+        let (continues, keeps) = match request {
+            Request::Acquire(ask) => (ask.continues.is_some(), ask.keep.is_some()),
+            _ => (false, false),
+        };
+        let next = if continues { HAND_OVER } else { &[] };
+        let margin = if keeps { MARGIN } else { &[] };
+        Needs::made(name, &[parts, next, margin], has_check, home, prefix)
     }
 
     /// The needs of everything that the user may want to do with a name in this way.
     pub(crate) fn to(wish: Wish, name: &Name, home: &Home, prefix: &[u8]) -> Needs {
         let parts: &[&[Part]] = match wish {
-            Wish::Watched | Wish::Plain => &[PLAIN],
+            Wish::Watched => &[PLAIN, MARGIN],
+            Wish::Plain => &[PLAIN],
             Wish::Fair => &[FAIR],
             Wish::ReadWrite => &[READ_WRITE],
             Wish::Operate => &[INSPECT, FORCE_RELEASE],

@@ -33,12 +33,12 @@ pub(super) fn encode_check(cmd: &mut Cmd, check: Check, lease_millis: u64) {
 }
 
 /// Whether a node with this marker grants the lease. The script does not compare them if the node has this marker.
-pub(super) fn grants(marker: ConfirmedMarker, lease_millis: u64) -> bool {
+pub(crate) fn grants(marker: ConfirmedMarker, lease_millis: u64) -> bool {
     wire(lease_millis) <= wire(marker.figures.granted_millis)
 }
 
 /// Formats a confirmed marker as it is stored.
-pub(super) fn marker_text(marker: ConfirmedMarker) -> String {
+pub(crate) fn marker_text(marker: ConfirmedMarker) -> String {
     let ConfirmedMarker {
         process,
         nonce,
