@@ -84,6 +84,7 @@ fn node(c: &mut Criterion) {
         },
         retention,
         keep: None,
+        after: None,
         replaces: None,
         continues: None,
         check: None,

@@ -253,6 +253,7 @@ impl State {
                 fence: Fence::Carry(Token(1)),
                 retention: Retention::Forever,
                 keep: checked.variant.keep(),
+                after: None,
                 replaces: None,
                 continues: None,
                 check: None,

@@ -45,13 +45,13 @@ class Node:
             raise
 
     def acquire(self, owner, name="orders/42", mode="plain", count=1, lease=10000, floor=1, slack=MOST, carry=None,
-                retention=86400000, margin=None, number=None, replaces=None, continues=None, check=None, place=None, under=None):
+                retention=86400000, margin=None, number=None, replaces=None, after=None, continues=None, check=None, place=None, under=None):
         token = [floor, slack, "" if carry is None else carry]
         keys = [name, key("redisson_lock_token", name)]
         if mode == "plain":
             version = "" if margin is None else f"{number} {lease}"
             script, keys = plain.ACQUIRE, keys + [key("redisson_lock_queue", name)]
-            args = [owner, count, lease + (margin or 0), retention, *token, version, replaces or ""]
+            args = [owner, count, lease + (margin or 0), retention, *token, version, replaces or "", "" if after is None else after]
         elif mode == "fair":
             script, keys = fair.ACQUIRE, keys + queue(name)
             args = [owner, count, lease, retention, *token, place or 0, channel(name)]

@@ -13,10 +13,10 @@ local function write_claim(key, owner, count, version, before)
 end
 """
 
-# KEYS: claim, counter, queue. ARGV: owner, count, lease with margin, retention, floor, slack, carry, version, replaces.
+# KEYS: claim, counter, queue. ARGV: owner, count, lease with margin, retention, floor, slack, carry, version, replaces, after.
 ACQUIRE = COUNTER + VERSIONS + """
 local claim, counter, queue = KEYS[1], KEYS[2], KEYS[3]
-local owner, count, kept, retention, floor, slack, carry, version, replaces = unpack(ARGV)
+local owner, count, kept, retention, floor, slack, carry, version, replaces, after = unpack(ARGV)
 local left = redis.call('PTTL', claim)
 local held = redis.call('HMGET', claim, 'mode', owner)                       -- A5: raises WRONGTYPE
 if held[1] then return {'other mode', held[1]} end                           -- A4
@@ -36,6 +36,7 @@ end
 local stored, wrong = read_counter(counter)
 if wrong then return redis.error_reply(wrong) end
 local token = choose(stored, mine, floor, slack, carry)
+if after ~= '' and carry == '' and not mine and stored and tonumber(after) <= stored then token = stored + 1 end  -- T9
 if replaced then redis.call('DEL', claim) end
 write_counter(counter, token, retention)                                     -- T4
 if mine then

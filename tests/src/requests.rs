@@ -68,6 +68,7 @@ pub fn acquire(name: &Name, number: u64) -> Acquire {
         },
         retention: Retention::of(RETENTION),
         keep: None,
+        after: None,
         replaces: None,
         continues: None,
         check: None,

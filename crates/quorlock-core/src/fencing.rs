@@ -21,6 +21,14 @@ use crate::time::WallMillis;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Token(pub u64);
 
+impl Token {
+    /// Returns the next number.
+    #[must_use]
+    pub(crate) fn next(self) -> Self {
+        Token(self.0.saturating_add(1))
+    }
+}
+
 impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, f)

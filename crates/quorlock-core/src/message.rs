@@ -53,6 +53,9 @@ pub struct Acquire {
     pub lease: Lease,
     /// How the node chooses the token.
     pub fence: Fence,
+    /// A token of the name that the client has seen. A node whose counter is at least that has not lost it: it hands out the next number,
+    /// without a look at its clock. Only for plain locks, and only with [`Fence::Mint`].
+    pub after: Option<Token>,
     /// How long the node keeps an unused token counter.
     pub retention: Retention,
     /// How long the claim is kept beyond its lease; `None` for no longer.
@@ -68,6 +71,11 @@ pub struct Acquire {
 }
 
 impl Acquire {
+    /// Whether a node with this counter hands out the next number.
+    pub(crate) fn is_next_to(&self, stored: Token) -> bool {
+        self.access == Access::Plain && self.after.is_some_and(|after| after <= stored)
+    }
+
     /// Returns how long the node keeps the claim, in milliseconds: the lease and the margin.
     #[must_use]
     pub fn kept_millis(&self) -> u64 {

@@ -12,7 +12,8 @@
 -- ARGV[5]  with ARGV[6]: the floor of a new token; without: the token that an existing hold carries along
 -- ARGV[6]  how far the floor may be from this server's clock in ms; empty = none
 -- ARGV[7]  with a margin: the claim version that this request writes, "<number> <lease in ms>"; empty or left out without
--- ARGV[8]  the claim version whose claim may be replaced, as it was shown; empty = none
+-- ARGV[8]  the claim version whose claim may be replaced, as it was shown; empty or left out = none
+-- ARGV[9]  a token that the client has seen: with a counter of at least that, a new token is the next number; empty or left out = none
 --
 -- Replies  integer          granted anew: the token
 --          {2, token}       granted, the owner already had the claim
@@ -58,7 +59,12 @@ if stored then
 end
 
 local asked = ARGV[5] + 0
-local token = next_token(stored, asked, ARGV[6], yours)
+local after, token = tonumber(ARGV[9] or ''), nil
+if after and stored and after <= stored and not yours and ARGV[6] ~= '' then
+  token = stored + 1
+else
+  token = next_token(stored, asked, ARGV[6], yours)
+end
 
 if replaces then call('DEL', claim) end
 -- A re-entry extends the TTL first. A server at its memory limit refuses only the first write of a script, and it

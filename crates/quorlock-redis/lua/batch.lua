@@ -12,8 +12,8 @@
 -- ARGV[4]  number of releases; each of them frees its name
 -- ARGV     for each group of acquires that share these values: size of the group, hold count, lease and margin in ms, how
 --          long an unused token counter is kept in ms, floor of new tokens, how far the floor may be from this server's
---          clock in ms, and 'versions' with a margin, empty without; then for each acquire in it: owner, and with a margin
---          its claim version
+--          clock in ms, and 'versions' with a margin, empty without; then for each acquire in it: owner, with a margin its claim
+--          version, and a token that the client has seen, or empty
 -- ARGV     for each renewal: the arguments of renew.lua, seven, or eight with a margin
 -- ARGV     for each release: owner, channel of the name
 --
@@ -90,6 +90,8 @@ local function grant(replies)
     if versions ~= '' then
       version, at = args[at], at + 1
     end
+    local after = args[at]
+    at = at + 1
     if not replies[k] then
       doing = k
       local claim, queue, counter = keys[2 * k - 1], keys[2 * k], keys[2 * acquires + k]
@@ -97,7 +99,7 @@ local function grant(replies)
       if stored[k] then
         local before = counted(stored[k])
         is_usual = before
-        if before and fresh <= before then token = before + 1 end
+        if before and (fresh <= before or after ~= '' and after + 0 <= before) then token = before + 1 end
       end
       if is_usual and (are_free or call('EXISTS', claim, queue) == 0) then
         -- The names of a group nearly always get the same token: its text is formatted once.
@@ -111,7 +113,7 @@ local function grant(replies)
         half_made = nil
         replies[k] = token
       else
-        replies[k] = by_itself(acquire, {claim, counter, queue}, {owner, count, lease, kept, floor, slack, version, ''})
+        replies[k] = by_itself(acquire, {claim, counter, queue}, {owner, count, lease, kept, floor, slack, version, '', after})
       end
     end
   end

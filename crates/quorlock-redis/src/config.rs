@@ -19,10 +19,6 @@ use crate::wait::Wait;
 /// The default bound on a call.
 pub(crate) const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long after a script a name needs none, by default. If a server loses its counters while its connections stay, tokens
-/// are no further behind the client's clock than this and the bound on a call.
-pub(crate) const WARMTH: Duration = Duration::from_secs(1);
-
 /// Settings of a [`RedisTransport`](crate::RedisTransport). The defaults are safe.
 ///
 /// ```
@@ -53,8 +49,6 @@ pub struct RedisConfig {
     pub(crate) linger: Duration,
     pub(crate) wait: Option<Wait>,
     pub(crate) only_scripts: bool,
-    /// How long after a script a name needs none.
-    pub(crate) warmth: Duration,
     /// Source of the credentials; `None` if passwords are in addresses.
     pub(crate) credentials: Option<CredentialsSource>,
     /// TLS settings of the servers; `None` if the user has given none.
@@ -112,7 +106,6 @@ impl Default for RedisConfig {
             linger: Duration::from_secs(30),
             wait: None,
             only_scripts: false,
-            warmth: WARMTH,
             credentials: None,
             #[cfg(feature = "tls")]
             tls: None,
@@ -300,21 +293,13 @@ impl RedisConfig {
 
     /// Sends every request as a script. Default: `false`.
     ///
-    /// By default, a free name of a server that is neither watched nor part of a cluster is taken by `RESTORE`, `EXISTS`
+    /// By default, a free name of a server that is not part of a cluster is taken by `RESTORE`, `EXISTS`
     /// and `INCR`, and freed by `HDEL` and `PUBLISH`, which costs the server less than half of the time. A user who lacks these
     /// rights needs no setting: the first refusal on a connection is the last one. But it leaves an entry in the server's
     /// ACL log.
     #[must_use]
     pub fn only_scripts(mut self, only: bool) -> Self {
         self.only_scripts = only;
-        self
-    }
-
-    /// Sets how long after a script a name needs none, for tests on a busy machine. Default: 1 s.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn warmth(mut self, span: Duration) -> Self {
-        self.warmth = span;
         self
     }
 

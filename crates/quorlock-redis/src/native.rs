@@ -25,11 +25,9 @@
 //! - A refused request has drawn a token, too: tokens grow, but not always by one.
 //!
 //! The script also sees to it that tokens do not go back when a server has lost its counters: a new one is not less
-//! than the client's clock. So the commands are used for a name only if the script has granted it on this connection
-//! within the last second, and a token that `INCR` draws counts only if it is larger than one that this connection has
-//! seen. Otherwise the counter was lost, and a renewal states a token by the clock. A server that was restarted has
-//! another connection. One whose data was replaced while its connections stayed may hand out a token of the last seconds
-//! once more.
+//! than the client's clock. An acquire that states a token that the client has seen ([`Acquire::after`]) asks for the next number instead, and
+//! these commands are used for such ones alone. What `INCR` draws counts if it is larger than that token. Otherwise the counter was lost,
+//! and a renewal states a token by the clock.
 //!
 //! The vote of a node counts for a majority only if it is the process that the client trusts. The commands are then one
 //! transaction with the look at its marker, as the script is. If it is another process, the claim is ended, and the script says what
@@ -48,7 +46,6 @@ mod refusals;
 
 use std::fmt;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
 
 use quorlock_core::fencing::{Fence, Token};
 use quorlock_core::marker::Act;
@@ -71,15 +68,14 @@ const MOST_TOKEN: u64 = 1 << 53;
 
 /// Which requests to a server need no script.
 pub(crate) struct Natives {
-    warmth: Duration,
     known: Mutex<Known>,
 }
 
 /// What the commands of an acquire relied on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Tried {
-    /// A token that was seen. The one that they draw counts if it is larger.
-    seen: u64,
+    /// A token that the client has seen. The one that they draw counts if it is larger.
+    after: u64,
     form: Form,
 }
 
@@ -107,11 +103,9 @@ pub(crate) enum Made {
 }
 
 impl Natives {
-    /// Creates what is known about the connections of one server: nothing. The commands may be used for a name for
-    /// this time after the script.
-    pub(crate) fn new(warmth: Duration) -> Self {
+    /// Creates what is known about the connections of one server: nothing.
+    pub(crate) fn new() -> Self {
         Natives {
-            warmth,
             known: Mutex::default(),
         }
     }
@@ -126,19 +120,13 @@ impl Natives {
     ) -> Option<(Native, Tried)> {
         let mut watch = None;
         let tried = {
-            let mut known = self.lock();
-            if !known.is_of(link) {
-                *known = Known::of(link);
-                return None;
-            }
-            let seen = known.names.get(&ask.name)?;
-            // While this client has the name, another request for it is refused, or was sent before.
-            let may = seen.holder.is_none() && now < seen.warm_until;
-            if known.is_refused || !may || !fits(ask) {
+            let after = ask.after.filter(|_| fits(ask))?.0;
+            let mut known = self.of(link);
+            if known.is_refused || known.is_cold(&ask.name, now) {
                 return None;
             }
             let tried = Tried {
-                seen: seen.token,
+                after,
                 form: known.form,
             };
             if let Some(check) = ask.check {
@@ -172,7 +160,7 @@ impl Natives {
         &self,
         link: &Arc<Connection>,
         ask: &Acquire,
-        Tried { seen, form }: Tried,
+        Tried { after, form }: Tried,
         answer: &Value,
         now: impl FnOnce() -> Instant,
     ) -> Result<Value, NotGranted> {
@@ -190,15 +178,15 @@ impl Natives {
                 });
             }
         };
-        let is_counter_new = matches!(drawn, Value::Int(token) if token.cast_unsigned() <= seen);
+        let is_counter_new = matches!(drawn, Value::Int(token) if token.cast_unsigned() <= after);
         let claim = match (made, waiters, drawn) {
             (Value::Okay, ..) if !is_trusted => Err(Made::Untrusted),
             (Value::Okay, Value::Int(0), Value::Int(token)) => {
                 let token = token.cast_unsigned();
-                if seen < token && token < MOST_TOKEN {
+                if after < token && token < MOST_TOKEN {
                     Ok(token)
                 } else {
-                    Err(Made::Unnumbered(by_the_clock(ask.fence, seen)))
+                    Err(Made::Unnumbered(by_the_clock(ask.fence, after)))
                 }
             }
             (Value::Okay, Value::Int(0), _) => Err(Made::Void(drawn.clone())),
@@ -206,20 +194,17 @@ impl Natives {
             (Value::Okay, ..) => Err(Made::Void(waiters.clone())),
             _ => Err(Made::Nothing),
         };
-        let mut known = self.lock();
-        if known.is_of(link) {
-            if form == Form::Compact && is_unreadable(made) {
-                known.form = Form::Oldest;
-            } else {
-                known.is_refused |= is_final(made);
-            }
-            known.is_refused |= is_lasting(waiters) || is_lasting(drawn);
-            match &claim {
-                Ok(token) => known.hold(ask, *token),
-                Err(Made::Nothing) => known.cool(&ask.name, now(), self.warmth),
-                Err(_) => drop(known.names.remove(&ask.name)),
-            }
+        let mut known = self.of(link);
+        if form == Form::Compact && is_unreadable(made) {
+            known.form = Form::Oldest;
+        } else {
+            known.is_refused |= is_final(made);
         }
+        known.is_refused |= is_lasting(waiters) || is_lasting(drawn);
+        if claim == Err(Made::Nothing) {
+            known.cool(&ask.name, now());
+        }
+        drop(known);
         claim.map(|_| drawn.clone()).map_err(|claim| NotGranted {
             claim,
             is_counter_new,
@@ -234,45 +219,25 @@ impl Natives {
         answer: &Value,
         sent: Instant,
     ) {
-        let mut known = self.lock();
-        if !known.is_of(link) {
-            return;
-        }
-        match answer {
-            Value::Int(token) if fits(ask) => {
-                known.warm(ask, token.cast_unsigned(), sent, self.warmth);
-            }
-            _ => known.cool(&ask.name, sent, self.warmth),
+        if !is_granted(answer) {
+            self.of(link).cool(&ask.name, sent);
         }
     }
 
-    /// Takes in the tokens that a renewal states. A hold that passes on inside a process uses them without another acquire.
-    pub(crate) fn stated(&self, link: &Arc<Connection>, ask: &Renew) {
-        let mut known = self.lock();
-        if !known.is_of(link) {
-            return;
+    /// Returns the commands of a release, if it needs no script: it frees a name that was not found taken lately. (A release of a claim
+    /// that was refused would wake waiters for nothing.)
+    pub(crate) fn end(
+        &self,
+        link: &Arc<Connection>,
+        ask: &Release,
+        now: Instant,
+    ) -> Option<Native> {
+        if ask.count != 0 || ask.mode != Mode::Plain {
+            return None;
         }
-        for claim in &ask.claims {
-            if let Some(seen) = known.names.get_mut(&claim.name) {
-                seen.token = seen.token.max(claim.token.0);
-            }
-        }
-    }
-
-    /// Returns the commands of a release, if it needs no script: it ends a claim that this connection has made.
-    pub(crate) fn end(&self, link: &Arc<Connection>, ask: &Release) -> Option<Native> {
         {
-            let mut known = self.lock();
-            if !known.is_of(link) {
-                return None;
-            }
-            let is_refused = known.is_refused;
-            let seen = known.names.get_mut(&ask.name)?;
-            if ask.count != 0 || seen.holder != Some(ask.owner) {
-                return None;
-            }
-            seen.holder = None;
-            if is_refused || ask.mode != Mode::Plain {
+            let known = self.of(link);
+            if known.is_refused || known.is_cold(&ask.name, now) {
                 return None;
             }
         }
@@ -301,15 +266,19 @@ impl Natives {
             (Value::Int(1), told) => Some(Value::Array(vec![Value::Int(1), told])),
             (Value::Int(_), _) => Some(Value::Int(0)),
             (gone, _) => {
-                let mut known = self.lock();
-                known.is_refused |= known.is_of(link) && is_lasting(&gone);
+                self.of(link).is_refused |= is_lasting(&gone);
                 None
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What is known about this connection, which is nothing if it is a new one.
+    fn of(&self, link: &Arc<Connection>) -> MutexGuard<'_, Known> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known.is_of(link) {
+            *known = Known::of(link);
+        }
+        known
     }
 }
 
@@ -317,6 +286,20 @@ impl Natives {
 impl fmt::Debug for Natives {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Natives")
+    }
+}
+
+/// Whether a script has granted a name.
+fn is_granted(answer: &Value) -> bool {
+    match answer {
+        Value::Int(_) => true,
+        Value::Array(parts) => match parts.as_slice() {
+            [Value::Int(2), Value::Int(_)] => true,
+            // What the server shows of itself is behind the reply.
+            [reply, _, _, _, _] => is_granted(reply),
+            _ => false,
+        },
+        _ => false,
     }
 }
 
@@ -368,7 +351,8 @@ fn fits(ask: &Acquire) -> bool {
         && ask.continues.is_none()
         && ask.check.is_none_or(|check| {
             let grants = |marker| script::grants(marker, ask.lease.millis());
-            check.act == Act::Look && check.trusted.is_some_and(grants)
+            // A node that has the trusted marker does nothing else.
+            check.act != Act::Restate && check.trusted.is_some_and(grants)
         })
 }
 

@@ -323,17 +323,26 @@ fn encode_acquire(ask: &Acquire, home: &Home, by: By) -> Cmd {
         .arg(wire(ask.kept_millis()))
         .arg(kept(ask.retention));
     fence(&mut cmd, ask.fence);
-    if let Some(keep) = ask.keep {
-        cmd.arg(version_text(keep, ask.lease));
-        cmd.arg(ask.replaces.map(shown_text).unwrap_or_default());
+    // The arguments of a check are the last ones. Without one, those that are empty may be left out.
+    if ask.keep.is_some() || ask.after.is_some() || ask.check.is_some() {
+        let version = ask.keep.map(|keep| version_text(keep, ask.lease));
+        cmd.arg(version.unwrap_or_default());
+        let replaces = ask.keep.and(ask.replaces).map(shown_text);
+        cmd.arg(replaces.unwrap_or_default());
+        after(&mut cmd, ask);
     }
     if let Some(check) = ask.check {
-        if ask.keep.is_none() {
-            cmd.arg("").arg("");
-        }
         encode_check(&mut cmd, check, ask.lease.millis());
     }
     cmd
+}
+
+/// Appends the token that the client has seen.
+fn after(cmd: &mut Cmd, ask: &Acquire) {
+    match ask.after {
+        Some(token) => cmd.arg(wire(token.0)),
+        None => cmd.arg(""),
+    };
 }
 
 /// Appends the arguments of `continue.lua` that follow the owner before.

@@ -64,7 +64,7 @@ impl Server {
         Server {
             connection: ConnectionManager::new(Arc::clone(&target)),
             wakes: Wakes::new(Arc::clone(&target)),
-            natives: Natives::new(target.config().warmth),
+            natives: Natives::new(),
             target,
         }
     }
@@ -87,9 +87,6 @@ impl Server {
             .await?;
         if may_do_without && let Some(answer) = self.by_commands(&link, job, now, bounds).await? {
             return Ok((link, answer));
-        }
-        if let Request::Renew(ask) = &**request {
-            self.natives.stated(&link, ask);
         }
         let mut answer = Value::Nil;
         if manner == Manner::Together
@@ -141,7 +138,7 @@ impl Server {
                 }
             }
             Request::Release(ask) => {
-                let Some(commands) = self.natives.end(link, ask) else {
+                let Some(commands) = self.natives.end(link, ask, now) else {
                     return Ok(None);
                 };
                 let answer = self.send_native(link, commands, bounds).await?;

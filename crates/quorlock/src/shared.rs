@@ -25,5 +25,6 @@ pub(crate) mod trust;
 pub(crate) mod alarm;
 pub(crate) mod calls;
 pub(crate) mod party;
+pub(crate) mod seen_tokens;
 pub(crate) mod under;
 pub(crate) mod waiters;

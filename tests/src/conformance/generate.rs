@@ -162,8 +162,9 @@ fn acquire(
     let check = prop_oneof![Just(None), check().prop_map(Some)];
     let access = mode.prop_flat_map(access);
     let parts = (name, owner(), 1..=3u32, lease(), fence(now), retention());
-    let more = (access, keep(), replaces(), check);
-    (parts, more).prop_map(|(parts, (access, keep, replaces, check))| {
+    let after = prop_oneof![Just(None), token(now).prop_map(Some)];
+    let more = (access, keep(), replaces(), check, after);
+    (parts, more).prop_map(|(parts, (access, keep, replaces, check, after))| {
         let (name, owner, count, lease, fence, retention) = parts;
         let (keep, replaces) = versioned(access.mode(), keep, replaces);
         Request::Acquire(Acquire {
@@ -175,6 +176,7 @@ fn acquire(
             fence,
             retention,
             keep,
+            after: after.filter(|_| access == Access::Plain),
             replaces,
             continues: None,
             check,

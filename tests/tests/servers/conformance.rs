@@ -42,6 +42,7 @@ async fn the_queue_does_not_outlive_its_waiters_when_the_first_is_granted_the_na
             fence: Fence::Carry(Token(7)),
             retention: Retention::of(Duration::from_secs(1_050)),
             keep: None,
+            after: None,
             replaces: None,
             continues: None,
             check: None,

@@ -36,6 +36,7 @@ fn ask(owner: OwnerId, place: QueuePlace) -> Request {
         fence: Fence::Carry(Token(7)),
         retention: Retention::Forever,
         keep: None,
+        after: None,
         replaces: None,
         continues: None,
         check: None,

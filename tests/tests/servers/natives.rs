@@ -9,12 +9,15 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use quorlock::redis::{ByteStream, Connect, Connecting, Endpoint, Network, RedisConfig};
 use quorlock::{Lock, Locks};
-use quorlock_core::message::{AcquireReply, Mode, ReleaseReply, Ttl};
+use quorlock_core::fencing::Token;
+use quorlock_core::message::{Acquire, AcquireReply, Mode, ReleaseReply, Ttl};
+use quorlock_core::name::Name;
 use quorlock_core::transport::{Cause, Execution};
 use quorlock_redis::RedisTransport;
 use quorlock_testbed::server::Server;
 use quorlock_testbed::server_tests;
-use quorlock_tests::requests::{RETENTION, acquire, ask, name, owner, release, take};
+use quorlock_testbed::wait::wait_until;
+use quorlock_tests::requests::{RETENTION, acquire, ask, name, owner, release, take, wall_clock};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::errors::limit_user;
@@ -22,7 +25,7 @@ use super::errors::limit_user;
 server_tests![
     a_free_name_is_taken_and_freed_without_a_script,
     a_name_that_was_taken_is_asked_for_by_scripts,
-    another_connection_begins_with_the_script,
+    a_token_that_was_not_seen_here_is_by_the_clock,
     a_waiter_of_the_fair_lock_is_not_overtaken,
     of_names_that_are_taken_together_one_has_waiters_of_the_fair_lock,
     a_counter_that_was_lost_is_found_out,
@@ -31,20 +34,32 @@ server_tests![
     CHANNELS: a_command_that_the_user_may_not_use_is_tried_once,
     ERROR_COUNTS: a_server_without_the_commands_gets_scripts,
     a_connection_that_breaks_behind_any_command_leaves_nothing,
-    a_majority_gets_scripts_only,
+    a_majority_takes_and_frees_a_name_without_scripts,
+    a_process_that_is_not_trusted_is_asked_by_the_script,
 ];
 
 const NAME: &str = "orders/42";
 const COUNTER: &str = "redisson_lock_token:{orders/42}";
 const QUEUE: &str = "redisson_lock_queue:{orders/42}";
 
-/// Settings with which a name stays warm also on a slow machine.
-fn config() -> RedisConfig {
-    RedisConfig::default().warmth(Duration::from_secs(60))
+fn open(server: &Server) -> RedisTransport {
+    RedisTransport::open(&server.address(), RedisConfig::default()).unwrap()
 }
 
-fn open(server: &Server) -> RedisTransport {
-    RedisTransport::open(&server.address(), config()).unwrap()
+/// An acquire by a client that has seen this token.
+fn after(name: &Name, number: u64, seen: Token) -> Acquire {
+    Acquire {
+        after: Some(seen),
+        ..acquire(name, number)
+    }
+}
+
+/// Takes the name after a token, and returns the next one.
+async fn take_after(transport: &RedisTransport, name: &Name, number: u64, seen: Token) -> Token {
+    match ask(transport, after(name, number, seen)).await {
+        Ok(AcquireReply::Granted { token, .. }) => token,
+        other => panic!("{other:?}"),
+    }
 }
 
 /// Returns how often the server has executed a command, or refused to.
@@ -99,7 +114,7 @@ async fn a_free_name_is_taken_and_freed_without_a_script() {
     assert_eq!(freed.further(), [1, 0]);
     for number in 2..5 {
         taken.further();
-        let token = take(&transport, &name, number).await;
+        let token = take_after(&transport, &name, number, last).await;
         assert_eq!(taken.further(), [1, 0]);
         assert_eq!(token.0, last.0 + 1);
         last = token;
@@ -121,63 +136,65 @@ async fn a_free_name_is_taken_and_freed_without_a_script() {
 async fn a_name_that_was_taken_is_asked_for_by_scripts() {
     let server = Server::start();
     let (one, other, name) = (open(&server), open(&server), name(NAME));
-    take(&one, &name, 1).await;
+    let seen = take(&one, &name, 1).await;
     release(&one, &name, 1, 0).await.unwrap();
     take(&other, &name, 2).await;
     let mut counted = Counted::of(&server, "restore");
-    let refused = ask(&one, acquire(&name, 3)).await.unwrap();
+    let refused = ask(&one, after(&name, 3, seen)).await.unwrap();
     assert!(
         matches!(refused, AcquireReply::Refused { ttl: Ttl::Millis(left), .. } if 20_000 < left),
         "{refused:?}"
     );
     assert_eq!(counted.further(), [1, 1], "one try, and the script");
-    let refused = ask(&one, acquire(&name, 4)).await.unwrap();
+    let refused = ask(&one, after(&name, 4, seen)).await.unwrap();
     assert!(
         matches!(refused, AcquireReply::Refused { .. }),
         "{refused:?}"
     );
     assert_eq!(counted.further(), [0, 1]);
     release(&other, &name, 2, 0).await.unwrap();
-    take(&one, &name, 5).await;
-    release(&one, &name, 5, 0).await.unwrap();
-    counted.further();
-    take(&one, &name, 6).await;
-    assert_eq!(
-        counted.further(),
-        [0, 1],
-        "it was taken within the last second"
-    );
+    let next = take_after(&one, &name, 5, seen).await;
+    assert_eq!(counted.further()[0], 0, "it was taken lately");
+    assert!(seen < next);
 }
 
-async fn another_connection_begins_with_the_script() {
+/// The script does what the commands do.
+async fn a_token_that_was_not_seen_here_is_by_the_clock() {
     let server = Server::start();
-    let (transport, name) = (open(&server), name(NAME));
-    let before = take(&transport, &name, 1).await;
-    server.command::<()>(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
-    let mut counted = Counted::of(&server, "restore");
-    // The connection may be found broken by this request, which is then not sent.
-    let mut freed = release(&transport, &name, 1, 0).await;
-    while freed.is_err() {
-        freed = release(&transport, &name, 1, 0).await;
+    let scripts = RedisConfig::default().only_scripts(true);
+    let scripts = RedisTransport::open(&server.address(), scripts).unwrap();
+    for transport in [open(&server), scripts] {
+        let name = name(NAME);
+        let mut last = take(&transport, &name, 1).await;
+        release(&transport, &name, 1, 0).await.unwrap();
+        for (number, behind) in [(2, 0), (3, 1), (4, 1_000)] {
+            let next = take_after(&transport, &name, number, Token(last.0 - behind)).await;
+            assert_eq!(next.0, last.0 + 1);
+            release(&transport, &name, number, 0).await.unwrap();
+            last = next;
+        }
+        let clock = wall_clock();
+        let next = take_after(&transport, &name, 5, Token(last.0 + 1)).await;
+        assert!(clock.0 <= next.0 && last < next, "{clock:?} {next:?}");
+        release(&transport, &name, 5, 0).await.unwrap();
     }
-    let token = take(&transport, &name, 2).await;
-    assert!(before < token);
-    assert_eq!(counted.further(), [0, 2]);
 }
 
 async fn of_names_that_are_taken_together_one_has_waiters_of_the_fair_lock() {
     let server = Server::start();
     let transport = open(&server);
     let names = ["a", "b", "c", "d"].map(name);
+    let mut seen = Vec::new();
     for name in &names {
-        take(&transport, name, 1).await;
+        seen.push(take(&transport, name, 1).await);
         release(&transport, name, 1, 0).await.unwrap();
     }
     server.command::<()>(&["RPUSH", "redisson_lock_queue:{b}", "jvm:1"]);
     server.command::<()>(&["ZADD", "redisson_lock_timeout:{b}", "9e12", "jvm:1"]);
     let mut taken = Counted::of(&server, "restore");
     let mut checked = Counted::of(&server, "exists");
-    let asked = names.iter().map(|name| ask(&transport, acquire(name, 2)));
+    let asked = names.iter().zip(seen);
+    let asked = asked.map(|(name, seen)| ask(&transport, after(name, 2, seen)));
     let replies = join_all(asked).await;
     assert_eq!(taken.further()[0], 4, "no script was needed before");
     // One for all, one for each, and two of the script that ends the claim on one of them.
@@ -199,18 +216,15 @@ async fn of_names_that_are_taken_together_one_has_waiters_of_the_fair_lock() {
 async fn a_waiter_of_the_fair_lock_is_not_overtaken() {
     let server = Server::start();
     let (transport, name) = (open(&server), name(NAME));
-    take(&transport, &name, 1).await;
+    let seen = take(&transport, &name, 1).await;
     release(&transport, &name, 1, 0).await.unwrap();
     server.command::<()>(&["RPUSH", QUEUE, "jvm:1"]);
     server.command::<()>(&["ZADD", "redisson_lock_timeout:{orders/42}", "9e12", "jvm:1"]);
     let mut counted = Counted::of(&server, "restore");
-    let refused = ask(&transport, acquire(&name, 2)).await;
+    let refused = ask(&transport, after(&name, 2, seen)).await;
     assert_eq!(refused, Ok(AcquireReply::OtherMode(Mode::Fair)));
     assert_eq!(counted.further()[0], 1);
     assert_eq!(server.command::<u32>(&["EXISTS", NAME]), 0);
-    let refused = ask(&transport, acquire(&name, 3)).await;
-    assert_eq!(refused, Ok(AcquireReply::OtherMode(Mode::Fair)));
-    assert_eq!(counted.further()[0], 0, "the next one is asked by script");
     assert_eq!(server.command::<u32>(&["LLEN", QUEUE]), 1);
 }
 
@@ -222,7 +236,7 @@ async fn a_counter_that_was_lost_is_found_out() {
         release(&transport, &name, number, 0).await.unwrap();
         server.command::<()>(&["FLUSHALL"]);
         let mut counted = Counted::of(&server, "restore");
-        let token = take(&transport, &name, number + 1).await;
+        let token = take_after(&transport, &name, number + 1, last).await;
         assert_eq!(counted.further()[0], 1, "it was tried without the script");
         assert!(last < token, "{last:?} < {token:?}");
         assert_eq!(server.command::<u64>(&["GET", COUNTER]), token.0);
@@ -235,11 +249,11 @@ async fn a_counter_that_was_lost_is_found_out() {
 async fn a_counter_that_was_lost_gets_a_time_also_if_the_name_is_taken() {
     let server = Server::start();
     let (one, other, name) = (open(&server), open(&server), name(NAME));
-    take(&one, &name, 1).await;
+    let seen = take(&one, &name, 1).await;
     release(&one, &name, 1, 0).await.unwrap();
     take(&other, &name, 2).await;
     server.command::<()>(&["DEL", COUNTER]);
-    let refused = ask(&one, acquire(&name, 3)).await.unwrap();
+    let refused = ask(&one, after(&name, 3, seen)).await.unwrap();
     assert!(
         matches!(refused, AcquireReply::Refused { .. }),
         "{refused:?}"
@@ -252,10 +266,10 @@ async fn a_counter_that_was_lost_gets_a_time_also_if_the_name_is_taken() {
 async fn a_counter_that_is_no_number_is_told() {
     let server = Server::start();
     let (transport, name) = (open(&server), name(NAME));
-    take(&transport, &name, 1).await;
+    let seen = take(&transport, &name, 1).await;
     release(&transport, &name, 1, 0).await.unwrap();
     server.command::<()>(&["SET", COUNTER, "not a number"]);
-    let first = ask(&transport, acquire(&name, 2)).await;
+    let first = ask(&transport, after(&name, 2, seen)).await;
     assert_eq!(first.unwrap_err().cause, Cause::Server);
     assert_eq!(server.command::<u32>(&["EXISTS", NAME]), 0);
     let error = ask(&transport, acquire(&name, 3)).await.unwrap_err();
@@ -270,12 +284,13 @@ async fn a_command_that_the_user_may_not_use_is_tried_once() {
         let user = server
             .address()
             .replace("redis://", "redis://limited:correct@");
-        let transport = RedisTransport::open(&user, config()).unwrap();
+        let transport = RedisTransport::open(&user, RedisConfig::default()).unwrap();
         let name = name(NAME);
         let mut tokens = Vec::new();
         let mut errors = 0;
         for number in 1..6 {
-            match ask(&transport, acquire(&name, number)).await {
+            let seen = Token(tokens.last().copied().unwrap_or(1));
+            match ask(&transport, after(&name, number, seen)).await {
                 Ok(AcquireReply::Granted { token, .. }) => tokens.push(token.0),
                 Ok(other) => panic!("{other:?}"),
                 // A user who may make a claim and not draw its token cannot keep it.
@@ -305,10 +320,10 @@ async fn a_server_without_the_commands_gets_scripts() {
             let count = stats.split("errorstat_ERR:count=").nth(1).unwrap_or("0");
             count.trim().parse().unwrap()
         };
-        take(&transport, &name, 1).await;
+        let seen = take(&transport, &name, 1).await;
         let before = errors();
         for number in 1..6 {
-            if number == 1 || ask(&transport, acquire(&name, number)).await.is_ok() {
+            if number == 1 || ask(&transport, after(&name, number, seen)).await.is_ok() {
                 let freed = release(&transport, &name, number, 0).await;
                 assert_eq!(freed, Ok(ReleaseReply::FREED), "{command}");
                 granted += 1;
@@ -416,25 +431,30 @@ impl AsyncWrite for CutStream {
 async fn a_connection_that_breaks_behind_any_command_leaves_nothing() {
     let server = Server::start();
     let network = Cutting::default();
-    let config = config().network(network.clone());
+    let config = RedisConfig::default().network(network.clone());
     let mut last = 0;
     for cut in ["RESTORE", "EXISTS", "INCR", "HDEL", "PUBLISH"] {
-        // On a client of its own, whose first connection is cut while the name is warm.
         let locks = Locks::builder().redis(config.clone());
         let locks = locks.connect(server.address()).await.unwrap();
         let lock: Lock = locks.lock(NAME).wait(Duration::from_secs(30));
         lock.acquire().await.unwrap().release().await.unwrap();
         network.cut_before(cut);
-        let guard = lock.acquire().await.unwrap();
-        let token = guard.fencing_token().0;
-        assert!(last < token, "{cut}");
-        last = token;
-        let fields: Vec<(String, String)> = server.command(&["HGETALL", NAME]);
-        assert_eq!(fields, [(guard.owner_id().to_string(), "1".to_owned())]);
-        // Its release may be cut, and is then repeated.
-        let released = guard.release().await;
-        assert!(network.0.lock().unwrap().is_none(), "{cut} was sent");
-        drop(released);
+        let is_cut = || network.0.lock().unwrap().is_none();
+        // On a slow machine a second may pass, after which a script is used once.
+        for _ in 0..100 {
+            let guard = lock.acquire().await.unwrap();
+            let token = guard.fencing_token().0;
+            assert!(last < token, "{cut}");
+            last = token;
+            let fields: Vec<(String, String)> = server.command(&["HGETALL", NAME]);
+            assert_eq!(fields, [(guard.owner_id().to_string(), "1".to_owned())]);
+            // Its release may be cut, and is then repeated.
+            drop(guard.release().await);
+            if is_cut() {
+                break;
+            }
+        }
+        assert!(is_cut(), "{cut} was not sent");
         let guard = lock.acquire().await.unwrap();
         assert!(last < guard.fencing_token().0, "{cut}");
         last = guard.fencing_token().0;
@@ -443,29 +463,59 @@ async fn a_connection_that_breaks_behind_any_command_leaves_nothing() {
     }
 }
 
-async fn a_majority_gets_scripts_only() {
-    let alone = Server::start();
-    let builder = || {
-        Locks::builder()
-            .redis(config())
-            .node_trust(quorlock::NodeTrust::Unwatched)
-            .clock_margin(Duration::ZERO)
-    };
-    let locks = builder().connect(alone.address()).await.unwrap();
-    for _ in 0..3 {
-        let guard = locks.lock(NAME).acquire().await.unwrap();
-        guard.release().await.unwrap();
-    }
-    assert_eq!([calls(&alone, "restore"), calls(&alone, "hdel")], [2, 3]);
+/// The nodes of a majority agree on each token, so that the holder proposes none.
+async fn a_majority_takes_and_frees_a_name_without_scripts() {
     let servers = [Server::start(), Server::start(), Server::start()];
     let addresses = servers.each_ref().map(Server::address);
-    let locks = builder().quorum(addresses).await.unwrap();
-    for _ in 0..3 {
+    let locks = Locks::builder().trust_fresh_nodes();
+    let locks = locks.quorum(addresses).await.unwrap();
+    let mut tokens = Vec::new();
+    for _ in 0..40 {
         let guard = locks.lock(NAME).acquire().await.unwrap();
+        tokens.push(guard.fencing_token().0);
         guard.release().await.unwrap();
     }
+    assert!(tokens.is_sorted_by(|one, next| one < next), "{tokens:?}");
+    let follows = tokens.windows(2).filter(|pair| pair[0] + 1 == pair[1]);
+    // On a slow machine a second may pass, after which a script is used once.
+    let follows = follows.count() as u64;
     for server in &servers {
-        assert_eq!(calls(server, "restore"), 0);
-        assert_eq!(calls(server, "hdel"), 0);
+        let called = ["exec", "restore", "hdel", "hmget"].map(|command| calls(server, command));
+        let [exec, restore, hdel, hmget] = called;
+        assert_eq!(exec, restore);
+        assert!(
+            follows <= restore && follows <= hdel,
+            "{called:?} {tokens:?}"
+        );
+        assert!(hmget <= 40 - follows + 1, "{called:?} {tokens:?}");
     }
+    assert!(1 < follows, "{tokens:?}");
+    locks.close().await;
+}
+
+/// The script says what the client must know of a server that is not the process that it trusts.
+async fn a_process_that_is_not_trusted_is_asked_by_the_script() {
+    let servers = [Server::start(), Server::start(), Server::start()];
+    let addresses = servers.each_ref().map(Server::address);
+    let locks = Locks::builder().trust_fresh_nodes();
+    let locks = locks.quorum(addresses).await.unwrap();
+    let lock = locks.lock(NAME).wait(Duration::from_secs(30));
+    for _ in 0..3 {
+        lock.acquire().await.unwrap().release().await.unwrap();
+    }
+    // It has forgotten everything, its marker included.
+    servers[0].command::<()>(&["FLUSHALL"]);
+    let guard = lock.acquire().await.unwrap();
+    wait_until("it has a marker again", || {
+        servers[0].command::<u32>(&["EXISTS", "quorlock_marker"]) == 1
+    });
+    let others = servers[1..].iter();
+    let claimed = others.map(|server| server.command::<u32>(&["EXISTS", NAME]));
+    assert_eq!(claimed.sum::<u32>(), 2, "the majority");
+    guard.release().await.unwrap();
+    wait_until("it is free everywhere", || {
+        let mut all = servers.iter();
+        all.all(|server| server.command::<u32>(&["EXISTS", NAME]) == 0)
+    });
+    locks.close().await;
 }

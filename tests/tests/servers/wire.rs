@@ -130,7 +130,9 @@ async fn published(server: &Server, during: impl AsyncFnOnce()) -> Vec<(String, 
 
 async fn a_release_publishes_a_zero() {
     let server = Server::start();
-    let transport = open(&server);
+    // Without a script, the release of a claim that has ended publishes one, too.
+    let scripts = RedisConfig::default().only_scripts(true);
+    let transport = RedisTransport::open(&server.address(), scripts).unwrap();
     for (text, channel) in [
         ("orders/42", "redisson_lock__channel:{orders/42}"),
         ("{tag}:stock", "redisson_lock__channel:{tag}:stock"),

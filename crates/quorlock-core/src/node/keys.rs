@@ -202,6 +202,7 @@ impl Keys {
         let token = match (freshness, stored, ask.fence) {
             // A request that is executed twice gets the value of the first time.
             (Freshness::AlreadyYours, Some(stored), Fence::Mint { .. }) => stored,
+            (_, Some(stored), Fence::Mint { .. }) if ask.is_next_to(stored) => stored.next(),
             _ => mint(stored, ask.fence, now),
         };
         self.store_token(now, token, ask.retention);

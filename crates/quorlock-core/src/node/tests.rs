@@ -49,6 +49,7 @@ fn acquire(number: u64, count: u32) -> Request {
         },
         retention: Retention::Millis(86_400_000),
         keep: None,
+        after: None,
         replaces: None,
         continues: None,
         check: None,

@@ -179,6 +179,7 @@ fn requests() -> Vec<Request> {
             fence: Fence::Carry(Token(1)),
             retention: Retention::Forever,
             keep: None,
+            after: None,
             replaces: None,
             continues: None,
             check,

@@ -1,5 +1,7 @@
-use super::known::MOST_NAMES;
+use super::known::{COLD, MOST_NAMES};
 use super::*;
+use std::time::Duration;
+
 use quorlock_core::claim_version::ClockMargin;
 use quorlock_core::lease::Lease;
 use quorlock_core::marker::{Act, Check, ConfirmedMarker, Figures, Nonce, Process, Restarts};
@@ -8,7 +10,6 @@ use quorlock_core::owner::{ClientId, OwnerId};
 use quorlock_core::time::WallMillis;
 use redis::parse_redis_value;
 
-use crate::config::WARMTH;
 use crate::timer;
 
 /// The clock of the client, in milliseconds since 1970.
@@ -32,6 +33,7 @@ pub(super) fn acquire(name: &str, number: u64) -> Acquire {
         },
         retention: Retention::Millis(86_400_000),
         keep: None,
+        after: Some(Token(7)),
         replaces: None,
         continues: None,
         check: None,
@@ -60,56 +62,43 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        let bench = Bench {
+        Bench {
             link: Arc::new(Connection::idle()),
-            natives: Natives::new(WARMTH),
+            natives: Natives::new(),
             now: timer::now(),
-        };
-        // It becomes the known connection.
-        assert!(bench.take(&acquire("a", 0)).is_none());
-        bench
-    }
-
-    /// The script has granted the name with this token, and the claim was ended.
-    fn granted(&self, name: &str, number: u64, token: i64) {
-        self.held(name, number, token);
-        let ended = self.natives.end(&self.link, &release(name, number));
-        assert!(ended.is_some());
-    }
-
-    /// The script has granted the name with this token.
-    fn held(&self, name: &str, number: u64, token: i64) {
-        let ask = acquire(name, number);
-        let answer = Value::Int(token);
-        self.natives.told(&self.link, &ask, &answer, self.now);
+        }
     }
 
     fn take(&self, ask: &Acquire) -> Option<Tried> {
         let taken = self.natives.take(&self.link, ask, &Home::PLAIN, self.now);
-        taken.map(|(_, seen)| seen)
+        taken.map(|(_, tried)| tried)
     }
 
     fn takes(&self, name: &str) -> bool {
         self.take(&acquire(name, 99)).is_some()
     }
 
-    /// Judges these replies to the commands of an acquire.
-    fn taken(&self, ask: &Acquire, replies: [Value; 3]) -> Result<Value, NotGranted> {
-        let seen = self.take(ask).expect("it needs no script");
-        let answer = Value::Array(replies.into());
-        self.natives
-            .taken(&self.link, ask, seen, &answer, || self.now)
+    fn ends(&self, name: &str) -> bool {
+        let ask = release(name, 99);
+        self.natives.end(&self.link, &ask, self.now).is_some()
     }
 
-    fn pass(&mut self, span: Duration) {
-        self.now += span;
+    /// Judges these replies to the commands of an acquire.
+    fn taken(&self, ask: &Acquire, replies: [Value; 3]) -> Result<Value, NotGranted> {
+        let tried = self.take(ask).expect("it needs no script");
+        let answer = Value::Array(replies.into());
+        self.natives
+            .taken(&self.link, ask, tried, &answer, || self.now)
     }
+}
+
+fn busy_key() -> Value {
+    error("BUSYKEY Target key name already exists.")
 }
 
 #[tokio::test]
 async fn a_server_that_does_not_know_the_compact_form_gets_the_oldest_one() {
     let bench = Bench::new();
-    bench.granted("a", 1, 7);
     let ask = acquire("a", 2);
     let refused = || error("ERR Bad data format");
     let sent = bench.take(&ask).expect("it needs no script");
@@ -121,8 +110,6 @@ async fn a_server_that_does_not_know_the_compact_form_gets_the_oldest_one() {
             .taken(&bench.link, &ask, sent, &replies(), || bench.now);
         assert_eq!(told.unwrap_err().claim, Made::Nothing);
     }
-    bench.granted("b", 3, 9);
-    bench.granted("c", 5, 9);
     assert!(bench.takes("c"));
     let ask = acquire("b", 4);
     let next = bench.take(&ask).expect("the commands are used further on");
@@ -135,86 +122,88 @@ async fn a_server_that_does_not_know_the_compact_form_gets_the_oldest_one() {
 }
 
 #[tokio::test]
-async fn the_commands_are_used_for_a_second_after_the_script() {
-    let mut bench = Bench::new();
-    assert!(!bench.takes("a"), "the script was not run");
-    bench.granted("a", 1, 7);
-    assert!(bench.takes("a") && !bench.takes("b"));
-    bench.pass(WARMTH - Duration::from_millis(1));
-    assert!(bench.takes("a"));
-    bench.pass(Duration::from_millis(1));
-    assert!(!bench.takes("a"));
-}
-
-#[tokio::test]
-async fn a_counter_with_a_short_time_is_used_for_an_eighth_of_it() {
-    let mut bench = Bench::new();
-    let mut ask = acquire("a", 1);
-    ask.retention = Retention::Millis(800);
-    let answer = Value::Int(7);
-    bench.natives.told(&bench.link, &ask, &answer, bench.now);
-    bench.natives.end(&bench.link, &release("a", 1));
-    bench.pass(Duration::from_millis(99));
-    assert!(bench.takes("a"));
-    bench.pass(Duration::from_millis(1));
-    assert!(!bench.takes("a"));
-}
-
-#[tokio::test]
-async fn a_name_that_this_client_holds_is_asked_for_by_scripts() {
+async fn an_acquire_that_has_seen_no_token_is_a_script() {
     let bench = Bench::new();
-    bench.held("a", 1, 7);
-    assert!(!bench.takes("a"));
-    assert!(bench.natives.end(&bench.link, &release("a", 2)).is_none());
-    assert!(!bench.takes("a"), "this was another owner's release");
-    assert!(bench.natives.end(&bench.link, &release("a", 1)).is_some());
-    assert!(bench.takes("a"));
-    assert!(bench.natives.end(&bench.link, &release("a", 1)).is_none());
+    let mut ask = acquire("a", 1);
+    assert!(bench.take(&ask).is_some());
+    ask.after = None;
+    assert!(bench.take(&ask).is_none());
 }
 
 #[tokio::test]
-async fn a_name_that_was_taken_is_asked_for_by_scripts_for_a_second() {
+async fn a_name_that_was_taken_is_asked_for_and_freed_by_scripts_for_a_second() {
     let mut bench = Bench::new();
-    bench.granted("a", 1, 7);
-    let busy = error("BUSYKEY Target key name already exists.");
-    let taken = bench.taken(&acquire("a", 2), [busy, Value::Int(0), Value::Int(8)]);
+    let taken = bench.taken(&acquire("a", 2), [busy_key(), Value::Int(0), Value::Int(8)]);
     let rest = NotGranted {
         claim: Made::Nothing,
         is_counter_new: false,
     };
     assert_eq!(taken, Err(rest));
-    bench.granted("a", 3, 9);
-    assert!(!bench.takes("a"));
-    bench.pass(WARMTH);
-    bench.granted("a", 4, 10);
-    assert!(bench.takes("a"));
+    // The script has granted it in the meantime.
+    let ask = acquire("a", 3);
+    bench
+        .natives
+        .told(&bench.link, &ask, &Value::Int(9), bench.now);
+    assert!(!bench.takes("a") && !bench.ends("a"));
+    assert!(bench.takes("b") && bench.ends("b"));
+    bench.now += COLD;
+    assert!(bench.takes("a") && bench.ends("a"));
+    // The script has refused it, also on a server that is not trusted.
+    let refused = Value::Array(vec![Value::Int(0), Value::Int(900)]);
+    let shown = |reply| {
+        let rest = [5, 2, 7].map(Value::Int).into_iter().chain([Value::Nil]);
+        Value::Array(std::iter::once(reply).chain(rest).collect())
+    };
+    for (answer, is_cold) in [
+        (shown(Value::Int(9)), false),
+        (Value::Array(vec![Value::Int(2), Value::Int(9)]), false),
+        (refused.clone(), true),
+        (shown(refused), true),
+    ] {
+        bench.now += COLD;
+        bench.natives.told(&bench.link, &ask, &answer, bench.now);
+        assert_eq!([bench.takes("a"), bench.ends("a")], [!is_cold; 2]);
+    }
 }
 
 #[tokio::test]
 async fn another_connection_knows_nothing() {
     let bench = Bench::new();
-    bench.held("a", 1, 7);
+    assert!(
+        bench
+            .taken(&acquire("a", 2), [busy_key(), Value::Int(0), Value::Int(8)])
+            .is_err()
+    );
+    assert!(!bench.takes("a"));
     let other = Arc::new(Connection::idle());
-    assert!(bench.natives.end(&other, &release("a", 1)).is_none());
-    let late = Value::Int(9);
-    bench
-        .natives
-        .told(&other, &acquire("b", 1), &late, bench.now);
-    assert!(bench.natives.end(&bench.link, &release("a", 1)).is_some());
-    assert!(bench.takes("a"), "a late reply on another connection");
     let taken = bench
         .natives
         .take(&other, &acquire("a", 2), &Home::PLAIN, bench.now);
-    assert!(taken.is_none());
-    assert!(!bench.takes("a"));
+    assert!(taken.is_some());
+}
+
+#[tokio::test]
+async fn a_release_that_does_not_free_is_a_script() {
+    let bench = Bench::new();
+    let of = |mode, count| {
+        let ask = Release {
+            mode,
+            count,
+            ..release("a", 1)
+        };
+        bench.natives.end(&bench.link, &ask, bench.now).is_some()
+    };
+    assert!(of(Mode::Plain, 0));
+    assert!(!of(Mode::Plain, 1) && !of(Mode::Fair, 0) && !of(Mode::Read, 0));
 }
 
 #[tokio::test]
 async fn a_grant_needs_three_replies_and_a_newer_token() {
-    let ask = acquire("a", 2);
+    let mut ask = acquire("a", 2);
     let no_number = || error("ERR value is not an integer or out of range");
     let busy = || error("BUSY Redis is busy running a script.");
-    let seen = 1_794_999_999_000;
+    let seen: i64 = 1_794_999_999_000;
+    ask.after = Some(Token(seen.unsigned_abs()));
     let no = |claim, is_counter_new| {
         Err(NotGranted {
             claim,
@@ -234,11 +223,8 @@ async fn a_grant_needs_three_replies_and_a_newer_token() {
         (busy(), newer, no(Made::Void(busy()), false)),
     ] {
         let bench = Bench::new();
-        bench.granted("a", 1, seen);
         let taken = bench.taken(&ask, [Value::Okay, waiters, drawn]);
         assert_eq!(taken, expected);
-        let ended = bench.natives.end(&bench.link, &release("a", 2));
-        assert_eq!(ended.is_some(), expected.is_ok());
     }
 }
 
@@ -283,8 +269,6 @@ async fn what_is_refused_for_good_is_not_tried_again() {
         ),
     ] {
         let bench = Bench::new();
-        bench.granted("a", 1, 7);
-        bench.granted("b", 2, 7);
         let taken = bench.taken(
             &acquire("a", 3),
             [error(words), Value::Int(0), Value::Int(8)],
@@ -297,7 +281,6 @@ async fn what_is_refused_for_good_is_not_tried_again() {
 #[tokio::test]
 async fn only_simple_claims_need_no_script() {
     let bench = Bench::new();
-    bench.granted("a", 1, 7);
     let usual = acquire("a", 2);
     assert!(bench.take(&usual).is_some());
     let mut again = usual.clone();
@@ -306,12 +289,12 @@ async fn only_simple_claims_need_no_script() {
     carrying.fence = Fence::Carry(Token(9));
     let mut writing = usual.clone();
     writing.access = Access::Write;
-    let [mut marking, mut unknown, mut longer] = [(); 3].map(|()| on_a_majority("a", 2));
+    let [mut restating, mut unknown, mut longer] = [(); 3].map(|()| on_a_majority("a", 2));
     let check = |ask: &mut Acquire, change: fn(&mut Check)| change(ask.check.as_mut().unwrap());
-    check(&mut marking, |it| it.act = Act::Mark(Nonce::new(1)));
+    check(&mut restating, |it| it.act = Act::Restate);
     check(&mut unknown, |it| it.trusted = None);
     longer.lease = Lease::new(Duration::from_millis(60_001)).unwrap();
-    for other in [again, carrying, writing, marking, unknown, longer] {
+    for other in [again, carrying, writing, restating, unknown, longer] {
         assert!(bench.take(&other).is_none(), "{other:?}");
     }
     let mut kept = usual;
@@ -348,14 +331,7 @@ fn on_a_majority(name: &str, number: u64) -> Acquire {
 async fn a_claim_on_a_process_that_is_not_trusted_ends_before_the_script() {
     let bench = Bench::new();
     let ask = on_a_majority("a", 2);
-    for (made, claim) in [
-        (Value::Okay, Made::Untrusted),
-        (
-            error("BUSYKEY Target key name already exists."),
-            Made::Nothing,
-        ),
-    ] {
-        bench.granted("a", 1, 7);
+    for (made, claim) in [(Value::Okay, Made::Untrusted), (busy_key(), Made::Nothing)] {
         let tried = bench.take(&ask).expect("it needs no script");
         let answer = Value::Array(vec![made, Value::Int(0), Value::Int(8), Value::Nil]);
         let taken = bench
@@ -366,8 +342,6 @@ async fn a_claim_on_a_process_that_is_not_trusted_ends_before_the_script() {
             is_counter_new: false,
         };
         assert_eq!(taken, Err(expected));
-        assert!(bench.take(&ask).is_none(), "the script is next");
-        bench.natives.lock().names.clear();
     }
 }
 
@@ -375,14 +349,17 @@ async fn a_claim_on_a_process_that_is_not_trusted_ends_before_the_script() {
 async fn names_are_forgotten_when_there_are_too_many() {
     let mut bench = Bench::new();
     for number in 0..2 * MOST_NAMES {
-        // Nothing is released: such holds end with their leases.
-        bench.held(&format!("name {number}"), 2, 7);
-        bench.pass(WARMTH / 1_000);
+        let ask = acquire(&format!("name {number}"), 1);
+        bench
+            .natives
+            .told(&bench.link, &ask, &Value::Nil, bench.now);
     }
-    let names = bench.natives.lock().names.len();
-    assert!((1..=MOST_NAMES).contains(&names), "{names}");
-    bench.granted("new", 1, 7);
-    assert!(bench.takes("new"));
+    assert_eq!(bench.natives.of(&bench.link).cold.len(), MOST_NAMES);
+    bench.now += COLD;
+    bench
+        .natives
+        .told(&bench.link, &acquire("new", 1), &Value::Nil, bench.now);
+    assert_eq!(bench.natives.of(&bench.link).cold.len(), 1);
 }
 
 #[tokio::test]

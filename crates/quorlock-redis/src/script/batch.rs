@@ -269,6 +269,7 @@ fn encode_group(cmd: &mut Cmd, group: &[&Acquire]) {
         if let Some(keep) = ask.keep {
             cmd.arg(version_text(keep, ask.lease));
         }
+        super::after(cmd, ask);
     }
 }
 

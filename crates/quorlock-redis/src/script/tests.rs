@@ -40,6 +40,7 @@ fn acquire(fence: Fence, retention: Retention) -> Request {
         fence,
         retention,
         keep: None,
+        after: None,
         replaces: None,
         continues: None,
         check: None,

@@ -120,6 +120,7 @@ pub(crate) fn acquire(owner: OwnerId, lease: Duration) -> Request {
         },
         retention: Retention::Millis(1_000_000),
         keep: None,
+        after: None,
         replaces: None,
         continues: None,
         check: None,

@@ -124,12 +124,7 @@ impl LocksBuilder {
         address: &str,
         of: usize,
     ) -> Result<RedisTransport, ConnectError> {
-        let mut config = self.redis_config();
-        if 1 < of {
-            // Tokens agree because scripts state them by the clock.
-            config = config.only_scripts(true);
-        }
-        let node = RedisTransport::open(address, config)?;
+        let node = RedisTransport::open(address, self.redis_config())?;
         match node.shard(0, 1) {
             None => Ok(node),
             Some(_) if of == 1 && self.trust_in(of) == NodeTrust::Unwatched => Ok(node),

@@ -11,6 +11,7 @@ use crate::config::Config;
 #[cfg(feature = "metrics")]
 use crate::metrics::NameLabels;
 use crate::mutex::Mutex;
+use crate::shared::seen_tokens::SeenTokens;
 use crate::sync::Counter;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -27,6 +28,8 @@ pub(crate) struct Party {
     pub(crate) retention: Retention,
     #[cfg(feature = "metrics")]
     pub(crate) name_labels: Option<Arc<NameLabels>>,
+    /// The tokens of names on its nodes.
+    pub(crate) seen: SeenTokens,
     is_closed: AtomicBool,
     /// Other clients that drive locks with members of this one.
     guests: Mutex<Vec<Weak<dyn Guest>>>,
@@ -55,6 +58,7 @@ impl Party {
             retention: config.retention,
             #[cfg(feature = "metrics")]
             name_labels: config.name_labels.clone(),
+            seen: SeenTokens::default(),
             is_closed: AtomicBool::new(false),
             guests: Mutex::default(),
             attempts: AtomicUsize::new(0),

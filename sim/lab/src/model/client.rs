@@ -248,6 +248,7 @@ impl LockClient {
             fence,
             retention: RETENTION,
             keep: None,
+            after: None,
             replaces: None,
             continues: None,
             check: None,

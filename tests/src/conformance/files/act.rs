@@ -58,6 +58,7 @@ pub struct Ask {
     floor: Option<Floor>,
     slack: Option<u64>,
     carry: Option<u64>,
+    after: Option<u64>,
     #[serde(default = "retention")]
     retention: u64,
     margin: Option<u64>,
@@ -259,6 +260,7 @@ impl Ask {
             fence,
             retention: kept(self.retention),
             keep: keep(self.margin, self.number),
+            after: self.after.map(Token),
             replaces: self.replaces.as_deref().map(version),
             continues: self.continues.as_deref().map(owner),
             check: self.check.as_ref().map(|looked| looked.check(setting)),

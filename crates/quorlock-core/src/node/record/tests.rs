@@ -155,6 +155,7 @@ fn acquire(name: &str, number: u64) -> Request {
         },
         retention: Retention::Millis(100_000),
         keep: None,
+        after: None,
         replaces: None,
         continues: None,
         check: None,

@@ -9,7 +9,7 @@ use quorlock_core::owner::OwnerId;
 use quorlock_core::quorum::MemberId;
 use quorlock_core::renewal::{Renewal, Watchdog};
 use quorlock_core::round::{Order, Outcome, Round};
-use quorlock_core::time::Time;
+use quorlock_core::time::{Time, WallMillis};
 use quorlock_core::transport::{Cause, TransportError};
 
 use super::raise::{FIRST, Raise};
@@ -19,7 +19,8 @@ use crate::runtime::Runtime;
 use crate::shared::calls::{Calls, Received};
 use crate::shared::client::Client;
 use crate::shared::hold::{ClaimState, ClaimWatch, Claims, PendingAcquire, Won};
-use crate::shared::layout::Layout;
+use crate::shared::layout::{Layout, Part};
+use crate::shared::seen_tokens::SeenTokens;
 use crate::shared::trust::{Purpose, Sent};
 use crate::telemetry;
 
@@ -38,6 +39,51 @@ pub(super) struct RunningRound {
     /// The tokens of a won round whose members agree on them.
     tokens: Option<Tokens>,
     raise: Option<Raise>,
+    /// What its requests state about tokens.
+    stated: Option<Stated>,
+}
+
+/// What all requests of a round state about tokens. If they stated different things, their nodes would hand out different tokens.
+struct Stated {
+    clock: WallMillis,
+    /// The token of each group that was seen; empty if none was.
+    after: Vec<Option<Token>>,
+}
+
+impl Stated {
+    fn new(now: Time, clock: WallMillis, wanted: &LockRequest) -> Self {
+        let mut after = Vec::new();
+        if wanted.continues.is_none() {
+            for (group, part) in wanted.layout.parts.iter().enumerate() {
+                let seen = seen_tokens(part).and_then(|seen| seen.of(&part.name, now, clock));
+                if seen.is_some() {
+                    after.resize(group, None);
+                    after.push(seen);
+                }
+            }
+        }
+        Stated { clock, after }
+    }
+
+    fn after(&self, group: usize) -> Option<Token> {
+        self.after.get(group).copied().flatten()
+    }
+
+    /// Remembers the tokens of a won round.
+    fn record(&self, now: Time, layout: &Layout, tokens: &[Token]) {
+        for (group, (part, token)) in layout.parts.iter().zip(tokens).enumerate() {
+            if let Some(seen) = seen_tokens(part) {
+                let after = self.after(group);
+                seen.record(&part.name, *token, after, now, self.clock);
+            }
+        }
+    }
+}
+
+/// Where the tokens of a part are remembered: only those of plain locks are.
+fn seen_tokens(part: &Part) -> Option<&SeenTokens> {
+    let node = part.nodes.first().filter(|_| part.mode == Mode::Plain);
+    node.map(|node| &node.party.seen)
 }
 
 impl RunningRound {
@@ -67,6 +113,7 @@ impl RunningRound {
             watched: Vec::new(),
             tokens: None,
             raise: None,
+            stated: None,
         }
     }
 
@@ -118,7 +165,9 @@ impl RunningRound {
             return;
         }
         let now = client.now();
-        let floor = client.runtime.wall_clock();
+        let stated = self
+            .stated
+            .get_or_insert_with(|| Stated::new(now, client.runtime.wall_clock(), wanted));
         while let Some(member) = self.round.next_ask(now) {
             let place = wanted.layout.place(member);
             let question = place.ask();
@@ -128,7 +177,8 @@ impl RunningRound {
                 owner: self.owner,
                 count: 1,
                 lease: wanted.lease,
-                fence: wanted.fence(place, floor),
+                fence: wanted.fence(place, stated.clock),
+                after: stated.after(place.group),
                 retention: place.node.party.retention,
                 keep: place.keep(FIRST),
                 replaces: question.replaces,
@@ -240,6 +290,9 @@ impl RunningRound {
         });
         let claims = Claims::new(claims);
         let tokens = self.tokens(layout);
+        if let Some(stated) = &self.stated {
+            stated.record(now, layout, &tokens);
+        }
         Won {
             began: self.began,
             layout: layout.clone(),

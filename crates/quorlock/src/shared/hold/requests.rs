@@ -52,6 +52,7 @@ pub(crate) fn reacquire(hold: &Hold, member: MemberId, stated: Statement) -> (Re
         fence: Fence::Carry(hold.carried(place.group)),
         retention: place.node.party.retention,
         keep: place.keep(stated.number),
+        after: None,
         replaces: None,
         continues: continued.map(|before| before.owner),
         check: question.check,

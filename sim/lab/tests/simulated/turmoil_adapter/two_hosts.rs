@@ -382,6 +382,7 @@ pub(crate) fn acquire_of(name: &Name, number: u64) -> Acquire {
         },
         retention: Retention::of(Duration::from_secs(86_400)),
         keep: None,
+        after: None,
         replaces: None,
         continues: None,
         check: None,

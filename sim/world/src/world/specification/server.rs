@@ -405,6 +405,7 @@ mod tests {
             fence: Fence::Carry(Token(1)),
             retention: Retention::Forever,
             keep: None,
+            after: None,
             replaces: None,
             continues: None,
             check: None,

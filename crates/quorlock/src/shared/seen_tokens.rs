@@ -1,0 +1,154 @@
+//! The tokens of names that a client held lately.
+//!
+//! The first token of a name is chosen by the clock: the first acquire of a name states the client's clock as its floor, and the following ones,
+//! for [`SPAN`], also that they have seen a token. A node that has not lost its counter then hands out the next number. That needs no clock, so
+//! a server needs no script for it, and all nodes of a majority hand out the same number, however they execute the request. A node
+//! that has lost its counter chooses by the clock, so a token that it hands out is not behind those that others have seen by more
+//! than the time for which such acquires follow each other.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use quorlock_core::fencing::Token;
+use quorlock_core::name::Name;
+use quorlock_core::time::{Time, WallMillis};
+
+use crate::mutex::Mutex;
+
+/// For how long acquires follow one whose token was chosen by the clock.
+const SPAN: Duration = Duration::from_secs(1);
+
+/// The largest number of names that are remembered.
+const MOST: usize = 4_096;
+
+/// The tokens of names that a client held lately, by name.
+#[derive(Debug, Default)]
+pub(crate) struct SeenTokens(Mutex<Remembered>);
+
+#[derive(Debug, Default)]
+struct Remembered {
+    names: BTreeMap<Name, Seen>,
+    /// When names that are of no use may be removed again.
+    sweep_after: Time,
+}
+
+#[derive(Debug)]
+struct Seen {
+    token: Token,
+    /// The clock by which a token was chosen last.
+    clock: WallMillis,
+    /// Acquires by a clock that stands still follow until then.
+    until: Time,
+}
+
+impl Seen {
+    fn is_recent(&self, now: Time, clock: WallMillis) -> bool {
+        let span = SPAN.as_millis() as u64;
+        now < self.until && self.clock <= clock && clock < self.clock.plus(span)
+    }
+}
+
+impl SeenTokens {
+    /// Returns the token that an acquire of a name states at this time.
+    pub(crate) fn of(&self, name: &Name, now: Time, clock: WallMillis) -> Option<Token> {
+        let remembered = self.0.lock();
+        let seen = remembered.names.get(name)?;
+        seen.is_recent(now, clock).then_some(seen.token)
+    }
+
+    /// Remembers the token of a hold whose acquire stated this clock, and this token that had been seen.
+    pub(crate) fn record(
+        &self,
+        name: &Name,
+        token: Token,
+        after: Option<Token>,
+        now: Time,
+        clock: WallMillis,
+    ) {
+        let mut remembered = self.0.lock();
+        let by_the_clock = Seen {
+            token,
+            clock,
+            until: now + 2 * SPAN,
+        };
+        match remembered.names.get_mut(name) {
+            Some(seen) if after.is_some() => seen.token = seen.token.max(token),
+            Some(seen) => *seen = by_the_clock,
+            None => {
+                if after.is_none() && remembered.has_room(now) {
+                    remembered.names.insert(name.clone(), by_the_clock);
+                }
+            }
+        }
+    }
+}
+
+impl Remembered {
+    fn has_room(&mut self, now: Time) -> bool {
+        // Not each time: all names may be in use.
+        if MOST <= self.names.len() && self.sweep_after <= now {
+            self.sweep_after = now + SPAN;
+            self.names.retain(|_, seen| now < seen.until);
+        }
+        self.names.len() < MOST
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLOCK: WallMillis = WallMillis(1_795_000_000_000);
+
+    fn name(number: usize) -> Name {
+        Name::new(format!("name {number}")).unwrap()
+    }
+
+    fn at(millis: u64) -> (Time, WallMillis) {
+        let span = Duration::from_millis(millis);
+        (Time::ZERO + span, CLOCK.plus(millis))
+    }
+
+    #[test]
+    fn acquires_follow_one_by_the_clock_for_a_second() {
+        let seen = SeenTokens::default();
+        let of = |millis| seen.of(&name(0), at(millis).0, at(millis).1);
+        let record = |millis, token, after| {
+            let (now, clock) = at(millis);
+            seen.record(&name(0), Token(token), after, now, clock);
+        };
+        assert_eq!(of(0), None);
+        record(0, 7, None);
+        assert_eq!(of(999), Some(Token(7)));
+        record(999, 8, of(999));
+        assert_eq!(of(999), Some(Token(8)));
+        assert_eq!(of(1_000), None, "the clock is next");
+        record(1_000, 2_000, None);
+        assert_eq!(of(1_999), Some(Token(2_000)));
+        record(1_999, 12, Some(Token(11)));
+        assert_eq!(of(1_999), Some(Token(2_000)), "that one was late");
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_or_stands_still_ends_this() {
+        let seen = SeenTokens::default();
+        seen.record(&name(0), Token(7), None, Time::ZERO, CLOCK);
+        assert_eq!(seen.of(&name(0), Time::ZERO, CLOCK.minus(1)), None);
+        assert!(seen.of(&name(0), at(1_999).0, CLOCK).is_some());
+        assert!(seen.of(&name(0), at(2_000).0, CLOCK).is_none());
+    }
+
+    #[test]
+    fn names_are_forgotten_when_there_are_too_many() {
+        let seen = SeenTokens::default();
+        for number in 0..2 * MOST {
+            let (now, clock) = at(number as u64);
+            seen.record(&name(number), Token(7), None, now, clock);
+        }
+        assert_eq!(seen.0.lock().names.len(), MOST);
+        let (now, clock) = at(20_000);
+        seen.record(&name(9_999), Token(7), None, now, clock);
+        assert_eq!(seen.of(&name(9_999), now, clock), Some(Token(7)));
+        assert_eq!(seen.0.lock().names.len(), 1);
+    }
+}
