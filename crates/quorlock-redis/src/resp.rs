@@ -163,7 +163,8 @@ impl Decoder {
                     Ok(None)
                 }
             },
-            b'+' if content == b"OK" => Ok(Some(Value::Okay)),
+            // A command of a transaction that waits for its end was taken, too.
+            b'+' if content == b"OK" || content == b"QUEUED" => Ok(Some(Value::Okay)),
             // These are rare and more complicated, so the `redis` crate parses them.
             b'+' | b'-' => {
                 self.charge(content.len())?;

@@ -166,7 +166,7 @@ async fn a_full_bundle_is_closed_and_what_is_dropped_leaves_its_replies_to_no_ot
 }
 
 fn queued(number: usize) -> Vec<Value> {
-    let queued = std::iter::repeat_n(Value::SimpleString("QUEUED".into()), number);
+    let queued = std::iter::repeat_n(Value::Okay, number);
     std::iter::once(Value::Okay).chain(queued).collect()
 }
 
