@@ -39,6 +39,7 @@ elseif marks and keeps == '1' and ripeness == 'ripe'                            
   and string.find(info, 'master_replid2:' .. string.rep('0', 40), 1, true) then write(has, figure, 'ripe')
 elseif marks then write(nonce, stated, act == 'mark fresh' and not text and 'ripe' or 'unripe') end -- M3
 if parts(is_own and figure or stated) < tonumber(lease) then return redis.error_reply('LONGESTLEASE') end -- M2
+ARGV.trusts = trusts  -- T9
 local reply = execute()
 if type(reply) == 'table' and reply.err then return reply end
 if written then redis.call('SET', marker, process .. ':' .. has .. ':' .. figure .. ':' .. ripeness, 'PX', week)

@@ -36,7 +36,7 @@ end
 local stored, wrong = read_counter(counter)
 if wrong then return redis.error_reply(wrong) end
 local token = choose(stored, mine, floor, slack, carry)
-if after ~= '' and carry == '' and not mine and stored and tonumber(after) <= stored then token = stored + 1 end  -- T9
+if ARGV.trusts and after ~= '' and carry == '' and not mine and stored and tonumber(after) <= stored then token = stored + 1 end  -- T9
 if replaced then redis.call('DEL', claim) end
 write_counter(counter, token, retention)                                     -- T4
 if mine then

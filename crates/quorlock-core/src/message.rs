@@ -53,8 +53,9 @@ pub struct Acquire {
     pub lease: Lease,
     /// How the node chooses the token.
     pub fence: Fence,
-    /// A token of the name that the client has seen. A node whose counter is at least that has not lost it: it hands out the next number,
-    /// without a look at its clock. Only for plain locks, and only with [`Fence::Mint`].
+    /// A token of the name that the client has seen since it trusts the node's process ([`Check::trusted`]). If the node is that process
+    /// and its counter is at least that, it has not lost it, and hands out the next number, without a look at its clock. A transport may do
+    /// the same if its connection is older than [`Acquire::SEEN_WITHIN`]. Only for plain locks, and only with [`Fence::Mint`].
     pub after: Option<Token>,
     /// How long the node keeps an unused token counter.
     pub retention: Retention,
@@ -71,6 +72,9 @@ pub struct Acquire {
 }
 
 impl Acquire {
+    /// How long ago a token of [`Acquire::after`] was chosen by a clock, at most.
+    pub const SEEN_WITHIN: Duration = Duration::from_secs(2);
+
     /// Whether a node with this counter hands out the next number.
     pub(crate) fn is_next_to(&self, stored: Token) -> bool {
         self.access == Access::Plain && self.after.is_some_and(|after| after <= stored)

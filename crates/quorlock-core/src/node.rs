@@ -88,6 +88,15 @@ impl Node {
         ask: &Acquire,
         published: &mut Published,
     ) -> Result<Reply, Cause> {
+        let is_trusted = |check| self.marked.is_trusted(now, check);
+        if ask.after.is_some() && !ask.check.is_some_and(is_trusted) {
+            // The counter may be older than what was seen.
+            let ask = Acquire {
+                after: None,
+                ..ask.clone()
+            };
+            return self.checked_acquire(now, &ask, published);
+        }
         let Some(check) = ask.check else {
             return self.acquire_as(now, ask, published).map(Reply::Acquire);
         };

@@ -13,7 +13,8 @@
 -- ARGV[6]  how far the floor may be from this server's clock in ms; empty = none
 -- ARGV[7]  with a margin: the claim version that this request writes, "<number> <lease in ms>"; empty or left out without
 -- ARGV[8]  the claim version whose claim may be replaced, as it was shown; empty or left out = none
--- ARGV[9]  a token that the client has seen: with a counter of at least that, a new token is the next number; empty or left out = none
+-- ARGV[9]  a token that the client has seen: with a counter of at least that, a new token is the next number; empty or left out = none.
+--          It counts if ARGV.is_trusted is set: the server is the process that the client trusts
 --
 -- Replies  integer          granted anew: the token
 --          {2, token}       granted, the owner already had the claim
@@ -59,7 +60,7 @@ if stored then
 end
 
 local asked = ARGV[5] + 0
-local after, token = tonumber(ARGV[9] or ''), nil
+local after, token = ARGV.is_trusted and tonumber(ARGV[9]), nil
 if after and stored and after <= stored and not yours and ARGV[6] ~= '' then
   token = stored + 1
 else

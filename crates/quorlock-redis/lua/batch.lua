@@ -13,7 +13,7 @@
 -- ARGV     for each group of acquires that share these values: size of the group, hold count, lease and margin in ms, how
 --          long an unused token counter is kept in ms, floor of new tokens, how far the floor may be from this server's
 --          clock in ms, and 'versions' with a margin, empty without; then for each acquire in it: owner, with a margin its claim
---          version, and a token that the client has seen, or empty
+--          version, and with a trusted process a token that the client has seen, or empty
 -- ARGV     for each renewal: the arguments of renew.lua, seven, or eight with a margin
 -- ARGV     for each release: owner, channel of the name
 --
@@ -90,8 +90,10 @@ local function grant(replies)
     if versions ~= '' then
       version, at = args[at], at + 1
     end
-    local after = args[at]
-    at = at + 1
+    local after = ''
+    if trusted ~= '' then
+      after, at = args[at], at + 1
+    end
     if not replies[k] then
       doing = k
       local claim, queue, counter = keys[2 * k - 1], keys[2 * k], keys[2 * acquires + k]
@@ -113,7 +115,7 @@ local function grant(replies)
         half_made = nil
         replies[k] = token
       else
-        replies[k] = by_itself(acquire, {claim, counter, queue}, {owner, count, lease, kept, floor, slack, version, '', after})
+        replies[k] = by_itself(acquire, {claim, counter, queue}, {owner, count, lease, kept, floor, slack, version, '', after, is_trusted = trusted ~= ''})
       end
     end
   end

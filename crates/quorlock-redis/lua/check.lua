@@ -41,6 +41,7 @@ local text = call('INFO', 'replication')
 local found = call('GET', marker)
 local trusts = trusted ~= '' and found == trusted
   and string.find(text, 'master_replid:' .. string.sub(found, 1, 13), 1, true)
+ARGV.is_trusted = trusts
 if trusts and act ~= 'restate' then
   return execute()
 end

@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quorlock_core::message::Acquire;
+
 use redis::RedisConnectionInfo;
 
 use crate::address::{Scheme, hosts};
@@ -49,6 +51,8 @@ pub struct RedisConfig {
     pub(crate) linger: Duration,
     pub(crate) wait: Option<Wait>,
     pub(crate) only_scripts: bool,
+    /// How old a connection is when the server cannot have lost the tokens that acquires have seen.
+    pub(crate) youngest: Duration,
     /// Source of the credentials; `None` if passwords are in addresses.
     pub(crate) credentials: Option<CredentialsSource>,
     /// TLS settings of the servers; `None` if the user has given none.
@@ -106,6 +110,7 @@ impl Default for RedisConfig {
             linger: Duration::from_secs(30),
             wait: None,
             only_scripts: false,
+            youngest: Acquire::SEEN_WITHIN,
             credentials: None,
             #[cfg(feature = "tls")]
             tls: None,
@@ -300,6 +305,15 @@ impl RedisConfig {
     #[must_use]
     pub fn only_scripts(mut self, only: bool) -> Self {
         self.only_scripts = only;
+        self
+    }
+
+    /// Sets how old a connection is when it is taken for older than the tokens that acquires have seen, for tests. Default:
+    /// [`Acquire::SEEN_WITHIN`](quorlock_core::message::Acquire::SEEN_WITHIN).
+    #[doc(hidden)]
+    #[must_use]
+    pub fn youngest(mut self, age: Duration) -> Self {
+        self.youngest = age;
         self
     }
 

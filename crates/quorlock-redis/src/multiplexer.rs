@@ -22,7 +22,7 @@ use redis::{Cmd, Value};
 
 pub(crate) use self::answer::Answer;
 use self::bundle::Bundle;
-pub(crate) use self::bundle::Native;
+pub(crate) use self::bundle::{NameHash, Native};
 pub(crate) use self::driver::{Driver, Owes};
 use self::queue::{Call, Packed, Places, Queue};
 pub(crate) use self::watch::Watch;

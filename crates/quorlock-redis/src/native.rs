@@ -26,7 +26,8 @@
 //!
 //! The script also sees to it that tokens do not go back when a server has lost its counters: a new one is not less
 //! than the client's clock. An acquire that states a token that the client has seen ([`Acquire::after`]) asks for the next number instead, and
-//! these commands are used for such ones alone. What `INCR` draws counts if it is larger than that token. Otherwise the counter was lost,
+//! these commands are used for such ones alone: on a process that the client trusts, or on a connection that is older than that
+//! token. What `INCR` draws counts if it is larger than that token. Otherwise the counter was lost,
 //! and a renewal states a token by the clock.
 //!
 //! The vote of a node counts for a majority only if it is the process that the client trusts. The commands are then one
@@ -45,11 +46,14 @@ mod payload;
 mod refusals;
 
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use quorlock_core::fencing::{Fence, Token};
 use quorlock_core::marker::Act;
 use quorlock_core::message::{Access, Acquire, Claim, Mode, Release, Renew, Request, Retention};
+use quorlock_core::name::Name;
 use redis::{Cmd, Value};
 
 use self::commands::Commands;
@@ -58,7 +62,7 @@ use self::payload::Form;
 use self::refusals::{is_final, is_lasting, is_unreadable};
 use crate::key;
 use crate::link::Connection;
-use crate::multiplexer::Native;
+use crate::multiplexer::{NameHash, Native};
 use crate::script::{self, Home};
 use crate::sync::{Mutex, MutexGuard};
 use crate::timer::Instant;
@@ -69,6 +73,8 @@ const MOST_TOKEN: u64 = 1 << 53;
 /// Which requests to a server need no script.
 pub(crate) struct Natives {
     known: Mutex<Known>,
+    /// The youngest connection that is older than all tokens that acquires have seen.
+    youngest: Duration,
 }
 
 /// What the commands of an acquire relied on.
@@ -104,9 +110,10 @@ pub(crate) enum Made {
 
 impl Natives {
     /// Creates what is known about the connections of one server: nothing.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(youngest: Duration) -> Self {
         Natives {
             known: Mutex::default(),
+            youngest,
         }
     }
 
@@ -122,7 +129,9 @@ impl Natives {
         let tried = {
             let after = ask.after.filter(|_| fits(ask))?.0;
             let mut known = self.of(link);
-            if known.is_refused || known.is_cold(&ask.name, now) {
+            let since = *known.since.get_or_insert(now);
+            let is_young = ask.check.is_none() && now < since + self.youngest;
+            if known.is_refused || is_young || known.is_cold(&ask.name, now) {
                 return None;
             }
             let tried = Tried {
@@ -150,6 +159,7 @@ impl Natives {
             bytes,
             check,
             draw,
+            name: hash(name),
             watch,
         };
         Some((native, tried))
@@ -251,7 +261,10 @@ impl Natives {
             .begin("PUBLISH", 2)
             .key(key::channel(name))
             .arg(b"0");
-        Some(Native::End(commands.into_bytes()))
+        Some(Native::End {
+            bytes: commands.into_bytes(),
+            name: hash(name),
+        })
     }
 
     /// Translates the replies to the commands of a release to that of the script. `None` if nothing was done.
@@ -287,6 +300,12 @@ impl fmt::Debug for Natives {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Natives")
     }
+}
+
+fn hash(name: &Name) -> NameHash {
+    let mut hasher = DefaultHasher::new();
+    name.as_bytes().hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Whether a script has granted a name.

@@ -324,22 +324,22 @@ fn encode_acquire(ask: &Acquire, home: &Home, by: By) -> Cmd {
         .arg(kept(ask.retention));
     fence(&mut cmd, ask.fence);
     // The arguments of a check are the last ones. Without one, those that are empty may be left out.
-    if ask.keep.is_some() || ask.after.is_some() || ask.check.is_some() {
+    if ask.keep.is_some() || ask.check.is_some() {
         let version = ask.keep.map(|keep| version_text(keep, ask.lease));
         cmd.arg(version.unwrap_or_default());
         let replaces = ask.keep.and(ask.replaces).map(shown_text);
         cmd.arg(replaces.unwrap_or_default());
-        after(&mut cmd, ask);
     }
     if let Some(check) = ask.check {
+        after(&mut cmd, ask);
         encode_check(&mut cmd, check, ask.lease.millis());
     }
     cmd
 }
 
-/// Appends the token that the client has seen.
+/// Appends the token that the client has seen. It counts on a process that the client trusts.
 fn after(cmd: &mut Cmd, ask: &Acquire) {
-    match ask.after {
+    match ask.check.and(ask.after) {
         Some(token) => cmd.arg(wire(token.0)),
         None => cmd.arg(""),
     };

@@ -64,7 +64,7 @@ impl Server {
         Server {
             connection: ConnectionManager::new(Arc::clone(&target)),
             wakes: Wakes::new(Arc::clone(&target)),
-            natives: Natives::new(),
+            natives: Natives::new(target.config().youngest),
             target,
         }
     }

@@ -42,8 +42,13 @@ const NAME: &str = "orders/42";
 const COUNTER: &str = "redisson_lock_token:{orders/42}";
 const QUEUE: &str = "redisson_lock_queue:{orders/42}";
 
+/// A new connection is taken for an old one.
+fn config() -> RedisConfig {
+    RedisConfig::default().youngest(Duration::ZERO)
+}
+
 fn open(server: &Server) -> RedisTransport {
-    RedisTransport::open(&server.address(), RedisConfig::default()).unwrap()
+    RedisTransport::open(&server.address(), config()).unwrap()
 }
 
 /// An acquire by a client that has seen this token.
@@ -158,26 +163,20 @@ async fn a_name_that_was_taken_is_asked_for_by_scripts() {
     assert!(seen < next);
 }
 
-/// The script does what the commands do.
 async fn a_token_that_was_not_seen_here_is_by_the_clock() {
     let server = Server::start();
-    let scripts = RedisConfig::default().only_scripts(true);
-    let scripts = RedisTransport::open(&server.address(), scripts).unwrap();
-    for transport in [open(&server), scripts] {
-        let name = name(NAME);
-        let mut last = take(&transport, &name, 1).await;
-        release(&transport, &name, 1, 0).await.unwrap();
-        for (number, behind) in [(2, 0), (3, 1), (4, 1_000)] {
-            let next = take_after(&transport, &name, number, Token(last.0 - behind)).await;
-            assert_eq!(next.0, last.0 + 1);
-            release(&transport, &name, number, 0).await.unwrap();
-            last = next;
-        }
-        let clock = wall_clock();
-        let next = take_after(&transport, &name, 5, Token(last.0 + 1)).await;
-        assert!(clock.0 <= next.0 && last < next, "{clock:?} {next:?}");
-        release(&transport, &name, 5, 0).await.unwrap();
+    let (transport, name) = (open(&server), name(NAME));
+    let mut last = take(&transport, &name, 1).await;
+    release(&transport, &name, 1, 0).await.unwrap();
+    for (number, behind) in [(2, 0), (3, 1), (4, 1_000)] {
+        let next = take_after(&transport, &name, number, Token(last.0 - behind)).await;
+        assert_eq!(next.0, last.0 + 1);
+        release(&transport, &name, number, 0).await.unwrap();
+        last = next;
     }
+    let clock = wall_clock();
+    let next = take_after(&transport, &name, 5, Token(last.0 + 1)).await;
+    assert!(clock.0 <= next.0 && last < next, "{clock:?} {next:?}");
 }
 
 async fn of_names_that_are_taken_together_one_has_waiters_of_the_fair_lock() {
@@ -284,7 +283,7 @@ async fn a_command_that_the_user_may_not_use_is_tried_once() {
         let user = server
             .address()
             .replace("redis://", "redis://limited:correct@");
-        let transport = RedisTransport::open(&user, RedisConfig::default()).unwrap();
+        let transport = RedisTransport::open(&user, config()).unwrap();
         let name = name(NAME);
         let mut tokens = Vec::new();
         let mut errors = 0;
@@ -431,7 +430,7 @@ impl AsyncWrite for CutStream {
 async fn a_connection_that_breaks_behind_any_command_leaves_nothing() {
     let server = Server::start();
     let network = Cutting::default();
-    let config = RedisConfig::default().network(network.clone());
+    let config = config().network(network.clone());
     let mut last = 0;
     for cut in ["RESTORE", "EXISTS", "INCR", "HDEL", "PUBLISH"] {
         let locks = Locks::builder().redis(config.clone());

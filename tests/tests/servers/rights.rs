@@ -146,7 +146,9 @@ async fn prove(
 
 /// Returns settings with short intervals, so that every command is sent soon.
 fn settings() -> LocksBuilder {
-    Locks::builder().redis(RedisConfig::default().ping_interval(Duration::from_millis(10)))
+    let redis = RedisConfig::default().ping_interval(Duration::from_millis(10));
+    // A new connection is taken for an old one, so that the commands in place of a script are used.
+    Locks::builder().redis(redis.youngest(Duration::ZERO))
 }
 
 /// One client holds, extends, re-enters and releases the lock. Another client waits for it, and a third one waits in

@@ -47,11 +47,16 @@ impl Marked {
         self.shown(now)
     }
 
+    /// Whether the node has the marker that the client trusts, and is its process.
+    pub(crate) fn is_trusted(&self, now: WallMillis, check: Check) -> bool {
+        let (found, trusted) = (self.marker(now), check.trusted);
+        found.is_some_and(|marker| trusted.is_some_and(|it| self.is_marker(marker, it)))
+    }
+
     /// Returns the marker after a check.
     fn after(&self, now: WallMillis, check: Check) -> Option<Marker> {
         let found = self.marker(now);
-        let is_trusted =
-            found.is_some_and(|marker| check.trusted.is_some_and(|it| self.is_marker(marker, it)));
+        let is_trusted = self.is_trusted(now, check);
         let expires = now.plus(KEPT_MILLIS);
         if is_trusted {
             return match check.act {

@@ -9,8 +9,8 @@
 //! EXEC
 //! ```
 //!
-//! What ends a claim may go before what makes one, although it came later: a claim is ended in this way only if the reply to
-//! its acquire is there, so its `RESTORE` is in no open bundle.
+//! What ends a claim may go before what makes one, although it came later, but not before the `RESTORE` of its own name: then
+//! the bundle is closed.
 
 use std::sync::Arc;
 
@@ -25,16 +25,20 @@ use crate::script::batch::MOST_CLAIMS;
 #[derive(Debug)]
 pub(crate) enum Native {
     /// `HDEL` and `PUBLISH`.
-    End(Vec<u8>),
+    End { bytes: Vec<u8>, name: NameHash },
     /// `RESTORE`; the argument of `EXISTS`, which begins at `check`; `INCR`, which begins at `draw`.
     Take {
         bytes: Vec<u8>,
         check: usize,
         draw: usize,
+        name: NameHash,
         /// The claim counts only if the server is the process that this is about.
         watch: Option<Arc<Watch>>,
     },
 }
+
+/// Tells names of one bundle apart. Two names with the same one are taken for one name.
+pub(crate) type NameHash = u64;
 
 /// What the open bundle keeps back until it is closed.
 #[derive(Debug, Default)]
@@ -42,7 +46,8 @@ pub(super) struct Bundle {
     claims: Vec<u8>,
     checks: Vec<u8>,
     draws: Vec<u8>,
-    number: usize,
+    /// The names of the acquires.
+    names: Vec<NameHash>,
     watch: Option<Arc<Watch>>,
 }
 
@@ -50,12 +55,13 @@ impl Native {
     /// The commands of this request alone.
     pub(super) fn packed(self) -> Packed {
         match self {
-            Native::End(bytes) => Packed::of(bytes, Deed::End, None),
+            Native::End { bytes, .. } => Packed::of(bytes, Deed::End, None),
             Native::Take {
                 bytes,
                 check,
                 draw,
                 watch,
+                ..
             } => {
                 let [claim, check, draw] = pieces(&bytes, check, draw);
                 let (begin, end) = around(watch.as_ref());
@@ -68,8 +74,8 @@ impl Native {
     /// Whether it can join a bundle.
     fn joins(&self, bundle: &Bundle) -> bool {
         match (self, &bundle.watch) {
-            (Native::End(_), _) => true,
-            (Native::Take { .. }, _) if bundle.number == 0 => true,
+            (Native::End { name, .. }, _) => !bundle.names.contains(name),
+            (Native::Take { .. }, _) if bundle.names.is_empty() => true,
             (Native::Take { watch: None, .. }, None) => true,
             (
                 Native::Take {
@@ -120,7 +126,7 @@ impl MultiplexerState {
             return;
         };
         match native {
-            Native::End(bytes) => {
+            Native::End { bytes, .. } => {
                 call.add(Deed::End, None);
                 self.outbox.extend_from_slice(&bytes);
             }
@@ -128,6 +134,7 @@ impl MultiplexerState {
                 bytes,
                 check,
                 draw,
+                name,
                 watch,
             } => {
                 call.add(Deed::Take, watch.as_ref());
@@ -136,10 +143,10 @@ impl MultiplexerState {
                 bundle.claims.extend_from_slice(claim);
                 bundle.checks.extend_from_slice(check);
                 bundle.draws.extend_from_slice(draw);
-                bundle.number += 1;
+                bundle.names.push(name);
             }
         }
-        if bundle.number == MOST_CLAIMS || call.covers() == MOST_REQUESTS {
+        if bundle.names.len() == MOST_CLAIMS || call.covers() == MOST_REQUESTS {
             self.close_bundle();
         }
     }
@@ -149,14 +156,14 @@ impl MultiplexerState {
         let Some(bundle) = self.bundle.take() else {
             return;
         };
-        if bundle.number == 0 {
+        if bundle.names.is_empty() {
             return;
         }
         let (begin, end) = around(bundle.watch.as_ref());
         let outbox = &mut self.outbox;
         outbox.extend_from_slice(begin);
         outbox.extend_from_slice(&bundle.claims);
-        outbox.extend_from_slice(exists(bundle.number).as_bytes());
+        outbox.extend_from_slice(exists(bundle.names.len()).as_bytes());
         outbox.extend_from_slice(&bundle.checks);
         outbox.extend_from_slice(&bundle.draws);
         outbox.extend_from_slice(end);

@@ -23,6 +23,9 @@ pub(super) const COLD: Duration = Duration::from_secs(1);
 pub(super) struct Known {
     /// The connection that the rest is about.
     link: Weak<Connection>,
+    /// When it was first used. A server that was restarted has other connections, so one that is older than the tokens that acquires have
+    /// seen belongs to a server that has not lost them.
+    pub(super) since: Option<Instant>,
     /// The server has refused one of the commands, and will refuse it again.
     pub(super) is_refused: bool,
     /// The form of a claim that the server takes.

@@ -64,7 +64,7 @@ impl Bench {
     fn new() -> Self {
         Bench {
             link: Arc::new(Connection::idle()),
-            natives: Natives::new(),
+            natives: Natives::new(Duration::ZERO),
             now: timer::now(),
         }
     }
@@ -128,6 +128,21 @@ async fn an_acquire_that_has_seen_no_token_is_a_script() {
     assert!(bench.take(&ask).is_some());
     ask.after = None;
     assert!(bench.take(&ask).is_none());
+}
+
+#[tokio::test]
+async fn a_young_connection_may_be_to_a_server_that_has_lost_what_was_seen() {
+    let mut bench = Bench::new();
+    bench.natives = Natives::new(Duration::from_secs(2));
+    assert!(!bench.takes("a"));
+    assert!(
+        bench.take(&on_a_majority("a", 1)).is_some(),
+        "it is trusted"
+    );
+    bench.now += Duration::from_millis(1_999);
+    assert!(!bench.takes("a"));
+    bench.now += Duration::from_millis(1);
+    assert!(bench.takes("a"));
 }
 
 #[tokio::test]

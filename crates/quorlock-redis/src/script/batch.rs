@@ -197,7 +197,7 @@ impl Batch {
         let asks: Vec<&Acquire> = self.acquires().collect();
         cmd.arg(acquires).arg(renewals).arg(releases);
         for group in asks.chunk_by(|one, next| Terms::of(one) == Terms::of(next)) {
-            encode_group(&mut cmd, group);
+            encode_group(&mut cmd, group, has_marker);
         }
         for (ask, claim) in self.renewals() {
             encode_claims(&mut cmd, ask.retention, std::slice::from_ref(claim));
@@ -254,7 +254,7 @@ impl Terms {
     }
 }
 
-fn encode_group(cmd: &mut Cmd, group: &[&Acquire]) {
+fn encode_group(cmd: &mut Cmd, group: &[&Acquire], has_marker: bool) {
     let Some(terms) = group.first().map(|ask| Terms::of(ask)) else {
         return;
     };
@@ -269,7 +269,9 @@ fn encode_group(cmd: &mut Cmd, group: &[&Acquire]) {
         if let Some(keep) = ask.keep {
             cmd.arg(version_text(keep, ask.lease));
         }
-        super::after(cmd, ask);
+        if has_marker {
+            super::after(cmd, ask);
+        }
     }
 }
 

@@ -1,15 +1,15 @@
 //! The tokens of names that a client held lately.
 //!
 //! The first token of a name is chosen by the clock: the first acquire of a name states the client's clock as its floor, and the following ones,
-//! for [`SPAN`], also that they have seen a token. A node that has not lost its counter then hands out the next number. That needs no clock, so
-//! a server needs no script for it, and all nodes of a majority hand out the same number, however they execute the request. A node
-//! that has lost its counter chooses by the clock, so a token that it hands out is not behind those that others have seen by more
-//! than the time for which such acquires follow each other.
+//! for [`SPAN`], also that they have seen a token. A watched node that is the process which the client trusts has not lost its counter, and hands
+//! out the next number. That needs no clock, so a server needs no script for it, and all nodes of a majority hand out the same number,
+//! however they execute the request. Any other node chooses by the clock: its counters may be older than what was seen.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use quorlock_core::fencing::Token;
+use quorlock_core::message::Acquire;
 use quorlock_core::name::Name;
 use quorlock_core::time::{Time, WallMillis};
 
@@ -56,6 +56,11 @@ impl SeenTokens {
         seen.is_recent(now, clock).then_some(seen.token)
     }
 
+    /// Forgets all of them, because a node is another process.
+    pub(crate) fn clear(&self) {
+        self.0.lock().names.clear();
+    }
+
     /// Remembers the token of a hold whose acquire stated this clock, and this token that had been seen.
     pub(crate) fn record(
         &self,
@@ -69,7 +74,7 @@ impl SeenTokens {
         let by_the_clock = Seen {
             token,
             clock,
-            until: now + 2 * SPAN,
+            until: now + Acquire::SEEN_WITHIN,
         };
         match remembered.names.get_mut(name) {
             Some(seen) if after.is_some() => seen.token = seen.token.max(token),

@@ -31,6 +31,7 @@ use crate::mutex::Mutex;
 use crate::runtime::Runtime;
 use crate::shared::alarm::Alarm;
 use crate::shared::party::Party;
+use crate::shared::seen_tokens::SeenTokens;
 
 /// The policy by which nodes' votes count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -115,7 +116,7 @@ impl Known {
     /// Handles what the node has shown about itself.
     fn hear(
         &mut self,
-        watch: &Watch,
+        (watch, seen): (&Watch, &SeenTokens),
         now: Time,
         sent: Sent,
         shown: Shown,
@@ -128,6 +129,8 @@ impl Known {
             // about the new one, which may have lost a renewal by B: replacing B's claim now would break B's hold.
             // A quarantined node's answers are not remembered either, so no request asks it to replace a claim.
             self.observed.clear();
+            // Nor do tokens: its counters may be older than those of the old process.
+            seen.clear();
         }
         heard
     }
@@ -333,7 +336,7 @@ impl NodeHandle {
             };
             return (answer, None);
         };
-        let (counts, change) = known.hear(watch, now, sent, *shown);
+        let (counts, change) = known.hear((watch, &self.party.seen), now, sent, *shown);
         // The marker: node 1 restarts empty and grants B what it had granted to A. With 4 and 5 B would have a
         // majority, like A with 1, 2 and 3. So this grant does not count. In contrast, an existing hold that finds
         // its own claim there has not lost it.

@@ -24,8 +24,13 @@ fn take(name: &str) -> Native {
         bytes,
         check,
         draw,
+        name: hash(name),
         watch: None,
     }
+}
+
+fn hash(name: &str) -> NameHash {
+    name.bytes().map(u64::from).sum()
 }
 
 fn watch() -> Arc<Watch> {
@@ -42,11 +47,16 @@ fn watch() -> Arc<Watch> {
 fn watched(name: &str, by: &Arc<Watch>) -> Native {
     match take(name) {
         Native::Take {
-            bytes, check, draw, ..
+            bytes,
+            check,
+            draw,
+            name,
+            ..
         } => Native::Take {
             bytes,
             check,
             draw,
+            name,
             watch: Some(Arc::clone(by)),
         },
         other => other,
@@ -54,7 +64,10 @@ fn watched(name: &str, by: &Arc<Watch>) -> Native {
 }
 
 fn end(name: &str) -> Native {
-    Native::End(format!("HDEL={name};").into_bytes())
+    Native::End {
+        bytes: format!("HDEL={name};").into_bytes(),
+        name: hash(name),
+    }
 }
 
 /// What is written when the driver takes it.
@@ -110,6 +123,16 @@ async fn a_check_of_several_that_is_no_zero_is_not_known_for_any() {
             assert_eq!(answer.await, Ok(Value::Array(parts.into())));
         }
     }
+}
+
+/// The release of a claim whose acquire waits in the bundle would be executed before it, and the claim would stay.
+#[tokio::test(start_paused = true)]
+async fn a_claim_is_not_ended_before_it_is_made() {
+    let multiplexer = Multiplexer::new();
+    let all = [take("a"), end("b"), end("a"), take("a")];
+    let _answers = all.map(|it| send(&multiplexer, it));
+    let expected = "HDEL=b;RESTORE=a;*2.$6.EXISTS.a;INCR=a;HDEL=a;RESTORE=a;*2.$6.EXISTS.a;INCR=a;";
+    assert_eq!(written(&multiplexer), expected);
 }
 
 #[tokio::test(start_paused = true)]

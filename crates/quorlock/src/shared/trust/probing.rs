@@ -32,7 +32,7 @@ impl NodeHandle {
             return None;
         };
         let mut known = self.known.lock();
-        let (_, change) = known.hear(watch, self.now(), sent, *shown);
+        let (_, change) = known.hear((watch, &self.party.seen), self.now(), sent, *shown);
         let due = known.trust.poll_timeout();
         drop(known);
         self.set_alarm(change, due);
