@@ -482,8 +482,9 @@ async fn a_majority_takes_and_frees_a_name_without_scripts() {
         let called = ["exec", "restore", "hdel", "hmget"].map(|command| calls(server, command));
         let [exec, restore, hdel, hmget] = called;
         assert_eq!(exec, restore);
+        // Tokens by the clock may follow each other, too.
         assert!(
-            follows <= restore && follows <= hdel,
+            follows / 2 <= restore && follows / 2 <= hdel,
             "{called:?} {tokens:?}"
         );
         assert!(hmget <= 40 - follows + 1, "{called:?} {tokens:?}");
