@@ -54,6 +54,8 @@ mod server;
 mod session;
 mod slots;
 mod table;
+#[cfg(feature = "turmoil")]
+pub mod turmoil;
 mod value;
 mod watch;
 
