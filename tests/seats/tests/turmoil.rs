@@ -213,25 +213,29 @@ fn draw_faults(draw: &Draw) -> Vec<(Duration, Fault)> {
     faults
 }
 
-/// Returns the second receipt of a seat that was sold twice.
-fn sold_twice(receipts: &[Receipt]) -> Option<&Receipt> {
-    let is_second = |(place, receipt): &(usize, &Receipt)| {
-        receipts[..*place]
-            .iter()
-            .any(|earlier| earlier.1 == receipt.1)
-    };
+/// Returns the first two receipts of a seat that has two.
+fn sold_twice(receipts: &[Receipt]) -> Option<(Receipt, Receipt)> {
     let mut numbered = receipts.iter().enumerate();
-    numbered.find(is_second).map(|(_, receipt)| receipt)
+    numbered.find_map(|(place, receipt)| {
+        let mut earlier = receipts[..place].iter();
+        Some((*earlier.find(|earlier| earlier.1 == receipt.1)?, *receipt))
+    })
 }
+
+const PAGE: &str = include_str!("../../../docs/src/how-to/turmoil.md");
 
 #[test]
 fn a_sale_that_does_not_compare_tokens_is_found_within_200_seeds() {
-    let found = (0..SEEDS).find_map(|seed| {
-        let receipts = run(seed, SELL_UNFENCED);
-        sold_twice(&receipts).map(|receipt| (seed, *receipt))
-    });
-    let (seed, (at, seat, buyer)) = found.expect("no seat was sold twice");
-    println!("seed {seed}: after {at:?} seat {seat} is sold to {buyer}, and it was sold before");
+    let found = (0..SEEDS).find_map(|seed| Some((seed, sold_twice(&run(seed, SELL_UNFENCED))?)));
+    let (seed, (first, second)) = found.expect("no seat was sold twice");
+    let told = format!(
+        "seed {seed}: seat {} is sold to {} after {:?}, and to {} after {:?}",
+        first.1, first.2, first.0, second.2, second.0
+    );
+    println!("{told}");
+    for shown in [&told, SELL_UNFENCED, SELL] {
+        assert!(PAGE.contains(shown), "the page does not show: {shown}");
+    }
 }
 
 #[test]

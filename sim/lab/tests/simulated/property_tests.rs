@@ -280,6 +280,7 @@ fn twice(name: &str, choose: fn() -> u64) -> Result<(), String> {
     let checked = test.check(move |ctx: Context, _| async move {
         let guard = ctx.locks().lock("a").acquire().await.unwrap();
         ctx.sleep(Duration::from_micros(choose())).await;
+        ctx.mark("has waited");
         guard.release().await.unwrap();
     });
     checked.map(drop).map_err(|found| found.to_string())
