@@ -49,7 +49,7 @@ pub struct Sale {
 }
 
 impl Ledger {
-    /// Creates a ledger of seats that nobody has, numbered from 1. `sell` is the SQL that writes a sale.
+    /// Creates a ledger of free seats, numbered from 1. `sell` is the SQL that writes a sale.
     ///
     /// # Errors
     /// That of the database.

@@ -34,7 +34,7 @@ pub struct Order {
 }
 
 impl<D: Dial> Till<D> {
-    /// Returns the service: `POST /orders`. 200 is a receipt: the seat is the buyer's. 409: somebody else has it.
+    /// Returns the service: `POST /orders`. 200 is a receipt: the seat is the buyer's. 409: it has another buyer.
     pub fn service(self) -> Router {
         Router::new()
             .route("/orders", post(order::<D>))

@@ -306,6 +306,7 @@ fn passing_runs_that_use_what_is_not_simulated_are_found_by_making_them_twice() 
         ("clock", nanos_of_a_clock),
     ] {
         let error = twice(name, choose).unwrap_err();
+        println!("{error}");
         let differ = "two runs of seed 0 differ, first in event ";
         assert!(error.starts_with(differ), "{error}");
         for part in [
