@@ -2,10 +2,11 @@
 
 use std::cell::{RefCell, RefMut};
 use std::collections::BTreeMap;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::task::Poll;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
@@ -118,10 +119,6 @@ impl Redis {
         self.0.borrow_mut().close(session);
     }
 
-    #[expect(
-        clippy::disallowed_macros,
-        reason = "biased: it draws nothing, and polls in a fixed order"
-    )]
     async fn converse(
         &self,
         session: SessionId,
@@ -138,19 +135,33 @@ impl Redis {
             if self.server().is_closing(session) {
                 return stream.shutdown().await;
             }
-            tokio::select! {
-                biased;
-                () = has_output.notified() => {}
-                read = stream.read_buf(&mut request) => {
-                    if read? == 0 {
-                        return Ok(());
-                    }
+            match read_unless(has_output, stream, &mut request).await? {
+                None => {}
+                Some(0) => return Ok(()),
+                Some(_) => {
                     self.0.borrow_mut().receive(session, &request);
                     request.clear();
                 }
             }
         }
     }
+}
+
+/// Reads what a client sends, and returns the number of bytes; or returns `None` because there is output for it.
+async fn read_unless(
+    has_output: &Notify,
+    stream: &mut TcpStream,
+    request: &mut Vec<u8>,
+) -> io::Result<Option<usize>> {
+    let mut notified = pin!(has_output.notified());
+    let mut reading = pin!(stream.read_buf(request));
+    poll_fn(|cx| {
+        if notified.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Ok(None));
+        }
+        reading.as_mut().poll(cx).map_ok(Some)
+    })
+    .await
 }
 
 /// The software of a host that runs.

@@ -13,19 +13,28 @@ use crate::story;
 pub struct Difference {
     /// The seed of the plan.
     pub seed: u64,
-    /// The first event that differs. `None` if only the story differs.
-    pub event: Option<DifferentEvent>,
-    /// The first line of the story that differs, in both runs. `None` for a run that has no such line.
-    pub story: Option<(Option<String>, Option<String>)>,
+    /// The number of the first event that differs, from 1, and that event. `None` if only the story differs.
+    pub event: Option<(usize, InBoth<ShownEvent>)>,
+    /// The first line of the story that differs. `None` if only events differ.
+    pub story: Option<InBoth<String>>,
 }
 
-/// The first event in which two runs differ.
+/// What stands at one place of two runs. A run that was over by then has `None`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct DifferentEvent {
-    /// The number of the event, from 1.
-    pub number: usize,
-    /// When it happened, and its kind, in both runs. `None` for a run that was over.
-    pub both: (Option<(SimTime, String)>, Option<(SimTime, String)>),
+pub struct InBoth<T> {
+    /// In the first run.
+    pub first: Option<T>,
+    /// In the second run.
+    pub second: Option<T>,
+}
+
+/// An event of a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ShownEvent {
+    /// When it happened, in true time.
+    pub at: SimTime,
+    /// Its kind, such as `Request`.
+    pub kind: String,
 }
 
 /// Makes a run again and compares the two, event for event.
@@ -48,62 +57,72 @@ pub fn check(run: &Run, again: impl Fn() -> Run) -> Result<(), Box<Difference>> 
     }))
 }
 
-fn different_lines(first: &Run, second: &Run) -> Option<(Option<String>, Option<String>)> {
+fn different_lines(first: &Run, second: &Run) -> Option<InBoth<String>> {
     let lines = |run| story::lines(run, None).into_iter();
     let (mut first, mut second) = (lines(first), lines(second));
     loop {
-        let both = (first.next(), second.next());
-        match both {
+        match (first.next(), second.next()) {
             (None, None) => return None,
             (a, b) if a == b => {}
-            (a, b) => return Some((a.map(|line| line.in_text()), b.map(|line| line.in_text()))),
+            (a, b) => {
+                return Some(InBoth {
+                    first: a.map(|line| line.in_text()),
+                    second: b.map(|line| line.in_text()),
+                });
+            }
         }
     }
 }
 
-fn different_events(first: &[PastEvent], second: &[PastEvent]) -> Option<DifferentEvent> {
-    let traces = |trail: &[PastEvent], at: usize| trail.get(at).map(|event| event.trace);
+fn different_events(
+    first: &[PastEvent],
+    second: &[PastEvent],
+) -> Option<(usize, InBoth<ShownEvent>)> {
+    let trace = |trail: &[PastEvent], at: usize| trail.get(at).map(|event| event.trace);
     let place = (0..first.len().max(second.len()))
-        .find(|place| traces(first, *place) != traces(second, *place))?;
+        .find(|place| trace(first, *place) != trace(second, *place))?;
     let shown = |trail: &[PastEvent]| {
         let event = trail.get(place)?;
-        Some((SimTime::nanos(event.at), event.name()))
+        Some(ShownEvent {
+            at: SimTime::nanos(event.at),
+            kind: event.name(),
+        })
     };
-    Some(DifferentEvent {
-        number: place + 1,
-        both: (shown(first), shown(second)),
-    })
+    let both = InBoth {
+        first: shown(first),
+        second: shown(second),
+    };
+    Some((place + 1, both))
+}
+
+impl fmt::Display for ShownEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {}", self.kind, self.at)
+    }
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "two runs of seed {} differ", self.seed)?;
-        if let Some(DifferentEvent { number, both }) = &self.event {
-            write!(f, ", first in event {number}: ")?;
-            match both {
-                (Some(first), Some(second)) if first == second => {
-                    write!(f, "{} at {}, with another outcome", first.1, first.0)?;
-                }
-                (first, second) => {
-                    let shown = |event: &Option<(SimTime, String)>| match event {
-                        Some((at, name)) => format!("{name} at {at}"),
-                        None => "the end".to_owned(),
-                    };
-                    write!(f, "{}, then {}", shown(first), shown(second))?;
-                }
+        match &self.event {
+            None => {}
+            Some((number, both)) if both.first == both.second => {
+                let event = shown(both.first.as_ref());
+                write!(
+                    f,
+                    ", first in event {number}: {event}, with another outcome"
+                )?;
+            }
+            Some((number, both)) => {
+                let (first, second) = (shown(both.first.as_ref()), shown(both.second.as_ref()));
+                write!(f, ", first in event {number}: {first}, then {second}")?;
             }
         }
-        if let Some((first, second)) = &self.story {
-            let shown = |line: &Option<String>| match line {
-                Some(line) => line.trim_start().to_owned(),
-                None => "nothing more".to_owned(),
-            };
-            write!(
-                f,
-                "\n  the story of the first run:  {}\n  the story of the second run: {}",
-                shown(first),
-                shown(second)
-            )?;
+        if let Some(InBoth { first, second }) = &self.story {
+            let told = |line: &Option<String>| shown(line.as_ref().map(|line| line.trim_start()));
+            let (first, second) = (told(first), told(second));
+            write!(f, "\n  the story of the first run:  {first}")?;
+            write!(f, "\n  the story of the second run: {second}")?;
         }
         write!(
             f,
@@ -111,6 +130,11 @@ impl fmt::Display for Difference {
              run to the next"
         )
     }
+}
+
+/// Shows what stands at one place of a run.
+fn shown(what: Option<impl fmt::Display>) -> String {
+    what.map_or_else(|| "the end".to_owned(), |what| what.to_string())
 }
 
 impl std::error::Error for Difference {}

@@ -45,8 +45,8 @@ mod tests {
         let mut other = simulation::run(&plan(2));
         other.plan = Rc::clone(&run.plan);
         let difference = twice.check(&other).unwrap_err();
-        let (first, second) = difference.story.clone().unwrap();
-        assert_ne!(first, second);
+        let story = difference.story.clone().unwrap();
+        assert_ne!(story.first, story.second);
         assert_eq!(CliError::from(difference.clone()).exit_code(), 5);
         assert_eq!(CliError::from(RunsError::from(difference)).exit_code(), 5);
     }

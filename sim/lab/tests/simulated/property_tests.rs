@@ -278,10 +278,10 @@ fn twice(name: &str, choose: fn() -> u64) -> Result<(), String> {
         .checking_determinism()
         .failures_in(folder(name));
     let checked = test.check(move |ctx: Context, _| async move {
-        let guard = ctx.locks().lock("a").acquire().await.unwrap();
+        let guard = ctx.locks().lock("a").acquire().await.expect("a lock");
         ctx.sleep(Duration::from_micros(choose())).await;
         ctx.mark("has waited");
-        guard.release().await.unwrap();
+        guard.release().await.expect("a release");
     });
     checked.map(drop).map_err(|found| found.to_string())
 }
@@ -306,7 +306,6 @@ fn passing_runs_that_use_what_is_not_simulated_are_found_by_making_them_twice() 
         ("clock", nanos_of_a_clock),
     ] {
         let error = twice(name, choose).unwrap_err();
-        println!("{error}");
         let differ = "two runs of seed 0 differ, first in event ";
         assert!(error.starts_with(differ), "{error}");
         for part in [
