@@ -233,7 +233,7 @@ fn a_sale_that_does_not_compare_tokens_is_found_within_200_seeds() {
         first.1, first.2, first.0, second.2, second.0
     );
     println!("{told}");
-    for shown in [&told, SELL_UNFENCED, SELL] {
+    for shown in [SELL_UNFENCED, SELL] {
         assert!(PAGE.contains(shown), "the page does not show: {shown}");
     }
 }
