@@ -228,11 +228,10 @@ const PAGE: &str = include_str!("../../../docs/src/how-to/turmoil.md");
 fn a_sale_that_does_not_compare_tokens_is_found_within_200_seeds() {
     let found = (0..SEEDS).find_map(|seed| Some((seed, sold_twice(&run(seed, SELL_UNFENCED))?)));
     let (seed, (first, second)) = found.expect("no seat was sold twice");
-    let told = format!(
+    println!(
         "seed {seed}: seat {} is sold to {} after {:?}, and to {} after {:?}",
         first.1, first.2, first.0, second.2, second.0
     );
-    println!("{told}");
     for shown in [SELL_UNFENCED, SELL] {
         assert!(PAGE.contains(shown), "the page does not show: {shown}");
     }
