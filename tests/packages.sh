@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 target=$(realpath --no-symlinks "${CARGO_TARGET_DIR:-target}")
-unpublished=(quorlock-bench quorlock-python quorlock-tests quorlock-testbed quorlock-sim-lab quorlock-explore quorlock-exhaustive quorlock-shop quorlock-threads)
+unpublished=(quorlock-bench quorlock-python quorlock-tests quorlock-testbed quorlock-sim-lab quorlock-explore quorlock-exhaustive quorlock-seats quorlock-shop quorlock-threads)
 rm -f "$target"/package/*.crate
 cargo package --quiet --workspace --allow-dirty --no-verify "${unpublished[@]/#/--exclude=}"
 

@@ -49,7 +49,7 @@ mod documentation {
             stores, studies, testing, threads;
         tutorial in "tutorial/": fencing, first-lock, majority, service, tests;
         how_to in "how-to/": axum, blocking, cluster, connect, cron, doctor, fair-read-write, force-release, hand-over, install, kubernetes, lost, python, reentry,
-            restarts, semaphore, sentinel, servers, several-locks, shell, tls;
+            restarts, semaphore, sentinel, servers, several-locks, shell, tls, turmoil;
         reference in "reference/": addresses, config-errors, connection-errors, errors, rights, servers, settings;
         explanation in "explanation/": clock-margin, leases, trust, waiting;
     }

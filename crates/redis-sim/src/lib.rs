@@ -23,6 +23,17 @@
 //! [watches](Server::watching) a group: it reports what the caller has set, and holds no elections. A node of a cluster
 //! is a [`Server`] that [knows](Server::know_slots) which node owns which slots; it holds no elections either.
 //!
+//! # A Redis for turmoil
+//!
+//! With the feature `turmoil`, `turmoil::Redis` is a server on a host of a [turmoil](https://docs.rs/turmoil) simulation: behind turmoil's
+//! sockets, in the time of the simulation, and with memory that a crash of the host loses or keeps.
+//!
+//! # Limits
+//!
+//! There are no `WATCH`, streams, ACLs (but the user `default`), and no `cjson`, `bit`, `struct` or coroutines in Lua. `SCAN` returns
+//! everything at once. A script is stopped after a hundred million instructions, and keeps what it wrote. Fields and members keep their
+//! insertion order, which Redis does not promise.
+//!
 //! The modules are arranged in floors. Each uses only those above it in this table.
 //!
 //! | floor | modules |
@@ -33,6 +44,7 @@
 //! | a node as its commands see it | `node`, `definition` |
 //! | the commands, by family and by name | `command`, `table` |
 //! | the server | `server` |
+//! | its host in a simulation | `turmoil` |
 
 mod call;
 mod channels;
@@ -54,6 +66,8 @@ mod server;
 mod session;
 mod slots;
 mod table;
+#[cfg(feature = "turmoil")]
+pub mod turmoil;
 mod value;
 mod watch;
 

@@ -2,6 +2,7 @@
 //!
 //! A part of the crate `quorlock-sim`, without a promise of stability of its own.
 
+pub mod determinism;
 pub mod run;
 #[doc(hidden)]
 pub mod samples;

@@ -15,6 +15,7 @@ use quorlock_sim_world::history::recording::Recording;
 use quorlock_sim_world::world::branch::Branch;
 use quorlock_sim_world::world::medium::Medium;
 use quorlock_sim_world::world::task::Program;
+use quorlock_sim_world::world::trail::PastEvent;
 use quorlock_sim_world::world::{Counters, with};
 
 use crate::{Violation, first, violations};
@@ -83,6 +84,14 @@ pub fn recorded(run: impl FnOnce() -> Run) -> (Run, Recording) {
     let mut recording = recording.map(|recording| *recording).unwrap_or_default();
     recording.name_acquired(&mut run.history);
     (run, recording)
+}
+
+/// Calls `run`, and keeps all events of that run.
+pub fn trailed(run: impl FnOnce() -> Run) -> (Run, Vec<PastEvent>) {
+    with(|world| world.trail = Some(Vec::new()));
+    let run = run();
+    let trail = with(|world| world.trail.take());
+    (run, trail.unwrap_or_default())
 }
 
 /// Calls `run`, and draws anew what happens by chance in that run from an instant on, in nanoseconds of true time: latencies, losses, and

@@ -22,6 +22,7 @@ mod serve;
 mod shrink;
 mod stopwatch;
 mod study;
+mod twice;
 mod why;
 
 use std::io::{ErrorKind, Write as _};
@@ -34,6 +35,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use crate::algorithm::{self, LockAlgorithm};
+use crate::study::runs::RunsError;
+use quorlock_sim_check::determinism::Difference;
 use quorlock_sim_plan::generator::{Deployment, FaultChoice, PlanGenerator};
 use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_plan::variant::{AlgorithmNodes, Variant};
@@ -41,7 +44,7 @@ use quorlock_sim_plan::{Lane, LockKind, Plan, WorkloadKind};
 
 /// Run Quorlock's production locks against failing nodes, networks, clocks and processes.
 ///
-/// Exit codes: 0 as expected, 1 wrong arguments or files, 2 safety violated, 3 no progress, 4 nothing shown. shrink and
+/// Exit codes: 0 as expected, 1 wrong arguments or files, 2 safety violated, 3 no progress, 4 nothing shown, 5 not deterministic. shrink and
 /// report exit with 0 when they have written their output, because for them a failure is the input, not the result.
 #[derive(Debug, Parser)]
 #[command(name = "quorlock-sim", version)]
@@ -294,11 +297,22 @@ enum CliError {
     #[error(transparent)]
     Results(#[from] crate::study::results::ResultsError),
     #[error(transparent)]
-    Runs(#[from] crate::study::runs::RunsError),
+    Runs(#[from] RunsError),
     #[error(transparent)]
     Lacks(#[from] crate::turmoil::Lacks),
+    #[error(transparent)]
+    Differs(#[from] Box<Difference>),
     #[error("{0}")]
     Other(String),
+}
+
+impl CliError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            CliError::Differs(_) | CliError::Runs(RunsError::Differs(_)) => 5,
+            _ => 1,
+        }
+    }
 }
 
 /// Runs the command line of this process.
@@ -357,7 +371,7 @@ pub fn main_with(algorithms: &[&'static dyn LockAlgorithm]) -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(trouble) => {
             complain(&trouble.to_string());
-            ExitCode::from(1)
+            ExitCode::from(trouble.exit_code())
         }
     }
 }

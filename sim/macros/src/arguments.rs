@@ -18,6 +18,7 @@ pub(crate) struct Arguments {
     pub(crate) world: Option<Expr>,
     pub(crate) finally: Option<Expr>,
     pub(crate) properties: Vec<LitStr>,
+    pub(crate) check_determinism: bool,
 }
 
 /// Whether resources have outages.
@@ -48,7 +49,7 @@ impl Parse for Argument {
     }
 }
 
-const KEYS: [&str; 9] = [
+const KEYS: [&str; 10] = [
     "seeds",
     "clients",
     "nodes",
@@ -58,6 +59,7 @@ const KEYS: [&str; 9] = [
     "world",
     "finally",
     "properties",
+    "check_determinism",
 ];
 
 impl Arguments {
@@ -87,6 +89,7 @@ impl Arguments {
             "duration" => self.duration_millis = Some(millis(&text(&value)?)?),
             "world" => self.world = Some(value),
             "finally" => self.finally = Some(value),
+            "check_determinism" => self.check_determinism = truth(&value)?,
             _ => self.properties = texts(&value)?,
         }
         Ok(())
@@ -127,6 +130,13 @@ fn text(value: &Expr) -> Result<LitStr> {
             value.span(),
             "expected a string, such as `\"inside\"`",
         )),
+    }
+}
+
+fn truth(value: &Expr) -> Result<bool> {
+    match literal(value) {
+        Some(Lit::Bool(truth)) => Ok(truth.value),
+        _ => Err(Error::new(value.span(), "expected `true` or `false`")),
     }
 }
 

@@ -68,6 +68,9 @@ fn settings(arguments: &Arguments) -> TokenStream {
         Outages::Drawn => None,
         Outages::None => Some(quote!(.without_outages())),
     };
+    let determinism = arguments
+        .check_determinism
+        .then(|| quote!(.checking_determinism()));
     quote! {
         #(.seeds(#seeds))*
         #(.clients(#clients))*
@@ -75,6 +78,7 @@ fn settings(arguments: &Arguments) -> TokenStream {
         #(.faults(#faults))*
         #(.lasting(::core::time::Duration::from_millis(#millis)))*
         #outages
+        #determinism
     }
 }
 
@@ -105,6 +109,7 @@ mod tests {
             ("duration = \"long\"", "expected a length of simulated time"),
             ("outages = \"all\"", "expected `\"drawn\"` or `\"none\"`"),
             ("properties = \"one\"", "expected a list of names"),
+            ("check_determinism = 1", "expected `true` or `false`"),
             ("seeds = 1, seeds = 2", "`seeds` is there twice"),
         ] {
             let error = refused(arguments, CLIENT);
@@ -145,7 +150,7 @@ mod tests {
                 quorlock_sim::sometimes!(true, \"it is open\");
             }
         }";
-        let arguments = "seeds = 200, faults = \"inside\", clients = 3, duration = \"5s\", properties = [\"another\"]";
+        let arguments = "seeds = 200, faults = \"inside\", clients = 3, duration = \"5s\", properties = [\"another\"], check_determinism = true";
         let test = expand(arguments.parse().unwrap(), item.parse().unwrap());
         let test = test.unwrap().to_string().replace(' ', "");
         for part in [
@@ -154,6 +159,7 @@ mod tests {
             ".clients(3u16)",
             ".faults(\"inside\")",
             ".lasting(::core::time::Duration::from_millis(5000u64))",
+            ".checking_determinism()",
             ".expecting(\"another\").expecting(\"nopieceissoldtwice\").expecting(\"itisopen\")",
             ".world(::core::default::Default::default)",
             ".run(sells)",

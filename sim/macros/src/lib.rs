@@ -30,6 +30,7 @@ use proc_macro::TokenStream;
 /// | `world = Shop::open` | function that creates the shared world of a run | `Default::default` |
 /// | `finally = look` | function that examines `&Shop` at the end of a run | none |
 /// | `properties = ["..", ".."]` | names of properties that other functions state, and that a run must check | none |
+/// | `check_determinism = true` | whether each run is made twice and compared, event for event | `false` |
 ///
 /// Properties that the function itself states with `always!`, `sometimes!` and `eventually!` are found in its body. At
 /// least one run must check each of them. Other attributes, such as `#[ignore]`, are kept on the test.

@@ -183,9 +183,20 @@ fn listen_to_panics() {
             let place = place.map_or(String::new(), |at| {
                 format!(", in {}:{}", at.file(), at.line())
             });
-            PANIC.set(Some(format!("{said}{place}")));
+            let remedy = remedy(said);
+            PANIC.set(Some(format!("{said}{remedy}{place}")));
         }));
     });
+}
+
+/// Returns what to do about a panic with this message, if that is known.
+fn remedy(said: &str) -> &'static str {
+    if said.contains("Tokio 1.x") {
+        ": timers, tasks and sockets of tokio do not run in this simulation; use `ctx.sleep(..)` and `ctx.now()`, or run the code as it \
+         is in a turmoil simulation (the guide \"Quorlock in your turmoil test\", docs/src/how-to/turmoil.md)"
+    } else {
+        ""
+    }
 }
 
 /// Checks a property that must always be true: `always!(condition, "its name")`. If it is false, the run fails.

@@ -64,6 +64,7 @@ pub use location::CodeLocation;
 use crate::context::Context;
 use crate::shrink::Taken;
 use found::Tally;
+use quorlock_sim_check::determinism;
 use quorlock_sim_check::run::{Run, Verdict};
 use quorlock_sim_plan::Plan;
 use quorlock_sim_plan::generator::FaultChoice;
@@ -181,6 +182,14 @@ impl<W: 'static> PropertyTest<W> {
     #[must_use]
     pub fn shrink_runs(mut self, max: u32) -> Self {
         self.settings.most_runs = max;
+        self
+    }
+
+    /// Makes each run twice and compares the two, event for event. A difference fails the test, and names the first event that
+    /// differs. `QUORLOCK_SIM_CHECK_DETERMINISM=1` does it for all tests.
+    #[must_use]
+    pub fn checking_determinism(mut self) -> Self {
+        self.settings.check_determinism = true;
         self
     }
 
@@ -323,6 +332,9 @@ impl<W: 'static> PropertyTest<W> {
         for seed in seeds {
             let run = trial.run(&Rc::new(self.settings.plan(seed)));
             tally.add(&run);
+            if self.settings.check_determinism {
+                determinism::check(&run, || trial.run(&run.plan)).map_err(Found::Differs)?;
+            }
             if matches!(run.verdict, Verdict::Violated(_)) {
                 return Err(self.shrink(trial, &run, tally));
             }
@@ -337,7 +349,8 @@ impl<W: 'static> PropertyTest<W> {
         if again.trace != run.trace || again.verdict != run.verdict {
             tally.note(format!(
                 "seed {seed} is not shrunk, because two runs differ: the code uses a clock, threads or randomness that is \
-                 not simulated, or keeps something from one run to the next"
+                 not simulated, or keeps something from one run to the next; with QUORLOCK_SIM_CHECK_DETERMINISM=1 the test names the \
+                 first event that differs"
             ));
             let files = self.write(trial, &again, seed, 0, Vec::new());
             return self.tell(again, seed, None, files, tally);

@@ -155,6 +155,7 @@ fn next(world: &mut World) -> Next {
         world.counters.events += 1;
         world.note(event.at ^ event.what.tag() << 32);
         let next = happen(world, event.what);
+        world.keep(event.at, event.what);
         if world.recording.is_some() {
             record::everything(world);
         }

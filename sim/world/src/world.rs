@@ -41,6 +41,7 @@ pub mod clock;
 pub mod id;
 pub mod slab;
 pub mod statement;
+pub mod trail;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -74,6 +75,7 @@ use crate::world::store::{Store, Write};
 use crate::world::subscription::Subscribed;
 use crate::world::task::{Program, Task};
 use crate::world::timer::Alarm;
+use crate::world::trail::PastEvent;
 use crate::world::trigger::{Passing, Triggers};
 use crate::world::witnesses::Attendance;
 use quorlock_sim_plan::Plan;
@@ -143,6 +145,8 @@ pub struct World {
     pub recording: Option<Box<Recording>>,
     /// Where the run branches off from the run of its plan, if it does.
     pub branch: Option<Branch>,
+    /// The events so far, if they are kept for a comparison. Nothing else reads them.
+    pub trail: Option<Vec<PastEvent>>,
 }
 
 /// Counts of what happened in a run.
@@ -240,6 +244,15 @@ impl World {
         self.trace = (self.trace ^ what)
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
             .rotate_left(29);
+    }
+
+    /// Adds an event that has happened to the trail, if there is one.
+    #[inline]
+    pub(crate) fn keep(&mut self, at: u64, what: Event) {
+        let trace = self.trace;
+        if let Some(trail) = &mut self.trail {
+            trail.push(PastEvent { at, what, trace });
+        }
     }
 
     /// Returns when the clients stopped working, if they have stopped.

@@ -179,6 +179,20 @@ fn the_simulated_redis_knows_nothing_of_locks() {
     assert_eq!(ours(&workspace(), "redis-sim", &ANY_KIND), BTreeSet::new());
 }
 
+/// Who tests a service in turmoil compiles no laboratory, and who needs no simulation compiles no turmoil.
+#[test]
+fn locks_in_a_turmoil_simulation_know_the_product_alone() {
+    let workspace = workspace();
+    assert_eq!(
+        ours(&workspace, "quorlock-turmoil", &["normal", "build"]),
+        BTreeSet::from(["quorlock"])
+    );
+    let server = &workspace["redis-sim"];
+    let turmoil = server.dependencies.iter().find(|d| d.name == "turmoil");
+    assert!(turmoil.is_some_and(|turmoil| turmoil.is_optional));
+    assert!(server.default_features.is_empty());
+}
+
 /// Only the laboratory needs Lua, TCP and files. Who tests a service compiles none of that.
 #[test]
 fn the_test_kit_knows_the_world_and_no_laboratory() {
@@ -242,6 +256,10 @@ fn nothing_that_runs_in_production_knows_the_simulator_or_its_tools() {
         if !package.folder.starts_with("crates/") {
             continue;
         }
+        // A tool of tests itself, with turmoil behind a feature.
+        if name == "redis-sim" {
+            continue;
+        }
         let needs = package.needs(&["normal", "build"]);
         for tool in [
             "turmoil",
@@ -253,6 +271,7 @@ fn nothing_that_runs_in_production_knows_the_simulator_or_its_tools() {
             "quorlock-sim-world",
             "quorlock-sim-check",
             "quorlock-sim-lab",
+            "quorlock-turmoil",
             "quorlock-bench",
             "quorlock-testbed",
             "quorlock-tests",

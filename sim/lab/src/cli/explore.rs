@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::recorded::Sharded;
+use super::twice::Twice;
 use super::{CliError, Drawn, Form, InLane, Out, Printed, PrintedCell, say, say_json, seeds};
 use crate::study::campaign::{AfterFailure, Campaign, Files, Summary};
 use crate::study::results::{Row, Tally};
@@ -33,6 +34,8 @@ pub(super) struct Explore {
     /// Write the history of every run to this folder, for other checkers, with names such as redlock-seed-42.jsonl.
     #[arg(long, value_name = "DIR", conflicts_with = "hashes")]
     history: Option<PathBuf>,
+    #[command(flatten)]
+    twice: Twice,
     #[command(flatten)]
     out: Out,
     #[command(flatten)]
@@ -62,7 +65,10 @@ impl Explore {
             files.resume();
         }
         let mut tally = Tally::default();
-        let with_run = |run: &_| files.write(run);
+        let with_run = |run: &_| {
+            self.twice.check(run)?;
+            Ok(files.write(run)?)
+        };
         let mut take = |_, row| tally.add(&row);
         let cells = vec![campaign.cell()];
         let extent = self
@@ -83,8 +89,12 @@ impl Explore {
         let mut traces = Vec::new();
         let mut take = |_, row: Row| traces.push((row.seed, row.trace));
         let cells = vec![campaign.cell()];
-        self.sharded
-            .run(cells, &campaign.law(), &|_| Ok(()), &mut take)?;
+        self.sharded.run(
+            cells,
+            &campaign.law(),
+            &|run| Ok(self.twice.check(run)?),
+            &mut take,
+        )?;
         for (seed, trace) in traces {
             say(&format!("{seed} {trace}"));
         }

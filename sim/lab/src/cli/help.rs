@@ -5,7 +5,7 @@ use clap::CommandFactory as _;
 use super::Cli;
 
 /// What the exit codes of commands that run locks mean.
-const CODES_OF_RUNS: &str = "Exit codes: 0 as expected, 1 wrong arguments or files, 2 safety violated, 3 no progress, 4 nothing shown.";
+const CODES_OF_RUNS: &str = "Exit codes: 0 as expected, 1 wrong arguments or files, 2 safety violated, 3 no progress, 4 nothing shown, 5 not deterministic.";
 
 /// What the exit codes of the other commands mean.
 const CODES_OF_OTHERS: &str = "Exit codes: 0 done, 1 wrong arguments or files.";

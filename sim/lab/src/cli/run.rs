@@ -6,6 +6,7 @@ use std::rc::Rc;
 use clap::Args;
 use serde::Serialize;
 
+use super::twice::Twice;
 use super::{CliError, Drawn, Form, InLane, say, say_json, selection, write_file};
 use crate::plan_file;
 use crate::simulation::run;
@@ -35,6 +36,8 @@ pub(super) struct RunOne {
     #[arg(long)]
     history: Option<PathBuf>,
     #[command(flatten)]
+    twice: Twice,
+    #[command(flatten)]
     form: Form,
 }
 
@@ -53,6 +56,7 @@ impl RunOne {
             return Ok(0);
         }
         let run = run(&Rc::new(plan));
+        self.twice.check(&run)?;
         if let Some(file) = &self.history {
             write_file(file, &crate::study::export::lines(&run))?;
         }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::recorded::Sharded;
+use super::twice::Twice;
 use super::{CliError, Form, InLane, say, say_json};
 use crate::study::law::{Law, NamedCase};
 use crate::study::results::Row;
@@ -34,6 +35,8 @@ pub(super) struct Scenarios {
     sharded: Sharded,
     #[command(flatten)]
     lane: InLane,
+    #[command(flatten)]
+    twice: Twice,
     #[command(flatten)]
     form: Form,
 }
@@ -63,9 +66,12 @@ impl Scenarios {
             depth,
             cases: cases.clone(),
         };
-        let extent = self
-            .sharded
-            .run(cells.collect(), &law, &|_| Ok(()), &mut take)?;
+        let extent = self.sharded.run(
+            cells.collect(),
+            &law,
+            &|run| Ok(self.twice.check(run)?),
+            &mut take,
+        )?;
         let judged = judged.into_iter().map(Judging::end);
         Table::of(cases.iter(), judged, depth).tell(extent, self.form)
     }

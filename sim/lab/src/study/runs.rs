@@ -23,6 +23,7 @@ use crate::study::pool::share_out;
 use crate::study::progress::{self, Counting};
 use crate::study::results::{CellSeeds, Manifest, Recorder, ResultsError, Row, Shard};
 use ordered::Ordered;
+use quorlock_sim_check::determinism::Difference;
 use quorlock_sim_check::run::Run;
 use quorlock_sim_plan::Plan;
 pub use session::Session;
@@ -105,10 +106,13 @@ pub enum RunsError {
     /// A file of one run cannot be written.
     #[error(transparent)]
     File(#[from] FileError),
+    /// A run is not the same when it is made again.
+    #[error(transparent)]
+    Differs(#[from] Box<Difference>),
 }
 
 /// What is done with a run before its row counts.
-pub type WithRun<'a> = &'a (dyn Fn(&Run) -> Result<(), FileError> + Sync);
+pub type WithRun<'a> = &'a (dyn Fn(&Run) -> Result<(), RunsError> + Sync);
 
 /// Receives the index of a cell, and a row of it.
 pub type TakeRow<'a> = &'a mut (dyn FnMut(usize, Row) + Send);

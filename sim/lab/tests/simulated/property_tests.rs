@@ -252,6 +252,73 @@ fn a_client_that_panics_breaks_a_property_and_the_message_says_where() {
 }
 
 #[test]
+fn a_client_that_uses_a_timer_of_tokio_is_told_what_to_do() {
+    let test = PropertyTest::new("timer")
+        .seeds(1)
+        .failures_in(folder("timer"));
+    #[expect(clippy::disallowed_methods, reason = "what a user may write")]
+    let found = test.check(async |_, _| tokio::time::sleep(Duration::from_millis(5)).await);
+    let found = found.unwrap_err();
+    assert_eq!(found.property(), Some("no client panics"));
+    let story = &found.violated().unwrap().violation().story;
+    for part in [
+        "timers, tasks and sockets of tokio do not run",
+        "ctx.sleep(..)",
+        "turmoil.md",
+    ] {
+        assert!(story.contains(part), "{story}");
+    }
+}
+
+/// Runs a client that holds its locks for as long as `choose` says, each run twice.
+fn twice(name: &str, choose: fn() -> u64) -> Result<(), String> {
+    let test = PropertyTest::new(name)
+        .seeds(3)
+        .faults("none")
+        .checking_determinism()
+        .failures_in(folder(name));
+    let checked = test.check(move |ctx: Context, _| async move {
+        let guard = ctx.locks().lock("a").acquire().await.expect("a lock");
+        ctx.sleep(Duration::from_micros(choose())).await;
+        ctx.mark("has waited");
+        guard.release().await.expect("a release");
+    });
+    checked.map(drop).map_err(|found| found.to_string())
+}
+
+#[test]
+fn passing_runs_that_use_what_is_not_simulated_are_found_by_making_them_twice() {
+    assert_eq!(twice("same", || 500), Ok(()));
+
+    #[expect(clippy::disallowed_types, reason = "what a user may write")]
+    fn first_of_a_map() -> u64 {
+        let map: std::collections::HashMap<u64, ()> = (0..1_000).map(|key| (key, ())).collect();
+        map.keys().next().copied().unwrap()
+    }
+    #[expect(clippy::disallowed_methods, reason = "what a user may write")]
+    fn nanos_of_a_clock() -> u64 {
+        let now = std::time::SystemTime::now();
+        let since = now.duration_since(std::time::UNIX_EPOCH).unwrap();
+        u64::from(since.subsec_nanos()) % 1_000
+    }
+    for (name, choose) in [
+        ("map", first_of_a_map as fn() -> u64),
+        ("clock", nanos_of_a_clock),
+    ] {
+        let error = twice(name, choose).unwrap_err();
+        let differ = "two runs of seed 0 differ, first in event ";
+        assert!(error.starts_with(differ), "{error}");
+        for part in [
+            "Alarm at ",
+            "the story of the first run:",
+            "iterates over a HashMap",
+        ] {
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}
+
+#[test]
 fn the_world_is_looked_at_when_everything_is_at_rest() {
     let test = PropertyTest::new("at rest")
         .seeds(10)

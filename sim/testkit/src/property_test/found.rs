@@ -10,6 +10,7 @@ use super::settings::Settings;
 use crate::assertion::NO_PANIC;
 use crate::shrink::Size;
 use quorlock_sim_check::Violation;
+use quorlock_sim_check::determinism::Difference;
 use quorlock_sim_check::run::{Run, Verdict};
 use quorlock_sim_check::story;
 use quorlock_sim_world::history::own::Modality;
@@ -120,6 +121,8 @@ pub enum Found {
     Violated(Box<Violated>),
     /// No run broke a property, but a property was never exercised.
     Shortfall(Shortfall),
+    /// A run was not the same when it was made again.
+    Differs(Box<Difference>),
     /// The failure file could not be replayed.
     File(String),
 }
@@ -133,7 +136,7 @@ impl Found {
             Found::Shortfall(
                 Shortfall::NeverLookedAt { name, .. } | Shortfall::NeverTrue { name, .. },
             ) => Some(name),
-            Found::Shortfall(Shortfall::Idle { .. }) | Found::File(_) => None,
+            Found::Shortfall(Shortfall::Idle { .. }) | Found::Differs(_) | Found::File(_) => None,
         }
     }
 
@@ -142,7 +145,7 @@ impl Found {
     pub fn violated(&self) -> Option<&Violated> {
         match self {
             Found::Violated(violated) => Some(violated),
-            Found::Shortfall(_) | Found::File(_) => None,
+            Found::Shortfall(_) | Found::Differs(_) | Found::File(_) => None,
         }
     }
 }
@@ -152,6 +155,7 @@ impl fmt::Display for Found {
         match self {
             Found::Violated(violated) => violated.fmt(f),
             Found::Shortfall(shortfall) => shortfall.fmt(f),
+            Found::Differs(difference) => difference.fmt(f),
             Found::File(error) => f.write_str(error),
         }
     }

@@ -11,6 +11,9 @@ use quorlock_sim_plan::property::Property;
 use quorlock_sim_plan::time::SimTime;
 use quorlock_sim_plan::{LockKind, Outage, Plan, WorkloadKind};
 
+/// The environment variable that makes each run of each test twice, if it is `1`.
+const CHECK_DETERMINISM: &str = "QUORLOCK_SIM_CHECK_DETERMINISM";
+
 /// The settings of a test, without its clients and its world.
 pub(super) struct Settings {
     pub(super) site: CodeLocation,
@@ -23,6 +26,8 @@ pub(super) struct Settings {
     pub(super) expected: Vec<String>,
     pub(super) failures: PathBuf,
     pub(super) most_runs: u32,
+    /// Whether each run is made twice.
+    pub(super) check_determinism: bool,
 }
 
 /// The settings on which the plan of a seed depends.
@@ -49,6 +54,7 @@ impl Settings {
             expected: Vec::new(),
             failures: PathBuf::from("failures"),
             most_runs: 5_000,
+            check_determinism: std::env::var_os(CHECK_DETERMINISM).is_some_and(|set| set == "1"),
         }
     }
 

@@ -117,6 +117,8 @@ const ADAPTER: Floors = &[
 
 const SIMULATED_REDIS: Floors = &[
     &["lib.rs"],
+    // Its host in a simulation.
+    &["turmoil.rs"],
     &["server.rs", "server/"],
     // Commands, and a table of them.
     &["table.rs"],
@@ -434,6 +436,7 @@ const LAB: Floors = &[
 
 const CHECK: Floors = &[
     &["lib.rs"],
+    &["determinism.rs"],
     &["story.rs"],
     &["run.rs"],
     // One property a file.

@@ -40,6 +40,31 @@ fn exit_codes_say_what_came_of_it() {
 }
 
 #[test]
+fn runs_that_are_made_twice_print_what_they_print_alone() {
+    for command in [
+        &["run", "--seed", "42", "--faults", "all"][..],
+        &[
+            "explore", "--seeds", "0..12", "--faults", "all", "--lock", "single", "--hashes",
+        ],
+        &[
+            "explore", "--seeds", "0..2", "--lane", "turmoil", "--hashes",
+        ],
+        &["scenarios", "S1", "--seeds", "3", "--json"],
+    ] {
+        let once = sim(command);
+        let twice = sim(&[command, &["--check-determinism"]].concat());
+        assert_eq!(
+            once.status.code(),
+            twice.status.code(),
+            "{}",
+            stderr(&twice)
+        );
+        assert!(!once.stdout.is_empty());
+        assert_eq!(once.stdout, twice.stdout, "{command:?}");
+    }
+}
+
+#[test]
 fn a_failure_is_written_and_the_last_line_replays_it() {
     let out = folder("failures");
     let explored = sim(&[

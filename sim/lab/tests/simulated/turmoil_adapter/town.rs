@@ -6,12 +6,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use quorlock::redis::{RedisConfig, RedisTransport};
+use quorlock_turmoil::TurmoilNetwork;
 use redis_sim::{Place, Server, SessionId, WallMicros, Watch};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
 use turmoil::net::{TcpListener, TcpStream};
 
-use crate::turmoil_adapter::two_hosts::{CLIENT, EPOCH, Turmoil};
+use crate::turmoil_adapter::two_hosts::{CLIENT, EPOCH};
 
 const PORT: u16 = 6379;
 
@@ -108,7 +109,7 @@ impl Town {
 
 pub(crate) fn config() -> RedisConfig {
     RedisConfig::default()
-        .network(Turmoil)
+        .network(TurmoilNetwork)
         .call_timeout(Duration::from_secs(1))
         .connect_timeout(Duration::from_millis(600))
         .sentinel_timeout(Duration::from_millis(100))

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use quorlock::redis::{ByteStream, Connect, Connecting, Endpoint, RedisConfig, RedisTransport};
+use quorlock::redis::{RedisConfig, RedisTransport};
 use quorlock::runtime::WallMillis;
 use quorlock::transport::{
     Acquire, AcquireReply, Inspect, Listener, Release, ReleaseReply, Reply, Request, Transport,
@@ -22,6 +22,7 @@ use quorlock_core::fencing::Fence;
 use quorlock_core::lease::Lease;
 use quorlock_core::message::{Access, InspectReply, Mode, Retention};
 use quorlock_core::owner::ClientId;
+use quorlock_turmoil::TurmoilNetwork;
 use redis_sim::{Dataset, Server, SessionId, WallMicros};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use turmoil::net::{TcpListener, TcpStream};
@@ -97,7 +98,7 @@ impl Office {
     /// Returns a new transport with another call time-out.
     pub(crate) fn transport_with(&self, call_timeout: Duration) -> RedisTransport {
         let config = RedisConfig::default()
-            .network(Turmoil)
+            .network(TurmoilNetwork)
             .call_timeout(call_timeout)
             .connect_timeout(CALL_TIMEOUT)
             .ping_interval(PING);
@@ -111,22 +112,6 @@ impl Office {
             Ok(())
         });
         self.sim.run().expect("the client comes to its end");
-    }
-}
-
-/// The network of turmoil.
-#[derive(Debug)]
-pub(crate) struct Turmoil;
-
-impl Connect for Turmoil {
-    fn connect(&self, to: &Endpoint) -> Connecting {
-        let Endpoint::Tcp { host, port } = to.clone() else {
-            panic!("{to:?}")
-        };
-        Box::pin(async move {
-            let stream = TcpStream::connect((host, port)).await?;
-            Ok(Box::new(stream) as Box<dyn ByteStream>)
-        })
     }
 }
 
