@@ -77,7 +77,11 @@ pub(crate) async fn a_write_to_a_server_that_stands_still_is_in_doubt<D: Databas
     server.stop();
     let late = store.write_if(&Key::new("b"), None, draft(7, b"x")).await;
     let error = late.unwrap_err();
-    assert_eq!(error.cause, Cause::TimedOut, "{error:?}");
+    // A driver may give the connection up.
+    assert!(
+        matches!(error.cause, Cause::TimedOut | Cause::Closed),
+        "{error:?}"
+    );
     assert_eq!(error.execution, Execution::Indeterminate);
 }
 
