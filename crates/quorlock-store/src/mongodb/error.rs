@@ -70,7 +70,10 @@ impl Failure {
             Failure::NoPrimary => "the server is a replica, which takes no writes".to_owned(),
             Failure::Ferret => "the server is FerretDB".to_owned(),
             // The whole has the answer of the server, byte for byte.
-            Failure::Driver(error) => error.kind.to_string(),
+            Failure::Driver(error) => match &*error.kind {
+                ErrorKind::ConnectionPoolCleared { .. } => "another call has failed".to_owned(),
+                kind => kind.to_string(),
+            },
         }
     }
 }

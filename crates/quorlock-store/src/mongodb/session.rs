@@ -10,7 +10,6 @@ use ::mongodb::options::{
     SelectionCriteria, WriteConcern,
 };
 use ::mongodb::{Client, Collection};
-use futures_util::future::try_join3;
 use quorlock_core::transport::TransportError;
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, timeout};
@@ -113,11 +112,11 @@ impl Database {
 
     /// Returns the number of the process, if locks can be on the server.
     async fn open(&self) -> Result<u64, Failure> {
-        let role = self.said(doc! { "isMaster": 1 });
-        let build = self.said(doc! { "buildInfo": 1 });
-        let (role, build, id) = try_join3(role, build, self.id()).await?;
+        // One after another: of several calls that make a connection, one is told why that fails.
+        let role = self.said(doc! { "isMaster": 1 }).await?;
+        let build = self.said(doc! { "buildInfo": 1 }).await?;
         server::check(&role, &build)?;
-        match id {
+        match self.id().await? {
             Some(id) => Ok(id),
             None => self.draw().await,
         }
