@@ -49,9 +49,15 @@ async fn version<D: Database>(server: &D, key: &str) -> Option<Version> {
     snapshot.stored.map(|stored| stored.version)
 }
 
+/// Stops a server. Its threads stop one after another, so a request that comes at once may still be executed.
+async fn stand_still<D: Database>(server: &D) {
+    server.stop();
+    tokio::time::sleep(SECOND / 2).await;
+}
+
 pub(crate) async fn a_write_without_a_reply_is_in_doubt<D: Database>(mut server: D) {
     let store = store(&server).await;
-    server.stop();
+    stand_still(&server).await;
     let write = tokio::spawn(store.write_if(&Key::new("a"), None, draft(7, b"x")));
     tokio::time::sleep(SECOND / 10).await;
     server.kill();
@@ -74,7 +80,7 @@ pub(crate) async fn a_write_to_a_server_that_is_down_was_not_executed<D: Databas
 
 pub(crate) async fn a_write_to_a_server_that_stands_still_is_in_doubt<D: Database>(server: D) {
     let store = store(&server).await;
-    server.stop();
+    stand_still(&server).await;
     let late = store.write_if(&Key::new("b"), None, draft(7, b"x")).await;
     let error = late.unwrap_err();
     // A driver may give the connection up.
