@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the servers of the stores from Debian and the Go module proxy, and runs the tests of all stores on them: tests/stores.sh
+# Installs the servers of the stores from Debian, the Go module proxy and Maven, and runs the tests of all stores on them: tests/stores.sh
 #
 # Each test starts a server of its own in a temporary folder, on a free port, and ends it.
 set -euo pipefail
@@ -14,6 +14,9 @@ command -v etcdctl >/dev/null || missing+=(etcd-client)
 command -v protoc >/dev/null || missing+=(protobuf-compiler libprotobuf-dev)
 [[ -e /usr/share/java/zookeeper.jar ]] || missing+=(zookeeper)
 command -v java >/dev/null || missing+=(default-jre-headless)
+# A server that speaks the protocol of MongoDB is built by Maven.
+command -v mvn >/dev/null || missing+=(maven)
+command -v javac >/dev/null || missing+=(default-jdk-headless)
 # versitygw needs Go 1.25 or later.
 if ! command -v versitygw >/dev/null; then
   command -v go >/dev/null || missing+=(golang-go)
@@ -26,8 +29,10 @@ if ! command -v versitygw >/dev/null; then
   export PATH="$PATH:$(go env GOPATH)/bin"
   command -v versitygw >/dev/null || go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
 fi
-export QUORLOCK_REQUIRE_S3=1 QUORLOCK_REQUIRE_POSTGRES=1 QUORLOCK_REQUIRE_MYSQL=1 QUORLOCK_REQUIRE_ETCD=1 QUORLOCK_REQUIRE_ZOOKEEPER=1
+mvn --batch-mode --quiet --file testbed/mongodb/pom.xml process-classes
+export QUORLOCK_REQUIRE_MONGODB=1 QUORLOCK_REQUIRE_S3=1 QUORLOCK_REQUIRE_POSTGRES=1 QUORLOCK_REQUIRE_MYSQL=1 QUORLOCK_REQUIRE_ETCD=1 QUORLOCK_REQUIRE_ZOOKEEPER=1
 cargo test --package quorlock-store --all-features "$@"
 cargo test --package quorlock-cli --all-features --test command table "$@"
 cargo test --package quorlock-cli --all-features --test command etcd "$@"
 cargo test --package quorlock-cli --all-features --test command s3 "$@"
+cargo test --package quorlock-cli --all-features --test command mongodb "$@"

@@ -1,25 +1,11 @@
 //! Real etcd servers, alone and in clusters of three.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::path::Path;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
 
-use rustix::process::Signal;
-use tempfile::TempDir;
-
-use crate::guardian::Guardian;
-use crate::port::free_port;
+use crate::members::{Kind, Member, Members, asked};
 pub use crate::run::installed;
 use crate::run::{self, run};
-use crate::wait::within;
-
-/// The longest time that a cluster may take until it serves calls, on a loaded machine.
-const UP: Duration = Duration::from_secs(60);
-
-/// How long a server may take for one answer about itself.
-const ANSWERED: Duration = Duration::from_secs(2);
 
 /// Returns why tests that need a server are ignored; `None` if one is installed or required.
 #[must_use]
@@ -28,26 +14,20 @@ pub fn missing() -> Option<&'static str> {
     run::missing("QUORLOCK_REQUIRE_ETCD", installed("etcd").is_some(), reason)
 }
 
-/// A cluster of etcd that only its owner uses, on free ports of the loopback interface. When this value is dropped, or when this
-/// process is killed, its servers end and their folders are removed.
+/// A cluster of etcd.
+pub type Etcd = Members<OfEtcd>;
+
+/// What is particular to a cluster of etcd.
 #[derive(Debug)]
-pub struct Etcd {
-    members: Vec<Member>,
+pub struct OfEtcd {
     /// What the cluster has beside the addresses of its members as its name.
     token: String,
     settings: Vec<String>,
+    /// The files of the certificate and of the key, if clients connect under TLS alone.
+    tls: Option<[PathBuf; 2]>,
 }
 
-#[derive(Debug)]
-struct Member {
-    number: usize,
-    port: u16,
-    peer_port: u16,
-    running: Option<Guardian>,
-    folder: TempDir,
-}
-
-impl Etcd {
+impl Members<OfEtcd> {
     /// Starts a cluster of one server.
     ///
     /// # Panics
@@ -63,7 +43,20 @@ impl Etcd {
     /// Panics if etcd is not installed, or the server does not come up.
     #[must_use]
     pub fn start_with(settings: &[&str]) -> Etcd {
-        let mut cluster = Etcd::new(1, "one", settings);
+        let mut cluster = Members::new(1, OfEtcd::new("one", settings));
+        cluster.launch();
+        cluster
+    }
+
+    /// Starts a cluster of one server that takes connections under TLS alone, with a certificate and a key in files of PEM.
+    ///
+    /// # Panics
+    /// Panics if etcd is not installed, or the server does not come up.
+    #[must_use]
+    pub fn encrypted(certificate: &Path, key: &Path) -> Etcd {
+        let mut kind = OfEtcd::new("one", &[]);
+        kind.tls = Some([certificate, key].map(Path::to_owned));
+        let mut cluster = Members::new(1, kind);
         cluster.launch();
         cluster
     }
@@ -74,7 +67,7 @@ impl Etcd {
     /// Panics if etcd is not installed, or the servers do not come up.
     #[must_use]
     pub fn three() -> Etcd {
-        let mut cluster = Etcd::new(3, "three", &[]);
+        let mut cluster = Members::new(3, OfEtcd::new("three", &[]));
         cluster.launch();
         cluster
     }
@@ -85,75 +78,24 @@ impl Etcd {
     /// Panics if `etcdctl` is not installed, or the server does not come up.
     #[must_use]
     pub fn restored(snapshot: &[u8], token: &str) -> Etcd {
-        let mut cluster = Etcd::new(1, token, &[]);
+        let mut cluster = Members::new(1, OfEtcd::new(token, &[]));
         let member = &cluster.members[0];
         let (file, data) = (member.path("snapshot"), member.path("data"));
         fs::write(&file, snapshot).expect("a file");
-        let words = ["ETCDCTL_API=3", "etcdctl", "snapshot", "restore", &file];
-        let mut command: Vec<String> = ["env"]
-            .iter()
-            .chain(&words)
-            .map(|it| (*it).to_owned())
-            .collect();
+        let words = [
+            "env",
+            "ETCDCTL_API=3",
+            "etcdctl",
+            "snapshot",
+            "restore",
+            &file,
+        ];
+        let mut command = words.map(String::from).to_vec();
         command.push(format!("--data-dir={data}"));
-        command.extend(cluster.names(member));
+        command.extend(cluster.kind.names(member, &cluster.members));
         run(&command);
         cluster.launch();
         cluster
-    }
-
-    fn new(members: usize, token: &str, settings: &[&str]) -> Etcd {
-        let folder = || tempfile::Builder::new().prefix("quorlock-").tempdir();
-        let member = |number| Member {
-            number,
-            port: free_port().expect("a free port"),
-            peer_port: free_port().expect("a free port"),
-            running: None,
-            folder: folder().expect("a temporary folder"),
-        };
-        Etcd {
-            members: (0..members).map(member).collect(),
-            token: token.to_owned(),
-            settings: settings.iter().map(ToString::to_string).collect(),
-        }
-    }
-
-    /// Returns the address of the cluster.
-    #[must_use]
-    pub fn address(&self) -> String {
-        let hosts = self
-            .members
-            .iter()
-            .map(|member| format!("127.0.0.1:{}", member.port));
-        format!("etcd://{}", hosts.collect::<Vec<_>>().join(","))
-    }
-
-    /// Returns the port of the first server.
-    #[must_use]
-    pub fn port(&self) -> u16 {
-        self.members[0].port
-    }
-
-    /// Starts the servers that do not run, and waits until the cluster serves calls.
-    ///
-    /// # Panics
-    /// Panics if it does not. The message has the output of a server.
-    pub fn launch(&mut self) {
-        for index in 0..self.members.len() {
-            if self.members[index].running.is_none() {
-                let command = self.command(&self.members[index]);
-                let member = &mut self.members[index];
-                let running = Guardian::start(member.folder.path(), &command, &[]);
-                member.running = Some(running.expect("it starts"));
-            }
-        }
-        for member in &self.members {
-            // A server with an alarm is not healthy, and serves calls.
-            let has_leader = || (member.metric("etcd_server_has_leader")? == 1.0).then_some(());
-            let is_up = within(UP, has_leader);
-            let output = || fs::read_to_string(member.path("output")).unwrap_or_default();
-            assert!(is_up.is_some(), "a server does not start: {}", output());
-        }
     }
 
     /// Starts the servers again, with other settings.
@@ -161,148 +103,85 @@ impl Etcd {
     /// # Panics
     /// Panics if they do not come up.
     pub fn launch_with(&mut self, settings: &[&str]) {
-        self.settings = settings.iter().map(ToString::to_string).collect();
+        self.kind.settings = settings.iter().map(ToString::to_string).collect();
         self.launch();
-    }
-
-    /// Returns the number of the server that leads the others.
-    ///
-    /// # Panics
-    /// Panics if none does.
-    #[must_use]
-    pub fn leader(&self) -> usize {
-        let leads = |member: &&Member| {
-            member.running.is_some() && member.metric("etcd_server_is_leader") == Some(1.0)
-        };
-        let leader = within(UP, || self.members.iter().find(leads));
-        leader.expect("a leader").number
     }
 
     /// Returns a number that the first server says about itself, if it does.
     #[must_use]
     pub fn metric(&self, name: &str) -> Option<f64> {
-        self.members[0].metric(name)
+        metric(&self.members[0], name)
     }
+}
 
-    /// Ends all servers at once, as a crash does.
-    pub fn kill(&mut self) {
-        for number in 0..self.members.len() {
-            self.kill_one(number);
+impl OfEtcd {
+    fn new(token: &str, settings: &[&str]) -> Self {
+        OfEtcd {
+            token: token.to_owned(),
+            settings: settings.iter().map(ToString::to_string).collect(),
+            tls: None,
         }
-    }
-
-    /// Ends one server at once, as a crash does.
-    pub fn kill_one(&mut self, number: usize) {
-        if let Some(running) = self.members[number].running.take() {
-            running.kill();
-        }
-    }
-
-    /// Stops all servers, until [`Etcd::go_on`].
-    pub fn stop(&self) {
-        for member in &self.members {
-            member.signal(Signal::STOP);
-        }
-    }
-
-    /// Stops one server, until [`Etcd::go_on`].
-    pub fn stop_one(&self, number: usize) {
-        self.members[number].signal(Signal::STOP);
-    }
-
-    /// Lets stopped servers go on.
-    pub fn go_on(&self) {
-        for member in &self.members {
-            member.signal(Signal::CONT);
-        }
-    }
-
-    /// Copies the data of the only server, which is ended and started again.
-    ///
-    /// # Panics
-    /// Panics if it cannot be copied.
-    pub fn keep_copy(&mut self) {
-        self.kill();
-        self.members[0].copy("data", "copy");
-        self.launch();
-    }
-
-    /// Ends the only server, and starts it again with the data of the copy.
-    ///
-    /// # Panics
-    /// Panics if there is no copy.
-    pub fn return_to_copy(&mut self) {
-        self.kill();
-        self.members[0].copy("copy", "data");
-        self.launch();
-    }
-
-    fn command(&self, member: &Member) -> Vec<String> {
-        let program = installed("etcd").expect("etcd is installed (tests/stores.sh)");
-        let clients = format!("http://127.0.0.1:{}", member.port);
-        let mut words = vec![program.to_str().expect("UTF-8").to_owned()];
-        words.push(format!("--data-dir={}", member.path("data")));
-        words.push(format!("--listen-client-urls={clients}"));
-        words.push(format!("--advertise-client-urls={clients}"));
-        words.push(format!("--listen-peer-urls={}", member.peer_address()));
-        words.extend(["--logger=zap", "--log-level=warn"].map(String::from));
-        words.extend(self.names(member));
-        words.extend(self.settings.iter().cloned());
-        words
     }
 
     /// Returns what the id of the cluster is made of.
-    fn names(&self, member: &Member) -> Vec<String> {
-        let peers = self.members.iter();
-        let peers = peers.map(|peer| format!("m{}={}", peer.number, peer.peer_address()));
+    fn names(&self, member: &Member, all: &[Member]) -> Vec<String> {
+        let peers = all.iter();
+        let peers = peers.map(|peer| format!("m{}={}", peer.number, peer_address(peer)));
         vec![
             format!("--name=m{}", member.number),
-            format!("--initial-advertise-peer-urls={}", member.peer_address()),
+            format!("--initial-advertise-peer-urls={}", peer_address(member)),
             format!("--initial-cluster={}", peers.collect::<Vec<_>>().join(",")),
             format!("--initial-cluster-token={}", self.token),
         ]
     }
 }
 
-impl Member {
-    fn peer_address(&self) -> String {
-        format!("http://127.0.0.1:{}", self.peer_port)
-    }
+impl Kind for OfEtcd {
+    const SCHEME: &'static str = "etcd://";
 
-    fn path(&self, name: &str) -> String {
-        let path = self.folder.path().join(name);
-        path.to_str().expect("UTF-8").to_owned()
-    }
-
-    fn copy(&self, from: &str, to: &str) {
-        let to = self.path(to);
-        if Path::new(&to).exists() {
-            fs::remove_dir_all(&to).expect("a folder");
+    fn command(&self, member: &Member, all: &[Member]) -> Vec<String> {
+        let program = installed("etcd").expect("etcd is installed (tests/stores.sh)");
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        let clients = format!("{scheme}://127.0.0.1:{}", member.port);
+        let metrics = format!("http://127.0.0.1:{}", metrics_port(member));
+        let mut words = vec![program.to_str().expect("UTF-8").to_owned()];
+        words.push(format!("--data-dir={}", member.path("data")));
+        words.push(format!("--listen-client-urls={clients}"));
+        words.push(format!("--advertise-client-urls={clients}"));
+        words.push(format!("--listen-metrics-urls={metrics}"));
+        if let Some([certificate, key]) = &self.tls {
+            words.push(format!("--cert-file={}", certificate.display()));
+            words.push(format!("--key-file={}", key.display()));
         }
-        run(&["cp", "-r", &self.path(from), &to].map(String::from));
+        words.push(format!("--listen-peer-urls={}", peer_address(member)));
+        words.extend(["--logger=zap", "--log-level=warn"].map(String::from));
+        words.extend(self.names(member, all));
+        words.extend(self.settings.iter().cloned());
+        words
     }
 
-    fn signal(&self, signal: Signal) {
-        if let Some(running) = &self.running {
-            running.signal(signal);
-        }
+    fn is_up(member: &Member) -> bool {
+        // A server with an alarm is not healthy, and serves calls.
+        metric(member, "etcd_server_has_leader") == Some(1.0)
     }
 
-    /// Returns a number that the server says about itself, if it does.
-    fn metric(&self, name: &str) -> Option<f64> {
-        let metrics = self.asked("/metrics")?;
-        let mut lines = metrics.lines().filter_map(|line| line.strip_prefix(name));
-        lines.find_map(|rest| rest.strip_prefix(' ')?.parse().ok())
+    fn leads(member: &Member) -> bool {
+        metric(member, "etcd_server_is_leader") == Some(1.0)
     }
+}
 
-    /// Returns what the server answers to a request of HTTP.
-    fn asked(&self, path: &str) -> Option<String> {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
-        stream.set_read_timeout(Some(ANSWERED)).ok()?;
-        let request = format!("GET {path} HTTP/1.0\r\n\r\n");
-        stream.write_all(request.as_bytes()).ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).ok()?;
-        Some(answer)
-    }
+/// Returns the port at which a server says something about itself, without TLS. etcd has no port for elections.
+fn metrics_port(member: &Member) -> u16 {
+    member.election_port
+}
+
+fn peer_address(member: &Member) -> String {
+    format!("http://127.0.0.1:{}", member.peer_port)
+}
+
+/// Returns a number that a server says about itself, if it does.
+fn metric(member: &Member, name: &str) -> Option<f64> {
+    let metrics = asked(metrics_port(member), "GET /metrics HTTP/1.0\r\n\r\n")?;
+    let mut lines = metrics.lines().filter_map(|line| line.strip_prefix(name));
+    lines.find_map(|rest| rest.strip_prefix(' ')?.parse().ok())
 }

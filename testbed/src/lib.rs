@@ -11,9 +11,10 @@
 //! | a `redis-server` | [`server`] |
 //! | a PostgreSQL server | [`postgres`] |
 //! | a MariaDB server | [`mysql`] |
-//! | an etcd cluster | [`etcd`] |
+//! | an etcd cluster | [`etcd`], one of [`members`] |
 //! | a server that speaks the protocol of S3 | [`s3`] |
-//! | a ZooKeeper ensemble | [`zookeeper`] |
+//! | a server that speaks the protocol of MongoDB | [`mongodb`] |
+//! | a ZooKeeper ensemble | [`zookeeper`], one of [`members`] |
 //! | a Sentinel group of Redis servers | [`sentinels`] |
 //! | a Redis Cluster of such servers | [`cluster`] |
 //! | a network that delays, loses and cuts | [`proxy`] |
@@ -29,6 +30,8 @@ pub mod cluster;
 pub mod etcd;
 pub mod files;
 pub mod guardian;
+pub mod members;
+pub mod mongodb;
 pub mod mysql;
 mod port;
 pub mod postgres;

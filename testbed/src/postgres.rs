@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -83,6 +82,26 @@ impl Postgres {
         server
     }
 
+    /// Makes a server that takes connections over TCP under TLS alone, with a certificate and its key in PEM.
+    ///
+    /// # Panics
+    /// Panics if PostgreSQL is not installed, or the server does not come up.
+    #[must_use]
+    pub fn encrypted(certificate: &str, key: &str) -> Postgres {
+        let mut server = Postgres::start();
+        for (name, pem) in [("server.crt", certificate), ("server.key", key)] {
+            let file = server.path(&format!("data/{name}"));
+            fs::write(&file, pem).expect("a file");
+            server.make_private(&file);
+        }
+        let rules = server.path("data/pg_hba.conf");
+        fs::write(&rules, "hostssl all all 127.0.0.1/32 scram-sha-256\n").expect("a file");
+        server.settings.push("ssl=on".to_owned());
+        server.kill();
+        server.launch();
+        server
+    }
+
     /// Makes a replica of this server and starts it.
     ///
     /// # Panics
@@ -108,12 +127,16 @@ impl Postgres {
             running: None,
             folder: folder.expect("a temporary folder"),
         };
-        if is_root() {
-            let path = server.folder.path();
-            let owned = Command::new("chown").arg("postgres").arg(path).status();
-            assert!(owned.is_ok_and(|status| status.success()), "chown");
-        }
+        server.make_private(&server.path(""));
         server
+    }
+
+    /// Gives a file or a folder to the user of the server alone.
+    fn make_private(&self, path: &str) {
+        run(&["chmod", "u+rwX,go=", path].map(String::from));
+        if is_root() {
+            run(&["chown", "postgres", path].map(String::from));
+        }
     }
 
     /// Returns the address of the server, with its password.

@@ -30,6 +30,8 @@ pub fn missing() -> Option<&'static str> {
 #[derive(Debug)]
 pub struct S3 {
     port: u16,
+    /// The files of its certificate and of the key, if it takes connections under TLS alone.
+    tls: Option<[PathBuf; 2]>,
     running: Option<Guardian>,
     folder: TempDir,
 }
@@ -47,9 +49,23 @@ impl S3 {
     /// Panics if versitygw is not installed, or the server does not come up.
     #[must_use]
     pub fn start() -> S3 {
+        S3::start_with(None)
+    }
+
+    /// Starts a server that takes connections under TLS alone, with a certificate and a key in files of PEM.
+    ///
+    /// # Panics
+    /// Panics if versitygw is not installed, or the server does not come up.
+    #[must_use]
+    pub fn encrypted(certificate: &Path, key: &Path) -> S3 {
+        S3::start_with(Some([certificate, key].map(Path::to_owned)))
+    }
+
+    fn start_with(tls: Option<[PathBuf; 2]>) -> S3 {
         let folder = tempfile::Builder::new().prefix("quorlock-").tempdir();
         let mut server = S3 {
             port: free_port().expect("a free port"),
+            tls,
             running: None,
             folder: folder.expect("a temporary folder"),
         };
@@ -62,7 +78,8 @@ impl S3 {
     /// Returns the address of the bucket.
     #[must_use]
     pub fn address(&self) -> String {
-        format!("s3://locks?endpoint=http://127.0.0.1:{}", self.port)
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("s3://locks?endpoint={scheme}://127.0.0.1:{}", self.port)
     }
 
     /// Returns the port of the server.
@@ -98,6 +115,10 @@ impl S3 {
         let data = self.path("data");
         let mut words = vec![program.to_str().expect("UTF-8")];
         words.extend(["--port", &port, "--access", access, "--secret", secret]);
+        if let Some([certificate, key]) = &self.tls {
+            let [certificate, key] = [certificate, key].map(|file| file.to_str().expect("UTF-8"));
+            words.extend(["--cert", certificate, "--key", key]);
+        }
         // Without it, each request would need a connection of its own.
         words.extend(["--keep-alive", "--quiet", "posix"]);
         words.push(data.to_str().expect("UTF-8"));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use libtest_mimic::{Arguments, Conclusion, Failed, Trial};
 
 use crate::server::{self, Product, Version};
-use crate::{etcd, mysql, postgres, s3};
+use crate::{etcd, mongodb, mysql, postgres, s3};
 
 /// If this variable is set, a missing server is a failure instead of a reason to ignore a test.
 const REQUIRED: &str = "QUORLOCK_REQUIRE_REDIS";
@@ -81,6 +81,12 @@ impl Needs {
     pub const ETCD: Needs = Needs {
         is_built: || etcd::missing().is_none(),
         ..Needs::since(5, 0, "needs etcd: run tests/stores.sh")
+    };
+
+    /// A server that speaks the protocol of MongoDB beside Redis.
+    pub const MONGODB: Needs = Needs {
+        is_built: || mongodb::missing().is_none(),
+        ..Needs::since(5, 0, "needs mongo-java-server: run tests/stores.sh")
     };
 
     /// A server of S3 beside Redis.

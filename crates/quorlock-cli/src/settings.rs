@@ -22,7 +22,7 @@ pub(crate) struct Reach {
     /// redis+cluster://[user@]host[:port][,host[:port]..]; of a table in PostgreSQL: postgres://user@host[:port]/database; of
     /// one in MySQL or MariaDB: mysql://user@host[:port]/database; of a file of SQLite: sqlite:/path (`quorlock init` makes
     /// the table); of keys in etcd: etcd://[user@]host[:port][,host[:port]..][/prefix]; of znodes in ZooKeeper, the same with zk://; of
-    /// objects in S3: s3://bucket[/prefix][?endpoint=http://host:port][&region=name], with keys from the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY). With several addresses, a lock is held on a majority of them (RedLock): separate them by commas, or repeat
+    /// documents in MongoDB: mongodb://[user@]host[:port][,host[:port]..]/database; of objects in S3: s3://bucket[/prefix][?endpoint=http://host:port][&region=name], with keys from the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY). With several addresses, a lock is held on a majority of them (RedLock): separate them by commas, or repeat
     /// --nodes. A comma separates two addresses only if the second begins with its scheme (`redis://`, `sqlite:`). Special
     /// characters of a user or a password are percent-encoded (%23 for #). Default: QUORLOCK_NODES, or the file of --config.
     #[arg(long, value_name = "URL")]
@@ -120,9 +120,18 @@ impl Reach {
             .or(file.password_file);
         let mut redis = tls.apply(RedisConfig::default())?;
         let mut nodes = nodes;
-        if !tls.is_empty() && nodes.iter().any(|node| is_store_with_login(node)) {
+        if !tls.is_empty()
+            && nodes
+                .iter()
+                .any(|node| begins_with_one_of(node, &WITHOUT_TLS))
+        {
             return Err(Failure::config(
                 "the files for TLS are for rediss:// alone: a connection to postgres://, mysql://, etcd:// or zk:// is not encrypted here, so use a tunnel",
+            ));
+        }
+        if !tls.is_empty() && nodes.iter().any(|node| node.starts_with("mongodb://")) {
+            return Err(Failure::config(
+                "the files for TLS are for rediss:// alone: those of mongodb:// are in its address, as tlsCAFile and tlsCertificateKeyFile",
             ));
         }
         if !tls.is_empty() && nodes.iter().any(|node| node.starts_with("s3://")) {
@@ -171,15 +180,22 @@ impl Reach {
     }
 }
 
-fn is_store_with_login(address: &str) -> bool {
-    let schemes = [
-        "etcd://",
-        "mysql://",
-        "postgres://",
-        "postgresql://",
-        "zk://",
-    ];
+/// Stores whose addresses have no place for the files of TLS.
+const WITHOUT_TLS: [&str; 5] = [
+    "etcd://",
+    "mysql://",
+    "postgres://",
+    "postgresql://",
+    "zk://",
+];
+
+fn begins_with_one_of(address: &str, schemes: &[&str]) -> bool {
     schemes.iter().any(|scheme| address.starts_with(scheme))
+}
+
+/// Whether an address may have a password.
+fn is_store_with_login(address: &str) -> bool {
+    begins_with_one_of(address, &WITHOUT_TLS) || address.starts_with("mongodb://")
 }
 
 /// Returns the address of a database, of etcd or of ZooKeeper with this password, unless it has one or names no user.

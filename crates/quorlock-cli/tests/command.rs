@@ -17,6 +17,8 @@ mod command {
     pub(crate) mod exit_codes;
     #[cfg(feature = "etcd")]
     pub(crate) mod in_etcd;
+    #[cfg(feature = "mongodb")]
+    pub(crate) mod in_mongodb;
     #[cfg(feature = "s3")]
     pub(crate) mod in_s3;
     pub(crate) mod leader;
@@ -69,6 +71,8 @@ fn main() {
         command::exit_codes::trials(),
         #[cfg(feature = "etcd")]
         command::in_etcd::trials(),
+        #[cfg(feature = "mongodb")]
+        command::in_mongodb::trials(),
         #[cfg(feature = "s3")]
         command::in_s3::trials(),
         command::leader::trials(),

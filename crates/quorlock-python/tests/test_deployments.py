@@ -53,6 +53,8 @@ def documented_addresses() -> "list[str]":
             rest = shorter
         # What has a scheme alone is written as the others of its kind.
         forms[scheme] = rest if rest != "//" else forms[scheme.replace("valkey", "redis").replace("rediss", "redis")]
+    # The wheel is built without the driver of MongoDB, with which it would be too large.
+    del forms["mongodb"]
     return [f"{scheme}:{rest}" for scheme, rest in forms.items()]
 
 

@@ -92,8 +92,8 @@ def test_addresses_that_cannot_be_are_refused(address: str) -> None:
 
 def test_an_error_of_a_scheme_speaks_of_no_build() -> None:
     """The wheel has every store, so the error names no feature of a build."""
-    with pytest.raises(quorlock.ConnectError, match=r"etcd://, mysql://, postgres://, s3://, sqlite: or zk://$"):
-        quorlock.Locks.connect("mongodb://127.0.0.1/locks")
+    with pytest.raises(quorlock.ConnectError, match=r"etcd://, mongodb://, mysql://, postgres://, s3://, sqlite: or zk://$"):
+        quorlock.Locks.connect("cassandra://127.0.0.1/locks")
 
 
 def test_one_address_is_not_taken_for_its_letters() -> None:

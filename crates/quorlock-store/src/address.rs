@@ -17,6 +17,10 @@ pub(crate) const ETCD: &str = "etcd://[user:password@]host[:port][,host[:port]..
 /// The form of an address of znodes in ZooKeeper.
 pub(crate) const ZOOKEEPER: &str = "zk://[user:password@]host[:port][,host[:port]..][/prefix]";
 
+/// The form of an address of documents in MongoDB.
+pub(crate) const MONGODB: &str =
+    "mongodb://[user:password@]host[:port][,host[:port]..]/database[?replicaSet=name]";
+
 /// The form of an address of objects in S3 or a service like it.
 pub(crate) const S3: &str = "s3://bucket[/prefix][?endpoint=http://host:port][&region=name]";
 
@@ -37,7 +41,7 @@ impl AddressError {
         AddressError {
             scheme: None,
             problem: format!(
-                "has no scheme of a store: write {SQLITE}, {POSTGRES}, {MYSQL}, {ETCD}, {ZOOKEEPER} or {S3}"
+                "has no scheme of a store: write {SQLITE}, {POSTGRES}, {MYSQL}, {ETCD}, {ZOOKEEPER}, {MONGODB} or {S3}"
             ),
             form: None,
         }

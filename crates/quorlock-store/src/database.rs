@@ -1,7 +1,14 @@
 //! What the stores in databases that are servers have in common, and etcd with them.
 
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+use std::future::Future;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+use std::time::Duration;
+
 use quorlock_core::marker::Process;
 use quorlock_core::transport::{Cause, Execution, TransportError};
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+use tokio::time::timeout;
 
 use crate::address::AddressError;
 
@@ -35,8 +42,34 @@ impl Phase {
 }
 
 /// What to do where a connection cannot be made.
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "s3"))]
+#[cfg(any(
+    feature = "mongodb",
+    feature = "mysql",
+    feature = "postgres",
+    feature = "s3"
+))]
 pub(crate) const UNREACHABLE: &str = "check that the server runs, and that its address is right";
+
+/// How long a server may take until it has accepted a client.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+const ACCEPTED: Duration = Duration::from_secs(5);
+
+/// Waits until a server has accepted a client, but not for ever: a server of another kind waits for words that it knows.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the drivers have no such time-out"
+)]
+pub(crate) async fn accepted<T>(
+    kind: &str,
+    connecting: impl Future<Output = Result<T, TransportError>>,
+) -> Result<T, TransportError> {
+    timeout(ACCEPTED, connecting).await.unwrap_or_else(|_| {
+        let detail = format!("what is at this port does not answer as {kind} does in {ACCEPTED:?}");
+        let late = TransportError::definite(Cause::TimedOut, detail);
+        Err(late.advised("check the host and the port of the address; Redis has the port 6379"))
+    })
+}
 
 /// What a user of the database must be allowed to do.
 #[cfg(any(feature = "mysql", feature = "postgres"))]

@@ -39,6 +39,8 @@ pub mod conformance;
 #[cfg(feature = "etcd")]
 mod etcd;
 mod memory;
+#[cfg(feature = "mongodb")]
+mod mongodb;
 #[cfg(feature = "mysql")]
 mod mysql;
 mod open;
@@ -58,23 +60,30 @@ mod cluster;
 mod columns;
 #[cfg(any(
     feature = "etcd",
+    feature = "mongodb",
     feature = "mysql",
     feature = "postgres",
     feature = "s3",
     feature = "zookeeper"
 ))]
 mod database;
-#[cfg(any(feature = "etcd", feature = "s3", feature = "zookeeper"))]
+#[cfg(any(
+    feature = "etcd",
+    feature = "mongodb",
+    feature = "s3",
+    feature = "zookeeper"
+))]
 mod host;
 #[cfg(any(
     feature = "etcd",
+    feature = "mongodb",
     feature = "mysql",
     feature = "postgres",
     feature = "s3",
     feature = "zookeeper"
 ))]
 mod links;
-#[cfg(any(feature = "s3", feature = "zookeeper"))]
+#[cfg(any(feature = "mongodb", feature = "s3", feature = "zookeeper"))]
 mod numbered;
 
 // What a store is and how it is named, and what the transport needs beside it.
@@ -89,6 +98,8 @@ pub use check_in::{CheckIn, CheckInError, Claims};
 #[cfg(feature = "etcd")]
 pub use etcd::EtcdStore;
 pub use memory::MemoryStore;
+#[cfg(feature = "mongodb")]
+pub use mongodb::MongodbStore;
 #[cfg(feature = "mysql")]
 pub use mysql::MysqlStore;
 pub use open::open;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::address::AddressError;
 #[cfg(not(feature = "etcd"))]
 use crate::address::ETCD;
+use crate::address::MONGODB;
 #[cfg(not(feature = "mysql"))]
 use crate::address::MYSQL;
 #[cfg(not(feature = "postgres"))]
@@ -17,6 +18,8 @@ use crate::address::SQLITE;
 use crate::address::ZOOKEEPER;
 #[cfg(feature = "etcd")]
 use crate::etcd::EtcdStore;
+#[cfg(feature = "mongodb")]
+use crate::mongodb::MongodbStore;
 #[cfg(feature = "mysql")]
 use crate::mysql::MysqlStore;
 #[cfg(feature = "postgres")]
@@ -31,6 +34,7 @@ use crate::zookeeper::ZookeeperStore;
 
 /// Returns the store at an address: `sqlite:/path/of/the/file`, or `postgres://user:password@host[:port]/database`, or the
 /// same with `mysql://`, or `etcd://[user:password@]host[:port][,host[:port]..][/prefix]`, or the same with `zk://`, or
+/// `mongodb://[user:password@]host[:port][,host[:port]..]/database`, or
 /// `s3://bucket[/prefix][?endpoint=http://host:port][&region=name]`. Nothing is read or sent yet.
 ///
 /// ```
@@ -67,6 +71,14 @@ pub fn open(address: &str) -> Result<Arc<dyn Store>, AddressError> {
         "sqlite" => Ok(Arc::new(SqliteStore::at_address(address)?)),
         #[cfg(not(feature = "sqlite"))]
         "sqlite" => Err(off(SQLITE, "sqlite")),
+        #[cfg(feature = "mongodb")]
+        "mongodb" => Ok(Arc::new(MongodbStore::new(address)?)),
+        #[cfg(not(feature = "mongodb"))]
+        "mongodb" => Err(off(MONGODB, "mongodb")),
+        "mongodb+srv" => Err(AddressError::new(
+            MONGODB,
+            "has its hosts in a SRV record of DNS, which is not asked",
+        )),
         #[cfg(feature = "mysql")]
         "mysql" => Ok(Arc::new(MysqlStore::new(address)?)),
         #[cfg(not(feature = "mysql"))]
@@ -89,6 +101,7 @@ pub fn open(address: &str) -> Result<Arc<dyn Store>, AddressError> {
 
 #[cfg(not(all(
     feature = "etcd",
+    feature = "mongodb",
     feature = "mysql",
     feature = "postgres",
     feature = "s3",

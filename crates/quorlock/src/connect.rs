@@ -27,9 +27,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 impl Locks {
     /// Connects to one Redis server: `redis://[user[:password]@]host[:port][/db]` or `unix:///path`; or to a store:
     /// `postgres://user:password@host[:port]/database`, the same with `mysql://`, `sqlite:/path/of/the/file`,
-    /// `etcd://[user:password@]host[:port][,host[:port]..][/prefix]`, the same with `zk://`, or
+    /// `etcd://[user:password@]host[:port][,host[:port]..][/prefix]`, the same with `zk://`,
+    /// `mongodb://[user:password@]host[:port][,host[:port]..]/database`, or
     /// `s3://bucket[/prefix][?endpoint=http://host:port][&region=name]`, with the cargo features `postgres`, `mysql`, `sqlite`, `etcd`,
-    /// `zookeeper` and `s3`. A database needs a table ([`Locks::init`]).
+    /// `zookeeper`, `mongodb` and `s3`. A database needs a table ([`Locks::init`]).
     ///
     /// Special characters of a user or a password are percent-encoded (`%23` for `#`). A part of an address that has no
     /// meaning here, such as a parameter of another library, is an error and not ignored.

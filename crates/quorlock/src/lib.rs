@@ -59,6 +59,7 @@
 //! | `postgres`, `mysql`, `sqlite` | locks in a table of PostgreSQL, of MySQL or MariaDB, or in a file of SQLite |
 //! | `etcd` | locks in keys of etcd; compiled with `protoc`, which must be installed |
 //! | `zookeeper` | locks in znodes of ZooKeeper |
+//! | `mongodb` | locks in documents of MongoDB |
 //! | `s3` | locks in objects of S3, or of a service like it |
 //! | `metrics` | counters and histograms |
 

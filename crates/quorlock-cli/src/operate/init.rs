@@ -11,7 +11,7 @@ use crate::settings::Reach;
 
 /// Make the table that locks need in PostgreSQL, MySQL, MariaDB and SQLite, if it is not there; of SQLite also the file.
 ///
-/// Says nothing if the table is there in the end. A Redis server, etcd, ZooKeeper and S3 need none. With --print, the SQL is printed instead, for
+/// Says nothing if the table is there in the end. A Redis server, etcd, ZooKeeper, MongoDB and S3 need none. With --print, the SQL is printed instead, for
 /// those who may not make tables.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Init {

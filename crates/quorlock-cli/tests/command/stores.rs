@@ -155,11 +155,11 @@ async fn what_is_wrong_with_a_file_is_said() {
         78,
         "?mode, which means nothing here",
     );
-    for unknown in ["mongodb://u:s3cret@h", "dynamodb://h"] {
+    for unknown in ["cassandra://u:s3cret@h", "dynamodb://h"] {
         fails(
             at(unknown).args(["init"]),
             78,
-            "of a store etcd://, mysql://, postgres://, s3://, sqlite:",
+            "of a store etcd://, mongodb://, mysql://, postgres://, s3://, sqlite:",
         );
     }
     fails(

@@ -12,11 +12,11 @@ use tokio::time::timeout;
 
 use super::error::{self, failed};
 use super::take;
-use crate::database::{Phase, process_of, read_only};
+use crate::database::{Phase, accepted, process_of, read_only};
 use crate::links::{self, Links};
 use crate::sync::atomic::{AtomicBool, Ordering};
 
-/// How long a server may take for one call, or to take a connection. After that, it is taken for one that has vanished: the driver
+/// How long a server may take for one call. After that, it is taken for one that has vanished: the driver
 /// would wait for many minutes. A statement waits for a locked row for half of it.
 const LONGEST: Duration = Duration::from_secs(10);
 
@@ -96,14 +96,12 @@ impl links::Session for Session {
 }
 
 async fn connect(options: Opts) -> Result<Conn, TransportError> {
-    let connected = in_time(async {
-        let mut conn = Conn::new(options).await?;
-        conn.query_drop(SETTINGS).await?;
-        Ok(conn)
-    });
-    connected
-        .await
-        .map_err(|error| failed(&error, Phase::Connect))
+    let failed = |error: Error| failed(&error, Phase::Connect);
+    let connecting = async { Conn::new(options).await.map_err(failed) };
+    let mut conn = accepted("MySQL", connecting).await?;
+    let set = in_time(conn.query_drop(SETTINGS)).await;
+    set.map_err(failed)?;
+    Ok(conn)
 }
 
 /// Waits for a call, but not for ever.

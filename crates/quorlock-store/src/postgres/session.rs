@@ -12,7 +12,7 @@ use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{AsyncMessage, Client, Config, Error, Socket, Statement};
 
 use super::error::{self, failed};
-use crate::database::{Phase, read_only};
+use crate::database::{Phase, accepted, read_only};
 use crate::links;
 
 /// The messages of a connection. It makes progress only while they are polled.
@@ -90,7 +90,7 @@ impl links::Session for Session {
 
     async fn open(dial: Arc<Dial>) -> Result<Session, TransportError> {
         let failed = |error: Error| failed(&error, Phase::Connect);
-        let client = connect(&*dial).await.map_err(failed)?;
+        let client = connect(&*dial).await?;
         client.batch_execute(DURABLE).await.map_err(failed)?;
         let row = client.query_one(SYSTEM, &[]).await.map_err(failed)?;
         let system: i64 = row.try_get(0).map_err(failed)?;
@@ -127,8 +127,9 @@ impl links::Session for Session {
 }
 
 /// Connects, and drives the connection until it ends.
-async fn connect(dial: &Dial) -> Result<Client, Error> {
-    let (client, mut messages) = dial().await?;
+async fn connect(dial: &Dial) -> Result<Client, TransportError> {
+    let dialled = async { dial().await.map_err(|error| failed(&error, Phase::Connect)) };
+    let (client, mut messages) = accepted("PostgreSQL", dialled).await?;
     #[expect(
         clippy::disallowed_methods,
         reason = "the driver of a connection needs a task of tokio"
@@ -139,9 +140,7 @@ async fn connect(dial: &Dial) -> Result<Client, Error> {
 
 /// Executes statements on a connection of their own.
 pub(super) async fn execute(dial: &Dial, sql: &str) -> Result<(), TransportError> {
-    let client = connect(dial)
-        .await
-        .map_err(|e| failed(&e, Phase::Connect))?;
+    let client = connect(dial).await?;
     let executed = client.batch_execute(sql).await;
     executed.map_err(|e| failed(&e, Phase::Write))
 }

@@ -90,7 +90,11 @@ impl Failure {
 
     pub(super) fn into_error(self, phase: Phase) -> TransportError {
         let meaning = self.meaning();
-        let what = (meaning.cause, meaning.advice);
+        let advice = match (phase, meaning.cause) {
+            (Phase::Connect, Cause::Closed | Cause::Protocol) => Some(UNREACHABLE),
+            _ => meaning.advice,
+        };
+        let what = (meaning.cause, advice);
         phase.error(meaning.is_refused, what, self.to_text())
     }
 
@@ -106,7 +110,7 @@ impl Failure {
         let text = error.to_string();
         if let Some(kind) = kind(error) {
             return match kind {
-                HttpErrorKind::Connect if text.contains("certificate") => refused(
+                HttpErrorKind::Connect if root(error).contains("certificate") => refused(
                     Cause::Tls,
                     "the certificate of the service is not one of an authority that the operating system trusts",
                 ),

@@ -1,28 +1,11 @@
 //! Clients that are made from addresses.
 
-use quorlock::errors::NodeProblem;
 use quorlock::{ConnectError, Locks};
-use quorlock_store::{Cause, Draft, EtcdStore, Key, Store};
+use quorlock_store::{Cause, EtcdStore, Key, Store};
 use quorlock_testbed::etcd::Etcd;
 
-use crate::databases::{self, SECOND, bare, store};
+use crate::databases::{self, SECOND, bare, draft, problem, refused, store};
 use crate::operator;
-
-/// Returns why no client was made of an address.
-pub(crate) async fn refused(address: &str) -> ConnectError {
-    Locks::connect(address).await.unwrap_err()
-}
-
-/// Returns the problem of the only node.
-pub(crate) fn problem(error: ConnectError) -> (Cause, String) {
-    match error {
-        ConnectError::Nodes { mut problems, .. } => match problems.remove(0) {
-            NodeProblem::Store { error, .. } => (error.cause, error.to_string()),
-            other => panic!("{other:?}"),
-        },
-        other => panic!("{other:?}"),
-    }
-}
 
 pub(crate) async fn what_is_wrong_with_an_address_is_said(_: Etcd) {
     for (address, words) in [
@@ -120,15 +103,12 @@ pub(crate) async fn a_majority_of_unlike_stores_is_made_from_addresses(mut serve
 
 pub(crate) async fn keys_are_listed_in_pages(server: Etcd) {
     let store = store(&server).await;
-    let draft = |number| Draft {
-        record: b"x".to_vec(),
-        number,
-        has_news: false,
-        useful_until: None,
-    };
     for number in 0..1005_u64 {
         let key = Key::new(format!("{number:04}"));
-        store.write_if(&key, None, draft(number)).await.unwrap();
+        store
+            .write_if(&key, None, draft(number, b"x"))
+            .await
+            .unwrap();
     }
     // Beside the prefix, not below it.
     let mut operator = operator(&server).await;

@@ -7,7 +7,7 @@ use quorlock_core::transport::Execution;
 use quorlock_store::{Cause, Draft, Key, Store, StoreTransport, TransportError, Written};
 use quorlock_testbed::etcd::Etcd;
 
-use crate::databases::{SECOND, bare, check, patient, store};
+use crate::databases::{SECOND, bare, patient, store};
 
 fn draft(bytes: usize) -> Draft {
     Draft {
@@ -24,59 +24,6 @@ async fn refused(store: &dyn Store, bytes: usize) -> Option<TransportError> {
     let version = found.as_ref().map(|stored| &stored.version);
     let written = store.write_if(&key, version, draft(bytes)).await;
     written.err()
-}
-
-pub(crate) async fn a_write_without_a_reply_is_in_doubt(mut server: Etcd) {
-    let store = store(&server).await;
-    server.stop();
-    let write = tokio::spawn(store.write_if(&Key::new("a"), None, draft(1)));
-    tokio::time::sleep(SECOND / 10).await;
-    server.kill();
-    let error = write.await.unwrap().unwrap_err();
-    assert_eq!(error.cause, Cause::Closed, "{error:?}");
-    assert_eq!(error.execution, Execution::Indeterminate);
-    // Nothing was sent.
-    let error = store.write_if(&Key::new("a"), None, draft(1)).await;
-    let error = error.unwrap_err();
-    assert_eq!(error.cause, Cause::Unreachable, "{error:?}");
-    assert_eq!(error.execution, Execution::Definite);
-    server.launch();
-    server.stop();
-    let late = store.write_if(&Key::new("b"), None, draft(1)).await;
-    let error = late.unwrap_err();
-    assert_eq!(error.cause, Cause::TimedOut, "{error:?}");
-}
-
-pub(crate) async fn a_write_whose_reply_is_lost_is_found_by_reading(server: Etcd) {
-    let (proxy, store) = crate::through_proxy(&server).await;
-    check(&*store).await.unwrap();
-    let locks = patient(store.clone());
-    drop(locks.lock("other").acquire().await.unwrap());
-    let revision = async || {
-        let mut operator = crate::operator(&server).await;
-        let found = operator.get("quorlock/a", None).await.unwrap();
-        found.kvs().first().map(etcd_client::KeyValue::version)
-    };
-    // The write of a name that is remembered is one call.
-    let guard = locks.lock("a").acquire().await.unwrap();
-    guard.release().await.unwrap();
-    let before = revision().await.unwrap();
-    proxy.lose_replies();
-    let acquiring = tokio::spawn(async move { locks.lock("a").acquire().await.unwrap() });
-    while revision().await.unwrap() == before {
-        tokio::time::sleep(SECOND / 50).await;
-    }
-    proxy.carry_replies();
-    proxy.cut();
-    let guard = acquiring.await.unwrap();
-    assert_eq!(
-        revision().await.unwrap(),
-        before + 1,
-        "it was not sent again"
-    );
-    let others = patient(bare(&server)).lock("a");
-    assert!(others.try_acquire().await.unwrap().is_none());
-    guard.release().await.unwrap();
 }
 
 pub(crate) async fn a_server_that_stood_still_during_a_write_is_asked_what_became_of_it(
@@ -97,20 +44,6 @@ pub(crate) async fn a_server_that_stood_still_during_a_write_is_asked_what_becam
     let others = patient(bare(&server)).lock("a");
     assert!(others.try_acquire().await.unwrap().is_none());
     guard.release().await.unwrap();
-}
-
-pub(crate) async fn a_connection_that_has_ended_is_replaced(mut server: Etcd) {
-    let store = store(&server).await;
-    let locks = patient(store.clone());
-    let guard = locks.lock("a").acquire().await.unwrap();
-    server.kill();
-    server.launch();
-    // No call fails, whether it reads or writes.
-    guard.release().await.unwrap();
-    server.kill();
-    server.launch();
-    check(&*store).await.unwrap();
-    drop(locks.lock("a").acquire().await.unwrap());
 }
 
 pub(crate) async fn a_full_database_is_said(server: Etcd) {

@@ -12,9 +12,15 @@ mod clusters;
 #[path = "../support/databases.rs"]
 #[allow(dead_code, reason = "etcd has no tables, and no replicas to promote")]
 mod databases;
+mod encrypted;
 mod failing;
+#[path = "../support/faults.rs"]
+#[allow(dead_code, reason = "the version of a key is no number of its writer")]
+mod faults;
 #[path = "../support/locks.rs"]
 mod locks;
+#[path = "../support/members.rs"]
+mod members;
 mod restored;
 #[path = "../support/mod.rs"]
 mod support;
@@ -22,18 +28,21 @@ mod users;
 mod watching;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use etcd_client::Client;
 use libtest_mimic::Arguments;
-use quorlock_store::{Store, open};
-use quorlock_testbed::etcd::{Etcd, installed, missing};
-use quorlock_testbed::proxy::{Draw, Forwarding, Proxy};
+use quorlock_testbed::etcd::{Etcd, OfEtcd, installed, missing};
 use quorlock_testbed::trials::conclude;
 
 use crate::databases::{database, trials};
 
 database!(Etcd);
+
+impl members::Cluster for OfEtcd {
+    fn three() -> Etcd {
+        Etcd::three()
+    }
+}
 
 fn main() -> ExitCode {
     let mut trials = trials![Etcd:
@@ -48,14 +57,18 @@ fn main() -> ExitCode {
         addresses::a_majority_of_unlike_stores_is_made_from_addresses,
         addresses::keys_are_listed_in_pages,
         addresses::a_value_that_is_no_record_is_said_and_stays,
-        clusters::a_hold_survives_the_death_of_the_leader,
-        clusters::a_leader_that_stands_still_is_left,
-        clusters::no_two_clients_hold_while_leaders_die,
-        clusters::without_a_majority_no_claim_is_granted_and_that_is_said,
-        failing::a_write_without_a_reply_is_in_doubt,
-        failing::a_write_whose_reply_is_lost_is_found_by_reading,
+        members::a_hold_survives_the_death_of_the_leader,
+        members::a_leader_that_stands_still_is_left,
+        members::no_two_clients_hold_while_leaders_die,
+        members::without_a_majority_no_claim_is_granted_and_that_is_said,
+        clusters::without_a_majority_a_read_says_so,
+        faults::a_write_without_a_reply_is_in_doubt,
+        faults::a_write_to_a_server_that_is_down_was_not_executed,
+        faults::a_write_to_a_server_that_stands_still_is_in_doubt,
+        faults::a_write_whose_reply_is_lost_is_found_by_reading,
+        faults::a_connection_that_has_ended_is_replaced,
+        encrypted::a_server_under_tls_is_reached_by_the_options_of_the_driver,
         failing::a_server_that_stood_still_during_a_write_is_asked_what_became_of_it,
-        failing::a_connection_that_has_ended_is_replaced,
         failing::a_full_database_is_said,
         failing::what_is_told_of_writes_that_fill_the_database_is_true,
         failing::a_record_that_is_too_large_is_a_definite_error,
@@ -83,16 +96,6 @@ fn main() -> ExitCode {
             .with_ignored_flag(true),
     });
     conclude(&Arguments::from_args(), trials, missing()).exit_code()
-}
-
-/// Returns a network to the server, and its store over this network.
-async fn through_proxy(server: &Etcd) -> (Proxy, Arc<dyn Store>) {
-    let shortest = || -> Draw { Box::new(|min, _| min) };
-    let draws = [shortest(), shortest()];
-    let proxy = Proxy::open(server.port(), Forwarding::Open, draws).await;
-    let proxy = proxy.unwrap();
-    let store = open(&format!("etcd://127.0.0.1:{}", proxy.port()));
-    (proxy, store.unwrap())
 }
 
 /// Returns the driver, as an operator uses it.

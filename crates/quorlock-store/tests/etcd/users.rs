@@ -6,8 +6,7 @@ use quorlock_core::transport::Execution;
 use quorlock_store::{Cause, Draft, Key, Store, open};
 use quorlock_testbed::etcd::Etcd;
 
-use crate::addresses::{problem, refused};
-use crate::databases::{bare, check, patient};
+use crate::databases::{bare, check, patient, problem, refused};
 use crate::operator;
 
 /// The password of the user `locks`, and how an address has it.

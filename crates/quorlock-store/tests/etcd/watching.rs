@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use futures_util::future::join_all;
-use quorlock_store::{Draft, Key, Store, Watcher};
+use quorlock_store::{Draft, Key, Store, Watcher, open};
 use quorlock_testbed::etcd::Etcd;
 use quorlock_testbed::proxy::{End, Forwarding};
 use tokio::time::{sleep, timeout};
 
 use crate::databases::{SECOND, bare, patient, store};
-use crate::{operator, through_proxy};
+use crate::faults::through_proxy;
+use crate::operator;
 
 #[derive(Default)]
 struct Ear {
@@ -172,7 +173,8 @@ pub(crate) async fn a_compaction_loses_no_report(server: Etcd) {
 
 /// A server that cannot report changes as fast as they come lets them wait, and ends the watch if they were compacted meanwhile.
 pub(crate) async fn a_watch_that_the_server_ends_begins_again(server: Etcd) {
-    let (proxy, store) = through_proxy(&server).await;
+    let (proxy, address) = through_proxy(&server).await;
+    let store = open(&address).unwrap();
     let (key, ear) = (Key::new("a"), Arc::new(Ear::default()));
     let _watched = store.watch(&key, ear.clone());
     ear.is_live(1).await;

@@ -1,14 +1,10 @@
 //! Clients that are made from addresses.
 
-use quorlock::errors::NodeProblem;
 use quorlock::{ConnectError, Locks};
 use quorlock_store::{Cause, MysqlStore, Store};
 use quorlock_testbed::mysql::Mysql;
 
-/// Returns why no client was made of an address.
-async fn refused(address: &str) -> ConnectError {
-    Locks::connect(address).await.unwrap_err()
-}
+use crate::databases::{problem, refused};
 
 pub(crate) async fn what_is_wrong_with_an_address_is_said(server: Mysql) {
     let right = server.address();
@@ -59,17 +55,6 @@ pub(crate) async fn what_is_wrong_with_an_address_is_said(server: Mysql) {
         ("mysql://u@h/db?socket=%2Frun/s", "mysql:///run/s/db"),
     ] {
         assert_eq!(MysqlStore::new(address).unwrap().address(), shown);
-    }
-}
-
-/// Returns the problem of the only node.
-pub(crate) fn problem(error: ConnectError) -> (Cause, String) {
-    match error {
-        ConnectError::Nodes { mut problems, .. } => match problems.remove(0) {
-            NodeProblem::Store { error, .. } => (error.cause, error.to_string()),
-            other => panic!("{other:?}"),
-        },
-        other => panic!("{other:?}"),
     }
 }
 

@@ -10,8 +10,7 @@ use quorlock_core::transport::Execution;
 use quorlock_store::{Cause, Draft, Key, Version, Written, conformance, open};
 use quorlock_testbed::mysql::Mysql;
 
-use crate::addresses::problem;
-use crate::databases::{SECOND, check, patient, store};
+use crate::databases::{SECOND, check, patient, problem, store};
 
 /// A session may begin with another time zone, isolation, autocommit and collation, and with a mode that cuts values off.
 pub(crate) async fn what_a_server_is_set_to_changes_nothing(server: Mysql) {

@@ -1,12 +1,11 @@
 //! Clients that are made from addresses.
 
-use quorlock::errors::NodeProblem;
 use quorlock::{ConnectError, Locks, LocksBuilder};
 use quorlock_store::Cause;
 use quorlock_testbed::postgres::Postgres;
 use quorlock_testbed::server::Server;
 
-use crate::databases::{SECOND, survives_the_loss_of};
+use crate::databases::{SECOND, problem, refused, survives_the_loss_of};
 
 /// Returns a file of SQLite with the tables, by its address.
 async fn file(folder: &tempfile::TempDir) -> String {
@@ -20,11 +19,6 @@ fn patient() -> LocksBuilder {
     Locks::builder()
         .member_timeout(9 * SECOND)
         .trust_fresh_nodes()
-}
-
-/// Returns why no client was made of an address.
-async fn refused(address: &str) -> ConnectError {
-    Locks::connect(address).await.unwrap_err()
 }
 
 pub(crate) async fn a_majority_of_a_table_a_file_and_a_redis_server_survives_the_loss_of_one(
@@ -84,7 +78,7 @@ pub(crate) async fn locks_of_several_stores_are_taken_together(server: Postgres)
 pub(crate) async fn what_is_wrong_with_an_address_is_said(server: Postgres) {
     let right = server.address();
     for (address, words) in [
-        ("mongodb://u:s3cret@h/db".to_owned(), "s3://, sqlite:"),
+        ("cassandra://u:s3cret@h/db".to_owned(), "s3://, sqlite:"),
         ("postgres".to_owned(), "scheme"),
         (
             "postgres:/locks/s3cret".to_owned(),
@@ -112,17 +106,6 @@ pub(crate) async fn what_is_wrong_with_an_address_is_said(server: Postgres) {
         assert!(error.to_string().contains(words), "{address}: {error}");
         let shown = format!("{error} {error:?}");
         assert!(!shown.contains("s3c") && !shown.contains("ret/"), "{shown}");
-    }
-}
-
-/// Returns the problem of the only node.
-fn problem(error: ConnectError) -> (Cause, String) {
-    match error {
-        ConnectError::Nodes { mut problems, .. } => match problems.remove(0) {
-            NodeProblem::Store { error, .. } => (error.cause, error.to_string()),
-            other => panic!("{other:?}"),
-        },
-        other => panic!("{other:?}"),
     }
 }
 
@@ -204,4 +187,13 @@ pub(crate) async fn a_record_that_is_none_is_said(server: Postgres) {
     put("quorlock_marker", r"quorlock/2 0000000000000001\012");
     let (cause, said) = problem(refused(&address).await);
     assert_eq!(cause, Cause::Unsupported, "{said}");
+}
+
+pub(crate) async fn an_address_of_redis_at_the_port_of_the_server_is_an_error(server: Postgres) {
+    let address = server.address();
+    let (_, place) = address.rsplit_once('@').unwrap();
+    let (host, _) = place.split_once('/').unwrap();
+    let error = refused(&format!("redis://{host}")).await.to_string();
+    assert!(error.contains("its address is right"), "{error}");
+    assert!(error.contains("the connection ended"), "{error}");
 }

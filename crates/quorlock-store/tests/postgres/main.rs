@@ -12,6 +12,7 @@ mod check_in;
 mod customers;
 #[path = "../support/databases.rs"]
 mod databases;
+mod encrypted;
 #[path = "../../examples/checked_in.rs"]
 #[allow(dead_code, reason = "the example has a main function of its own")]
 mod shop;
@@ -53,6 +54,8 @@ fn main() -> ExitCode {
         addresses::what_is_wrong_with_an_address_is_said,
         addresses::what_is_wrong_with_a_database_is_said,
         addresses::a_record_that_is_none_is_said,
+        addresses::an_address_of_redis_at_the_port_of_the_server_is_an_error,
+        encrypted::a_server_under_tls_is_reached_by_the_connector_of_the_driver,
         check_in::a_holder_that_was_stopped_cannot_commit,
         check_in::without_the_check_a_piece_is_sold_twice,
         check_in::every_kind_of_lock_can_be_checked_in_and_none_that_is_gone,

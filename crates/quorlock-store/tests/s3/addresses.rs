@@ -4,27 +4,11 @@ use std::fs;
 
 use futures_util::future::join_all;
 use object_store::aws::AmazonS3Builder;
-use quorlock::errors::NodeProblem;
 use quorlock::{ConnectError, Locks};
-use quorlock_store::{Cause, Draft, Key, S3Store, Store};
+use quorlock_store::{Cause, Key, S3Store, Store};
 use quorlock_testbed::s3::S3;
 
-use crate::databases::{check, store};
-
-async fn refused(address: &str) -> ConnectError {
-    Locks::connect(address).await.unwrap_err()
-}
-
-/// Returns the problem of the only node.
-pub(crate) fn problem(error: ConnectError) -> (Cause, String) {
-    match error {
-        ConnectError::Nodes { mut problems, .. } => match problems.remove(0) {
-            NodeProblem::Store { error, .. } => (error.cause, error.to_string()),
-            other => panic!("{other:?}"),
-        },
-        other => panic!("{other:?}"),
-    }
-}
+use crate::databases::{check, draft, problem, refused, store};
 
 pub(crate) async fn what_is_wrong_with_an_address_is_said(_: S3) {
     for (address, words) in [
@@ -133,15 +117,9 @@ pub(crate) async fn two_prefixes_of_one_bucket_are_one_store(server: S3) {
 /// A list of S3 has at most a thousand names.
 pub(crate) async fn keys_are_listed(server: S3) {
     let store = store(&server).await;
-    let draft = |number| Draft {
-        record: b"x".to_vec(),
-        number,
-        has_news: false,
-        useful_until: None,
-    };
     let writes = (0..1005_u64).map(|number| {
         let key = Key::new(format!("{number:04}/x"));
-        store.write_if(&key, None, draft(number))
+        store.write_if(&key, None, draft(number, b"x"))
     });
     for chunk in writes.collect::<Vec<_>>().chunks_mut(50) {
         for written in join_all(chunk).await {

@@ -6,7 +6,7 @@ use quorlock_testbed::s3::S3;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::addresses::problem;
+use crate::databases::problem;
 
 /// Answers every request as a service does that has the object, and looks at the conditions by `status`.
 async fn serve(listener: TcpListener, status: fn(&str) -> &'static str) {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use libtest_mimic::Trial;
-use quorlock::Locks;
+use quorlock::errors::NodeProblem;
+use quorlock::{ConnectError, Locks};
 use quorlock_store::{
     Cause, Draft, Key, MemoryStore, SqliteStore, Store, StoreTransport, TransportError, WallMillis,
     conformance, open,
@@ -117,6 +118,33 @@ pub(crate) fn patient(store: Arc<dyn Store>) -> Locks {
     let transport = StoreTransport::new(store).call_timeout(20 * SECOND);
     let builder = Locks::builder().member_timeout(9 * SECOND);
     builder.on_node(transport).unwrap()
+}
+
+/// Returns why no client was made of an address.
+pub(crate) async fn refused(address: &str) -> ConnectError {
+    Locks::connect(address).await.unwrap_err()
+}
+
+/// Returns the problem of the only node.
+pub(crate) fn problem(error: ConnectError) -> (Cause, String) {
+    match error {
+        ConnectError::Nodes { mut problems, .. } => match problems.remove(0) {
+            NodeProblem::Store { error, .. } => (error.cause, error.to_string()),
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Returns what a write stores that has this number.
+#[allow(dead_code, reason = "not every test program writes by itself")]
+pub(crate) fn draft(number: u64, record: &[u8]) -> Draft {
+    Draft {
+        record: record.to_vec(),
+        number,
+        has_news: true,
+        useful_until: None,
+    }
 }
 
 pub(crate) async fn a_table_keeps_the_rules_of_a_store<D: Database>(server: D) {

@@ -1,28 +1,12 @@
 //! Clients that are made from addresses.
 
-use quorlock::errors::NodeProblem;
 use quorlock::{ConnectError, Locks};
 use quorlock_store::{Cause, Key, Store, ZookeeperStore};
 use quorlock_testbed::zookeeper::Zookeeper;
 use zookeeper_client::{Acls, CreateMode};
 
-use crate::databases::store;
-use crate::{draft, operator};
-
-async fn refused(address: &str) -> ConnectError {
-    Locks::connect(address).await.unwrap_err()
-}
-
-/// Returns the problem of the only node.
-fn problem(error: ConnectError) -> (Cause, String) {
-    match error {
-        ConnectError::Nodes { mut problems, .. } => match problems.remove(0) {
-            NodeProblem::Store { error, .. } => (error.cause, error.to_string()),
-            other => panic!("{other:?}"),
-        },
-        other => panic!("{other:?}"),
-    }
-}
+use crate::databases::{draft, problem, refused, store};
+use crate::operator;
 
 pub(crate) async fn what_is_wrong_with_an_address_is_said(_: Zookeeper) {
     for (address, words) in [

@@ -14,8 +14,12 @@ mod addresses;
     reason = "ZooKeeper has no tables, and no replicas to promote"
 )]
 mod databases;
-mod ensembles;
 mod failing;
+#[path = "../support/faults.rs"]
+#[allow(dead_code, reason = "a session goes on when a server is back")]
+mod faults;
+#[path = "../support/members.rs"]
+mod members;
 #[path = "../support/mod.rs"]
 mod support;
 mod watching;
@@ -23,14 +27,21 @@ mod watching;
 use std::process::ExitCode;
 
 use libtest_mimic::Arguments;
-use quorlock_store::Draft;
 use quorlock_testbed::trials::conclude;
-use quorlock_testbed::zookeeper::{Zookeeper, missing};
+use quorlock_testbed::zookeeper::{OfZookeeper, Zookeeper, missing};
 use zookeeper_client::Client;
 
 use crate::databases::{database, trials};
+use crate::faults::copied;
 
 database!(Zookeeper);
+copied!(Zookeeper);
+
+impl members::Cluster for OfZookeeper {
+    fn three() -> Zookeeper {
+        Zookeeper::three()
+    }
+}
 
 fn main() -> ExitCode {
     let trials = trials![Zookeeper:
@@ -46,16 +57,16 @@ fn main() -> ExitCode {
         addresses::a_user_keeps_its_znodes_to_itself,
         addresses::keys_are_listed_in_pages,
         addresses::a_znode_that_is_no_record_is_said_and_stays,
-        ensembles::a_hold_survives_the_death_of_the_leader,
-        ensembles::a_member_that_stands_still_is_left,
-        ensembles::no_two_clients_hold_while_leaders_die,
-        ensembles::without_a_majority_no_claim_is_granted_and_that_is_said,
-        failing::a_write_without_a_reply_is_in_doubt,
-        failing::a_write_whose_reply_is_lost_is_found_by_reading,
-        failing::a_connection_that_has_ended_is_replaced,
+        members::a_hold_survives_the_death_of_the_leader,
+        members::a_leader_that_stands_still_is_left,
+        members::no_two_clients_hold_while_leaders_die,
+        members::without_a_majority_no_claim_is_granted_and_that_is_said,
+        faults::a_write_without_a_reply_is_in_doubt,
+        faults::a_write_whose_reply_is_lost_is_found_by_reading,
+        faults::a_connection_that_has_ended_is_replaced,
+        faults::a_copy_that_returns_makes_no_client_overwrite_a_claim,
         failing::a_session_that_has_expired_is_replaced,
         failing::a_prefix_that_was_deleted_is_made_again,
-        failing::a_copy_that_returns_makes_no_client_overwrite_a_claim,
         failing::a_record_that_was_deleted_makes_no_client_overwrite_a_claim,
         watching::a_waiter_is_woken_at_once,
         watching::a_change_during_a_restart_is_reported,
@@ -69,13 +80,4 @@ async fn operator(server: &Zookeeper) -> Client {
     let members = server.address();
     let members = members.trim_start_matches("zk://");
     Client::connect(members).await.unwrap()
-}
-
-fn draft(number: u64, record: &[u8]) -> Draft {
-    Draft {
-        record: record.to_vec(),
-        number,
-        has_news: true,
-        useful_until: None,
-    }
 }

@@ -8,8 +8,8 @@ use quorlock_store::{Key, Store, Watcher};
 use quorlock_testbed::zookeeper::Zookeeper;
 use tokio::time::{sleep, timeout};
 
-use crate::databases::{SECOND, bare, patient, store};
-use crate::{draft, operator};
+use crate::databases::{SECOND, bare, draft, patient, store};
+use crate::operator;
 
 #[derive(Default)]
 struct Ear {

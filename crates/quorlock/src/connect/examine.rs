@@ -91,9 +91,9 @@ impl Member {
 #[cfg(feature = "store")]
 const READS: usize = 5;
 
-/// How long the reads of a slow store are measured.
+/// How long the reads of a slow store are measured. A store that is only busy has time for all of them.
 #[cfg(feature = "store")]
-const READ_FOR: Duration = Duration::from_secs(1);
+const READ_FOR: Duration = Duration::from_secs(5);
 
 /// Reads the marker of a store a few times, and asks for its version.
 #[cfg(feature = "store")]

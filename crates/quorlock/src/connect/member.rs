@@ -13,8 +13,10 @@ use crate::builder::LocksBuilder;
 use crate::error::{ConnectError, NodeProblem};
 
 /// The schemes of stores, with the cargo features that they need.
-const STORES: [(&str, &str, bool); 7] = [
+const STORES: [(&str, &str, bool); 9] = [
     ("etcd", "etcd", cfg!(feature = "etcd")),
+    ("mongodb", "mongodb", cfg!(feature = "mongodb")),
+    ("mongodb+srv", "mongodb", cfg!(feature = "mongodb")),
     ("mysql", "mysql", cfg!(feature = "mysql")),
     ("postgres", "postgres", cfg!(feature = "postgres")),
     ("postgresql", "postgres", cfg!(feature = "postgres")),

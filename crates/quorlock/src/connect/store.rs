@@ -8,7 +8,7 @@ use crate::locks::Locks;
 impl Locks {
     /// Makes the table that locks need at an address, if it is not there: `postgres://user:password@host/database`, the
     /// same with `mysql://`, or `sqlite:/path/of/the/file`, which also makes the file. Returns whether there is such a table; a Redis server,
-    /// etcd, ZooKeeper and S3 need none.
+    /// etcd, ZooKeeper, MongoDB and S3 need none.
     ///
     /// ```no_run
     /// # async fn start() -> Result<(), Box<dyn std::error::Error>> {

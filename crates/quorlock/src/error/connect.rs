@@ -117,7 +117,7 @@ impl std::error::Error for NodeProblem {
 fn or_a_store(error: &quorlock_redis::AddressError) -> &'static str {
     match error.problem {
         quorlock_redis::AddressProblem::UnknownScheme => {
-            "; of a store etcd://, mysql://, postgres://, s3://, sqlite: or zk://"
+            "; of a store etcd://, mongodb://, mysql://, postgres://, s3://, sqlite: or zk://"
         }
         _ => "",
     }

@@ -7,7 +7,7 @@ use clap::builder::PossibleValuesParser;
 
 use super::recorded::Sharded;
 use super::{CliError, Form, Printed, PrintedCell, complain, say, say_json, write_file};
-use crate::study::matrix::{CLASSES, Class, Example, Matrix, MatrixTable, ON_STORES, known};
+use crate::study::matrix::{CLASSES, Class, Example, Matrix, MatrixTable, contenders};
 use crate::study::results::Tallies;
 use crate::study::runs::Extent;
 
@@ -17,8 +17,8 @@ pub(super) struct MatrixRun {
     /// The number of runs for each pair of a lock and a class; a lock on a Sentinel group gets a tenth of it.
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     runs: u64,
-    /// Run only this lock; may be given several times. The locks of this crate on stores run only if they are given.
-    #[arg(long, value_parser = PossibleValuesParser::new(known().iter().map(|lock| lock.id)))]
+    /// Run only this lock; may be given several times.
+    #[arg(long, value_parser = PossibleValuesParser::new(contenders().iter().map(|lock| lock.id)))]
     lock: Vec<String>,
     /// Run only this class of fault; may be given several times.
     #[arg(long, value_parser = PossibleValuesParser::new(CLASSES.iter().map(|class| class.id)))]
@@ -62,9 +62,6 @@ impl MatrixRun {
         matrix.first_seed = self.commit;
         let is_asked =
             |asked: &[String], id: &str| asked.is_empty() || asked.iter().any(|a| a == id);
-        if !self.lock.is_empty() {
-            matrix.contenders.extend_from_slice(ON_STORES);
-        }
         matrix
             .contenders
             .retain(|lock| is_asked(&self.lock, lock.id));

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 pub use class::Class;
 pub use classes::CLASSES;
-pub use contender::{CONTENDERS, Candidate, ON_STORES, contenders, known};
+pub use contender::{CONTENDERS, Candidate, contenders};
 pub use examples::Example;
 #[cfg(unix)]
 pub(crate) use {classes::STORMS_ONLY, contender::STORM_LOCKS, storm::Storm, work::StormWork};
@@ -167,7 +167,7 @@ impl MatrixTable {
 }
 
 impl Matrix {
-    /// Creates the complete matrix: all locks but those of this crate on stores, and all classes.
+    /// Creates the complete matrix: all locks and all classes.
     #[must_use]
     pub fn new(runs: u64) -> Self {
         Matrix {
@@ -182,7 +182,7 @@ impl Matrix {
     #[must_use]
     pub fn of(locks: &[String], classes: &[String], runs: u64, first_seed: u64) -> Self {
         let is_asked = |id: &str, asked: &[String]| asked.iter().any(|name| name == id);
-        let mut contenders = known();
+        let mut contenders = contenders();
         contenders.retain(|lock| is_asked(lock.id, locks));
         let of_law = CLASSES.iter().filter(|class| is_asked(class.id, classes));
         Matrix {
@@ -253,7 +253,7 @@ mod tests {
         let all = Matrix::new(runs);
         let is_asked = |id: &str, ids: &[&str]| ids.contains(&id);
         let matrix = Matrix {
-            contenders: known()
+            contenders: contenders()
                 .into_iter()
                 .filter(|c| is_asked(c.id, locks))
                 .collect(),
@@ -320,7 +320,7 @@ mod tests {
     /// A lock that no client ever acquires breaks no property, and proves nothing.
     #[test]
     fn every_lock_is_held_where_nothing_goes_wrong() {
-        let all = known().into_iter();
+        let all = contenders().into_iter();
         let ids: Vec<&str> = all.map(|contender| contender.id).collect();
         for cell in some(&ids, &["quiet"], 6, 2).cells {
             assert_eq!(cell.tally.vacuous, 0, "{}", cell.lock);
@@ -341,7 +341,7 @@ mod tests {
 
     #[test]
     fn every_plan_can_be_run() {
-        for contender in known() {
+        for contender in contenders() {
             for class in CLASSES {
                 for seed in 0..12 {
                     let plan = contender.plan(class, seed);

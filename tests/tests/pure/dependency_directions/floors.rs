@@ -275,6 +275,7 @@ const STORES: Floors = &[
     &[
         "etcd.rs",
         "memory.rs",
+        "mongodb.rs",
         "mysql.rs",
         "postgres.rs",
         "s3.rs",
@@ -291,16 +292,19 @@ const STORES: Floors = &[
     ],
     &[
         "etcd/session.rs",
+        "mongodb/session.rs",
         "mysql/session.rs",
         "postgres/quiet.rs",
         "postgres/session.rs",
         "s3/session.rs",
         "zookeeper/session.rs",
     ],
-    &["s3/object.rs", "zookeeper/znode.rs"],
+    &["mongodb/server.rs", "s3/object.rs", "zookeeper/znode.rs"],
     &[
         "cluster.rs",
         "etcd/error.rs",
+        "mongodb/error.rs",
+        "mongodb/place.rs",
         "mysql/error.rs",
         "postgres/error.rs",
         "s3/error.rs",

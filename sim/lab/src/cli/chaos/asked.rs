@@ -21,7 +21,8 @@ pub(super) fn classes() -> impl Iterator<Item = &'static Class> {
     CLASSES.iter().chain(STORMS_ONLY)
 }
 
-/// Returns the locks that run on real servers.
+/// Returns the locks that run on real servers: storms have no stores.
 pub(super) fn locks() -> impl Iterator<Item = &'static Candidate> {
-    CONTENDERS.iter().chain(STORM_LOCKS)
+    let all = CONTENDERS.iter().chain(STORM_LOCKS);
+    all.filter(|lock| classes().any(|class| lock.meets(class)))
 }

@@ -164,10 +164,6 @@ pub const CONTENDERS: &[Candidate] = &[
         deployment: Deployment::Clusters,
         ..OURS
     },
-];
-
-/// Locks on [stores](NodeKind). The matrix has them only if they are asked for by name.
-pub const ON_STORES: &[Candidate] = &[
     Candidate {
         id: "ours, a consensus store",
         title: "this crate's lock on records of a consensus store, such as etcd: it has no clock, and forgets nothing when its leader changes",
@@ -206,14 +202,6 @@ pub fn contenders() -> Vec<Candidate> {
     let registered = algorithm::registered().into_iter();
     let own = registered.filter_map(Candidate::own);
     CONTENDERS.iter().copied().chain(own).collect()
-}
-
-/// Returns all locks that a matrix can have.
-#[must_use]
-pub fn known() -> Vec<Candidate> {
-    let mut all = contenders();
-    all.extend_from_slice(ON_STORES);
-    all
 }
 
 impl Candidate {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{BreakRate, CLASSES, Cell, MatrixTable, known};
+use super::{BreakRate, CLASSES, Cell, MatrixTable, contenders};
 
 impl MatrixTable {
     /// Returns the matrix as Markdown: the tables of exclusion and fencing, and what the names mean.
@@ -17,7 +17,7 @@ impl MatrixTable {
                 .iter()
                 .any(|cell| cell.lock == id || cell.class == id)
         };
-        for contender in known().iter().filter(|lock| is_there(lock.id)) {
+        for contender in contenders().iter().filter(|lock| is_there(lock.id)) {
             let _ = writeln!(text, "| {} | {} |", contender.id, contender.title);
         }
         text.push_str("\n### Classes of fault\n\n| class | |\n|---|---|\n");
