@@ -218,7 +218,9 @@ async fn the_rights_of_watched_nodes_are_those_of_the_page() {
         .node_trust(NodeTrust::Watched)
         .trust_fresh_nodes()
         .clock_margin(Duration::from_secs(10));
-    let besides = besides("watched nodes with a clock margin, so a majority by default");
+    let besides = besides(
+        "watched nodes with a [clock margin](../glossary.md#clock-margin), so a majority by default",
+    );
     prove(&besides, watched, "", async |bench| {
         hand_over(bench, |locks| locks.lock(NAME)).await
     })

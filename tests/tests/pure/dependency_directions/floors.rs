@@ -206,6 +206,7 @@ const PRODUCT: Floors = &[
         "shared/party.rs",
         "shared/under.rs",
     ],
+    &["shared/seen_tokens.rs"],
     // The ground. The embedded node uses nothing else.
     &["config.rs", "embedded.rs", "embedded/", "ticket.rs"],
     &[

@@ -108,7 +108,7 @@ fn a_replica_takes_over_as_the_process_of_its_primary() {
         Variant::SilentSuccessor,
         LockKind::Redlock,
         Property::Exclusion,
-        400..440,
+        540..580,
     );
 }
 
