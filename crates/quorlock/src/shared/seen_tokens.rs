@@ -3,7 +3,9 @@
 //! The first token of a name is chosen by the clock: the first acquire of a name states the client's clock as its floor, and the following ones,
 //! for [`SPAN`], also that they have seen a token. A watched node that is the process which the client trusts has not lost its counter, and hands
 //! out the next number. That needs no clock, so a server needs no script for it, and all nodes of a majority hand out the same number,
-//! however they execute the request. Any other node chooses by the clock: its counters may be older than what was seen.
+//! however they execute the request. Any other node chooses by the clock: its counters may be older than what was seen. If nodes disagree
+//! nevertheless, the next acquires for [`SPAN`] are by the clock: in a majority with a store, which always chooses by the clock, each of
+//! them would need a proposal.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -39,12 +41,17 @@ struct Seen {
     clock: WallMillis,
     /// Acquires by a clock that stands still follow until then.
     until: Time,
+    /// Nodes disagreed: no acquires follow until then.
+    not_before: Time,
 }
 
 impl Seen {
     fn is_recent(&self, now: Time, clock: WallMillis) -> bool {
         let span = SPAN.as_millis() as u64;
-        now < self.until && self.clock <= clock && clock < self.clock.plus(span)
+        self.not_before <= now
+            && now < self.until
+            && self.clock <= clock
+            && clock < self.clock.plus(span)
     }
 }
 
@@ -61,6 +68,13 @@ impl SeenTokens {
         self.0.lock().names.clear();
     }
 
+    /// Handles that nodes have disagreed on the token of a hold whose acquire stated one that had been seen.
+    pub(crate) fn handle_disagreement(&self, name: &Name, now: Time) {
+        if let Some(seen) = self.0.lock().names.get_mut(name) {
+            seen.not_before = now + SPAN;
+        }
+    }
+
     /// Remembers the token of a hold whose acquire stated this clock, and this token that had been seen.
     pub(crate) fn record(
         &self,
@@ -75,10 +89,16 @@ impl SeenTokens {
             token,
             clock,
             until: now + Acquire::SEEN_WITHIN,
+            not_before: now,
         };
         match remembered.names.get_mut(name) {
             Some(seen) if after.is_some() => seen.token = seen.token.max(token),
-            Some(seen) => *seen = by_the_clock,
+            Some(seen) => {
+                *seen = Seen {
+                    not_before: seen.not_before,
+                    ..by_the_clock
+                };
+            }
             None => {
                 if after.is_none() && remembered.has_room(now) {
                     remembered.names.insert(name.clone(), by_the_clock);
@@ -132,6 +152,24 @@ mod tests {
         assert_eq!(of(1_999), Some(Token(2_000)));
         record(1_999, 12, Some(Token(11)));
         assert_eq!(of(1_999), Some(Token(2_000)), "that one was late");
+    }
+
+    #[test]
+    fn acquires_are_by_the_clock_while_nodes_disagree() {
+        let seen = SeenTokens::default();
+        let of = |millis| seen.of(&name(0), at(millis).0, at(millis).1);
+        let record = |millis, token| {
+            let (now, clock) = at(millis);
+            seen.record(&name(0), Token(token), of(millis), now, clock);
+        };
+        record(0, 7);
+        assert_eq!(of(10), Some(Token(7)));
+        seen.handle_disagreement(&name(0), at(10).0);
+        record(20, 30);
+        assert_eq!(of(20), None);
+        record(1_000, 1_001);
+        assert_eq!(of(1_009), None);
+        assert_eq!(of(1_010), Some(Token(1_001)));
     }
 
     #[test]

@@ -69,11 +69,14 @@ impl Stated {
         self.after.get(group).copied().flatten()
     }
 
-    /// Remembers the tokens of a won round.
-    fn record(&self, now: Time, layout: &Layout, tokens: &[Token]) {
+    /// Remembers the tokens of a won round, whose nodes have disagreed on some of them or not.
+    fn record(&self, now: Time, layout: &Layout, tokens: &[Token], was_raised: bool) {
         for (group, (part, token)) in layout.parts.iter().zip(tokens).enumerate() {
             if let Some(seen) = seen_tokens(part) {
                 let after = self.after(group);
+                if was_raised && after.is_some() {
+                    seen.handle_disagreement(&part.name, now);
+                }
                 seen.record(&part.name, *token, after, now, self.clock);
             }
         }
@@ -291,7 +294,7 @@ impl RunningRound {
         let claims = Claims::new(claims);
         let tokens = self.tokens(layout);
         if let Some(stated) = &self.stated {
-            stated.record(now, layout, &tokens);
+            stated.record(now, layout, &tokens, self.raise.is_some());
         }
         Won {
             began: self.began,
