@@ -117,6 +117,9 @@ async fn a_free_name_is_taken_and_freed_without_a_script() {
         Ok(ReleaseReply::FREED)
     );
     assert_eq!(freed.further(), [1, 0]);
+    // A server before version 7 refuses the first form of a claim.
+    last = take_after(&transport, &name, 5, last).await;
+    release(&transport, &name, 5, 0).await.unwrap();
     for number in 2..5 {
         taken.further();
         let token = take_after(&transport, &name, number, last).await;

@@ -136,6 +136,7 @@ mod threads {
                 longest_lease: Duration::from_secs(60),
                 max_hold: None,
                 retention: Retention::Forever,
+                seen: SeenTokens::default(),
                 is_closed: AtomicBool::new(false),
                 guests: Mutex::default(),
                 attempts: AtomicUsize::new(0),
