@@ -205,13 +205,14 @@ impl Natives {
             _ => Err(Made::Nothing),
         };
         let mut known = self.of(link);
-        if form == Form::Compact && is_unreadable(made) {
+        let is_other_form = form == Form::Compact && is_unreadable(made);
+        if is_other_form {
             known.form = Form::Oldest;
         } else {
             known.is_refused |= is_final(made);
         }
         known.is_refused |= is_lasting(waiters) || is_lasting(drawn);
-        if claim == Err(Made::Nothing) {
+        if claim == Err(Made::Nothing) && !is_other_form {
             known.cool(&ask.name, now());
         }
         drop(known);

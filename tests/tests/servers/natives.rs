@@ -39,6 +39,8 @@ server_tests![
 ];
 
 const NAME: &str = "orders/42";
+/// How often a name is taken.
+const HOLDS: u64 = 40;
 const COUNTER: &str = "redisson_lock_token:{orders/42}";
 const QUEUE: &str = "redisson_lock_queue:{orders/42}";
 
@@ -472,28 +474,28 @@ async fn a_majority_takes_and_frees_a_name_without_scripts() {
     let locks = Locks::builder().trust_fresh_nodes();
     let locks = locks.quorum(addresses).await.unwrap();
     let mut tokens = Vec::new();
-    for _ in 0..40 {
+    for _ in 0..HOLDS {
         let guard = locks.lock(NAME).acquire().await.unwrap();
         tokens.push(guard.fencing_token().0);
         guard.release().await.unwrap();
     }
-    assert!(tokens.is_sorted_by(|one, next| one < next), "{tokens:?}");
-    let follows = tokens.windows(2).filter(|pair| pair[0] + 1 == pair[1]);
-    // On a slow machine a second may pass, after which a script is used once.
-    let follows = follows.count() as u64;
-    for server in &servers {
-        let called = ["exec", "restore", "hdel", "hmget"].map(|command| calls(server, command));
-        let [exec, restore, hdel, hmget] = called;
-        assert_eq!(exec, restore);
-        // Tokens by the clock may follow each other, too.
-        assert!(
-            follows / 2 <= restore && follows / 2 <= hdel,
-            "{called:?} {tokens:?}"
-        );
-        assert!(hmget <= 40 - follows + 1, "{called:?} {tokens:?}");
-    }
-    assert!(1 < follows, "{tokens:?}");
     locks.close().await;
+    assert!(tokens.is_sorted_by(|one, next| one < next), "{tokens:?}");
+    let counts = |server: &Server| {
+        ["exec", "restore", "hdel", "hmget"].map(|command| calls(server, command))
+    };
+    let all = servers.each_ref().map(|server| {
+        // The last requests to the slowest server may still be on their way.
+        let is_over = || counts(server)[0] == counts(server)[1];
+        wait_until("each transaction is over", is_over);
+        counts(server)
+    });
+    // A script looks at the claim with each release. Once a second one is used, and for a second on a server that is late: the name is
+    // asked for again before it is free there.
+    let half = HOLDS / 2;
+    let has_none =
+        |[_, restore, hdel, hmget]: &[u64; 4]| half < *restore && half < *hdel && *hmget < half;
+    assert!(all.iter().any(has_none), "{all:?} {tokens:?}");
 }
 
 /// The script says what the client must know of a server that is not the process that it trusts.
