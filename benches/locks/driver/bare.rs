@@ -13,6 +13,7 @@ use super::program::Failure;
 const ACQUIRE: &str = concat!(
     include_str!("../../../crates/quorlock-redis/lua/shared/clock.lua"),
     include_str!("../../../crates/quorlock-redis/lua/shared/counter.lua"),
+    include_str!("../../../crates/quorlock-redis/lua/shared/value.lua"),
     include_str!("../../../crates/quorlock-redis/lua/acquire.lua"),
 );
 const RELEASE: &str = include_str!("../../../crates/quorlock-redis/lua/release.lua");
