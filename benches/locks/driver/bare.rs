@@ -109,7 +109,7 @@ impl Bare {
             cmd.arg(&owner).arg(1).arg(kept).arg(86_400_000);
             cmd.arg(now).arg(15_000);
             if let Some(marker) = &server.marker {
-                cmd.arg(format!("{owner} 1 {lease}")).arg("");
+                cmd.arg(format!("1 {lease}")).arg("").arg("");
                 cmd.arg(marker).arg("");
                 cmd.arg("look").arg(0).arg(lease).arg(2 * lease);
             }
