@@ -127,9 +127,9 @@ impl Natives {
     ) -> Option<(Native, Tried)> {
         let mut watch = None;
         let tried = {
-            let after = ask.after.filter(|_| fits(ask))?.0;
             let mut known = self.of(link);
             let since = *known.since.get_or_insert(now);
+            let after = ask.after.filter(|_| fits(ask))?.0;
             let is_young = ask.check.is_none() && now < since + self.youngest;
             if known.is_refused || is_young || known.is_cold(&ask.name, now) {
                 return None;
@@ -144,7 +144,7 @@ impl Natives {
             tried
         };
         let name = &ask.name;
-        let mut commands = Commands::with_capacity(256 + 3 * name.as_bytes().len());
+        let mut commands = Commands::with_capacity(384 + 3 * name.as_bytes().len());
         commands
             .begin("RESTORE", 3)
             .arg(name.as_bytes())
@@ -204,18 +204,18 @@ impl Natives {
             (Value::Okay, ..) => Err(Made::Void(waiters.clone())),
             _ => Err(Made::Nothing),
         };
-        let mut known = self.of(link);
-        let is_other_form = form == Form::Compact && is_unreadable(made);
-        if is_other_form {
-            known.form = Form::Oldest;
-        } else {
-            known.is_refused |= is_final(made);
+        if let Some(mut known) = self.still_of(link) {
+            let is_other_form = form == Form::Compact && is_unreadable(made);
+            if is_other_form {
+                known.form = Form::Oldest;
+            } else {
+                known.is_refused |= is_final(made);
+            }
+            known.is_refused |= is_lasting(waiters) || is_lasting(drawn);
+            if claim == Err(Made::Nothing) && !is_other_form {
+                known.cool(&ask.name, now());
+            }
         }
-        known.is_refused |= is_lasting(waiters) || is_lasting(drawn);
-        if claim == Err(Made::Nothing) && !is_other_form {
-            known.cool(&ask.name, now());
-        }
-        drop(known);
         claim.map(|_| drawn.clone()).map_err(|claim| NotGranted {
             claim,
             is_counter_new,
@@ -230,8 +230,10 @@ impl Natives {
         answer: &Value,
         sent: Instant,
     ) {
-        if !is_granted(answer) {
-            self.of(link).cool(&ask.name, sent);
+        if !is_granted(answer)
+            && let Some(mut known) = self.still_of(link)
+        {
+            known.cool(&ask.name, sent);
         }
     }
 
@@ -280,19 +282,30 @@ impl Natives {
             (Value::Int(1), told) => Some(Value::Array(vec![Value::Int(1), told])),
             (Value::Int(_), _) => Some(Value::Int(0)),
             (gone, _) => {
-                self.of(link).is_refused |= is_lasting(&gone);
+                if let Some(mut known) = self.still_of(link) {
+                    known.is_refused |= is_lasting(&gone);
+                }
                 None
             }
         }
     }
 
-    /// What is known about this connection, which is nothing if it is a new one.
+    /// What is known about the connection that a request is sent on, which is nothing if it is a new one.
     fn of(&self, link: &Arc<Connection>) -> MutexGuard<'_, Known> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.lock();
         if !known.is_of(link) {
             *known = Known::of(link);
         }
         known
+    }
+
+    /// What is known about the connection that a reply came on; `None` if requests are sent on another one by now.
+    fn still_of(&self, link: &Arc<Connection>) -> Option<MutexGuard<'_, Known>> {
+        Some(self.lock()).filter(|known| known.is_of(link))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

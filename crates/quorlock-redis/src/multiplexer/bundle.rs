@@ -73,17 +73,12 @@ impl Native {
 
     /// Whether it can join a bundle.
     fn joins(&self, bundle: &Bundle) -> bool {
-        match (self, &bundle.watch) {
-            (Native::End { name, .. }, _) => !bundle.names.contains(name),
-            (Native::Take { .. }, _) if bundle.names.is_empty() => true,
-            (Native::Take { watch: None, .. }, None) => true,
-            (
-                Native::Take {
-                    watch: Some(one), ..
-                },
-                Some(other),
-            ) => Arc::ptr_eq(one, other),
-            _ => false,
+        let place = |watch: &Option<Arc<Watch>>| watch.as_ref().map(Arc::as_ptr);
+        match self {
+            Native::End { name, .. } => !bundle.names.contains(name),
+            Native::Take { watch, .. } => {
+                bundle.names.is_empty() || place(watch) == place(&bundle.watch)
+            }
         }
     }
 }

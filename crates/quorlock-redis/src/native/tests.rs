@@ -62,11 +62,18 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        Bench {
+        Bench::with(Duration::ZERO)
+    }
+
+    fn with(youngest: Duration) -> Self {
+        let bench = Bench {
             link: Arc::new(Connection::idle()),
-            natives: Natives::new(Duration::ZERO),
+            natives: Natives::new(youngest),
             now: timer::now(),
-        }
+        };
+        // It becomes the known connection.
+        drop(bench.natives.of(&bench.link));
+        bench
     }
 
     fn take(&self, ask: &Acquire) -> Option<Tried> {
@@ -132,8 +139,7 @@ async fn an_acquire_that_has_seen_no_token_is_a_script() {
 
 #[tokio::test]
 async fn a_young_connection_may_be_to_a_server_that_has_lost_what_was_seen() {
-    let mut bench = Bench::new();
-    bench.natives = Natives::new(Duration::from_secs(2));
+    let mut bench = Bench::with(Duration::from_secs(2));
     assert!(!bench.takes("a"));
     assert!(
         bench.take(&on_a_majority("a", 1)).is_some(),
@@ -194,6 +200,12 @@ async fn another_connection_knows_nothing() {
     let taken = bench
         .natives
         .take(&other, &acquire("a", 2), &Home::PLAIN, bench.now);
+    assert!(taken.is_some());
+    // A late reply on the connection before.
+    let refused = Value::Array(vec![Value::Int(0), Value::Int(900)]);
+    let ask = acquire("b", 1);
+    bench.natives.told(&bench.link, &ask, &refused, bench.now);
+    let taken = bench.natives.take(&other, &ask, &Home::PLAIN, bench.now);
     assert!(taken.is_some());
 }
 

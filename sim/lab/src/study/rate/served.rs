@@ -67,22 +67,14 @@ impl Served {
     /// Returns the means of these runs, compared with runs without faults.
     pub(super) fn compared_with(&self, quiet: &Served) -> Option<Serving> {
         let mean = |sum: u64| sum as f64 / self.runs as f64 / 1e9;
+        // In whole numbers, so that runs without faults have exactly no outage.
+        let usual = i128::from(quiet.unavailable) * i128::from(self.lasted);
+        let longer = i128::from(self.unavailable) * i128::from(quiet.lasted) - usual;
         (0 < self.runs).then(|| Serving {
             next_lock: mean(self.next_lock),
-            outage: match self == quiet {
-                true => 0.0,
-                false => mean(self.unavailable) - quiet.share_unavailable() * mean(self.lasted),
-            },
+            outage: longer as f64 / quiet.lasted.max(1) as f64 / self.runs as f64 / 1e9,
             longest: self.longest as f64 / 1e9,
             requests_a_hold: (0 < self.holds).then(|| self.requests as f64 / self.holds as f64),
         })
-    }
-
-    /// Returns the share of time in which a client asked for a lock that no client held.
-    fn share_unavailable(&self) -> f64 {
-        match self.lasted {
-            0 => 0.0,
-            lasted => self.unavailable as f64 / lasted as f64,
-        }
     }
 }
