@@ -30,6 +30,7 @@ pub mod cluster;
 pub mod etcd;
 pub mod files;
 pub mod guardian;
+pub mod lone;
 pub mod members;
 pub mod mongodb;
 pub mod mysql;

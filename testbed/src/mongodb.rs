@@ -1,20 +1,10 @@
 //! Real servers that speak the protocol of MongoDB: mongo-java-server, which keeps its data in memory.
 
 use std::fs;
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use rustix::process::Signal;
-use tempfile::TempDir;
-
-use crate::guardian::Guardian;
-use crate::port::free_port;
+use crate::lone::Lone;
 use crate::run;
-use crate::wait::within;
-
-/// The longest time that a server may take until it answers, on a loaded machine.
-const UP: Duration = Duration::from_secs(60);
 
 /// What Maven makes of the project in `testbed/mongodb`.
 const BUILT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/mongodb/target");
@@ -31,11 +21,9 @@ pub fn missing() -> Option<&'static str> {
 /// killed, the server ends. All that it has is lost whenever it ends.
 #[derive(Debug)]
 pub struct Mongodb {
-    port: u16,
+    pub(crate) process: Lone,
     /// The files of its certificate and of the key, if it takes connections under TLS alone.
     tls: Option<[PathBuf; 2]>,
-    running: Option<Guardian>,
-    folder: TempDir,
 }
 
 impl Mongodb {
@@ -58,12 +46,9 @@ impl Mongodb {
     }
 
     fn start_with(tls: Option<[PathBuf; 2]>) -> Mongodb {
-        let folder = tempfile::Builder::new().prefix("quorlock-").tempdir();
         let mut server = Mongodb {
-            port: free_port().expect("a free port"),
+            process: Lone::new(),
             tls,
-            running: None,
-            folder: folder.expect("a temporary folder"),
         };
         server.launch();
         server
@@ -73,12 +58,6 @@ impl Mongodb {
     #[must_use]
     pub fn address(&self) -> String {
         format!("mongodb://127.0.0.1:{}/locks", self.port)
-    }
-
-    /// Returns the port of the server.
-    #[must_use]
-    pub fn port(&self) -> u16 {
-        self.port
     }
 
     /// Starts the server, and waits until it takes connections.
@@ -98,30 +77,6 @@ impl Mongodb {
         for file in self.tls.iter().flatten() {
             command.push(file.to_str().expect("UTF-8").to_owned());
         }
-        self.running = Some(Guardian::start(self.folder.path(), &command, &[]).expect("it starts"));
-        let is_up = within(UP, || TcpStream::connect(("127.0.0.1", self.port)).ok());
-        let output = || fs::read_to_string(self.folder.path().join("output")).unwrap_or_default();
-        assert!(is_up.is_some(), "the server does not start: {}", output());
-    }
-
-    /// Ends the server at once, as a crash does.
-    pub fn kill(&mut self) {
-        if let Some(running) = self.running.take() {
-            running.kill();
-        }
-    }
-
-    /// Stops the server, until [`Mongodb::go_on`].
-    pub fn stop(&self) {
-        self.signal(Signal::STOP);
-    }
-
-    /// Lets a stopped server go on.
-    pub fn go_on(&self) {
-        self.signal(Signal::CONT);
-    }
-
-    fn signal(&self, signal: Signal) {
-        self.running.as_ref().expect("it runs").signal(signal);
+        self.start_listening(&command);
     }
 }

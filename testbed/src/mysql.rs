@@ -2,18 +2,9 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
-use rustix::process::Signal;
-use tempfile::TempDir;
-
-use crate::guardian::Guardian;
-use crate::port::free_port;
+use crate::lone::Lone;
 use crate::run::{self, is_root, run, status_of};
-use crate::wait::within;
-
-/// The longest time that a server may take until it answers, on a loaded machine.
-const UP: Duration = Duration::from_secs(60);
 
 const SERVER: &str = "/usr/sbin/mariadbd";
 
@@ -35,10 +26,8 @@ GRANT ALL ON *.* TO locks@'127.0.0.1' WITH GRANT OPTION;
 /// process is killed, the server ends and its folder is removed.
 #[derive(Debug)]
 pub struct Mysql {
-    port: u16,
+    pub(crate) process: Lone,
     settings: Vec<String>,
-    running: Option<Guardian>,
-    folder: TempDir,
 }
 
 impl Mysql {
@@ -60,12 +49,9 @@ impl Mysql {
     /// Panics if MariaDB is not installed, or the server does not come up.
     #[must_use]
     pub fn start_with(settings: &[&str]) -> Mysql {
-        let folder = tempfile::Builder::new().prefix("quorlock-").tempdir();
         let mut server = Mysql {
-            port: free_port().expect("a free port"),
+            process: Lone::new(),
             settings: settings.iter().map(ToString::to_string).collect(),
-            running: None,
-            folder: folder.expect("a temporary folder"),
         };
         fs::write(server.path("users"), USERS).expect("a file");
         let words = ["--auth-root-authentication-method=normal", "--skip-test-db"];
@@ -115,11 +101,8 @@ impl Mysql {
         words.extend(self.settings.iter().cloned());
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let command = self.command(SERVER, &words);
-        self.running = Some(Guardian::start(self.folder.path(), &command, &[]).expect("it starts"));
         let ready = self.client("DO 0");
-        let is_up = within(UP, || status_of(&ready).ok().filter(|is_up| *is_up));
-        let output = || fs::read_to_string(self.path("output")).unwrap_or_default();
-        assert!(is_up.is_some(), "the server does not start: {}", output());
+        self.start(&command, || status_of(&ready).is_ok_and(|is_up| is_up));
     }
 
     /// Makes this replica a primary.
@@ -138,39 +121,13 @@ impl Mysql {
         run(&self.client(sql));
     }
 
-    /// Ends the server at once, as a crash does.
-    pub fn kill(&mut self) {
-        if let Some(running) = self.running.take() {
-            running.kill();
-        }
-    }
-
-    /// Stops the server, until [`Mysql::go_on`].
-    pub fn stop(&self) {
-        self.signal(Signal::STOP);
-    }
-
-    /// Lets a stopped server go on.
-    pub fn go_on(&self) {
-        self.signal(Signal::CONT);
-    }
-
-    fn signal(&self, signal: Signal) {
-        self.running.as_ref().expect("it runs").signal(signal);
-    }
-
-    fn path(&self, name: &str) -> String {
-        let path = self.folder.path().join(name);
-        path.to_str().expect("UTF-8").to_owned()
-    }
-
     /// Returns a command line with this server's folder. The files of the machine's own server are not read.
     fn command(&self, program: &str, arguments: &[&str]) -> Vec<String> {
         let mut words = vec![program.to_owned(), "--no-defaults".to_owned()];
         words.push(format!("--datadir={}", self.path("data")));
         words.push("--innodb-log-file-size=4M".to_owned());
         // A server that starts removes the temporary tables of others in the same folder.
-        words.push(format!("--tmpdir={}", self.folder.path().display()));
+        words.push(format!("--tmpdir={}", self.folder().display()));
         if is_root() {
             words.push("--user=root".to_owned());
         }

@@ -1,20 +1,10 @@
 //! Real servers that speak the protocol of S3: versitygw, over a folder.
 
 use std::fs;
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use rustix::process::Signal;
-use tempfile::TempDir;
-
-use crate::guardian::Guardian;
-use crate::port::free_port;
+use crate::lone::Lone;
 use crate::run::{self, installed, run};
-use crate::wait::within;
-
-/// The longest time that a server may take until it answers, on a loaded machine.
-const UP: Duration = Duration::from_secs(60);
 
 const SERVER: &str = "versitygw";
 
@@ -29,11 +19,9 @@ pub fn missing() -> Option<&'static str> {
 /// process is killed, the server ends and its folder is removed.
 #[derive(Debug)]
 pub struct S3 {
-    port: u16,
+    pub(crate) process: Lone,
     /// The files of its certificate and of the key, if it takes connections under TLS alone.
     tls: Option<[PathBuf; 2]>,
-    running: Option<Guardian>,
-    folder: TempDir,
 }
 
 impl S3 {
@@ -62,12 +50,9 @@ impl S3 {
     }
 
     fn start_with(tls: Option<[PathBuf; 2]>) -> S3 {
-        let folder = tempfile::Builder::new().prefix("quorlock-").tempdir();
         let mut server = S3 {
-            port: free_port().expect("a free port"),
+            process: Lone::new(),
             tls,
-            running: None,
-            folder: folder.expect("a temporary folder"),
         };
         // A folder of the server is a bucket.
         fs::create_dir_all(server.path("data").join("locks")).expect("a folder");
@@ -80,12 +65,6 @@ impl S3 {
     pub fn address(&self) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         format!("s3://locks?endpoint={scheme}://127.0.0.1:{}", self.port)
-    }
-
-    /// Returns the port of the server.
-    #[must_use]
-    pub fn port(&self) -> u16 {
-        self.port
     }
 
     /// Returns the file that has the data of an object of the bucket.
@@ -123,27 +102,7 @@ impl S3 {
         words.extend(["--keep-alive", "--quiet", "posix"]);
         words.push(data.to_str().expect("UTF-8"));
         let command: Vec<String> = words.into_iter().map(String::from).collect();
-        self.running = Some(Guardian::start(self.folder.path(), &command, &[]).expect("it starts"));
-        let is_up = within(UP, || TcpStream::connect(("127.0.0.1", self.port)).ok());
-        let output = || fs::read_to_string(self.path("output")).unwrap_or_default();
-        assert!(is_up.is_some(), "the server does not start: {}", output());
-    }
-
-    /// Ends the server at once, as a crash does.
-    pub fn kill(&mut self) {
-        if let Some(running) = self.running.take() {
-            running.kill();
-        }
-    }
-
-    /// Stops the server, until [`S3::go_on`].
-    pub fn stop(&self) {
-        self.signal(Signal::STOP);
-    }
-
-    /// Lets a stopped server go on.
-    pub fn go_on(&self) {
-        self.signal(Signal::CONT);
+        self.start_listening(&command);
     }
 
     /// Copies the data of the server, which is ended and started again.
@@ -167,12 +126,8 @@ impl S3 {
         self.launch();
     }
 
-    fn signal(&self, signal: Signal) {
-        self.running.as_ref().expect("it runs").signal(signal);
-    }
-
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.folder().join(name)
     }
 }
 
