@@ -18,7 +18,7 @@ const UP: Duration = Duration::from_secs(60);
 /// A server with a free port of the loopback interface, which may run or not. When this value is dropped, or when this process is killed,
 /// the server ends and its folder is removed.
 #[derive(Debug)]
-pub struct Lone {
+pub(crate) struct Lone {
     pub(crate) port: u16,
     running: Option<Guardian>,
     folder: TempDir,
@@ -33,12 +33,6 @@ impl Lone {
             running: None,
             folder: folder.expect("a temporary folder"),
         }
-    }
-
-    /// Returns the port of the server.
-    #[must_use]
-    pub fn port(&self) -> u16 {
-        self.port
     }
 
     /// Starts the server by this command, and waits until it answers.
@@ -57,26 +51,10 @@ impl Lone {
     }
 
     /// Ends the server at once, as a crash does.
-    pub fn kill(&mut self) {
+    fn kill(&mut self) {
         if let Some(running) = self.running.take() {
             running.kill();
         }
-    }
-
-    /// Stops the server, until [`Lone::go_on`].
-    ///
-    /// # Panics
-    /// Panics if it does not run.
-    pub fn stop(&self) {
-        self.signal(Signal::STOP);
-    }
-
-    /// Lets a stopped server go on.
-    ///
-    /// # Panics
-    /// Panics if it does not run.
-    pub fn go_on(&self) {
-        self.signal(Signal::CONT);
     }
 
     fn signal(&self, signal: Signal) {
@@ -95,21 +73,37 @@ impl Lone {
     }
 }
 
-/// Lets a server be started and ended as the process that it is.
+/// Gives a server the methods of its process. They are its own, and not reached by `Deref`: a trait of a test program that has methods of
+/// the same names would come before those, and call itself.
 macro_rules! is_lone {
     ($($server:ty),+) => {
         $(
-            impl std::ops::Deref for $server {
-                type Target = Lone;
-
-                fn deref(&self) -> &Lone {
-                    &self.process
+            impl $server {
+                /// Returns the port of the server.
+                #[must_use]
+                pub fn port(&self) -> u16 {
+                    self.process.port
                 }
-            }
 
-            impl std::ops::DerefMut for $server {
-                fn deref_mut(&mut self) -> &mut Lone {
-                    &mut self.process
+                /// Ends the server at once, as a crash does.
+                pub fn kill(&mut self) {
+                    self.process.kill();
+                }
+
+                /// Stops the server, until it is told to go on.
+                ///
+                /// # Panics
+                /// Panics if it does not run.
+                pub fn stop(&self) {
+                    self.process.signal(Signal::STOP);
+                }
+
+                /// Lets a stopped server go on.
+                ///
+                /// # Panics
+                /// Panics if it does not run.
+                pub fn go_on(&self) {
+                    self.process.signal(Signal::CONT);
                 }
             }
         )+

@@ -57,7 +57,7 @@ impl Mongodb {
     /// Returns the address of its database `locks`.
     #[must_use]
     pub fn address(&self) -> String {
-        format!("mongodb://127.0.0.1:{}/locks", self.port)
+        format!("mongodb://127.0.0.1:{}/locks", self.process.port)
     }
 
     /// Starts the server, and waits until it takes connections.
@@ -73,10 +73,10 @@ impl Mongodb {
         let mut command = vec!["java".to_owned()];
         command.extend(machine.map(String::from));
         command.extend(["-cp".to_owned(), classes, "Server".to_owned()]);
-        command.push(self.port.to_string());
+        command.push(self.process.port.to_string());
         for file in self.tls.iter().flatten() {
             command.push(file.to_str().expect("UTF-8").to_owned());
         }
-        self.start_listening(&command);
+        self.process.start_listening(&command);
     }
 }

@@ -53,7 +53,7 @@ impl Mysql {
             process: Lone::new(),
             settings: settings.iter().map(ToString::to_string).collect(),
         };
-        fs::write(server.path("users"), USERS).expect("a file");
+        fs::write(server.process.path("users"), USERS).expect("a file");
         let words = ["--auth-root-authentication-method=normal", "--skip-test-db"];
         run(&server.command("mariadb-install-db", &words));
         server.launch();
@@ -67,7 +67,7 @@ impl Mysql {
     #[must_use]
     pub fn replica(&self) -> Mysql {
         let replica = Mysql::start_with(&["--server-id=2", "--read-only=1"]);
-        let (port, password) = (self.port, Self::PASSWORD);
+        let (port, password) = (self.process.port, Self::PASSWORD);
         replica.execute(&format!(
             "CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {port}, MASTER_USER = 'locks', \
              MASTER_PASSWORD = '{password}', MASTER_USE_GTID = slave_pos; START SLAVE"
@@ -78,14 +78,14 @@ impl Mysql {
     /// Returns the address of the server, with its password.
     #[must_use]
     pub fn address(&self) -> String {
-        let (password, port) = (Self::PASSWORD, self.port);
+        let (password, port) = (Self::PASSWORD, self.process.port);
         format!("mysql://locks:{password}@127.0.0.1:{port}/locks")
     }
 
     /// Returns the path of the socket of the server.
     #[must_use]
     pub fn socket(&self) -> String {
-        self.path("socket")
+        self.process.path("socket")
     }
 
     /// Starts the server, and waits until it takes connections.
@@ -93,16 +93,17 @@ impl Mysql {
     /// # Panics
     /// Panics if it does not come up. The message has its output.
     pub fn launch(&mut self) {
-        let mut words = vec![format!("--port={}", self.port)];
+        let mut words = vec![format!("--port={}", self.process.port)];
         words.push(format!("--socket={}", self.socket()));
-        words.push(format!("--init-file={}", self.path("users")));
+        words.push(format!("--init-file={}", self.process.path("users")));
         words.extend(["--bind-address=127.0.0.1", "--skip-name-resolve"].map(String::from));
         words.push("--innodb-buffer-pool-size=16M".to_owned());
         words.extend(self.settings.iter().cloned());
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let command = self.command(SERVER, &words);
         let ready = self.client("DO 0");
-        self.start(&command, || status_of(&ready).is_ok_and(|is_up| is_up));
+        self.process
+            .start(&command, || status_of(&ready).is_ok_and(|is_up| is_up));
     }
 
     /// Makes this replica a primary.
@@ -124,10 +125,10 @@ impl Mysql {
     /// Returns a command line with this server's folder. The files of the machine's own server are not read.
     fn command(&self, program: &str, arguments: &[&str]) -> Vec<String> {
         let mut words = vec![program.to_owned(), "--no-defaults".to_owned()];
-        words.push(format!("--datadir={}", self.path("data")));
+        words.push(format!("--datadir={}", self.process.path("data")));
         words.push("--innodb-log-file-size=4M".to_owned());
         // A server that starts removes the temporary tables of others in the same folder.
-        words.push(format!("--tmpdir={}", self.folder().display()));
+        words.push(format!("--tmpdir={}", self.process.folder().display()));
         if is_root() {
             words.push("--user=root".to_owned());
         }
@@ -136,7 +137,7 @@ impl Mysql {
     }
 
     fn client(&self, sql: &str) -> Vec<String> {
-        let port = self.port.to_string();
+        let port = self.process.port.to_string();
         let password = format!("--password={}", Self::PASSWORD);
         let words = [
             "mariadb",

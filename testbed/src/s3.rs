@@ -64,7 +64,10 @@ impl S3 {
     #[must_use]
     pub fn address(&self) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
-        format!("s3://locks?endpoint={scheme}://127.0.0.1:{}", self.port)
+        format!(
+            "s3://locks?endpoint={scheme}://127.0.0.1:{}",
+            self.process.port
+        )
     }
 
     /// Returns the file that has the data of an object of the bucket.
@@ -90,7 +93,7 @@ impl S3 {
     pub fn launch(&mut self) {
         let program = installed(SERVER).expect("versitygw is installed (tests/stores.sh)");
         let [(_, access), (_, secret)] = Self::KEYS;
-        let port = format!("127.0.0.1:{}", self.port);
+        let port = format!("127.0.0.1:{}", self.process.port);
         let data = self.path("data");
         let mut words = vec![program.to_str().expect("UTF-8")];
         words.extend(["--port", &port, "--access", access, "--secret", secret]);
@@ -102,7 +105,7 @@ impl S3 {
         words.extend(["--keep-alive", "--quiet", "posix"]);
         words.push(data.to_str().expect("UTF-8"));
         let command: Vec<String> = words.into_iter().map(String::from).collect();
-        self.start_listening(&command);
+        self.process.start_listening(&command);
     }
 
     /// Copies the data of the server, which is ended and started again.
@@ -127,7 +130,7 @@ impl S3 {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder().join(name)
+        self.process.folder().join(name)
     }
 }
 
