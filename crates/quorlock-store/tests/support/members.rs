@@ -74,7 +74,7 @@ where
     drop(server);
     let mut cluster = K::three();
     let stores: Vec<_> = (0..4).map(|_| bare(&cluster)).collect();
-    let locking = tokio::spawn(support::exclude_each_other(stores));
+    let locking = tokio::spawn(support::exclude_each_other_despite_faults(stores));
     let mut died = 0;
     while !locking.is_finished() {
         tokio::time::sleep(SECOND).await;

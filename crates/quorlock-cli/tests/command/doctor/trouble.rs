@@ -19,9 +19,17 @@ async fn a_replica_is_wrong_and_its_primary_doubtful() {
     let primary = Server::start_with(&DURABLE);
     let port = primary.port().to_string();
     let replica = Server::start_with(&["--replicaof", "127.0.0.1", &port]);
+    // The replica still loads what it was sent when its primary calls it online: it answers no other command then.
     wait_until("the replica is online", || {
-        let info: String = primary.command(&["INFO", "replication"]);
-        info.contains("state=online")
+        [
+            (&primary, "state=online"),
+            (&replica, "master_link_status:up"),
+        ]
+        .iter()
+        .all(|(server, shown)| {
+            let info: String = server.command(&["INFO", "replication"]);
+            info.contains(shown)
+        })
     });
     let found = doctor(&replica.address(), &[]);
     assert_eq!(found.code, 78);
