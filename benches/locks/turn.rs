@@ -88,16 +88,23 @@ impl<'a> Team<'a> {
     }
 
     fn pairs(&mut self, add: &mut impl FnMut(&str, Vec<f64>)) -> Result<(), Failure> {
-        let before = self.servers.processor_seconds();
+        let before = (self.servers.processor_seconds(), self.client_seconds()?);
         let results = self.results()?;
-        let spent = self.servers.processor_seconds() - before;
+        let spent = self.servers.processor_seconds() - before.0;
+        let client = self.client_seconds()? - before.1;
         let [result] = results.as_slice() else {
             return Err("one process makes pairs".into());
         };
         let (pairs, micros) = (number(&result["pairs"]), number(&result["micros"]));
         add("pairs a second", vec![pairs * 1e6 / micros]);
         add("servers, us a pair", vec![spent * 1e6 / pairs]);
+        add("client, us a pair", vec![client * 1e6 / pairs]);
         Ok(())
+    }
+
+    /// Returns the processor time of all processes so far, in seconds.
+    fn client_seconds(&self) -> Result<f64, Failure> {
+        self.processes.iter().map(Process::processor_seconds).sum()
     }
 
     fn acquire(&mut self, add: &mut impl FnMut(&str, Vec<f64>)) -> Result<(), Failure> {

@@ -15,6 +15,9 @@ pub fn missing() -> Option<&'static str> {
     run::missing("QUORLOCK_REQUIRE_MYSQL", Path::new(SERVER).exists(), reason)
 }
 
+/// The setting of a server that takes connections over TCP under TLS alone.
+const ENCRYPTED: &str = "--require-secure-transport=1";
+
 /// What is executed whenever a server starts. The user may do everything, as the one of many an application may.
 const USERS: &str = "\
 CREATE DATABASE IF NOT EXISTS locks;
@@ -58,6 +61,19 @@ impl Mysql {
         run(&server.command("mariadb-install-db", &words));
         server.launch();
         server
+    }
+
+    /// Makes a server that takes connections over TCP under TLS alone, with the files of a certificate, of its key and of the authority of
+    /// its clients, in PEM.
+    ///
+    /// # Panics
+    /// Panics if MariaDB is not installed, or the server does not come up.
+    #[must_use]
+    pub fn encrypted(certificate: &Path, key: &Path, authority: &Path) -> Mysql {
+        let files = [("cert", certificate), ("key", key), ("ca", authority)];
+        let [certificate, key, authority] =
+            files.map(|(what, path)| format!("--ssl-{what}={}", path.display()));
+        Mysql::start_with(&[&certificate, &key, &authority, ENCRYPTED])
     }
 
     /// Makes a replica of this server and starts it.
@@ -151,6 +167,10 @@ impl Mysql {
             "--execute",
             sql,
         ];
-        words.map(String::from).to_vec()
+        let mut words = words.map(String::from).to_vec();
+        if self.settings.iter().any(|setting| setting == ENCRYPTED) {
+            words.push("--ssl".to_owned());
+        }
+        words
     }
 }

@@ -48,7 +48,7 @@ struct MultiplexerState {
     /// Packed commands that the driver has not taken yet. They are sent before the queue.
     outbox: Vec<u8>,
     /// Requests without a script to which more can be added: behind the outbox, and the last of the calls.
-    bundle: Option<Bundle>,
+    bundle: Bundle,
     /// The newest of the waiting requests, which no call carries yet.
     queue: Queue,
     /// Calls that the server has not answered.
@@ -94,7 +94,7 @@ impl Multiplexer {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Multiplexer(Mutex::new(MultiplexerState {
             outbox: Vec::new(),
-            bundle: None,
+            bundle: Bundle::default(),
             queue: Queue::default(),
             calls: VecDeque::new(),
             waiting: VecDeque::new(),
@@ -214,7 +214,7 @@ impl Multiplexer {
         }
         Ok(Answer {
             multiplexer: Arc::clone(self),
-            number,
+            number: Some(number),
         })
     }
 
@@ -235,7 +235,7 @@ impl Multiplexer {
             let mut state = self.lock();
             state.closed.get_or_insert_with(|| why.clone());
             state.outbox = Vec::new();
-            state.bundle = None;
+            state.bundle = Bundle::default();
             state.answer_all(
                 |_, stage| {
                     Some(Err(match stage {
@@ -271,7 +271,7 @@ impl MultiplexerState {
 
     /// Whether the driver has something to send.
     fn has_more(&self) -> bool {
-        !self.outbox.is_empty() || self.bundle.is_some() || self.queue.may_go()
+        !self.outbox.is_empty() || self.bundle.is_open || self.queue.may_go()
     }
 
     fn slot(&mut self, number: u64) -> Option<&mut Slot> {

@@ -46,7 +46,6 @@ mod payload;
 mod refusals;
 
 use std::fmt;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -149,7 +148,7 @@ impl Natives {
             .begin("RESTORE", 3)
             .arg(name.as_bytes())
             .number(ask.kept_millis())
-            .arg(&payload::of(ask, tried.form));
+            .arg(payload::of(ask, tried.form).bytes());
         let check = commands.len();
         commands.key(key::queue(name));
         let draw = commands.len();
@@ -174,7 +173,9 @@ impl Natives {
         answer: &Value,
         now: impl FnOnce() -> Instant,
     ) -> Result<Value, NotGranted> {
-        let parts = match answer {
+        let parts: &[Value] = match answer {
+            // All that the others would say is that the name was free, and nobody waits.
+            Value::Int(_) => &[Value::Okay, Value::Int(0), answer.clone()],
             Value::Array(parts) => parts.as_slice(),
             _ => &[],
         };
@@ -272,8 +273,10 @@ impl Natives {
 
     /// Translates the replies to the commands of a release to that of the script. `None` if nothing was done.
     pub(crate) fn ended(&self, link: &Arc<Connection>, answer: Value) -> Option<Value> {
-        let Value::Array(parts) = answer else {
-            return None;
+        let parts = match answer {
+            Value::Int(_) => return Some(answer),
+            Value::Array(parts) => parts,
+            _ => return None,
         };
         let [gone, told] = <[Value; 2]>::try_from(parts).ok()?;
         match (gone, told) {
@@ -316,10 +319,12 @@ impl fmt::Debug for Natives {
     }
 }
 
+/// FNV-1a. Whoever makes two names have the same one only makes them not be sent together.
 fn hash(name: &Name) -> NameHash {
-    let mut hasher = DefaultHasher::new();
-    name.as_bytes().hash(&mut hasher);
-    hasher.finish()
+    let bytes = name.as_bytes().iter();
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+    })
 }
 
 /// Whether a script has granted a name.

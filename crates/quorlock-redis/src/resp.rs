@@ -79,7 +79,17 @@ impl Decoder {
         let mut rest = packet;
         while !rest.is_empty() {
             let element = match &self.part {
-                PartialElement::Line(_) => self.line(&mut rest)?,
+                PartialElement::Line(begun) => match short(rest) {
+                    Some((value, used)) if begun.is_empty() => {
+                        rest = rest.get(used..).unwrap_or_default();
+                        #[cfg(test)]
+                        {
+                            self.scanned += used;
+                        }
+                        Some(value)
+                    }
+                    _ => self.line(&mut rest)?,
+                },
                 PartialElement::Text(..) => self.text(&mut rest)?,
             };
             if let Some(reply) = element.and_then(|element| self.close(element)) {
@@ -223,6 +233,32 @@ impl Decoder {
         Ok(())
     }
 }
+
+/// Returns what the packet begins with, and its length, if it is one of the replies that most are: a number that is not negative, and that
+/// a command was executed or waits for the end of its transaction.
+fn short(packet: &[u8]) -> Option<(Value, usize)> {
+    match packet {
+        [b'+', b'O', b'K', b'\r', b'\n', ..] => Some((Value::Okay, 5)),
+        [b'+', word @ ..] if word.starts_with(b"QUEUED\r\n") => Some((Value::Okay, 9)),
+        [b':', digits @ ..] => {
+            let mut number = 0;
+            for (at, byte) in digits.iter().enumerate().take(MOST_DIGITS + 1) {
+                match byte {
+                    b'0'..=b'9' => number = 10 * number + i64::from(byte - b'0'),
+                    b'\r' if 0 < at && digits.get(at + 1) == Some(&b'\n') => {
+                        return Some((Value::Int(number), at + 3));
+                    }
+                    _ => return None,
+                }
+            }
+            None
+        }
+        _ => None,
+    }
+}
+
+/// The most digits that any number fits which has them.
+const MOST_DIGITS: usize = 17;
 
 /// Returns the error for bytes that begin with this one.
 fn no_reply(kind: Option<&u8>) -> NoReply {

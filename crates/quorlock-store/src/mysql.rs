@@ -111,7 +111,7 @@ INSERT IGNORE INTO quorlock
     }
 
     /// Returns a store with the options of the driver, such as those for TLS, which need a feature of the driver
-    /// (`mysql_async/rustls-tls`).
+    /// (`mysql_async/rustls-tls`, and `mysql_async/ring` or `mysql_async/aws-lc-rs`).
     #[must_use]
     pub fn with_options(options: OptsBuilder) -> Self {
         // A row that is written as it was counts as written.

@@ -12,21 +12,22 @@ use super::{Multiplexer, Reply, Slot};
 #[must_use = "futures do nothing unless polled"]
 pub(crate) struct Answer {
     pub(super) multiplexer: Arc<Multiplexer>,
-    /// The place of the request among all requests of the connection.
-    pub(super) number: u64,
+    /// The place of the request among all requests of the connection. `None` once the reply was taken.
+    pub(super) number: Option<u64>,
 }
 
 impl Future for Answer {
     type Output = Reply;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Reply> {
-        let mut state = self.multiplexer.lock();
-        if let Some(reply) = state.aside.remove(&self.number) {
+        let this = self.get_mut();
+        let number = this.number.expect("BUG: an answer is polled again");
+        let mut state = this.multiplexer.lock();
+        if let Some(reply) = state.aside.remove(&number) {
+            this.number = None;
             return Poll::Ready(reply);
         }
-        let slot = state
-            .slot(self.number)
-            .expect("BUG: an answer was forgotten, or is polled again");
+        let slot = state.slot(number).expect("BUG: an answer was forgotten");
         match slot {
             Slot::Open(Some(waker)) => waker.clone_from(cx.waker()),
             Slot::Open(none) => *none = Some(cx.waker().clone()),
@@ -34,6 +35,7 @@ impl Future for Answer {
                 let slot = std::mem::replace(slot, Slot::Left);
                 state.shorten();
                 if let Slot::Answered(reply) = slot {
+                    this.number = None;
                     return Poll::Ready(reply);
                 }
             }
@@ -45,8 +47,11 @@ impl Future for Answer {
 
 impl Drop for Answer {
     fn drop(&mut self) {
+        let Some(number) = self.number else {
+            return;
+        };
         let mut state = self.multiplexer.lock();
-        if let Some(slot) = state.slot(self.number) {
+        if let Some(slot) = state.slot(number) {
             let before = std::mem::replace(slot, Slot::Left);
             state.shorten();
             // Outside the mutex: the drop of a waker or a value may run code that sends a request here, and would
@@ -54,7 +59,7 @@ impl Drop for Answer {
             drop(state);
             drop(before);
         } else {
-            let reply = state.aside.remove(&self.number);
+            let reply = state.aside.remove(&number);
             drop(state);
             drop(reply);
         }

@@ -40,9 +40,11 @@ pub(crate) enum Native {
 /// Tells names of one bundle apart. Two names with the same one are taken for one name.
 pub(crate) type NameHash = u64;
 
-/// What the open bundle keeps back until it is closed.
+/// What the open bundle keeps back until it is closed. The next one has its memory.
 #[derive(Debug, Default)]
 pub(super) struct Bundle {
+    /// Whether there is a bundle.
+    pub(super) is_open: bool,
     claims: Vec<u8>,
     checks: Vec<u8>,
     draws: Vec<u8>,
@@ -110,13 +112,14 @@ impl MultiplexerState {
             self.queue.push_commands(native.packed());
             return;
         }
-        if self.bundle.as_ref().is_some_and(|it| !native.joins(it)) {
+        if self.bundle.is_open && !native.joins(&self.bundle) {
             self.close_bundle();
         }
-        let bundle = self.bundle.get_or_insert_with(|| {
+        let bundle = &mut self.bundle;
+        if !bundle.is_open {
+            bundle.is_open = true;
             self.calls.push_back(Call::bundled());
-            Bundle::default()
-        });
+        }
         let Some(call) = self.calls.back_mut() else {
             return;
         };
@@ -148,24 +151,25 @@ impl MultiplexerState {
 
     /// Writes what the open bundle has kept back.
     pub(super) fn close_bundle(&mut self) {
-        let Some(bundle) = self.bundle.take() else {
-            return;
-        };
+        let (bundle, outbox) = (&mut self.bundle, &mut self.outbox);
+        bundle.is_open = false;
         if bundle.names.is_empty() {
             return;
         }
-        let (begin, end) = around(bundle.watch.as_ref());
-        let outbox = &mut self.outbox;
+        let watch = bundle.watch.take();
+        let (begin, end) = around(watch.as_ref());
         outbox.extend_from_slice(begin);
-        outbox.extend_from_slice(&bundle.claims);
+        outbox.append(&mut bundle.claims);
         outbox.extend_from_slice(exists(bundle.names.len()).as_bytes());
-        outbox.extend_from_slice(&bundle.checks);
-        outbox.extend_from_slice(&bundle.draws);
+        outbox.append(&mut bundle.checks);
+        outbox.append(&mut bundle.draws);
         outbox.extend_from_slice(end);
+        bundle.names.clear();
     }
 
     /// Gives each request of a bundle its replies, as if it had been sent alone: to an acquire those of `RESTORE`, `EXISTS` and `INCR`, and
-    /// a fourth value if it was not shown that the server is the process that is trusted.
+    /// a fourth value if it was not shown that the server is the process that is trusted. Most replies grant or release a claim, and
+    /// are one value: the token, or a 1 where no client listens.
     ///
     /// If a fair lock of one of the names has waiters, or the user may not look at one of the queues, it is not known of which: the
     /// reply to the check is [`Value::Nil`] for each, which then asks for its own.
@@ -184,11 +188,14 @@ impl MultiplexerState {
         let mut ended = ended.into_iter();
         let mut taken = Taken::of(bundled.watch.as_deref(), replies, takes);
         for (place, deed) in deeds.iter().enumerate() {
-            let parts: Vec<Value> = match deed {
-                Deed::End => ended.by_ref().take(2).collect(),
-                Deed::Take => taken.next().unwrap_or_default(),
+            let reply = match deed {
+                Deed::End => match (ended.next(), ended.next()) {
+                    (Some(gone @ Value::Int(1)), Some(Value::Int(0))) => gone,
+                    (gone, told) => Value::Array(gone.into_iter().chain(told).collect()),
+                },
+                Deed::Take => taken.next().unwrap_or(Value::Array(Vec::new())),
             };
-            self.settle(place, Ok(Value::Array(parts)), passed);
+            self.settle(place, Ok(reply), passed);
         }
     }
 }
@@ -227,15 +234,15 @@ impl Taken {
         }
     }
 
-    fn next(&mut self) -> Option<Vec<Value>> {
+    fn next(&mut self) -> Option<Value> {
         let (claim, drawn) = (self.claims.next()?, self.drawn.next()?);
+        let is_granted = claim == Value::Okay && self.check == Value::Int(0) && !self.is_untrusted;
+        if is_granted && matches!(drawn, Value::Int(_)) {
+            return Some(drawn);
+        }
         let untrusted = self.is_untrusted.then_some(Value::Nil);
-        Some(
-            [claim, self.check.clone(), drawn]
-                .into_iter()
-                .chain(untrusted)
-                .collect(),
-        )
+        let parts = [claim, self.check.clone(), drawn];
+        Some(Value::Array(parts.into_iter().chain(untrusted).collect()))
     }
 }
 

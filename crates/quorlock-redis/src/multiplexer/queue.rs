@@ -109,7 +109,7 @@ pub(super) enum Places {
 }
 
 /// Requests without a script that are sent together.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Bundled {
     pub(super) deeds: Vec<Deed>,
     /// What surrounds the acquires.
@@ -150,7 +150,10 @@ impl Call {
     pub(super) fn bundled() -> Call {
         Call {
             kind: EntryKind::Command,
-            places: Places::Bundled(Bundled::default()),
+            places: Places::Bundled(Bundled {
+                deeds: Vec::with_capacity(MOST_CLAIMS),
+                watch: None,
+            }),
             covers: 0,
             missing: 0,
             parts: Vec::new(),

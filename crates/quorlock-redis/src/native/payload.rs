@@ -44,6 +44,9 @@ const _: () = assert!(OwnerId::MOST_BYTES <= MOST_LENGTH && MOST_VALUE <= MOST_L
 /// The largest length of a count and a claim version.
 const MOST_VALUE: usize = 1 + 1 + DIGITS + 1 + DIGITS;
 
+/// The most bytes of a payload.
+const MOST: usize = 3 + COMPACT_REST + 2 * (2 + MOST_LENGTH) + 2 + 8;
+
 /// The end of a hash in the compact form.
 const END: u8 = 0xff;
 
@@ -54,17 +57,20 @@ const TEXT: u8 = 0x80;
 const LONGER: u8 = 0x40;
 
 /// Returns the payload of the claim that an acquire makes.
-pub(super) fn of(ask: &Acquire, form: Form) -> Vec<u8> {
+pub(super) fn of(ask: &Acquire, form: Form) -> Buffer<MOST> {
     let mut text = [0; OwnerId::MOST_BYTES];
     let text = ask.owner.write_to(&mut text);
-    let mut value = Value::ONE;
+    let mut value = Buffer::<MOST_VALUE>::default();
+    value.push(b'1');
     if let Some(keep) = ask.keep {
-        value.add(keep.number);
-        value.add(ask.lease.millis());
+        for number in [keep.number, ask.lease.millis()] {
+            value.push(b' ');
+            value.extend_from_slice(digits(number, &mut [0; DIGITS]));
+        }
     }
-    let value = value.text();
+    let value = value.bytes();
     let is_count = value.len() == 1;
-    let mut payload = Vec::with_capacity(3 + COMPACT_REST + 4 + text.len() + value.len() + 10);
+    let mut payload = Buffer::default();
     match form {
         Form::Oldest => {
             payload.extend_from_slice(&OLDEST);
@@ -92,41 +98,46 @@ pub(super) fn of(ask: &Acquire, form: Form) -> Vec<u8> {
         }
     }
     payload.extend_from_slice(&VERSION);
-    payload.extend_from_slice(&CHECKSUM.checksum(&payload).to_le_bytes());
+    payload.extend_from_slice(&CHECKSUM.checksum(payload.bytes()).to_le_bytes());
     payload
 }
 
 /// Writes a text as an entry of the compact form, which ends with its length.
-fn compact(payload: &mut Vec<u8>, text: &[u8]) {
+fn compact(payload: &mut Buffer<MOST>, text: &[u8]) {
     let length = text.len() as u8;
     payload.push(TEXT | length);
     payload.extend_from_slice(text);
     payload.push(length + 1);
 }
 
-/// The hold count 1, and the numbers behind it.
-struct Value {
-    bytes: [u8; MOST_VALUE],
+/// Bytes of a bounded number, which are allocated with their owner.
+pub(super) struct Buffer<const MOST: usize> {
+    bytes: [u8; MOST],
     length: usize,
 }
 
-impl Value {
-    const ONE: Value = Value {
-        bytes: [b'1'; MOST_VALUE],
-        length: 1,
-    };
-
-    fn add(&mut self, number: u64) {
-        let mut text = [0; DIGITS];
-        let text = digits(number, &mut text);
-        let rest = self.bytes.iter_mut().skip(self.length);
-        for (place, byte) in rest.zip([b' '].iter().chain(text)) {
-            *place = *byte;
+impl<const MOST: usize> Default for Buffer<MOST> {
+    fn default() -> Self {
+        Buffer {
+            bytes: [0; MOST],
+            length: 0,
         }
-        self.length += 1 + text.len();
+    }
+}
+
+impl<const MOST: usize> Buffer<MOST> {
+    fn push(&mut self, byte: u8) {
+        self.extend_from_slice(&[byte]);
     }
 
-    fn text(&self) -> &[u8] {
+    fn extend_from_slice(&mut self, more: &[u8]) {
+        let end = self.length + more.len();
+        let place = self.bytes.get_mut(self.length..end);
+        place.expect("BUG: it has room").copy_from_slice(more);
+        self.length = end;
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.length).unwrap_or_default()
     }
 }
@@ -141,10 +152,13 @@ mod tests {
     #[test]
     fn the_compact_form_has_the_lengths_of_its_parts() {
         let head = |number| of(&acquire("a", number), Form::Compact);
-        assert_eq!(head(1)[..9], [16, 49, 49, 0, 0, 0, 2, 0, 0xa6]);
-        assert_eq!(head(1)[47..53], [39, 1, 1, 0xff, 6, 0]);
+        assert_eq!(head(1).bytes()[..9], [16, 49, 49, 0, 0, 0, 2, 0, 0xa6]);
+        assert_eq!(head(1).bytes()[47..53], [39, 1, 1, 0xff, 6, 0]);
         let longest = head(12_345_678_901_234_567_890);
-        assert_eq!(longest[..10], [16, 0x40, 68, 68, 0, 0, 0, 2, 0, 0xb9]);
+        assert_eq!(
+            longest.bytes()[..10],
+            [16, 0x40, 68, 68, 0, 0, 0, 2, 0, 0xb9]
+        );
     }
 
     #[test]
@@ -155,6 +169,7 @@ mod tests {
             number: 7,
         });
         let payload = of(&ask, Form::Compact);
+        let payload = payload.bytes();
         assert_eq!(payload[..9], [16, 58, 58, 0, 0, 0, 2, 0, 0xa6]);
         let value = [&[39, 0x89][..], b"1 7 30000", &[10, 0xff, 6, 0]].concat();
         assert_eq!(payload[47..62], value);
@@ -163,6 +178,7 @@ mod tests {
     #[test]
     fn the_oldest_form_is_what_redis_accepts() {
         let payload = of(&acquire("a", 1), Form::Oldest);
+        let payload = payload.bytes();
         let owner = b"00000000-0000-4000-8000-000000000007:1";
         let begins = [&b"\x04\x01\x26"[..], owner, b"\x011\x06\x00"].concat();
         assert_eq!(payload[..begins.len()], begins);

@@ -15,6 +15,9 @@ pub(super) const READ_ONLY: &str = "the server is a replica or set to read_only:
 
 pub(super) const HASTY: &str = "a crash would lose claims: set innodb_flush_log_at_trx_commit and, with a binary log, sync_binlog to 1";
 
+const CERTIFICATE: &str =
+    "the client was not told to trust the certificate of the server, or it is for another host";
+
 /// Returns the error of a table that is not ours.
 pub(super) fn strange() -> TransportError {
     TransportError::definite(Cause::Unsupported, "its columns have other types").advised(STRANGE)
@@ -56,6 +59,11 @@ fn of_driver(error: &Error, phase: Phase) -> (Cause, Option<&'static str>) {
     match (error, phase) {
         (Error::Driver(DriverError::NoClientSslFlagFromServer), _) => (Cause::Tls, None),
         (Error::Driver(DriverError::UnknownAuthPlugin { .. }), _) => (Cause::NoAuth, None),
+        (Error::Io(IoError::Io(error)), Phase::Connect)
+            if error.kind() == io::ErrorKind::InvalidData =>
+        {
+            (Cause::Tls, Some(CERTIFICATE))
+        }
         (Error::Io(_), Phase::Connect) => (Cause::Unreachable, Some(UNREACHABLE)),
         _ => (Cause::Closed, None),
     }

@@ -13,6 +13,7 @@ mod check_in;
 mod customers;
 #[path = "../support/databases.rs"]
 mod databases;
+mod encrypted;
 mod settings;
 mod shop;
 #[path = "../support/mod.rs"]
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         addresses::what_is_wrong_with_an_address_is_said,
         addresses::what_is_wrong_with_a_database_is_said,
         addresses::a_socket_may_be_named,
+        encrypted::a_server_under_tls_is_reached_by_the_options_of_the_driver,
         settings::what_a_server_is_set_to_changes_nothing,
         settings::a_server_that_may_lose_commits_is_refused,
         settings::a_server_that_becomes_read_only_is_said,

@@ -14,6 +14,7 @@ mod locks;
 mod long;
 mod pages;
 mod peers;
+mod picture;
 mod quick;
 mod rates;
 mod results;
@@ -58,6 +59,13 @@ fn pages_say_what_commands_print() {
         } else if filled != page {
             stale.push(place("not what docs/results says".to_owned()));
         }
+    }
+    let rows = std::fs::read_to_string(results::root().join("docs/results/peers.jsonl"));
+    let drawn = picture::draw(&peers::rows(&rows.expect("rows")));
+    if asked.is_some() {
+        std::fs::write(picture::path(), drawn).unwrap();
+    } else if std::fs::read_to_string(picture::path()).ok() != Some(drawn) {
+        stale.push("docs/src/pairs.svg is not what docs/results/peers.jsonl says".to_owned());
     }
     let help = "docs/regenerate.sh updates what is out of date";
     assert!(stale.is_empty(), "{}\n{help}", stale.join("\n"));

@@ -19,10 +19,11 @@ type Part = fn(&'static str) -> Results;
 #[expect(clippy::print_stderr, reason = "minutes pass")]
 #[expect(clippy::disallowed_methods, reason = "it says how long they were")]
 pub(crate) fn write(asked: &str, commit: &str) -> Vec<String> {
-    let parts: [(&'static str, Part); 5] = [
+    let parts: [(&'static str, Part); 6] = [
         ("exhaustive", exhaustive),
         ("conformance", conformance),
         ("matrix", matrix),
+        ("matrix-stores", matrix_of_stores),
         ("speed", speed),
         ("locks", locks::figures),
     ];
@@ -66,12 +67,19 @@ pub(crate) fn printed(program: &str, arguments: &[&str], variables: &[(&str, &st
     text
 }
 
+/// The locks on stores, which have tables of their own.
+const ON_STORES: [&str; 3] = [
+    "ours, a consensus store",
+    "ours, a database with a replica",
+    "ours, a majority of unlike stores",
+];
+
 /// Runs the matrix on seeds of a commit, and returns the folder of what it wrote. 1000 runs a cell take about eight minutes on
 /// two cores, half of them for one of the four locks in the lane over sockets.
-fn run_matrix() -> PathBuf {
+fn run_matrix(name: &str, further: &[&str]) -> PathBuf {
     let runs = std::env::var("QUORLOCK_MATRIX_RUNS");
     let runs = runs.unwrap_or_else(|_| "1000".to_owned());
-    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("matrix");
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&out);
     let folder = out.to_str().expect("a path");
     let commit = printed("git", &["rev-parse", "HEAD"], &[]);
@@ -87,19 +95,18 @@ fn run_matrix() -> PathBuf {
     let results = out.join("results");
     let rows = results.to_str().expect("a path");
     let arguments = ["matrix", "--runs", &runs, "--commit", commit.trim()];
-    let written = ["--examples", "--out", folder, "--results", rows];
+    let written = ["--out", folder, "--results", rows];
     printed(
         "cargo",
-        &[&measured[..], &arguments, &written].concat(),
+        &[&measured[..], &arguments, &written, further].concat(),
         &[],
     );
     out
 }
 
-/// Takes the matrix from the folder that QUORLOCK_MATRIX names, which `quorlock-sim matrix --examples --out FOLDER --results
-/// FOLDER/results` has written, or runs it.
-fn matrix(name: &'static str) -> Results {
-    let out = std::env::var_os("QUORLOCK_MATRIX").map_or_else(run_matrix, PathBuf::from);
+/// Returns the table of a folder that `quorlock-sim matrix --out FOLDER --results FOLDER/results` has written, and the command
+/// line with these further words.
+fn matrix_of(out: &Path, further: &str) -> (MatrixTable, String) {
     let results = out.join("results");
     let table = MatrixTable::read(&results).expect("a table");
     let stored = Stored::read(&results).expect("results");
@@ -107,6 +114,29 @@ fn matrix(name: &'static str) -> Results {
     // The inverse of what `--commit` does.
     let first = first.and_then(|seed| seed.checked_sub(100_000_000));
     let commit = format!("{:010x}", first.expect("seeds of a commit"));
+    let runs = table.runs;
+    let command =
+        format!("quorlock-sim matrix --runs {runs} --commit {commit} {further} --out matrix");
+    (table, command)
+}
+
+fn matrix_figures(name: &'static str, table: &MatrixTable, command: String) -> Results {
+    let mut figures = Figures::new();
+    figures.insert("tables".to_owned(), table.markdown());
+    figures.insert("runs".to_owned(), table.runs.to_string());
+    figures.insert("block".to_owned(), format!("```sh\n{command}\n```"));
+    Results {
+        name,
+        command,
+        figures,
+    }
+}
+
+/// Takes the matrix from the folder that QUORLOCK_MATRIX names, or runs it.
+fn matrix(name: &'static str) -> Results {
+    let out = std::env::var_os("QUORLOCK_MATRIX");
+    let out = out.map_or_else(|| run_matrix(name, &["--examples"]), PathBuf::from);
+    let (table, command) = matrix_of(&out, "--examples");
     // The command also wrote the page of what still breaks, and the pictures of that page.
     let pages = root().join("docs/src");
     std::fs::copy(out.join("breaks.md"), pages.join("breaks.md")).expect("the page");
@@ -117,19 +147,20 @@ fn matrix(name: &'static str) -> Results {
         let file = file.expect("a file");
         std::fs::copy(file.path(), pictures.join(file.file_name())).expect("a picture");
     }
-    let mut figures = Figures::new();
-    figures.insert("tables".to_owned(), table.markdown());
-    figures.insert("runs".to_owned(), table.runs.to_string());
-    figures.insert("summary".to_owned(), short_table(&table));
-    let runs = table.runs;
-    let command =
-        format!("quorlock-sim matrix --runs {runs} --commit {commit} --examples --out matrix");
-    figures.insert("block".to_owned(), format!("```sh\n{command}\n```"));
-    Results {
-        name,
-        command,
-        figures,
-    }
+    let mut results = matrix_figures(name, &table, command);
+    let summary = short_table(&table);
+    results.figures.insert("summary".to_owned(), summary);
+    results
+}
+
+/// Takes the matrix of the locks on stores from the folder that QUORLOCK_MATRIX_STORES names, or runs it.
+fn matrix_of_stores(name: &'static str) -> Results {
+    let further: Vec<&str> = ON_STORES.iter().flat_map(|lock| ["--lock", lock]).collect();
+    let out = std::env::var_os("QUORLOCK_MATRIX_STORES");
+    let out = out.map_or_else(|| run_matrix(name, &further), PathBuf::from);
+    let words = ON_STORES.map(|lock| format!("--lock '{lock}'"));
+    let (table, command) = matrix_of(&out, &words.join(" "));
+    matrix_figures(name, &table, command)
 }
 
 /// Returns the table with the rows and columns of the summary.

@@ -6,7 +6,7 @@ use crate::figures::long::{short, thousands};
 use crate::figures::results::Figures;
 
 /// The libraries, in the order of the tables: how the rows name them, and how the page does.
-const PEERS: [(&str, &str); 8] = [
+pub(crate) const PEERS: [(&str, &str); 8] = [
     ("quorlock", "Quorlock"),
     ("quorlock again", "Quorlock again"),
     ("bare scripts", "bare scripts"),
@@ -33,8 +33,10 @@ pub(crate) fn figures(report: &str) -> Figures {
     let callers = [
         ("callers-1", "pairs a second", "pairs a second, 1 server"),
         ("callers-1", "servers, us a pair", "servers, µs a pair"),
+        ("callers-1", "client, us a pair", "client, µs a pair"),
         ("callers-5", "pairs a second", "pairs a second, 5 servers"),
         ("callers-5", "servers, us a pair", "servers, µs a pair"),
+        ("callers-5", "client, us a pair", "client, µs a pair"),
         ("acquire-1", "acquire, us", "acquire, µs, 1 server"),
         ("acquire-5", "acquire, us", "5 servers"),
         ("acquire-5-1ms", "acquire, us", "5 servers, 1 ms away"),
