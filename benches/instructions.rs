@@ -35,9 +35,9 @@ struct Case {
 }
 
 const CASES: &[Case] = &[
-    case("quorlock", 1, 39_000, 25_500),
+    case("quorlock", 1, 37_000, 25_500),
     case("rslock", 1, u64::MAX, u64::MAX),
-    case("quorlock", 5, 130_000, 145_000),
+    case("quorlock", 5, 122_000, 145_000),
     case("rslock", 5, u64::MAX, u64::MAX),
 ];
 

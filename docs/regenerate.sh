@@ -3,9 +3,10 @@
 # or takes rates and studies from what sim/reproduce.sh has measured: docs/regenerate.sh --reproduced DIR
 #
 # Results go to docs/results, and the pages are filled from them. Without a name, all commands run. With names, the named
-# commands and the quick ones run. Names: exhaustive, conformance, matrix (with the page of what still breaks), speed,
-# locks. It needs redis-server, and for speed and locks a machine that does nothing else. The matrix is taken from the folder that
-# QUORLOCK_MATRIX names, if it is set: `quorlock-sim matrix --commit HASH --examples --out FOLDER --results FOLDER/results`.
+# commands and the quick ones run. Names: exhaustive, conformance, matrix (with the page of what still breaks),
+# matrix-stores, speed, locks. It needs redis-server, and for speed and locks a machine that does nothing else. The matrix is taken from the folder that
+# QUORLOCK_MATRIX names, if it is set: `quorlock-sim matrix --commit HASH --examples --out FOLDER --results FOLDER/results`. So is
+# matrix-stores from that of QUORLOCK_MATRIX_STORES.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -17,7 +18,7 @@ case ${1:-} in
     cp "$from"/*.svg docs/src/studies/
     printf '{ "command": "sim/reproduce.sh", "commit": "%.10s" }\n' "$(cat "$from/commit")" >docs/results/studies.json
     QUORLOCK_FIGURES=quick exec cargo test --quiet -p quorlock-sim-lab --test pages pages_say ;;
-  -*) sed -n '2,9s/^# \{0,1\}//p' docs/regenerate.sh; [[ $1 == -h || $1 == --help ]]; exit ;;
+  -*) sed -n '2,10s/^# \{0,1\}//p' docs/regenerate.sh; [[ $1 == -h || $1 == --help ]]; exit ;;
 esac
 
 began=$SECONDS

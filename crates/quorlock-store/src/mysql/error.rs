@@ -76,7 +76,7 @@ fn of_server(error: &ServerError) -> Option<(Cause, Option<&'static str>)> {
         1045 | 1130 | 1698 | 1820 | 1862 | 3118 | 4151 => (
             Cause::NoAuth,
             Some(
-                "the server does not accept this user or password from this host: see the address, and the users of the server",
+                "the server does not accept this user or password from this host, or under TLS alone: see the address, and the users of the server",
             ),
         ),
         1044 | 1142 | 1143 | 1227 | 1370 => (Cause::NoPermission, Some(RIGHTS)),
