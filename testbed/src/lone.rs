@@ -51,13 +51,13 @@ impl Lone {
     }
 
     /// Ends the server at once, as a crash does.
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         if let Some(running) = self.running.take() {
             running.kill();
         }
     }
 
-    fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         self.running.as_ref().expect("it runs").signal(signal);
     }
 
@@ -76,38 +76,35 @@ impl Lone {
 /// Gives a server the methods of its process. They are its own, and not reached by `Deref`: a trait of a test program that has methods of
 /// the same names would come before those, and call itself.
 macro_rules! is_lone {
-    ($($server:ty),+) => {
-        $(
-            impl $server {
-                /// Returns the port of the server.
-                #[must_use]
-                pub fn port(&self) -> u16 {
-                    self.process.port
-                }
-
-                /// Ends the server at once, as a crash does.
-                pub fn kill(&mut self) {
-                    self.process.kill();
-                }
-
-                /// Stops the server, until it is told to go on.
-                ///
-                /// # Panics
-                /// Panics if it does not run.
-                pub fn stop(&self) {
-                    self.process.signal(Signal::STOP);
-                }
-
-                /// Lets a stopped server go on.
-                ///
-                /// # Panics
-                /// Panics if it does not run.
-                pub fn go_on(&self) {
-                    self.process.signal(Signal::CONT);
-                }
+    ($server:ty) => {
+        impl $server {
+            /// Returns the port of the server.
+            #[must_use]
+            pub fn port(&self) -> u16 {
+                self.process.port
             }
-        )+
+
+            /// Ends the server at once, as a crash does.
+            pub fn kill(&mut self) {
+                self.process.kill();
+            }
+
+            /// Stops the server, until it is told to go on.
+            ///
+            /// # Panics
+            /// Panics if it does not run.
+            pub fn stop(&self) {
+                self.process.signal(rustix::process::Signal::STOP);
+            }
+
+            /// Lets a stopped server go on.
+            ///
+            /// # Panics
+            /// Panics if it does not run.
+            pub fn go_on(&self) {
+                self.process.signal(rustix::process::Signal::CONT);
+            }
+        }
     };
 }
-
-is_lone!(crate::mongodb::Mongodb, crate::mysql::Mysql, crate::s3::S3);
+pub(crate) use is_lone;

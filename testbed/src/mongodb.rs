@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::lone::Lone;
+use crate::lone::{Lone, is_lone};
 use crate::run;
 
 /// What Maven makes of the project in `testbed/mongodb`.
@@ -21,10 +21,12 @@ pub fn missing() -> Option<&'static str> {
 /// killed, the server ends. All that it has is lost whenever it ends.
 #[derive(Debug)]
 pub struct Mongodb {
-    pub(crate) process: Lone,
+    process: Lone,
     /// The files of its certificate and of the key, if it takes connections under TLS alone.
     tls: Option<[PathBuf; 2]>,
 }
+
+is_lone!(Mongodb);
 
 impl Mongodb {
     /// Starts a server.

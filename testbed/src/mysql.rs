@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::lone::Lone;
+use crate::lone::{Lone, is_lone};
 use crate::run::{self, is_root, run, status_of};
 
 const SERVER: &str = "/usr/sbin/mariadbd";
@@ -29,9 +29,11 @@ GRANT ALL ON *.* TO locks@'127.0.0.1' WITH GRANT OPTION;
 /// process is killed, the server ends and its folder is removed.
 #[derive(Debug)]
 pub struct Mysql {
-    pub(crate) process: Lone,
+    process: Lone,
     settings: Vec<String>,
 }
+
+is_lone!(Mysql);
 
 impl Mysql {
     /// The password of the user `locks`.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::lone::Lone;
+use crate::lone::{Lone, is_lone};
 use crate::run::{self, installed, run};
 
 const SERVER: &str = "versitygw";
@@ -19,10 +19,12 @@ pub fn missing() -> Option<&'static str> {
 /// process is killed, the server ends and its folder is removed.
 #[derive(Debug)]
 pub struct S3 {
-    pub(crate) process: Lone,
+    process: Lone,
     /// The files of its certificate and of the key, if it takes connections under TLS alone.
     tls: Option<[PathBuf; 2]>,
 }
+
+is_lone!(S3);
 
 impl S3 {
     /// The keys of the only user, as the variables of the environment that tools of AWS read.

@@ -174,7 +174,7 @@ impl Natives {
         now: impl FnOnce() -> Instant,
     ) -> Result<Value, NotGranted> {
         let parts: &[Value] = match answer {
-            // All that the others would say is that the name was free, and nobody waits.
+            // The other two replies would say that the name was free, and that the fair lock has no waiters.
             Value::Int(_) => &[Value::Okay, Value::Int(0), answer.clone()],
             Value::Array(parts) => parts.as_slice(),
             _ => &[],
@@ -319,7 +319,7 @@ impl fmt::Debug for Natives {
     }
 }
 
-/// FNV-1a. Whoever makes two names have the same one only makes them not be sent together.
+/// FNV-1a. Two names that have the same hash are not sent together, which costs a call and breaks nothing.
 fn hash(name: &Name) -> NameHash {
     let bytes = name.as_bytes().iter();
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
