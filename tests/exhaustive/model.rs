@@ -31,8 +31,6 @@ use crate::variant::{LEASE, Variant};
 pub(crate) const NODES: usize = 3;
 pub(crate) const CLIENTS: usize = 2;
 const TICK: Duration = Duration::from_secs(1);
-/// The property that the two clients never believe at the same time that they hold the lock.
-pub(crate) const EXCLUSION: &str = "exclusion";
 /// The discovery of a state in which a client requests the lock while the other one holds it, and is granted some of the
 /// members that it needs.
 pub(crate) const CONTENTION: &str = "contention";
@@ -122,7 +120,7 @@ enum What {
 }
 
 /// A step of the world.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Action {
     /// A client begins a round.
     Start(usize),

@@ -7,9 +7,8 @@ use quorlock_core::round::Answer;
 use quorlock_core::transport::Execution;
 use stateright::{Model, Property};
 
-use super::{
-    Action, CLIENTS, CONTENTION, Checked, Client, Doing, EXCLUSION, Message, Server, State, What,
-};
+use super::{Action, CLIENTS, CONTENTION, Checked, Client, Doing, Message, Server, State, What};
+use crate::EXCLUSION;
 use crate::variant::{JUMP, LEASE, Restart};
 
 impl Model for Checked {
