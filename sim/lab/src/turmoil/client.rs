@@ -12,7 +12,7 @@ use super::stream::SimStreams;
 use super::swaps::Swaps;
 use super::transport::{hand_in, is_given_up};
 use super::{cluster, group_name, place, seat_host, sockets};
-use quorlock_sim_plan::{LockKind, Plan};
+use quorlock_sim_plan::Plan;
 use quorlock_sim_world::world::id::{ClientId, Id, Seat, first};
 use quorlock_sim_world::world::slab::Key;
 use quorlock_sim_world::world::{World, with};
@@ -112,8 +112,6 @@ fn config(plan: &Plan, client: ClientId) -> RedisConfig {
         .call_timeout(plan.network.call_timeout.as_duration())
         .connect_timeout(plan.network.connect_timeout.as_duration())
         .ping_interval(PING)
-        // As the client does for members of a majority.
-        .only_scripts(plan.lock == LockKind::Redlock)
 }
 
 /// Sends one request and stores the answer. If no caller waits for the call any more, it is dropped, but only after it
@@ -135,4 +133,24 @@ async fn carry(key: Key<Posted>, transport: RedisTransport, request: Request) {
 fn take_errands(world: &mut World, client: ClientId, cx: &Context<'_>) -> Poll<Vec<OutboxJob>> {
     let now = world.now();
     sockets(world).desk(client).take(now, cx)
+}
+
+#[cfg(test)]
+mod tests {
+    use quorlock_sim_plan::LockKind;
+
+    use super::*;
+
+    /// Those of majorities once sent scripts only, and went on with it here when the product did not.
+    #[test]
+    fn clients_may_do_without_scripts_as_they_do_by_default() {
+        for lock in [LockKind::Single, LockKind::Multi, LockKind::Redlock] {
+            let plan = Plan {
+                lock,
+                ..Plan::default()
+            };
+            let config = format!("{:?}", config(&plan, ClientId::new(0)));
+            assert!(config.contains("only_scripts: false"), "{config}");
+        }
+    }
 }
