@@ -22,8 +22,12 @@ const ROUNDS: u8 = 1;
 /// The property that two clients never believe at the same time that they hold the lock.
 pub(crate) const EXCLUSION: &str = "exclusion";
 
+fn is_long() -> bool {
+    std::env::var("QUORLOCK_EXHAUSTIVE").is_ok_and(|mode| mode == "long")
+}
+
 fn ticks(variant: &Variant) -> u8 {
-    if std::env::var("QUORLOCK_EXHAUSTIVE").is_ok_and(|mode| mode == "long") {
+    if is_long() {
         8
     } else if 0 < variant.crashes && variant.expected == Expected::Holds {
         3
@@ -55,8 +59,7 @@ fn check(id: &str) {
 
 /// Searches a world with a client that relies on what its connection has shown.
 fn check_connection(id: &str, title: &str, without: LeftOut) {
-    let is_long = std::env::var("QUORLOCK_EXHAUSTIVE").is_ok_and(|mode| mode == "long");
-    let checked = connection::Checked::new(without, if is_long { 6 } else { 5 });
+    let checked = connection::Checked::new(without, if is_long() { 6 } else { 5 });
     let expected = match without {
         LeftOut::Nothing => Expected::Holds,
         _ => Expected::Breaks,
