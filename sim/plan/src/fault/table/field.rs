@@ -94,6 +94,7 @@ impl Field {
             | Field::error
             | Field::loses
             | Field::gap
+            | Field::linger
             | Field::how => Meaning::Anything,
         }
     }

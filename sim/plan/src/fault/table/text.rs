@@ -85,6 +85,7 @@ fields! {
     // For slow replication to all replicas, JSON has `null` here.
     replica: Option<u16>,
     left_behind: Vec<u16>,
+    linger: SimTime,
     sentinel: u16,
     sentinels: Vec<u16>,
     restart_after: SimTime,
@@ -332,8 +333,9 @@ impl FaultText {
                 fault.say(self);
             }
         }
-        // A slot that is moved without a gap is written as before there were gaps.
+        // A slot that is moved without a gap is written as before there were gaps, and likewise a failover.
         self.gap = self.gap.filter(|gap| SimTime::ZERO < *gap);
+        self.linger = self.linger.filter(|linger| SimTime::ZERO < *linger);
     }
 }
 
