@@ -5,7 +5,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::{Multiplexer, Reply, Slot};
+use super::waiting::Slot;
+use super::{Multiplexer, Reply};
 
 /// The reply to one request. If it is dropped early, the reply is discarded when it comes.
 #[derive(Debug)]

@@ -9,13 +9,12 @@
 //! ```
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 use redis::Value;
 
-use super::watch::{self, Watch};
-use super::{MultiplexerState, Slot, Waiting};
+use super::watch::Watched;
+use super::{MultiplexerState, identity};
 use crate::script::By;
 use crate::script::batch::{Batch, BatchMember, MOST_CLAIMS, Why};
 
@@ -71,9 +70,9 @@ impl Packed {
     }
 
     /// Packs the commands of one request without a script.
-    pub(super) fn of(bytes: Vec<u8>, deed: Deed, watch: Option<Arc<Watch>>) -> Self {
+    pub(super) fn of(bytes: Vec<u8>, deed: Deed, watched: Option<Watched>) -> Self {
         let mut call = Call::bundled();
-        call.add(deed, watch.as_ref());
+        call.add(deed, watched.as_ref());
         Packed { bytes, call }
     }
 }
@@ -106,6 +105,8 @@ pub(super) enum Places {
     Many(Vec<usize>),
     /// All requests that the call covers.
     Bundled(Bundled),
+    /// None: it is about the connection itself.
+    Identity,
 }
 
 /// Requests without a script that are sent together.
@@ -113,7 +114,7 @@ pub(super) enum Places {
 pub(super) struct Bundled {
     pub(super) deeds: Vec<Deed>,
     /// What surrounds the acquires.
-    pub(super) watch: Option<Arc<Watch>>,
+    pub(super) watched: Option<Watched>,
 }
 
 /// What a request without a script does.
@@ -152,7 +153,7 @@ impl Call {
             kind: EntryKind::Command,
             places: Places::Bundled(Bundled {
                 deeds: Vec::with_capacity(MOST_CLAIMS),
-                watch: None,
+                watched: None,
             }),
             covers: 0,
             missing: 0,
@@ -160,8 +161,19 @@ impl Call {
         }
     }
 
+    /// Returns the call that asks what the connection can show.
+    pub(super) fn identity() -> Call {
+        Call {
+            kind: EntryKind::Command,
+            places: Places::Identity,
+            covers: 0,
+            missing: identity::REPLIES,
+            parts: Vec::new(),
+        }
+    }
+
     /// Adds a request to a bundle. All acquires of a bundle have the same watch.
-    pub(super) fn add(&mut self, deed: Deed, watch: Option<&Arc<Watch>>) {
+    pub(super) fn add(&mut self, deed: Deed, watched: Option<&Watched>) {
         let Places::Bundled(bundled) = &mut self.places else {
             return;
         };
@@ -171,8 +183,8 @@ impl Call {
         // Two commands of its own, and those that a bundle has once.
         self.missing += 2;
         if is_first {
-            bundled.watch = watch.cloned();
-            self.missing += 1 + watch.map_or(0, |_| watch::REPLIES);
+            bundled.watched = watched.cloned();
+            self.missing += 1 + watched.map_or(0, Watched::replies);
         }
     }
 
@@ -346,12 +358,6 @@ impl MultiplexerState {
                 self.shorten();
             }
         }
-    }
-}
-
-impl Waiting {
-    fn is_open(&self) -> bool {
-        matches!(self.slot, Slot::Open(_))
     }
 }
 
