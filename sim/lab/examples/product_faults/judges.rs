@@ -13,14 +13,22 @@ use crate::tree::{CHOSEN, Planted};
 /// A judge: what is run with a fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Judge {
-    /// Seeds of a lock, with faults inside its assumptions.
-    Campaign { lock: &'static str },
+    /// Seeds of a lock in a lane, with faults inside its assumptions.
+    Campaign { lock: &'static str, lane: Lane },
     /// The scenarios with their expected verdicts.
     Catalog,
     /// The unit tests of the crates in which faults are planted.
     Units,
     /// A test under a scheduler that chooses how threads interleave.
     Threads { test: &'static str },
+}
+
+/// How a campaign carries messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Lane {
+    Fast,
+    /// By the adapter of Redis. A run takes far longer.
+    Turmoil,
 }
 
 /// A judge that noticed a fault, and what it found.
@@ -33,11 +41,25 @@ pub(crate) struct Noticed {
 /// slow machine: the campaign itself stops a run that does not end, and names its seed.
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
 
-/// The campaigns, in the order in which they run, first with few seeds and then with more.
-const CAMPAIGNS: [Judge; 3] = [campaign("redlock"), campaign("single"), campaign("multi")];
+/// The locks, in the order in which their campaigns run, first with few seeds and then with more.
+const LOCKS: [&str; 3] = ["redlock", "single", "multi"];
 
-const fn campaign(lock: &'static str) -> Judge {
-    Judge::Campaign { lock }
+impl Lane {
+    /// Returns the lanes whose campaigns execute a file.
+    pub(crate) fn of(file: &str) -> &'static [Lane] {
+        match file.starts_with("crates/quorlock-redis/") {
+            true => &[Lane::Turmoil],
+            false => &[Lane::Fast],
+        }
+    }
+
+    /// Returns the number of seeds of a campaign.
+    fn seeds(self, effort: Effort) -> u64 {
+        match self {
+            Lane::Fast => effort.seeds,
+            Lane::Turmoil => effort.seeds / 10,
+        }
+    }
 }
 
 /// How much work judges do.
@@ -60,22 +82,19 @@ pub(crate) struct Question {
     seeds: Range<u64>,
 }
 
-/// Returns the questions about a fault, in order: first the one whose judge noticed it last.
-pub(crate) fn questions(last: Option<&str>, effort: Effort) -> Vec<Question> {
-    let (few, more) = (effort.seeds / 100, effort.seeds / 10);
-    let all = CAMPAIGNS.into_iter();
-    let asked = |seeds: Range<u64>| {
-        let ask = move |judge| Question {
-            judge,
-            seeds: seeds.clone(),
-        };
-        all.clone().map(ask)
-    };
-    let mut questions: Vec<_> = asked(0..few)
-        .chain(asked(few..more))
-        .chain(asked(more..effort.seeds))
-        .filter(|question| !question.seeds.is_empty())
-        .collect();
+/// Returns the questions about a fault that these lanes execute, in order: first the one whose judge noticed it last.
+pub(crate) fn questions(last: Option<&str>, lanes: &[Lane], effort: Effort) -> Vec<Question> {
+    let mut questions = Vec::new();
+    for lane in lanes {
+        let all = lane.seeds(effort);
+        for seeds in [0..all / 100, all / 100..all / 10, all / 10..all] {
+            questions.extend(LOCKS.map(|lock| Question {
+                judge: Judge::Campaign { lock, lane: *lane },
+                seeds: seeds.clone(),
+            }));
+        }
+    }
+    questions.retain(|question| !question.seeds.is_empty());
     if effort.are_all_asked {
         let whole = [Judge::Catalog, Judge::Units].map(|judge| Question { judge, seeds: 0..0 });
         questions.extend(whole);
@@ -120,9 +139,12 @@ impl Question {
     ) -> Result<Option<Noticed>, Failure> {
         let judge = self.judge;
         let mut command = match judge {
-            Judge::Campaign { lock } => {
+            Judge::Campaign { lock, lane } => {
                 let mut command = Command::new(&planted.simulator);
                 command.args(["explore", "--json", "--faults", "inside", "--lock", lock]);
+                if lane == Lane::Turmoil {
+                    command.args(["--lane", "turmoil"]);
+                }
                 let seeds = format!("{}..{}", self.seeds.start, self.seeds.end);
                 command.args(["--seeds", &seeds, "--out", "failures"]);
                 command
@@ -135,7 +157,9 @@ impl Question {
             Judge::Units => {
                 let mut cargo = planted.tree.cargo();
                 cargo.args(["test", "--quiet", "--no-fail-fast", "--lib", "--tests"]);
-                cargo.args(["--package", "quorlock-core", "--package", "quorlock"]);
+                for package in ["quorlock-core", "quorlock", "quorlock-redis"] {
+                    cargo.args(["--package", package]);
+                }
                 cargo
             }
             Judge::Threads { test } => {
@@ -165,9 +189,9 @@ impl Question {
         command.envs(fault.map(|(number, _)| (CHOSEN, number.to_string())));
         let what = match run_within(&mut command, &scratch.join("stderr"), PATIENCE)? {
             None => match judge {
-                Judge::Campaign { lock } => {
+                Judge::Campaign { .. } => {
                     eprintln!(
-                        "the seeds of {lock} take more than {PATIENCE:?} here, and show nothing"
+                        "the seeds of {judge} take more than {PATIENCE:?} here, and show nothing"
                     );
                     None
                 }
@@ -291,7 +315,10 @@ fn end(child: &mut Child) {
 impl fmt::Display for Judge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Judge::Campaign { lock } => f.write_str(lock),
+            Judge::Campaign { lock, lane } => match lane {
+                Lane::Fast => f.write_str(lock),
+                Lane::Turmoil => write!(f, "{lock} over sockets"),
+            },
             Judge::Catalog => f.write_str("catalog"),
             Judge::Units => f.write_str("units"),
             Judge::Threads { test } => write!(f, "threads {test}"),

@@ -23,7 +23,7 @@ use std::time::Instant;
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use judges::{Effort, Noticed, questions};
+use judges::{Effort, Lane, Noticed, questions};
 use list::Fault;
 use quorlock_sim_lab::study::results::Shard;
 use tree::{Planted, Tree};
@@ -43,7 +43,7 @@ struct Arguments {
     /// List the faults without planting them
     #[arg(long)]
     list: bool,
-    /// The number of seeds of each campaign
+    /// The number of seeds of each campaign; of those over sockets a tenth of it
     #[arg(long, default_value = "20000")]
     seeds: u64,
     /// The number of threads of campaigns; by default, one per core
@@ -101,7 +101,7 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
     let tree = Tree::new(&arguments.folder)?;
     let planted = tree.plant(&faults)?;
     if arguments.control {
-        let noticed = judge(None, None, &planted, arguments)?;
+        let noticed = judge(None, None, &[Lane::Fast, Lane::Turmoil], &planted, arguments)?;
         noticed.iter().for_each(|noticed| println!("{noticed}"));
         return Ok(noticed.is_empty());
     }
@@ -119,7 +119,9 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
         bar.set_message(fault.name.clone());
         let began = started();
         let planted_here = Some((number, fault.name.as_str()));
-        let noticed = judge(planted_here, fault.noticed.as_deref(), &planted, arguments)?;
+        let lanes = Lane::of(&fault.file);
+        let last = fault.noticed.as_deref();
+        let noticed = judge(planted_here, last, lanes, &planted, arguments)?;
         let line = line(fault, &noticed, began.elapsed().as_secs());
         bar.suspend(|| println!("{line}"));
         writeln!(results, "{line}")?;
@@ -140,6 +142,7 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
 fn judge(
     fault: Option<(usize, &str)>,
     last: Option<&str>,
+    lanes: &[Lane],
     planted: &Planted<'_>,
     arguments: &Arguments,
 ) -> Result<Vec<Noticed>, Failure> {
@@ -150,7 +153,7 @@ fn judge(
         is_resumed: arguments.resume,
     };
     let mut noticed = Vec::new();
-    for question in questions(last, effort) {
+    for question in questions(last, lanes, effort) {
         if let Some(found) = question.ask(planted, fault, effort)? {
             noticed.push(found);
             if !arguments.keep_going {
