@@ -271,14 +271,14 @@ impl MultiplexerState {
             passed.unwanted.push(value);
             return true;
         }
-        let Some(mut call) = self.calls.pop_front() else {
+        let Some(oldest) = self.calls.front_mut() else {
             passed.unwanted.push(value);
             return false;
         };
-        let Some(value) = call.collect(value) else {
-            self.calls.push_front(call);
+        let Some(value) = oldest.collect(value) else {
             return true;
         };
+        let call = self.calls.pop_front().expect("BUG: a call was forgotten");
         self.queue.is_answered(&call);
         match call.places() {
             Places::One([place]) => self.settle(*place, Ok(value), passed),

@@ -129,7 +129,10 @@ impl Decoder {
         begun.extend_from_slice(line);
         // A server that is not Redis is recognized by its first byte, because it may never send a line end.
         match begun.first() {
-            Some(kind) if b":$*+->%_=~,#(".contains(kind) => {}
+            Some(
+                b':' | b'$' | b'*' | b'+' | b'-' | b'>' | b'%' | b'_' | b'=' | b'~' | b',' | b'#'
+                | b'(',
+            ) => {}
             kind => return Err(no_reply(kind)),
         }
         if begun.ends_with(b"\r\n") {
@@ -225,7 +228,9 @@ impl Decoder {
         if text.len() < *format {
             return Err(NoReply::Malformed);
         }
-        text.drain(..*format);
+        if 0 < *format {
+            text.drain(..*format);
+        }
         self.part = PartialElement::default();
         Ok(Some(Value::BulkString(text)))
     }
