@@ -278,6 +278,8 @@ impl PlanGenerator {
         let stopped = Preset::draw_stopped(plan.seed).filter(|_| self.lane.has(Kind::StopInside));
         let own = stopped.or_else(|| Preset::draw_newcomers(plan.seed));
         let own = own.or_else(|| Preset::draw_together(plan.seed));
+        let free = || Preset::draw_free_names(plan.seed).filter(|_| self.lane == Lane::Turmoil);
+        let own = own.or_else(free);
         let (preset, mut draw) = match own.or_else(|| Preset::draw_meeting(plan.seed)) {
             // If the user requests kinds by name, no preset adds other kinds.
             _ if !has_presets => return Preset::Mixed,

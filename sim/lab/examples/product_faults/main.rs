@@ -101,7 +101,13 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
     let tree = Tree::new(&arguments.folder)?;
     let planted = tree.plant(&faults)?;
     if arguments.control {
-        let noticed = judge(None, None, &[Lane::Fast, Lane::Turmoil], &planted, arguments)?;
+        let noticed = judge(
+            None,
+            None,
+            &[Lane::Fast, Lane::Turmoil],
+            &planted,
+            arguments,
+        )?;
         noticed.iter().for_each(|noticed| println!("{noticed}"));
         return Ok(noticed.is_empty());
     }

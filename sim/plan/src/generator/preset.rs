@@ -6,6 +6,7 @@
 mod connections;
 mod contention;
 mod echoes;
+mod free_names;
 mod last_polls;
 mod lasting;
 mod leftovers;
@@ -73,6 +74,8 @@ pub(super) enum Preset {
     ReAcquired,
     /// A client whose first request to a node is in flight while the node is flushed.
     Newcomers,
+    /// Clients that mostly find the name free. The adapter then locks it without a script.
+    FreeNames,
     /// A shape that the deployment has given to the plan.
     Shaped,
 }
@@ -146,6 +149,7 @@ impl Preset {
             Preset::Echoes => echoes::apply(plan, work, draw),
             Preset::ReAcquired => re_acquired::apply(plan, fixed, draw),
             Preset::Newcomers => newcomers::apply(plan, fixed, draw),
+            Preset::FreeNames => free_names::apply(plan, fixed, draw),
         }
     }
 
@@ -165,6 +169,12 @@ impl Preset {
     pub(super) fn draw_newcomers(seed: u64) -> Option<(Self, Draw)> {
         let mut draw = Draw::new(seed, Purpose::Plan, 2_004);
         draw.chance(5_000).then_some((Preset::Newcomers, draw))
+    }
+
+    /// Draws the preset of free names, which matters only where the adapter runs. It has its own stream.
+    pub(super) fn draw_free_names(seed: u64) -> Option<(Self, Draw)> {
+        let mut draw = Draw::new(seed, Purpose::Plan, 2_005);
+        draw.chance(300_000).then_some((Preset::FreeNames, draw))
     }
 
     /// Draws one of the presets whose faults must coincide with one particular event. They have their own stream.
@@ -194,6 +204,7 @@ impl Preset {
                 | Preset::WholeLeases
                 | Preset::Clocks
                 | Preset::Together
+                | Preset::FreeNames
         )
     }
 }
@@ -325,6 +336,7 @@ mod tests {
     use std::str::FromStr;
 
     use super::*;
+    use crate::Lane;
     use crate::generator::{FaultChoice, PlanGenerator};
 
     #[test]
@@ -336,19 +348,24 @@ mod tests {
 
     #[test]
     fn every_plan_that_is_drawn_can_be_run() {
-        for lock in [LockKind::Single, LockKind::Multi, LockKind::Redlock] {
-            for faults in ["inside", "all"] {
-                let faults = FaultChoice::from_str(faults).unwrap();
-                let generator = PlanGenerator {
-                    faults,
-                    lock,
-                    ..PlanGenerator::default()
-                };
-                for seed in 0..500 {
-                    let plan = generator.plan(seed);
-                    let checked = crate::check(&plan);
-                    assert!(checked.is_ok(), "{lock:?} {seed}: {checked:?}");
-                }
+        let all = [LockKind::Single, LockKind::Multi, LockKind::Redlock];
+        for (lock, faults, lane) in all.into_iter().flat_map(|lock| {
+            let choices = ["inside", "all"].map(|text| FaultChoice::from_str(text).unwrap());
+            let lanes = [Lane::Fast, Lane::Turmoil];
+            choices
+                .into_iter()
+                .flat_map(move |faults| lanes.map(|lane| (lock, faults.clone(), lane)))
+        }) {
+            let generator = PlanGenerator {
+                faults,
+                lock,
+                lane,
+                ..PlanGenerator::default()
+            };
+            for seed in 0..500 {
+                let plan = generator.plan(seed);
+                let checked = crate::check(&plan);
+                assert!(checked.is_ok(), "{lock:?} {lane:?} {seed}: {checked:?}");
             }
         }
     }
