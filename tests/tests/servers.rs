@@ -16,7 +16,6 @@ mod servers {
     pub(crate) mod fair_queues;
     pub(crate) mod handing_over;
     pub(crate) mod harness;
-    pub(crate) mod identity;
     pub(crate) mod labels;
     pub(crate) mod leading;
     pub(crate) mod logins;
@@ -79,7 +78,6 @@ fn main() {
         servers::logins::trials(),
         servers::longest_lease::trials(),
         servers::namespaces::trials(),
-        servers::identity::trials(),
         servers::natives::trials(),
         servers::networks::trials(),
         servers::one_refusal::trials(),

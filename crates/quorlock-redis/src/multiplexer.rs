@@ -9,9 +9,7 @@ mod answer;
 mod bundle;
 mod driver;
 mod hearing;
-mod identity;
 mod queue;
-mod waiting;
 mod watch;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -26,9 +24,7 @@ pub(crate) use self::answer::Answer;
 use self::bundle::Bundle;
 pub(crate) use self::bundle::{NameHash, Native};
 pub(crate) use self::driver::{Driver, Owes};
-use self::identity::Identity;
 use self::queue::{Call, Packed, Places, Queue};
-use self::waiting::{RequestStage, Slot, Waiting};
 pub(crate) use self::watch::Watch;
 use crate::error;
 use crate::script::batch::{self, BatchMember, Verdict};
@@ -37,6 +33,9 @@ use crate::timer::Instant;
 
 /// Largest number of replies that the server may owe. Above this number, requests fail immediately instead of waiting.
 const MOST_WAITING: usize = 65_536;
+
+/// Number of answered requests that are kept behind the oldest reply that was not taken, so that the list stays short.
+const KEPT: usize = 1024;
 
 type Reply = Result<Value, TransportError>;
 
@@ -50,7 +49,6 @@ struct MultiplexerState {
     outbox: Vec<u8>,
     /// Requests without a script to which more can be added: behind the outbox, and the last of the calls.
     bundle: Bundle,
-    identity: Identity,
     /// The newest of the waiting requests, which no call carries yet.
     queue: Queue,
     /// Calls that the server has not answered.
@@ -78,12 +76,25 @@ pub(crate) enum Owed {
     Nothing,
 }
 
+#[derive(Debug)]
+struct Waiting {
+    deadline: Instant,
+    slot: Slot,
+}
+
+#[derive(Debug)]
+enum Slot {
+    Open(Option<Waker>),
+    Answered(Reply),
+    /// The caller has its reply, or was dropped.
+    Left,
+}
+
 impl Multiplexer {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Multiplexer(Mutex::new(MultiplexerState {
             outbox: Vec::new(),
             bundle: Bundle::default(),
-            identity: Identity::default(),
             queue: Queue::default(),
             calls: VecDeque::new(),
             waiting: VecDeque::new(),
@@ -113,19 +124,18 @@ impl Multiplexer {
     }
 
     /// Sends the commands of a request without a script, and waits for all replies until the deadline: they are one
-    /// array. `sent` is called before the commands can leave, which is after `now`.
+    /// array. `sent` is called before the commands can leave.
     ///
     /// # Errors
     /// A definite error if the connection is closed or too many requests wait.
     pub(crate) fn send_native(
         self: &Arc<Self>,
-        now: Instant,
         native: Native,
         deadline: Instant,
         sent: impl FnOnce(),
     ) -> Result<Answer, TransportError> {
         self.enter(deadline, 0, |state| {
-            state.write_native(native, now);
+            state.write_native(native);
             sent();
         })
     }
@@ -264,13 +274,13 @@ impl MultiplexerState {
         !self.outbox.is_empty() || self.bundle.is_open || self.queue.may_go()
     }
 
+    fn slot(&mut self, number: u64) -> Option<&mut Slot> {
+        let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        self.waiting.get_mut(index).map(|waiting| &mut waiting.slot)
+    }
+
     /// Assigns a reply to the oldest call that misses one. Returns `false` if there is none.
     fn reply(&mut self, value: Value, passed: &mut Passed) -> bool {
-        if let Value::Push { .. } = value {
-            self.identity.withdraw();
-            passed.unwanted.push(value);
-            return true;
-        }
         let Some(oldest) = self.calls.front_mut() else {
             passed.unwanted.push(value);
             return false;
@@ -284,7 +294,6 @@ impl MultiplexerState {
             Places::One([place]) => self.settle(*place, Ok(value), passed),
             Places::Many(places) => self.share_out(places, value, passed),
             Places::Bundled(bundled) => self.share_out_bundle(bundled, value, passed),
-            Places::Identity => self.identity.handle_answer(&value),
         }
         self.replied += call.covers();
         self.shorten();
@@ -322,6 +331,92 @@ impl MultiplexerState {
                 all.for_each(|place| self.settle(place, Err(error.clone()), passed));
                 passed.unwanted.push(value);
             }
+        }
+    }
+
+    /// Removes the answered requests at the front whose callers have taken their replies or were dropped.
+    ///
+    /// A reply that its caller does not take is moved to `aside` once more than [`KEPT`] answered requests wait.
+    /// Otherwise all later requests would stay in the list behind it.
+    fn shorten(&mut self) {
+        while 0 < self.replied
+            && let Some(Waiting { slot, .. }) = self.waiting.front_mut()
+        {
+            match std::mem::replace(slot, Slot::Left) {
+                Slot::Left => {}
+                Slot::Answered(reply) if KEPT < self.replied => {
+                    self.aside.insert(self.first, reply);
+                }
+                stays => {
+                    *slot = stays;
+                    return;
+                }
+            }
+            self.waiting.pop_front();
+            self.first += 1;
+            self.replied -= 1;
+        }
+    }
+
+    /// Ends requests that have timed out. Replies to those that were sent may still come.
+    fn expire(&mut self, now: Instant, woken: &mut Vec<Waker>) {
+        if self.earliest.is_none_or(|at| now < at) {
+            return;
+        }
+        self.answer_all(
+            |deadline, stage| {
+                (deadline <= now).then(|| {
+                    Err(match stage {
+                        RequestStage::Sent | RequestStage::Follows => error::unanswered(),
+                        RequestStage::Queued => error::not_sent_in_time(),
+                    })
+                })
+            },
+            woken,
+        );
+        let open = self.waiting.iter();
+        let open = open.filter(|waiting| matches!(waiting.slot, Slot::Open(_)));
+        self.earliest = open.map(|waiting| waiting.deadline).min();
+    }
+
+    /// Answers the waiting requests for which `answer` returns a reply.
+    fn answer_all(
+        &mut self,
+        answer: impl Fn(Instant, RequestStage) -> Option<Reply>,
+        woken: &mut Vec<Waker>,
+    ) {
+        let sent = self.waiting.len() - self.queue.len();
+        for (at, waiting) in self.waiting.iter_mut().enumerate() {
+            let stage = match at.checked_sub(sent) {
+                None => RequestStage::Sent,
+                Some(at) if self.queue.is_commands(at) => RequestStage::Follows,
+                Some(_) => RequestStage::Queued,
+            };
+            if let Slot::Open(_) = waiting.slot
+                && let Some(answer) = answer(waiting.deadline, stage)
+            {
+                waiting.slot.answer(answer, woken);
+            }
+        }
+    }
+}
+
+/// The stage of a waiting request, which decides whether its error is definite.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum RequestStage {
+    /// A call carries the request: the server may have executed it.
+    Sent,
+    /// The request is in the queue: nothing was sent, and nothing will be if its caller leaves.
+    Queued,
+    /// The command is in the queue, and is sent even if its caller leaves, unless the connection ends before.
+    Follows,
+}
+
+impl Slot {
+    fn answer(&mut self, reply: Reply, woken: &mut Vec<Waker>) {
+        if let Slot::Open(waker) = self {
+            woken.extend(waker.take());
+            *self = Slot::Answered(reply);
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Decodes replies in RESP2, and those in RESP3 as the values that they would be in RESP2. Only a pushed message is told apart.
+//! Decodes replies in RESP2, and in the part of RESP3 that a connection for wake-ups needs.
 
-use redis::{PushKind, Value};
+use redis::Value;
 
 /// Why bytes are not decoded as a reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,7 +44,6 @@ struct OpenArray {
     /// Number of missing elements, at least one.
     left: usize,
     values: Vec<Value>,
-    is_pushed: bool,
 }
 
 /// The part of an incomplete element that was read.
@@ -52,8 +51,8 @@ struct OpenArray {
 enum PartialElement {
     /// Part of its first line.
     Line(Vec<u8>),
-    /// Part of a text, the number of missing bytes, including its line end, and the number of bytes before its content.
-    Text(Vec<u8>, usize, usize),
+    /// Part of a text, and the number of missing bytes, including its line end.
+    Text(Vec<u8>, usize),
 }
 
 impl Default for PartialElement {
@@ -129,10 +128,7 @@ impl Decoder {
         begun.extend_from_slice(line);
         // A server that is not Redis is recognized by its first byte, because it may never send a line end.
         match begun.first() {
-            Some(
-                b':' | b'$' | b'*' | b'+' | b'-' | b'>' | b'%' | b'_' | b'=' | b'~' | b',' | b'#'
-                | b'(',
-            ) => {}
+            Some(kind) if b":$*+->%_".contains(kind) => {}
             kind => return Err(no_reply(kind)),
         }
         if begun.ends_with(b"\r\n") {
@@ -150,28 +146,18 @@ impl Decoder {
         let content = content.strip_suffix(b"\r\n").ok_or(NoReply::Malformed)?;
         match kind {
             b':' => Ok(Some(Value::Int(number(content)?))),
-            b'$' | b'=' => match length(content)? {
+            b'$' => match length(content)? {
                 None => Ok(Some(Value::Nil)),
                 Some(length) => {
                     // An announced length allocates nothing; only received bytes do.
                     self.charge(length)?;
-                    // In RESP3, a text may begin with its format (`txt:`).
-                    let format = if *kind == b'=' { 4 } else { 0 };
-                    self.part = PartialElement::Text(Vec::new(), length + 2, format);
+                    self.part = PartialElement::Text(Vec::new(), length + 2);
                     Ok(None)
                 }
             },
-            // In RESP3: nothing; a truth value; numbers that are texts in RESP2.
+            // In RESP3: a pushed message; a map, as keys and values in turn; nothing.
             b'_' if content.is_empty() => Ok(Some(Value::Nil)),
-            b'#' if content == b"t" || content == b"f" => {
-                Ok(Some(Value::Int(i64::from(content == b"t"))))
-            }
-            b',' | b'(' => {
-                self.charge(content.len())?;
-                Ok(Some(Value::BulkString(content.to_vec())))
-            }
-            // In RESP3: a pushed message; a set; a map, as keys and values in turn.
-            b'*' | b'>' | b'~' | b'%' => match length(content)?.map(|many| match kind {
+            b'*' | b'>' | b'%' => match length(content)?.map(|many| match kind {
                 b'%' => many.saturating_mul(2),
                 _ => many,
             }) {
@@ -183,12 +169,7 @@ impl Decoder {
                     }
                     self.charge(left.saturating_mul(size_of::<Value>()))?;
                     let values = Vec::with_capacity(left.min(16));
-                    let is_pushed = *kind == b'>';
-                    self.open.push(OpenArray {
-                        left,
-                        values,
-                        is_pushed,
-                    });
+                    self.open.push(OpenArray { left, values });
                     Ok(None)
                 }
             },
@@ -206,7 +187,7 @@ impl Decoder {
 
     /// Reads a text. Returns it if it is complete.
     fn text(&mut self, rest: &mut &[u8]) -> Result<Option<Value>, NoReply> {
-        let PartialElement::Text(text, left, format) = &mut self.part else {
+        let PartialElement::Text(text, left) = &mut self.part else {
             return Ok(None);
         };
         let (now, after) = rest.split_at(rest.len().min(*left));
@@ -225,12 +206,6 @@ impl Decoder {
         }
         let mut text = std::mem::take(text);
         text.truncate(text.len() - 2);
-        if text.len() < *format {
-            return Err(NoReply::Malformed);
-        }
-        if 0 < *format {
-            text.drain(..*format);
-        }
         self.part = PartialElement::default();
         Ok(Some(Value::BulkString(text)))
     }
@@ -244,13 +219,7 @@ impl Decoder {
                 return None;
             }
             let array = self.open.pop()?;
-            element = match array.is_pushed {
-                true => Value::Push {
-                    kind: PushKind::Other(String::new()),
-                    data: array.values,
-                },
-                false => Value::Array(array.values),
-            };
+            element = Value::Array(array.values);
         }
         Some(element)
     }

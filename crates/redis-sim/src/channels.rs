@@ -1,4 +1,4 @@
-//! Subscriptions, published messages, and reports of changes.
+//! Subscriptions and published messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,8 +14,6 @@ pub(crate) struct Channels {
     shards: Listeners,
     /// Number of subscriptions of each session.
     counts: BTreeMap<SessionId, usize>,
-    /// Sessions that are told when all data was replaced.
-    tracking: BTreeSet<SessionId>,
     outbox: Vec<(SessionId, Reply)>,
 }
 
@@ -72,24 +70,7 @@ impl Channels {
         self.counts.get(&session).copied().unwrap_or(0)
     }
 
-    /// Sets whether a session is told when all data was replaced.
-    pub(crate) fn track(&mut self, session: SessionId, is_tracking: bool) {
-        match is_tracking {
-            true => self.tracking.insert(session),
-            false => self.tracking.remove(&session),
-        };
-    }
-
-    /// Tells those who track that no key is what it was.
-    pub(crate) fn all_changed(&mut self) {
-        for session in &self.tracking {
-            let told = vec![Reply::bulk("invalidate"), Reply::Nil];
-            self.outbox.push((*session, Reply::Push(told)));
-        }
-    }
-
     pub(crate) fn forget(&mut self, session: SessionId) {
-        self.tracking.remove(&session);
         for named in [Named::Exactly, Named::ByPattern, Named::InShard] {
             for channel in self.of(session, named) {
                 self.unsubscribe(session, named, &channel);

@@ -157,9 +157,6 @@ impl Data {
     }
 
     pub(crate) fn follow(&mut self, primary: &Data) {
-        if !self.ids.is_continued_by(self.offset, &primary.ids) {
-            self.channels.all_changed();
-        }
         self.role = Role::Replica;
         self.backlog = Backlog::Active;
         self.keys = primary.keys.clone();
@@ -172,7 +169,7 @@ impl Data {
     pub(crate) fn promote(&mut self) {
         if self.role == Role::Replica {
             self.role = Role::Primary;
-            self.ids.promote(self.offset);
+            self.ids.promote();
         }
     }
 
@@ -198,7 +195,6 @@ impl Data {
     }
 
     pub(crate) fn replace(&mut self, keys: Dataset) {
-        self.channels.all_changed();
         self.keys = keys;
     }
 
@@ -303,7 +299,6 @@ impl Data {
 
     pub(crate) fn empty(&mut self, db: usize) {
         *self.keys.database_mut(db) = Keyspace::default();
-        self.channels.all_changed();
         self.tell(|| Change::Empty(db));
     }
 
@@ -356,10 +351,7 @@ impl Data {
             Change::Remove(db, key) => {
                 self.keys.database_mut(*db).remove(key);
             }
-            Change::Empty(db) => {
-                *self.keys.database_mut(*db) = Keyspace::default();
-                self.channels.all_changed();
-            }
+            Change::Empty(db) => *self.keys.database_mut(*db) = Keyspace::default(),
         }
         self.tell(|| change);
     }
@@ -385,8 +377,6 @@ pub(crate) struct Ids {
     pub(crate) replication_id: String,
     /// Replication id of the primary that this node followed before it was promoted.
     pub(crate) former_id: Option<String>,
-    /// The number of changes of that history that this node has.
-    former_offset: u64,
 }
 
 impl Ids {
@@ -396,7 +386,6 @@ impl Ids {
             run_id: forty_digits(&mut random),
             replication_id: forty_digits(&mut random),
             former_id: None,
-            former_offset: 0,
             random,
         }
     }
@@ -414,18 +403,9 @@ impl Ids {
         self.former_id = None;
     }
 
-    /// Whether a primary has all changes of the history that this node has, up to the one with this number. The node then
-    /// receives those that follow, and keeps its data.
-    fn is_continued_by(&self, offset: u64, primary: &Ids) -> bool {
-        let id = &self.replication_id;
-        let is_former = primary.former_id.as_ref() == Some(id) && offset <= primary.former_offset;
-        *id == primary.replication_id || is_former
-    }
-
     /// Begins a new history, as a promoted replica does, and keeps the id of the former one.
-    fn promote(&mut self, offset: u64) {
+    pub(crate) fn promote(&mut self) {
         let new = forty_digits(&mut self.random);
-        self.former_offset = offset;
         self.former_id = Some(std::mem::replace(&mut self.replication_id, new));
     }
 }

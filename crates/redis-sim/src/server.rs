@@ -148,13 +148,11 @@ impl Server {
     /// Replaces all keys, without effects on connections and replicas.
     pub fn replace(&mut self, keys: Dataset) {
         self.0.data().replace(keys);
-        self.deliver();
     }
 
     /// Removes all keys, as `FLUSHALL` does.
     pub fn flush(&mut self) {
         self.0.data().empty_all();
-        self.deliver();
     }
 
     /// Evicts a key from the first database. Returns whether it existed.
@@ -203,11 +201,9 @@ impl Server {
     }
 
     /// Makes the server a replica with all keys that the primary has now. A replica refuses writes, and deletes no
-    /// expired keys without an effect from its primary. Connections that track keys (`CLIENT TRACKING`) are told that all
-    /// have changed, unless the primary continues the history that the server has.
+    /// expired keys without an effect from its primary.
     pub fn follow(&mut self, primary: &Server) {
         self.0.data().follow(&primary.0.data());
-        self.deliver();
         self.0.end_waits();
     }
 
@@ -217,8 +213,6 @@ impl Server {
         if data.role == Role::Replica {
             data.apply(effect);
         }
-        drop(data);
-        self.deliver();
     }
 
     /// Makes the server a primary with its own history. From now on its own clock determines when keys expire.

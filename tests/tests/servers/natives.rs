@@ -45,16 +45,16 @@ const COUNTER: &str = "redisson_lock_token:{orders/42}";
 const QUEUE: &str = "redisson_lock_queue:{orders/42}";
 
 /// A new connection is taken for an old one.
-pub(super) fn config() -> RedisConfig {
+fn config() -> RedisConfig {
     RedisConfig::default().youngest(Duration::ZERO)
 }
 
-pub(super) fn open(server: &Server) -> RedisTransport {
+fn open(server: &Server) -> RedisTransport {
     RedisTransport::open(&server.address(), config()).unwrap()
 }
 
 /// An acquire by a client that has seen this token.
-pub(super) fn after(name: &Name, number: u64, seen: Token) -> Acquire {
+fn after(name: &Name, number: u64, seen: Token) -> Acquire {
     Acquire {
         after: Some(seen),
         ..acquire(name, number)
@@ -70,7 +70,7 @@ async fn take_after(transport: &RedisTransport, name: &Name, number: u64, seen: 
 }
 
 /// Returns how often the server has executed a command, or refused to.
-pub(super) fn calls(server: &Server, command: &str) -> u64 {
+fn calls(server: &Server, command: &str) -> u64 {
     let stats: String = server.command(&["INFO", "commandstats"]);
     let line = stats
         .lines()

@@ -21,7 +21,7 @@ server_tests![
 const LEASE: Duration = Duration::from_secs(5);
 
 /// Starts a primary, and a replica that follows it.
-pub(super) fn pair() -> (Server, Server) {
+fn pair() -> (Server, Server) {
     let primary = Server::start();
     let port = primary.port().to_string();
     let replica = Server::start_with(&["--replicaof", "127.0.0.1", &port]);

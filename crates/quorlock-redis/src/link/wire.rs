@@ -63,7 +63,7 @@ impl Wire {
         patience: Duration,
     ) -> Result<Answer, TransportError> {
         let owes = || self.health.owes_an_answer(now, patience);
-        self.multiplexer.send_native(now, native, deadline, owes)
+        self.multiplexer.send_native(native, deadline, owes)
     }
 
     /// Like [`Wire::send`], directly after another command whose reply is discarded.

@@ -5,8 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::waiting::Slot;
-use super::{Multiplexer, Reply};
+use super::{Multiplexer, Reply, Slot};
 
 /// The reply to one request. If it is dropped early, the reply is discarded when it comes.
 #[derive(Debug)]

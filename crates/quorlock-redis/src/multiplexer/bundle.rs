@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! HDEL PUBLISH   HDEL PUBLISH  ..   as they come
-//! MULTI  GET marker  INFO           on a majority of which the server is a node: see [`Watch`] and [`identity`](super::identity)
+//! MULTI  GET marker  INFO           on a majority of which the server is a node: see [`Watch`]
 //! RESTORE  RESTORE  ..              when the bundle is closed: before any other command, or when it is sent
 //! EXISTS queue queue  ..
 //! INCR  INCR  ..
@@ -17,10 +17,9 @@ use std::sync::Arc;
 use redis::Value;
 
 use super::queue::{Bundled, Call, Deed, Packed};
-use super::watch::{self, Outcome, Watch, Watched};
+use super::watch::{self, Outcome, Watch};
 use super::{MultiplexerState, Passed};
 use crate::script::batch::MOST_CLAIMS;
-use crate::timer::Instant;
 
 /// The commands of a request without a script, as they are sent.
 #[derive(Debug)]
@@ -51,12 +50,12 @@ pub(super) struct Bundle {
     draws: Vec<u8>,
     /// The names of the acquires.
     names: Vec<NameHash>,
-    watched: Option<Watched>,
+    watch: Option<Arc<Watch>>,
 }
 
 impl Native {
-    /// The commands of this request alone, which are sent after this time.
-    pub(super) fn packed(self, at: Instant) -> Packed {
+    /// The commands of this request alone.
+    pub(super) fn packed(self) -> Packed {
         match self {
             Native::End { bytes, .. } => Packed::of(bytes, Deed::End, None),
             Native::Take {
@@ -67,34 +66,28 @@ impl Native {
                 ..
             } => {
                 let [claim, check, draw] = pieces(&bytes, check, draw);
-                let watched = watch.map(|watch| Watched {
-                    watch,
-                    asks_for_process: true,
-                    at,
-                });
-                let (begin, end) = around(watched.as_ref());
+                let (begin, end) = around(watch.as_ref());
                 let bytes = [begin, claim, exists(1).as_bytes(), check, draw, end].concat();
-                Packed::of(bytes, Deed::Take, watched)
+                Packed::of(bytes, Deed::Take, watch)
             }
         }
     }
 
     /// Whether it can join a bundle.
     fn joins(&self, bundle: &Bundle) -> bool {
+        let place = |watch: &Option<Arc<Watch>>| watch.as_ref().map(Arc::as_ptr);
         match self {
             Native::End { name, .. } => !bundle.names.contains(name),
             Native::Take { watch, .. } => {
-                let of_bundle = bundle.watched.as_ref().map(|watched| &watched.watch);
-                bundle.names.is_empty()
-                    || watch.as_ref().map(Arc::as_ptr) == of_bundle.map(Arc::as_ptr)
+                bundle.names.is_empty() || place(watch) == place(&bundle.watch)
             }
         }
     }
 }
 
 /// What surrounds the commands of acquires.
-fn around(watched: Option<&Watched>) -> (&[u8], &'static [u8]) {
-    watched.map_or((&[], &[]), |watched| (watched.begin(), watch::END))
+fn around(watch: Option<&Arc<Watch>>) -> (&[u8], &'static [u8]) {
+    watch.map_or((&[], &[]), |watch| (watch.begin(), watch::END))
 }
 
 /// Splits the bytes of a [`Native::Take`].
@@ -113,22 +106,14 @@ fn exists(keys: usize) -> String {
 const MOST_REQUESTS: usize = 2 * MOST_CLAIMS;
 
 impl MultiplexerState {
-    /// Writes the commands of a request without a script, which are sent after this time. Its place in `waiting` is
-    /// taken under the same lock.
-    pub(super) fn write_native(&mut self, native: Native, at: Instant) {
+    /// Writes the commands of a request without a script. Its place in `waiting` is taken under the same lock.
+    pub(super) fn write_native(&mut self, native: Native) {
         if !self.queue.is_empty() {
-            self.queue.push_commands(native.packed(at));
+            self.queue.push_commands(native.packed());
             return;
         }
         if self.bundle.is_open && !native.joins(&self.bundle) {
             self.close_bundle();
-        }
-        if let Native::Take { watch: Some(_), .. } = native
-            && let Some(question) = self.identity.question()
-        {
-            self.close_bundle();
-            self.outbox.extend_from_slice(question);
-            self.calls.push_back(Call::identity());
         }
         let bundle = &mut self.bundle;
         if !bundle.is_open {
@@ -150,14 +135,8 @@ impl MultiplexerState {
                 name,
                 watch,
             } => {
-                if bundle.names.is_empty() {
-                    bundle.watched = watch.map(|watch| Watched {
-                        asks_for_process: self.identity.is_due(&watch, at),
-                        watch,
-                        at,
-                    });
-                }
-                call.add(Deed::Take, bundle.watched.as_ref());
+                call.add(Deed::Take, watch.as_ref());
+                bundle.watch = watch;
                 let [claim, check, draw] = pieces(&bytes, check, draw);
                 bundle.claims.extend_from_slice(claim);
                 bundle.checks.extend_from_slice(check);
@@ -177,8 +156,8 @@ impl MultiplexerState {
         if bundle.names.is_empty() {
             return;
         }
-        let watched = bundle.watched.take();
-        let (begin, end) = around(watched.as_ref());
+        let watch = bundle.watch.take();
+        let (begin, end) = around(watch.as_ref());
         outbox.extend_from_slice(begin);
         outbox.append(&mut bundle.claims);
         outbox.extend_from_slice(exists(bundle.names.len()).as_bytes());
@@ -207,11 +186,7 @@ impl MultiplexerState {
         let takes = deeds.iter().filter(|deed| **deed == Deed::Take).count();
         let replies = ended.split_off(2 * (deeds.len() - takes));
         let mut ended = ended.into_iter();
-        let outcome = match &bundled.watched {
-            Some(watched) => self.identity.judge(watched, watched.outcome(replies)),
-            None => Outcome::Trusted(replies),
-        };
-        let mut taken = Taken::of(outcome, takes);
+        let mut taken = Taken::of(bundled.watch.as_deref(), replies, takes);
         for (place, deed) in deeds.iter().enumerate() {
             let reply = match deed {
                 Deed::End => match (ended.next(), ended.next()) {
@@ -234,7 +209,11 @@ struct Taken {
 }
 
 impl Taken {
-    fn of(outcome: Outcome, takes: usize) -> Self {
+    fn of(watch: Option<&Watch>, replies: Vec<Value>, takes: usize) -> Self {
+        let outcome = match watch {
+            Some(watch) => watch.outcome(replies),
+            None => Outcome::Trusted(replies),
+        };
         let (mut claims, instead, is_untrusted) = match outcome {
             Outcome::Trusted(replies) => (replies, None, false),
             Outcome::Untrusted(replies) => (replies, None, true),

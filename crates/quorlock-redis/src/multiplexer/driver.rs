@@ -181,7 +181,7 @@ impl Driver {
             let mut state = self.multiplexer.lock();
             for value in self.replies.drain(..) {
                 let reply = match &mut self.hearing {
-                    Some(hearing) => hearing.take(as_array(value)),
+                    Some(hearing) => hearing.take(value),
                     None => Some(value),
                 };
                 if let Some(reply) = reply {
@@ -237,14 +237,6 @@ impl Driver {
             self.multiplexer.lock().expire(timer::now(), &mut woken);
             wake(woken);
         }
-    }
-}
-
-/// In RESP3, what comes on a wake-up connection is pushed, also in reply to a request.
-fn as_array(value: Value) -> Value {
-    match value {
-        Value::Push { data, .. } => Value::Array(data),
-        value => value,
     }
 }
 

@@ -9,12 +9,13 @@
 //! ```
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::Value;
 
-use super::watch::Watched;
-use super::{MultiplexerState, identity};
+use super::watch::{self, Watch};
+use super::{MultiplexerState, Slot, Waiting};
 use crate::script::By;
 use crate::script::batch::{Batch, BatchMember, MOST_CLAIMS, Why};
 
@@ -70,9 +71,9 @@ impl Packed {
     }
 
     /// Packs the commands of one request without a script.
-    pub(super) fn of(bytes: Vec<u8>, deed: Deed, watched: Option<Watched>) -> Self {
+    pub(super) fn of(bytes: Vec<u8>, deed: Deed, watch: Option<Arc<Watch>>) -> Self {
         let mut call = Call::bundled();
-        call.add(deed, watched.as_ref());
+        call.add(deed, watch.as_ref());
         Packed { bytes, call }
     }
 }
@@ -105,8 +106,6 @@ pub(super) enum Places {
     Many(Vec<usize>),
     /// All requests that the call covers.
     Bundled(Bundled),
-    /// None: it is about the connection itself.
-    Identity,
 }
 
 /// Requests without a script that are sent together.
@@ -114,7 +113,7 @@ pub(super) enum Places {
 pub(super) struct Bundled {
     pub(super) deeds: Vec<Deed>,
     /// What surrounds the acquires.
-    pub(super) watched: Option<Watched>,
+    pub(super) watch: Option<Arc<Watch>>,
 }
 
 /// What a request without a script does.
@@ -153,7 +152,7 @@ impl Call {
             kind: EntryKind::Command,
             places: Places::Bundled(Bundled {
                 deeds: Vec::with_capacity(MOST_CLAIMS),
-                watched: None,
+                watch: None,
             }),
             covers: 0,
             missing: 0,
@@ -161,19 +160,8 @@ impl Call {
         }
     }
 
-    /// Returns the call that asks what the connection can show.
-    pub(super) fn identity() -> Call {
-        Call {
-            kind: EntryKind::Command,
-            places: Places::Identity,
-            covers: 0,
-            missing: identity::REPLIES,
-            parts: Vec::new(),
-        }
-    }
-
     /// Adds a request to a bundle. All acquires of a bundle have the same watch.
-    pub(super) fn add(&mut self, deed: Deed, watched: Option<&Watched>) {
+    pub(super) fn add(&mut self, deed: Deed, watch: Option<&Arc<Watch>>) {
         let Places::Bundled(bundled) = &mut self.places else {
             return;
         };
@@ -183,8 +171,8 @@ impl Call {
         // Two commands of its own, and those that a bundle has once.
         self.missing += 2;
         if is_first {
-            bundled.watched = watched.cloned();
-            self.missing += 1 + watched.map_or(0, Watched::replies);
+            bundled.watch = watch.cloned();
+            self.missing += 1 + watch.map_or(0, |_| watch::REPLIES);
         }
     }
 
@@ -358,6 +346,12 @@ impl MultiplexerState {
                 self.shorten();
             }
         }
+    }
+}
+
+impl Waiting {
+    fn is_open(&self) -> bool {
+        matches!(self.slot, Slot::Open(_))
     }
 }
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 use quorlock_core::transport::{Cause, Execution};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
-use super::waiting::KEPT;
 use super::*;
 use crate::subscription::registry::Registry;
 use crate::timer;

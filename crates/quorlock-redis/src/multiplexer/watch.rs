@@ -1,14 +1,9 @@
 //! How a server shows, in one step with requests, that it is the process that a client trusts.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use quorlock_core::lease::drift;
-use quorlock_core::marker::{ConfirmedMarker, Process};
+use quorlock_core::marker::ConfirmedMarker;
 use redis::Value;
 
 use crate::script;
-use crate::timer::Instant;
 
 /// The commands that surround requests, so that their effects count only if the server is a certain process.
 ///
@@ -17,8 +12,7 @@ use crate::timer::Instant;
 /// ```
 ///
 /// They are one transaction: the process that shows its marker is the one that executes the requests, on the same data. A
-/// server that refuses one of the commands before `EXEC` executes none. `INFO` is left out while the connection
-/// [shows the process](super::identity).
+/// server that refuses one of the commands before `EXEC` executes none.
 #[derive(Debug)]
 pub(crate) struct Watch {
     trusted: ConfirmedMarker,
@@ -27,24 +21,18 @@ pub(crate) struct Watch {
     text: String,
     /// What the server says of itself.
     process: String,
-    /// `MULTI` and `GET`.
     begin: Vec<u8>,
-    /// The same, and `INFO`.
-    begin_whole: Vec<u8>,
 }
 
 /// The end of the transaction.
 pub(super) const END: &[u8] = b"*1\r\n$4\r\nEXEC\r\n";
 
-/// A watch around the acquires of one transaction.
-#[derive(Clone, Debug)]
-pub(super) struct Watched {
-    pub(super) watch: Arc<Watch>,
-    /// Whether the server is asked for its process, and not for its marker alone.
-    pub(super) asks_for_process: bool,
-    /// A time before the transaction was sent.
-    pub(super) at: Instant,
-}
+/// The replies of a transaction besides those of its requests' commands, each of which has one: of `MULTI`, `EXEC`, and the commands that
+/// show the process.
+pub(super) const REPLIES: usize = 2 + SHOWN;
+
+/// The commands that show the process.
+const SHOWN: usize = 2;
 
 impl Watch {
     /// Creates the commands that show whether the server has this marker under this key.
@@ -52,15 +40,13 @@ impl Watch {
         let text = script::marker_text(trusted);
         let mut begin = b"*1\r\n$5\r\nMULTI\r\n".to_vec();
         begin.extend_from_slice(&redis::cmd("GET").arg(key).get_packed_command());
-        let info = redis::cmd("INFO").arg("replication").get_packed_command();
-        let begin_whole = [begin.as_slice(), &info].concat();
+        begin.extend_from_slice(&redis::cmd("INFO").arg("replication").get_packed_command());
         Watch {
             trusted,
             namespace: namespace.to_vec(),
             process: format!("master_replid:{:013x}", trusted.process.0),
             text,
             begin,
-            begin_whole,
         }
     }
 
@@ -69,70 +55,36 @@ impl Watch {
         self.trusted == trusted && self.namespace == namespace
     }
 
-    pub(super) fn process(&self) -> Process {
-        self.trusted.process
-    }
-
-    /// For how long a connection shows the process: the longest lease that its marker grants, without the drift. Any
-    /// client watches another process for longer before its votes count.
-    pub(super) fn lasts(&self) -> Duration {
-        let longest = Duration::from_millis(self.trusted.figures.granted_millis);
-        longest.saturating_sub(drift(longest))
-    }
-}
-
-impl Watched {
     /// The commands before the requests.
     pub(super) fn begin(&self) -> &[u8] {
-        match self.asks_for_process {
-            true => &self.watch.begin_whole,
-            false => &self.watch.begin,
-        }
+        &self.begin
     }
 
-    /// The number of commands that show what is watched.
-    fn shown(&self) -> usize {
-        1 + usize::from(self.asks_for_process)
-    }
-
-    /// The replies of the transaction besides those of its requests' commands, each of which has one: of `MULTI`, `EXEC`,
-    /// and the commands that show what is watched.
-    pub(super) fn replies(&self) -> usize {
-        2 + self.shown()
-    }
-
-    /// Whether the server is the trusted process, as far as it was asked.
-    fn is_met(&self, shown: &[Value]) -> bool {
-        let [Value::BulkString(marker), info @ ..] = shown else {
+    /// Whether the server is the trusted process.
+    fn is_met(&self, marker: &Value, info: &Value) -> bool {
+        let (Value::BulkString(marker), Value::BulkString(info)) = (marker, info) else {
             return false;
         };
-        let is_process = |info: &Value| match info {
-            Value::BulkString(info) => {
-                let info = std::str::from_utf8(info).unwrap_or_default();
-                info.contains(&self.watch.process)
-            }
-            _ => false,
-        };
-        *marker == self.watch.text.as_bytes() && info.iter().all(is_process)
+        let info = std::str::from_utf8(info).unwrap_or_default();
+        *marker == self.text.as_bytes() && info.contains(&self.process)
     }
 
     /// Returns the replies to the requests' commands from those of the whole transaction.
     pub(super) fn outcome(&self, mut replies: Vec<Value>) -> Outcome {
-        let many = self.shown();
         let Some(executed) = replies.pop() else {
             return Outcome::Aborted(replies);
         };
         match (replies.first(), executed) {
-            (Some(Value::Okay), Value::Array(mut shown)) if many <= shown.len() => {
-                let rest = shown.split_off(many);
-                match self.is_met(&shown) {
-                    true => Outcome::Trusted(rest),
-                    false => Outcome::Untrusted(rest),
+            (Some(Value::Okay), Value::Array(mut shown)) if SHOWN <= shown.len() => {
+                let rest = shown.split_off(SHOWN);
+                match shown.as_slice() {
+                    [marker, info] if self.is_met(marker, info) => Outcome::Trusted(rest),
+                    _ => Outcome::Untrusted(rest),
                 }
             }
             (Some(Value::Okay), why) => {
                 // A command that was refused has its own words in place of `QUEUED`.
-                let queued = replies.into_iter().skip(1 + many);
+                let queued = replies.into_iter().skip(1 + SHOWN);
                 let words = |reply| match reply {
                     Value::ServerError(_) => reply,
                     _ => why.clone(),
@@ -142,7 +94,7 @@ impl Watched {
             _ => {
                 let mut replies = replies.into_iter();
                 let why = replies.next().unwrap_or(Value::Nil);
-                Outcome::Apart(why, replies.skip(many).collect())
+                Outcome::Apart(why, replies.skip(SHOWN).collect())
             }
         }
     }

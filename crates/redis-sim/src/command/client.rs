@@ -202,18 +202,6 @@ fn client(node: &mut Node, session: SessionId, words: &[Vec<u8>]) -> Result<Next
                     .collect(),
             )
         }
-        // Keys are never asked for (`CLIENT CACHING`), so only the replacement of all data is reported.
-        (b"tracking", [on]) if on.eq_ignore_ascii_case(b"off") => {
-            node.data().channels.track(session, false);
-            Reply::OK
-        }
-        (b"tracking", [on, mode])
-            if on.eq_ignore_ascii_case(b"on") && mode.eq_ignore_ascii_case(b"optin") =>
-        {
-            node.data().channels.track(session, true);
-            Reply::OK
-        }
-        (b"tracking", _) => return Err(Refusal::SYNTAX),
         (b"id" | b"getname" | b"setname" | b"info" | b"list", _) => {
             let name = String::from_utf8_lossy(&word);
             return Err(Refusal::arity(&format!("client|{name}")));

@@ -290,14 +290,8 @@ impl Testbed {
             NodeFault::Failover {
                 replica,
                 left_behind,
-                linger,
             } => {
                 began();
-                if SimTime::ZERO < *linger {
-                    return Struck::Lacks(
-                        "connections cannot be kept to a primary that rejoins".to_owned(),
-                    );
-                }
                 let what = (*replica, left_behind.as_slice());
                 self.fail_over(number, &mut member, what, lasts).await
             }

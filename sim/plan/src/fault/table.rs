@@ -259,14 +259,12 @@ faults! {
             replica: u16,
             /// The clients that do not notice the failover, and keep using the old primary.
             left_behind: Vec<u16> = Vec::new(),
-            /// For how long after the old primary has rejoined they keep their connections to it.
-            linger: SimTime = SimTime::ZERO,
         } = Failover 23 "failover",
             until_rejoined().looks_new().needs(Needs::PlainServers {
                 not_in_groups: "sentinels decide who is promoted: use sentinel-failover, isolate-primary, crash-node or pause-node",
                 not_in_clusters: "a cluster decides who is promoted: use cluster-failover, isolate-primary, crash-node or pause-node",
             }).not_served(ONE_SERVER).drawn(Drawn::WithReplicas).allowed(Allowed::Never),
-            "replica {replica} of {node} is promoted{}", left_behind_words(left_behind, lasts, *linger);
+            "replica {replica} of {node} is promoted{}", left_behind_words(left_behind, lasts);
 
         /// The primary of a group is cut off from its replicas, its sentinels and all clients, except those that are
         /// listed here.

@@ -262,7 +262,6 @@ impl FaultGenerator<'_> {
             NodeFault::Failover {
                 replica,
                 left_behind,
-                linger: _,
             } => {
                 *node = self.may_fail_over(*node);
                 let replicas = u64::from(self.plan.nodes.replicas).max(1);

@@ -7,14 +7,11 @@ use super::*;
 use crate::multiplexer::{Answer, Multiplexer};
 use crate::timer;
 
-/// What a connection is asked once.
-const QUESTION: &str = "*2.$5.HELLO.$1.3.*4.$6.CLIENT.$8.TRACKING.$2.ON.$5.OPTIN.";
 const BEGIN: &str = "*1.$5.MULTI.*2.$3.GET.$1.m.*2.$4.INFO.$11.replication.";
 
 fn send(multiplexer: &Arc<Multiplexer>, native: Native) -> Answer {
-    let now = timer::now();
-    let deadline = now + Duration::from_secs(2);
-    let answer = multiplexer.send_native(now, native, deadline, || {});
+    let deadline = timer::now() + Duration::from_secs(2);
+    let answer = multiplexer.send_native(native, deadline, || {});
     answer.expect("it is open")
 }
 
@@ -209,26 +206,17 @@ fn shown() -> [Value; 2] {
     [text("0000000000abc:3:60000:ripe"), text(info)]
 }
 
-/// The replies of a server that reports when all its data was replaced.
-fn promised() -> [Value; 2] {
-    [parts([text("proto"), Value::Int(3)]), Value::Okay]
-}
-
 /// Sends two acquires and a release together, and returns what they get for these replies of the transaction.
 async fn together(transaction: Vec<Value>) -> [Value; 2] {
     let multiplexer = Multiplexer::new();
     let by = watch();
     let all = [watched("a", &by), end("x"), watched("b", &by)];
     let [one, ended, two] = all.map(|it| send(&multiplexer, it));
-    let expected = format!(
-        "{QUESTION}HDEL=x;{BEGIN}RESTORE=a;RESTORE=b;*3.$6.EXISTS.a;b;INCR=a;INCR=b;*1.$4.EXEC."
-    );
+    let expected =
+        format!("HDEL=x;{BEGIN}RESTORE=a;RESTORE=b;*3.$6.EXISTS.a;b;INCR=a;INCR=b;*1.$4.EXEC.");
     assert_eq!(written(&multiplexer), expected);
     let ends = [Value::Int(1), Value::Int(0)];
-    reply(
-        &multiplexer,
-        promised().into_iter().chain(ends).chain(transaction),
-    );
+    reply(&multiplexer, ends.into_iter().chain(transaction));
     assert_eq!(ended.await, Ok(Value::Int(1)));
     assert!(multiplexer.lock().calls.is_empty());
     [one.await, two.await].map(|answer| answer.expect("all replies are there"))
@@ -313,157 +301,4 @@ async fn acquires_of_several_processes_are_not_sent_together() {
         written.ends_with("EXEC.RESTORE=c;*2.$6.EXISTS.c;INCR=c;"),
         "{written}"
     );
-}
-
-/// A connection on which an acquire is watched, and what it was asked.
-struct Watching {
-    multiplexer: Arc<Multiplexer>,
-    by: Arc<Watch>,
-}
-
-impl Watching {
-    /// A connection whose server answers so to the question for reports.
-    fn begin(answer: [Value; 2]) -> (Self, Answer) {
-        let watching = Watching {
-            multiplexer: Multiplexer::new(),
-            by: watch(),
-        };
-        let first = watching.send();
-        assert!(watching.asks_for_process());
-        reply(&watching.multiplexer, answer);
-        (watching, first)
-    }
-
-    /// A connection that has shown its process.
-    async fn shown() -> Self {
-        let (watching, first) = Self::begin(promised());
-        watching.executed(shown());
-        assert_eq!(first.await, Ok(Value::Int(8)));
-        watching
-    }
-
-    fn send(&self) -> Answer {
-        send(&self.multiplexer, watched("a", &self.by))
-    }
-
-    /// Whether what is written now asks for the process.
-    fn asks_for_process(&self) -> bool {
-        let written = written(&self.multiplexer);
-        assert!(written.contains("GET"), "{written}");
-        written.contains("INFO")
-    }
-
-    /// The server has executed the oldest acquire, and shows this.
-    fn executed(&self, shown: impl IntoIterator<Item = Value>) {
-        let mut all: Vec<Value> = shown.into_iter().collect();
-        let mut replies = queued(all.len() + 3);
-        all.extend([Value::Okay, Value::Int(0), Value::Int(8)]);
-        replies.push(Value::Array(all));
-        reply(&self.multiplexer, replies);
-    }
-
-    /// The server says without being asked that no key is what it was.
-    fn tells(&self) {
-        let kind = redis::PushKind::Invalidate;
-        let data = vec![Value::Nil];
-        let mut passed = Passed::default();
-        let told = Value::Push { kind, data };
-        assert!(self.multiplexer.lock().reply(told, &mut passed));
-    }
-}
-
-/// What `GET` returns on the trusted process.
-fn marker() -> [Value; 1] {
-    let [marker, _] = shown();
-    [marker]
-}
-
-/// A claim that was made and does not count.
-fn untrusted() -> Value {
-    parts([Value::Okay, Value::Int(0), Value::Int(8), Value::Nil])
-}
-
-/// The longest lease that the marker grants.
-const LONGEST: Duration = Duration::from_secs(60);
-
-#[tokio::test(start_paused = true)]
-async fn a_process_is_asked_for_again_after_half_of_a_longest_lease() {
-    let watching = Watching::shown().await;
-    tokio::time::advance(LONGEST * 49 / 100).await;
-    let second = watching.send();
-    assert!(!watching.asks_for_process());
-    watching.executed(marker());
-    assert_eq!(second.await, Ok(Value::Int(8)));
-    tokio::time::advance(LONGEST / 100).await;
-    let third = watching.send();
-    assert!(watching.asks_for_process());
-    watching.executed(shown());
-    assert_eq!(third.await, Ok(Value::Int(8)));
-    // Dated from when it was asked last.
-    tokio::time::advance(LONGEST * 49 / 100).await;
-    drop(watching.send());
-    assert!(!watching.asks_for_process());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_reply_that_comes_when_the_process_is_no_longer_shown_does_not_count() {
-    for (waits, expected) in [(97, Value::Int(8)), (99, untrusted())] {
-        let watching = Watching::shown().await;
-        let late = watching.send();
-        assert!(!watching.asks_for_process());
-        tokio::time::advance(LONGEST * waits / 100).await;
-        watching.executed(marker());
-        assert_eq!(late.await, Ok(expected));
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_was_shown_is_dated_from_before_it_was_asked_for() {
-    let (watching, first) = Watching::begin(promised());
-    tokio::time::advance(LONGEST / 2).await;
-    watching.executed(shown());
-    assert_eq!(first.await, Ok(Value::Int(8)));
-    drop(watching.send());
-    assert!(watching.asks_for_process());
-}
-
-#[tokio::test(start_paused = true)]
-async fn no_reply_counts_behind_the_message_that_all_data_was_replaced() {
-    let watching = Watching::shown().await;
-    let before = watching.send();
-    assert!(!watching.asks_for_process());
-    let behind = watching.send();
-    assert!(!watching.asks_for_process());
-    watching.executed(marker());
-    watching.tells();
-    watching.executed(marker());
-    assert_eq!(before.await, Ok(Value::Int(8)));
-    assert_eq!(behind.await, Ok(untrusted()));
-    drop(watching.send());
-    assert!(watching.asks_for_process());
-}
-
-#[tokio::test(start_paused = true)]
-async fn another_marker_ends_what_was_shown() {
-    let watching = Watching::shown().await;
-    let second = watching.send();
-    assert!(!watching.asks_for_process());
-    watching.executed([Value::Nil]);
-    assert_eq!(second.await, Ok(untrusted()));
-    drop(watching.send());
-    assert!(watching.asks_for_process());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_report_is_asked_each_time() {
-    let no = || refused("NOPERM this user has no permissions to run the 'client|tracking' command");
-    let old = || refused("ERR unknown command 'HELLO'");
-    let [hello, promise] = promised();
-    for answer in [[hello, no()], [old(), promise], [old(), old()]] {
-        let (watching, first) = Watching::begin(answer);
-        watching.executed(shown());
-        assert_eq!(first.await, Ok(Value::Int(8)));
-        drop(watching.send());
-        assert!(watching.asks_for_process());
-    }
 }

@@ -94,7 +94,6 @@ impl Field {
             | Field::error
             | Field::loses
             | Field::gap
-            | Field::linger
             | Field::how => Meaning::Anything,
         }
     }

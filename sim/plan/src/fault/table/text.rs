@@ -85,7 +85,6 @@ fields! {
     // For slow replication to all replicas, JSON has `null` here.
     replica: Option<u16>,
     left_behind: Vec<u16>,
-    linger: SimTime,
     sentinel: u16,
     sentinels: Vec<u16>,
     restart_after: SimTime,
@@ -333,9 +332,8 @@ impl FaultText {
                 fault.say(self);
             }
         }
-        // A slot that is moved without a gap is written as before there were gaps, and likewise a failover.
+        // A slot that is moved without a gap is written as before there were gaps.
         self.gap = self.gap.filter(|gap| SimTime::ZERO < *gap);
-        self.linger = self.linger.filter(|linger| SimTime::ZERO < *linger);
     }
 }
 

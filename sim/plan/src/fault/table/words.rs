@@ -70,18 +70,13 @@ pub(super) fn awaits(how: Handover) -> &'static str {
     }
 }
 
-pub(super) fn left_behind_words(
-    clients: &[u16],
-    lasts: &dyn fmt::Display,
-    linger: SimTime,
-) -> String {
-    let who = NumberList("client", clients);
-    match (clients, linger) {
-        ([], _) => String::new(),
-        (_, SimTime::ZERO) => format!("; the old primary still serves {who} for {lasts}"),
-        _ => format!(
-            "; the old primary still serves {who} for {lasts}, and keeps connections for {linger}"
-        ),
+pub(super) fn left_behind_words(clients: &[u16], lasts: &dyn fmt::Display) -> String {
+    match clients {
+        [] => String::new(),
+        clients => {
+            let who = NumberList("client", clients);
+            format!("; the old primary still serves {who} for {lasts}")
+        }
     }
 }
 

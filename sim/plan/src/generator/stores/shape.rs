@@ -105,7 +105,6 @@ fn succeed(plan: &mut Plan, draw: &mut Draw) {
         let failover = NodeFault::Failover {
             replica: 0,
             left_behind: Vec::new(),
-            linger: SimTime::ZERO,
         };
         let rejoins = SimTime::millis(50);
         for times in 0..4 {

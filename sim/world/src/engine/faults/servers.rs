@@ -70,8 +70,7 @@ impl Target {
             NodeFault::Failover {
                 replica,
                 left_behind,
-                linger,
-            } => self.fail_over(world, *replica, (left_behind, *linger)),
+            } => self.fail_over(world, *replica, left_behind),
             NodeFault::Stall { nth } => self.stall(world, *nth),
             NodeFault::FreeBacklog => nodes::free_backlog(world, self.node),
             NodeFault::Misroute { clients, .. } => self.misroute(world, clients),
@@ -187,18 +186,13 @@ impl Target {
         true
     }
 
-    fn fail_over(
-        self,
-        world: &mut World,
-        replica: u16,
-        (left_behind, linger): (&[u16], SimTime),
-    ) -> bool {
+    fn fail_over(self, world: &mut World, replica: u16, left_behind: &[u16]) -> bool {
         let promotion = Promotion {
             by: self.id,
             seat: self.seat,
             replica,
             left_behind,
-            leave: self.until + linger.as_nanos(),
+            rejoins: self.until,
         };
         failover::promote(world, promotion);
         world.push(self.until, Event::Ends(self.id));

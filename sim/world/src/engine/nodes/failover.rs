@@ -15,10 +15,10 @@ pub struct Promotion<'a> {
     pub(crate) seat: Seat,
     /// The index of the promoted replica.
     pub replica: u16,
-    /// The clients that find the new primary later, by their numbers in the plan.
+    /// The clients that find the new primary only when the old one rejoins, by their numbers in the plan.
     pub(crate) left_behind: &'a [u16],
-    /// When these clients leave the old primary.
-    pub(crate) leave: u64,
+    /// When the old primary rejoins.
+    pub(crate) rejoins: u64,
 }
 
 /// Promotes a replica. The old primary stays a primary until it rejoins.
@@ -47,7 +47,7 @@ pub fn promote(world: &mut World, promotion: Promotion<'_>) {
     );
     for client in first::<ClientId>(world.plan.clients) {
         let at = if promotion.left_behind.contains(&client.get()) {
-            promotion.leave
+            promotion.rejoins
         } else {
             now
         };
