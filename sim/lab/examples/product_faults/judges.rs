@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use quorlock_sim_plan::Lane;
 use serde_json::Value;
 
 use crate::Failure;
@@ -23,14 +24,6 @@ pub(crate) enum Judge {
     Threads { test: &'static str },
 }
 
-/// How a campaign carries messages.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Lane {
-    Fast,
-    /// By the adapter of Redis. A run takes far longer.
-    Turmoil,
-}
-
 /// A judge that noticed a fault, and what it found.
 pub(crate) struct Noticed {
     judge: Judge,
@@ -44,21 +37,19 @@ const PATIENCE: Duration = Duration::from_secs(10 * 60);
 /// The locks, in the order in which their campaigns run, first with few seeds and then with more.
 const LOCKS: [&str; 3] = ["redlock", "single", "multi"];
 
-impl Lane {
-    /// Returns the lanes whose campaigns execute a file.
-    pub(crate) fn of(file: &str) -> &'static [Lane] {
-        match file.starts_with("crates/quorlock-redis/") {
-            true => &[Lane::Turmoil],
-            false => &[Lane::Fast],
-        }
+/// Returns the lane whose campaigns execute a file.
+pub(crate) fn lane_of(file: &str) -> Lane {
+    match file.starts_with("crates/quorlock-redis/") {
+        true => Lane::Turmoil,
+        false => Lane::Fast,
     }
+}
 
-    /// Returns the number of seeds of a campaign.
-    fn seeds(self, effort: Effort) -> u64 {
-        match self {
-            Lane::Fast => effort.seeds,
-            Lane::Turmoil => effort.seeds / 10,
-        }
+/// Returns the number of seeds of a campaign. Over sockets a run takes far longer.
+fn seeds_in(lane: Lane, effort: Effort) -> u64 {
+    match lane {
+        Lane::Fast => effort.seeds,
+        Lane::Turmoil => effort.seeds / 10,
     }
 }
 
@@ -86,7 +77,7 @@ pub(crate) struct Question {
 pub(crate) fn questions(last: Option<&str>, lanes: &[Lane], effort: Effort) -> Vec<Question> {
     let mut questions = Vec::new();
     for lane in lanes {
-        let all = lane.seeds(effort);
+        let all = seeds_in(*lane, effort);
         for seeds in [0..all / 100, all / 100..all / 10, all / 10..all] {
             questions.extend(LOCKS.map(|lock| Question {
                 judge: Judge::Campaign { lock, lane: *lane },

@@ -23,9 +23,10 @@ use std::time::Instant;
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use judges::{Effort, Lane, Noticed, questions};
+use judges::{Effort, Noticed, lane_of, questions};
 use list::Fault;
 use quorlock_sim_lab::study::results::Shard;
+use quorlock_sim_plan::Lane;
 use tree::{Planted, Tree};
 
 /// Plant one-line faults in the product, one at a time, and report what notices each.
@@ -101,13 +102,8 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
     let tree = Tree::new(&arguments.folder)?;
     let planted = tree.plant(&faults)?;
     if arguments.control {
-        let noticed = judge(
-            None,
-            None,
-            &[Lane::Fast, Lane::Turmoil],
-            &planted,
-            arguments,
-        )?;
+        let lanes = [Lane::Fast, Lane::Turmoil];
+        let noticed = judge(None, None, &lanes, &planted, arguments)?;
         noticed.iter().for_each(|noticed| println!("{noticed}"));
         return Ok(noticed.is_empty());
     }
@@ -125,9 +121,9 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
         bar.set_message(fault.name.clone());
         let began = started();
         let planted_here = Some((number, fault.name.as_str()));
-        let lanes = Lane::of(&fault.file);
+        let lanes = [lane_of(&fault.file)];
         let last = fault.noticed.as_deref();
-        let noticed = judge(planted_here, last, lanes, &planted, arguments)?;
+        let noticed = judge(planted_here, last, &lanes, &planted, arguments)?;
         let line = line(fault, &noticed, began.elapsed().as_secs());
         bar.suspend(|| println!("{line}"));
         writeln!(results, "{line}")?;

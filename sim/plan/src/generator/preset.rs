@@ -269,6 +269,13 @@ fn whole_leases(plan: &mut Plan, fixed: Option<WorkloadKind>, draw: &mut Draw) {
     margin(plan, draw);
 }
 
+/// Leaves two clients, and the faults of no others.
+fn leave_two_clients(plan: &mut Plan) {
+    plan.clients = 2;
+    plan.faults
+        .retain(|fault| fault.clients().iter().all(|client| *client < 2));
+}
+
 /// Sets up two clients of a majority of three nodes, which compete for one lock from `begins` on, without other
 /// faults. The preset places each event. Returns whether the choices of the user allow that.
 fn two_clients(plan: &mut Plan, fixed: Fixed, lease: SimTime, begins: SimTime) -> bool {
@@ -280,9 +287,7 @@ fn two_clients(plan: &mut Plan, fixed: Fixed, lease: SimTime, begins: SimTime) -
         return false;
     }
     plan.nodes.count = 3;
-    plan.clients = 2;
-    plan.faults
-        .retain(|fault| fault.clients().iter().all(|client| *client < 2));
+    leave_two_clients(plan);
     let workload = &mut plan.workload;
     workload.kind = WorkloadKind::MutualExclusion;
     workload.names = 1;
@@ -348,24 +353,22 @@ mod tests {
 
     #[test]
     fn every_plan_that_is_drawn_can_be_run() {
-        let all = [LockKind::Single, LockKind::Multi, LockKind::Redlock];
-        for (lock, faults, lane) in all.into_iter().flat_map(|lock| {
-            let choices = ["inside", "all"].map(|text| FaultChoice::from_str(text).unwrap());
-            let lanes = [Lane::Fast, Lane::Turmoil];
-            choices
-                .into_iter()
-                .flat_map(move |faults| lanes.map(|lane| (lock, faults.clone(), lane)))
-        }) {
-            let generator = PlanGenerator {
-                faults,
-                lock,
-                lane,
-                ..PlanGenerator::default()
-            };
-            for seed in 0..500 {
-                let plan = generator.plan(seed);
-                let checked = crate::check(&plan);
-                assert!(checked.is_ok(), "{lock:?} {lane:?} {seed}: {checked:?}");
+        let choices = ["inside", "all"].map(|text| FaultChoice::from_str(text).unwrap());
+        for lock in [LockKind::Single, LockKind::Multi, LockKind::Redlock] {
+            for lane in [Lane::Fast, Lane::Turmoil] {
+                for faults in choices.clone() {
+                    let generator = PlanGenerator {
+                        faults,
+                        lock,
+                        lane,
+                        ..PlanGenerator::default()
+                    };
+                    for seed in 0..500 {
+                        let plan = generator.plan(seed);
+                        let checked = crate::check(&plan);
+                        assert!(checked.is_ok(), "{lock:?} {lane:?} {seed}: {checked:?}");
+                    }
+                }
             }
         }
     }

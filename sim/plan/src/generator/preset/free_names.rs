@@ -3,7 +3,7 @@
 //! The adapter does that for a name that the client has had within the last second and was not refused within the last
 //! second, on one server only on a connection that is two seconds old. Clients that compete all the time use scripts.
 
-use super::Fixed;
+use super::{Fixed, leave_two_clients};
 use crate::draw::Draw;
 use crate::time::SimTime;
 use crate::{Plan, WorkloadKind};
@@ -19,9 +19,7 @@ pub(super) fn apply(plan: &mut Plan, fixed: Fixed, draw: &mut Draw) {
         };
     }
     if fixed.clients.is_none() {
-        plan.clients = 2;
-        plan.faults
-            .retain(|fault| fault.clients().iter().all(|client| *client < 2));
+        leave_two_clients(plan);
     }
     let workload = &mut plan.workload;
     workload.names = 1;
